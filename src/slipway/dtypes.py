@@ -1,0 +1,152 @@
+"""Data types, written as plain strings: "float32", "int8x16", "bool", "handle".
+
+A dtype string is code + bits, with `xN` behind it for N vector lanes.  They are strings
+so that ``A.dtype`` goes straight into NumPy, and so that two equal types are one object
+in every dictionary.  The functions here take them apart; all are cached.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+_PATTERN = re.compile(r"(int|uint|float|bfloat|bool|handle)(\d*)(?:x(\d+))?")
+_WIDTHS = {
+    "int": (4, 8, 16, 32, 64),
+    "uint": (1, 4, 8, 16, 32, 64),
+    "float": (16, 32, 64),
+    "bfloat": (16,),
+}
+# DLPack's DLDataTypeCode.
+DLPACK_CODE = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4, "bool": 6}
+_CODE_OF_DLPACK = {value: key for key, value in DLPACK_CODE.items()}
+
+
+class DTypeParts(NamedTuple):
+    """A dtype taken apart: type code, bits of one lane, number of lanes."""
+
+    code: str
+    bits: int
+    lanes: int
+
+
+@lru_cache(maxsize=None)
+def parse(dtype: str) -> DTypeParts:
+    """Take `dtype` apart.
+
+    ``bool`` has 8 bits in memory; ``handle`` has 64 here, and the target's pointer width
+    in generated code.  Raises ValueError for a string that names no type.
+    """
+    match = _PATTERN.fullmatch(dtype)
+    if match is None:
+        raise ValueError(f"{dtype!r} is not a dtype; write for example 'float32' or 'int8x16'")
+    code, bits, lanes = match.group(1), match.group(2), int(match.group(3) or 1)
+    if code == "bool":
+        return DTypeParts(code, 8, lanes)
+    if code == "handle":
+        return DTypeParts(code, 64, lanes)
+    width = int(bits) if bits else 32
+    if width not in _WIDTHS[code] or lanes < 1:
+        widths = ", ".join(str(w) for w in _WIDTHS[code])
+        raise ValueError(f"{dtype!r} is not a dtype: {code} comes in {widths} bits")
+    return DTypeParts(code, width, lanes)
+
+
+@lru_cache(maxsize=None)
+def make(code: str, bits: int, lanes: int = 1) -> str:
+    """Build a dtype string from its parts; the inverse of `parse`."""
+    base = code if code in ("bool", "handle") else f"{code}{bits}"
+    return base if lanes == 1 else f"{base}x{lanes}"
+
+
+@lru_cache(maxsize=None)
+def canonical(dtype: Any) -> str:
+    """Return the dtype string of a string, a NumPy dtype or scalar type, or a tvm_ffi dtype."""
+    text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
+    if isinstance(dtype, type):
+        text = {"float": "float32", "int": "int32", "bool": "bool"}.get(
+            dtype.__name__, dtype.__name__.rstrip("_")
+        )
+    if text == "uint1":
+        text = "bool"
+    parts = parse(text)
+    return make(*parts)
+
+
+def code_of(dtype: str) -> str:
+    """Return the type code: int, uint, float, bfloat, bool or handle."""
+    return parse(dtype).code
+
+
+def bits_of(dtype: str) -> int:
+    """Return the bits of one lane."""
+    return parse(dtype).bits
+
+
+def lanes_of(dtype: str) -> int:
+    """Return the number of vector lanes; 1 for a scalar."""
+    return parse(dtype).lanes
+
+
+@lru_cache(maxsize=None)
+def with_lanes(dtype: str, lanes: int) -> str:
+    """Return `dtype` with `lanes` lanes."""
+    parts = parse(dtype)
+    return make(parts.code, parts.bits, lanes)
+
+
+def scalar_of(dtype: str) -> str:
+    """Return the dtype of one lane."""
+    return with_lanes(dtype, 1)
+
+
+def is_float(dtype: str) -> bool:
+    """Tell whether values are floating point (float or bfloat)."""
+    return parse(dtype).code in ("float", "bfloat")
+
+
+def is_int(dtype: str) -> bool:
+    """Tell whether values are signed integers."""
+    return parse(dtype).code == "int"
+
+
+def is_uint(dtype: str) -> bool:
+    """Tell whether values are unsigned integers (bool excluded)."""
+    return parse(dtype).code == "uint"
+
+
+def is_bool(dtype: str) -> bool:
+    """Tell whether values are truth values."""
+    return parse(dtype).code == "bool"
+
+
+def is_integral(dtype: str) -> bool:
+    """Tell whether values are integers of either sign (bool excluded)."""
+    return parse(dtype).code in ("int", "uint")
+
+
+def bytes_of(dtype: str) -> int:
+    """Return the bytes of one element with all its lanes, rounded up."""
+    parts = parse(dtype)
+    return (parts.bits * parts.lanes + 7) // 8
+
+
+@lru_cache(maxsize=None)
+def int_range(dtype: str) -> tuple[int, int]:
+    """Return the least and greatest value of an integer or bool dtype."""
+    code, bits, _ = parse(dtype)
+    if code == "bool":
+        return 0, 1
+    if code == "uint":
+        return 0, (1 << bits) - 1
+    if code == "int":
+        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    raise ValueError(f"{dtype!r} is not an integer type")
+
+
+def from_dlpack(code: int, bits: int, lanes: int) -> str:
+    """Return the dtype string of a DLPack DLDataType."""
+    if code == 1 and bits == 1:
+        return make("bool", 8, lanes)
+    return make(_CODE_OF_DLPACK[code], bits, lanes)
