@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
+ * The graph executor: runs a model's functions in order, over flat tables (graph.bin).
+ *
+ * Freestanding: no heap, no strings printed. The caller gives one block for the tables in memory
+ * and one arena for all tensors; `slw_graph_init` says nothing until both are large enough.
+ * The format of graph.bin is described in slipway.runtime.graph_format.
+ */
+#ifndef SLIPWAY_GRAPH_H_
+#define SLIPWAY_GRAPH_H_
+
+#include "slipway/abi.h"
+#include "slipway/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLW_GRAPH_VERSION 1u
+#define SLW_GRAPH_NONE 0xffffffffu
+
+/** Finds a compiled function; SLW_ERROR_NOT_FOUND if there is none. */
+typedef slw_status (*slw_graph_lookup)(void *context, const char *name, slw_function *out);
+
+typedef struct {
+  slw_function function; /* call NULL: nothing to do (an input, or a reshape in place) */
+  uint32_t first_arg;    /* into slw_graph.args */
+  uint32_t num_args;
+} slw_graph_op;
+
+/** A model ready to run. Fields are for reading only. */
+typedef struct {
+  const uint8_t *blob;
+  uint32_t num_nodes;
+  uint32_t num_entries;
+  uint32_t num_inputs;
+  uint32_t num_outputs;
+  slw_graph_op *ops;   /* num_nodes */
+  DLTensor *tensors;   /* num_entries */
+  TVMFFIAny *args;     /* of all operators, one after the other */
+  const uint8_t *nodes_table;
+  const uint8_t *entries_table;
+  const uint8_t *inputs_table;
+  const uint8_t *outputs_table;
+  const char *strings;
+  uint32_t strings_size;
+} slw_graph;
+
+/** Check a graph.bin completely and say what it needs.
+ * @param tables_size_bytes block for the tables, 8-byte aligned
+ * @param arena_size_bytes  arena for the tensors, 64-byte aligned
+ * @retval SLW_ERROR_TRUNCATED, SLW_ERROR_FORMAT, SLW_ERROR_VERSION */
+SLW_API slw_status slw_graph_check(const void *blob, size_t size_bytes, size_t *tables_size_bytes,
+                                   uint64_t *arena_size_bytes);
+
+/** Build the tables and bind every operator's function. `blob` must stay in place, as must
+ * `tables` and `arena`. On SLW_ERROR_NOT_FOUND `*missing` is the function's name. */
+SLW_API slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t size_bytes,
+                                  void *tables, size_t tables_size_bytes, void *arena,
+                                  uint64_t arena_size_bytes, slw_graph_lookup lookup,
+                                  void *lookup_context, const char **missing);
+
+/** Run all operators. On SLW_ERROR_CALL `*failed_node` (may be NULL) is the node's index. */
+SLW_API slw_status slw_graph_run(slw_graph *graph, uint32_t *failed_node);
+
+/** Run one operator; inputs and reshapes do nothing. */
+SLW_API slw_status slw_graph_run_node(slw_graph *graph, uint32_t node);
+
+/** The tensor of input or output `index`; NULL if there is none. */
+SLW_API DLTensor *slw_graph_input(const slw_graph *graph, uint32_t index);
+SLW_API DLTensor *slw_graph_output(const slw_graph *graph, uint32_t index);
+
+/** Name of input `index`, of node `node` and of the function it calls ("" if none). */
+SLW_API const char *slw_graph_input_name(const slw_graph *graph, uint32_t index);
+SLW_API const char *slw_graph_node_name(const slw_graph *graph, uint32_t node);
+SLW_API const char *slw_graph_node_function(const slw_graph *graph, uint32_t node);
+
+/** Index of the input of that name; SLW_GRAPH_NONE if there is none. */
+SLW_API uint32_t slw_graph_find_input(const slw_graph *graph, const char *name);
+
+/** The first output tensor of a node, and how many it has; NULL if `node` is out of range. */
+SLW_API DLTensor *slw_graph_node_output(const slw_graph *graph, uint32_t node,
+                                        uint32_t *num_outputs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SLIPWAY_GRAPH_H_ */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
+ * A graph executor as a module (type key "graph"). All functions are in the calling convention,
+ * so that Python, RPC and C call the same ones:
+ *
+ *   set_input(name | index, tensor)            copies; checks shape and dtype
+ *   set_input_zero_copy(name | index, tensor)  keeps the pointer; the caller keeps the memory
+ *   set_output_zero_copy(index, tensor)
+ *   load_params(bytes)                         classic save_param_dict bytes -> int, number set
+ *   run()
+ *   get_input(name | index [, tensor])         a tensor over the input's memory, or copied
+ *   get_output(index [, tensor])               a tensor over the output's memory, or copied
+ *   get_num_inputs() get_num_outputs() get_num_nodes()   -> int
+ *   get_input_index(name)                      -> int, -1 if there is none
+ *   get_input_name(index)                      -> str
+ *   get_input_info() get_output_info()         -> str, one line each: "name\tdtype\td0,d1,...\n"
+ *   get_node_info()                            -> str, one line each: "name\tfunction\n"
+ *   run_node(node)
+ *   debug_get_output(node | name [, tensor])   output 0 of a node as it is now
+ *   profile(number, repeat)                    -> bytes: float64 seconds[repeat][num_nodes]
+ *   share_params(other graph module, bytes)    inputs named in bytes use the other's memory
+ */
+#ifndef SLIPWAY_GRAPH_MODULE_H_
+#define SLIPWAY_GRAPH_MODULE_H_
+
+#include "slipway/graph.h"
+#include "slipway/module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Make a graph module.
+ * @param blob    graph.bin; copied
+ * @param lookup  finds the compiled functions, during this call only
+ * @param owner   what those functions belong to; retained; may be NULL
+ * On failure the thread's error says what is wrong. */
+SLW_API slw_status slw_graph_module_create(const void *blob, size_t size_bytes,
+                                           slw_graph_lookup lookup, void *lookup_context,
+                                           slw_module *owner, slw_module **out);
+
+/** Same, with the functions already found: names[i] is calls[i]. For hosts that load libraries
+ * themselves; they keep the code alive. */
+SLW_API slw_status slw_graph_module_create_from_table(const void *blob, size_t size_bytes,
+                                                      const char *const *names,
+                                                      const slw_function *functions,
+                                                      size_t num_functions, slw_module **out);
+
+/** Set inputs from classic save_param_dict bytes; *num_set counts them. */
+SLW_API slw_status slw_graph_module_load_params(slw_module *module, const void *data,
+                                                size_t size_bytes, int64_t *num_set);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SLIPWAY_GRAPH_MODULE_H_ */

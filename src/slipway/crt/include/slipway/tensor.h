@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
+ * Tensors in host memory: sizes, checks, and counted tensors whose data is 64-byte aligned.
+ */
+#ifndef SLIPWAY_TENSOR_H_
+#define SLIPWAY_TENSOR_H_
+
+#include "slipway/abi.h"
+#include "slipway/object.h"
+#include "slipway/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLW_TENSOR_ALIGNMENT 64 /* bytes */
+#define SLW_TENSOR_MAX_NDIM 16
+
+/** A counted tensor (kTVMFFITensor). `shape` and the data live in the same allocation, unless
+ * `owner` is set: then the data belongs to that object. */
+typedef struct {
+  TVMFFIObject object;
+  DLTensor tensor;
+  TVMFFIObject *owner;
+  void *allocation;
+  int64_t shape[SLW_TENSOR_MAX_NDIM];
+} slw_tensor;
+
+/** Bytes that a compact tensor of this shape and type takes.
+ * @retval SLW_ERROR_ARGUMENT negative extent, odd type, ndim outside 0..SLW_TENSOR_MAX_NDIM, or
+ *         a size that overflows */
+SLW_API slw_status slw_tensor_size_bytes(const int64_t *shape, int32_t ndim, DLDataType dtype,
+                                         size_t *size_bytes);
+
+/** Tell whether the elements lie row-major without gaps. */
+SLW_API int slw_tensor_is_contiguous(const DLTensor *tensor);
+
+/** Allocate a zeroed tensor on the CPU with one reference; release with slw_object_release.
+ * @retval SLW_ERROR_ARGUMENT as slw_tensor_size_bytes, or the device is not kDLCPU
+ * @retval SLW_ERROR_MEMORY  */
+SLW_API slw_status slw_tensor_alloc(const int64_t *shape, int32_t ndim, DLDataType dtype,
+                                    DLDevice device, slw_tensor **out);
+
+/** Make a counted tensor over the memory of `source`, keeping `owner` (may be NULL) alive. */
+SLW_API slw_status slw_tensor_view(const DLTensor *source, TVMFFIObject *owner, slw_tensor **out);
+
+/** Copy the elements; both must be contiguous, on the CPU, and of equal type and byte count.
+ * @retval SLW_ERROR_TENSOR they are not */
+SLW_API slw_status slw_tensor_copy(const DLTensor *from, DLTensor *to);
+
+/** Write a type's name ("float32x4") into `text` of at least 24 bytes. */
+SLW_API void slw_dtype_text(DLDataType dtype, char *text, size_t size_bytes);
+
+/** Write a shape ("(1, 3, 224, 224)") into `text`, cut to fit. */
+SLW_API void slw_shape_text(const int64_t *shape, int32_t ndim, char *text, size_t size_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SLIPWAY_TENSOR_H_ */
