@@ -1,0 +1,1 @@
+"""The loop language: expressions, statements, functions, and generic tools over them."""

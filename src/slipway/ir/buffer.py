@@ -1,0 +1,109 @@
+"""Buffers: typed multi-dimensional views of memory that loops load from and store to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import dtypes
+from slipway.ir.expr import BufferLoad, IntImm, PrimExpr, Var
+from slipway.ir.node import Node, node
+
+
+@node
+class Buffer(Node):
+    """Memory at `data` seen as an array of `shape` elements of `dtype`.  Unique by identity.
+
+    `strides` (elements) is empty for a compact row-major buffer; `elem_offset` (elements) is where
+    element 0 lies behind `data`.  `scope` is "global" (memory), "local" (registers or stack),
+    "shared", ... `data_alignment` is in bytes; `offset_factor` divides elem_offset.
+    """
+
+    name: str
+    data: Var
+    dtype: str
+    shape: tuple[PrimExpr, ...]
+    strides: tuple[PrimExpr, ...] = ()
+    elem_offset: PrimExpr | None = None
+    scope: str = "global"
+    data_alignment: int = 64
+    offset_factor: int = 1
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def constant_shape(self) -> tuple[int, ...] | None:
+        """Return the shape as Python ints, or None where a dimension is symbolic."""
+        if all(isinstance(s, IntImm) for s in self.shape):
+            return tuple(s.value for s in self.shape)  # type: ignore[attr-defined]
+        return None
+
+    def size_bytes(self) -> int | None:
+        """Return the bytes of a compact buffer of this shape, or None where it is symbolic."""
+        shape = self.constant_shape()
+        if shape is None:
+            return None
+        total = dtypes.bytes_of(self.dtype)
+        for extent in shape:
+            total *= extent
+        return total
+
+    def __getitem__(self, indices: Any) -> BufferLoad:
+        from slipway.ir.ops import as_expr
+
+        picked = indices if isinstance(indices, tuple) else (indices,)
+        return BufferLoad(self, tuple(as_expr(i) for i in picked))
+
+    def vload(self, begin: Any, dtype: str | None = None) -> BufferLoad:
+        """Return the load of a vector of `dtype` that starts at `begin` along the last axis."""
+        from slipway.ir.ops import as_expr, const
+        from slipway.ir.expr import Ramp
+
+        picked = tuple(
+            as_expr(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))
+        )
+        lanes = dtypes.lanes_of(dtype or self.dtype)
+        if lanes > 1:
+            last = picked[-1]
+            picked = (*picked[:-1], Ramp(last, const(1, last.dtype), lanes))
+        return BufferLoad(self, picked)
+
+    def access_ptr(self, mode: str = "rw", offset: Any = 0) -> PrimExpr:
+        """Return a pointer to the element `offset` elements behind the start, for an extern call.
+
+        `mode` is any of "r", "w", "rw" (the classic bit mask 1, 2, 3 works too).
+        """
+        from slipway.ir.expr import Call
+        from slipway.ir.ops import as_expr, const
+
+        mask = {"r": 1, "w": 2, "rw": 3, "wr": 3}.get(mode, mode) if isinstance(mode, str) else mode
+        return Call("handle", "access_ptr", (self.data, as_expr(offset), const(mask, "int32")))
+
+
+def decl_buffer(
+    shape: Any,
+    dtype: str = "float32",
+    name: str = "buffer",
+    data: Var | None = None,
+    strides: Any = (),
+    elem_offset: PrimExpr | None = None,
+    scope: str = "global",
+    data_alignment: int = 64,
+    offset_factor: int = 1,
+) -> Buffer:
+    """Make a new Buffer with a new data pointer (or `data`); the shape may hold ints and Vars."""
+    from slipway.ir.ops import as_expr
+
+    dims = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return Buffer(
+        name,
+        data if data is not None else Var(name, "handle"),
+        dtypes.canonical(dtype),
+        tuple(as_expr(s) for s in dims),
+        tuple(as_expr(s) for s in strides or ()),
+        elem_offset,
+        scope,
+        data_alignment,
+        offset_factor,
+    )

@@ -1,0 +1,142 @@
+"""The intrinsics that `Call.op` may name: arity, effect and meaning, one row each.
+
+`reference` is the NumPy meaning on arrays or scalars of the result's dtype; the interpreter,
+constant folding and the numeric tests of every code generator use it.  A `Call` whose op is not
+in the table is a call of the C symbol with that name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """One intrinsic. `arity` -1 means any number; `pure` calls may be moved, merged and dropped."""
+
+    name: str
+    arity: int
+    pure: bool = True
+    reference: Callable[..., Any] | None = None
+
+
+_vector_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _erf(x: Any) -> Any:
+    return np.asarray(_vector_erf(x)).astype(np.asarray(x).dtype)[()]
+
+
+def _sigmoid(x: Any) -> Any:
+    dtype = np.asarray(x).dtype
+    wide = np.asarray(x, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        return (1.0 / (1.0 + np.exp(-wide))).astype(dtype)[()]
+
+
+def _round_away(x: Any) -> Any:
+    return np.trunc(x + np.copysign(np.asarray(0.5, np.asarray(x).dtype), x))
+
+
+def _popcount(x: Any) -> Any:
+    return np.bitwise_count(x).astype(np.asarray(x).dtype)
+
+
+def _clz(x: Any) -> Any:
+    array = np.asarray(x)
+    bits = array.dtype.itemsize * 8
+    unsigned = array.astype(f"uint{bits}")
+    lengths = np.vectorize(lambda v: bits - int(v).bit_length(), otypes=[np.int64])(unsigned)
+    return lengths.astype(array.dtype)[()]
+
+
+def _q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Any:
+    """Round half up of x * y * 2^(s - q), computed in 64 bits (classic tir.q_multiply_shift)."""
+    product = np.asarray(x, np.int64) * np.asarray(y, np.int64)
+    shift = np.asarray(q, np.int64) - np.asarray(s, np.int64)
+    rounding = np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
+    right = (product + rounding) >> np.maximum(shift, 0)
+    return np.where(shift >= 0, right, product << np.maximum(-shift, 0)).astype(np.int32)[()]
+
+
+_TABLE = [
+    # Elementary functions on floats.  The stated ulp bounds live with the code generators.
+    Intrinsic("exp", 1, reference=np.exp),
+    Intrinsic("exp2", 1, reference=np.exp2),
+    Intrinsic("exp10", 1, reference=lambda x: np.power(np.asarray(10, np.asarray(x).dtype), x)),
+    Intrinsic("log", 1, reference=np.log),
+    Intrinsic("log2", 1, reference=np.log2),
+    Intrinsic("log10", 1, reference=np.log10),
+    Intrinsic("log1p", 1, reference=np.log1p),
+    Intrinsic("expm1", 1, reference=np.expm1),
+    Intrinsic("sqrt", 1, reference=np.sqrt),
+    Intrinsic("rsqrt", 1, reference=lambda x: np.asarray(1, np.asarray(x).dtype) / np.sqrt(x)),
+    Intrinsic("pow", 2, reference=np.power),
+    Intrinsic("sin", 1, reference=np.sin),
+    Intrinsic("cos", 1, reference=np.cos),
+    Intrinsic("tan", 1, reference=np.tan),
+    Intrinsic("asin", 1, reference=np.arcsin),
+    Intrinsic("acos", 1, reference=np.arccos),
+    Intrinsic("atan", 1, reference=np.arctan),
+    Intrinsic("atan2", 2, reference=np.arctan2),
+    Intrinsic("sinh", 1, reference=np.sinh),
+    Intrinsic("cosh", 1, reference=np.cosh),
+    Intrinsic("tanh", 1, reference=np.tanh),
+    Intrinsic("asinh", 1, reference=np.arcsinh),
+    Intrinsic("acosh", 1, reference=np.arccosh),
+    Intrinsic("atanh", 1, reference=np.arctanh),
+    Intrinsic("erf", 1, reference=_erf),
+    Intrinsic("sigmoid", 1, reference=_sigmoid),
+    Intrinsic("fmod", 2, reference=np.fmod),
+    Intrinsic("fma", 3, reference=lambda a, b, c: a * b + c),
+    # Exact functions.
+    Intrinsic("floor", 1, reference=np.floor),
+    Intrinsic("ceil", 1, reference=np.ceil),
+    Intrinsic("trunc", 1, reference=np.trunc),
+    Intrinsic("round", 1, reference=_round_away),  # halves away from zero, as C round()
+    Intrinsic("nearbyint", 1, reference=np.rint),  # halves to even
+    Intrinsic("fabs", 1, reference=np.abs),
+    Intrinsic("copysign", 2, reference=np.copysign),
+    Intrinsic("isnan", 1, reference=np.isnan),
+    Intrinsic("isinf", 1, reference=np.isinf),
+    Intrinsic("isfinite", 1, reference=np.isfinite),
+    Intrinsic("abs", 1, reference=np.abs),
+    Intrinsic("popcount", 1, reference=_popcount),
+    Intrinsic("clz", 1, reference=_clz),
+    Intrinsic("bitwise_and", 2, reference=np.bitwise_and),
+    Intrinsic("bitwise_or", 2, reference=np.bitwise_or),
+    Intrinsic("bitwise_xor", 2, reference=np.bitwise_xor),
+    Intrinsic("bitwise_not", 1, reference=np.invert),
+    Intrinsic("shift_left", 2, reference=np.left_shift),
+    Intrinsic("shift_right", 2, reference=np.right_shift),  # arithmetic on signed types
+    Intrinsic("reinterpret", 1),  # the same bits as another dtype of the same size
+    Intrinsic("q_multiply_shift", 4, reference=_q_multiply_shift),  # x, y, q, s (int32)
+    # Control.
+    Intrinsic("if_then_else", 3),  # only the chosen side is evaluated
+    Intrinsic("likely", 1, reference=lambda x: x),  # a hint that the condition mostly holds
+    # Memory and calls.
+    Intrinsic("address_of", 1),  # pointer to the element of a BufferLoad
+    Intrinsic("access_ptr", 3, pure=False),  # data, offset in elements, mode mask 1 read 2 write
+    Intrinsic("prefetch", -1, pure=False),  # address, rw, locality, kind
+    Intrinsic("call_packed", -1, pure=False),  # StringImm name, then arguments
+    Intrinsic("call_extern", -1, pure=False),  # StringImm symbol, then arguments
+    Intrinsic("call_pure_extern", -1),  # the same, without side effects
+    Intrinsic("call_llvm_intrin", -1, pure=False),  # StringImm LLVM name, then arguments
+    Intrinsic("call_llvm_pure_intrin", -1),
+    Intrinsic("tensor_view", -1),  # Buffer made a DLTensor for call_packed: data, shape...
+    Intrinsic("ret", 1, pure=False),  # return from the function with a status
+    Intrinsic("storage_sync", -1, pure=False),  # StringImm scope: a barrier
+]
+
+INTRINSICS: dict[str, Intrinsic] = {entry.name: entry for entry in _TABLE}
+
+
+def is_pure(op: str) -> bool:
+    """Tell whether a call of `op` has no effect; unknown symbols are assumed to have one."""
+    entry = INTRINSICS.get(op)
+    return entry is not None and entry.pure

@@ -1,0 +1,261 @@
+"""The readable text form of IR: ``str(node)``.
+
+Expressions print as Python-like formulas, statements as indented loops::
+
+    def main(A: float32[1024], B: float32[1024]):
+        parallel for i in range(1024):
+            B[i] = A[i] + 1f
+
+Names are made unique within one printed object (``i``, ``i_1``).  Floor classes above may
+register a printer for their own root classes with `register_printer`; every other node prints
+as ``ClassName(field=value, ...)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from slipway import dtypes
+from slipway.ir import expr as E
+from slipway.ir import function as F
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.node import Node
+
+_PRINTERS: dict[type, Callable[[Any], str]] = {}
+
+_BINARY = {
+    E.Add: ("+", 6), E.Sub: ("-", 6), E.Mul: ("*", 7), E.FloorDiv: ("//", 7), E.FloorMod: ("%", 7),
+    E.LT: ("<", 4), E.LE: ("<=", 4), E.GT: (">", 4), E.GE: (">=", 4), E.EQ: ("==", 4),
+    E.NE: ("!=", 4), E.And: ("and", 2), E.Or: ("or", 1),
+}  # fmt: skip
+_NAMED = {E.Min: "min", E.Max: "max", E.Mod: "truncmod"}
+_INFIX_CALLS = {
+    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
+    "shift_left": "<<", "shift_right": ">>",
+}  # fmt: skip
+
+
+def register_printer(cls: type, function: Callable[[Any], str]) -> None:
+    """Let `function` print nodes of `cls` (and of classes under it)."""
+    _PRINTERS[cls] = function
+
+
+def to_text(node: Node) -> str:
+    """Return the text form of any IR object."""
+    for cls in type(node).__mro__:
+        if cls in _PRINTERS:
+            return _PRINTERS[cls](node)
+    return _Printer().any(node)
+
+
+class _Printer:
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.taken: set[str] = set()
+        self.keep: list[Node] = []
+
+    def name(self, node: Any) -> str:
+        key = id(node)
+        if key not in self.names:
+            base, number = node.name or "v", 0
+            text = base
+            while text in self.taken:
+                number += 1
+                text = f"{base}_{number}"
+            self.names[key] = text
+            self.taken.add(text)
+            self.keep.append(node)
+        return self.names[key]
+
+    def any(self, node: Any) -> str:
+        if isinstance(node, E.PrimExpr):
+            return self.expr(node)
+        if isinstance(node, S.Stmt):
+            return "\n".join(self.stmt(node, 0))
+        if isinstance(node, F.PrimFunc):
+            return self.function(node)
+        if isinstance(node, F.IRModule):
+            return "\n\n".join(self.module_member(name, f) for name, f in node.functions)
+        if isinstance(node, Buffer):
+            return f"{self.name(node)}: {self.buffer_type(node)}"
+        if isinstance(node, E.IterVar):
+            dom = f", {self.any(node.dom)}" if node.dom is not None else ""
+            return f"iter_var({self.name(node.var)}{dom}, {node.kind})"
+        if isinstance(node, E.Range):
+            return f"range({self.expr(node.min)}, extent={self.expr(node.extent)})"
+        if isinstance(node, Node):
+            for cls in type(node).__mro__:
+                if cls in _PRINTERS:
+                    return _PRINTERS[cls](node)
+            fields = (f"{n}={self.any(getattr(node, n))}" for n in node.FIELDS)
+            return f"{type(node).__name__}({', '.join(fields)})"
+        if isinstance(node, tuple):
+            inner = ", ".join(self.any(item) for item in node)
+            return f"({inner},)" if len(node) == 1 else f"({inner})"
+        return repr(node)
+
+    def module_member(self, name: str, function: Any) -> str:
+        if isinstance(function, F.PrimFunc):
+            return self.function(function, name)
+        return f"def @{name}{self.any(function).removeprefix('fn')}"
+
+    def buffer_type(self, buffer: Buffer) -> str:
+        text = f"{buffer.dtype}[{', '.join(self.expr(s) for s in buffer.shape)}]"
+        if buffer.strides:
+            text += f" strides [{', '.join(self.expr(s) for s in buffer.strides)}]"
+        if buffer.elem_offset is not None:
+            text += f" offset {self.expr(buffer.elem_offset)}"
+        return text if buffer.scope == "global" else f"{text} @{buffer.scope}"
+
+    def function(self, function: F.PrimFunc, name: str | None = None) -> str:
+        params = []
+        for var in function.params:
+            buffer = function.buffer_of(var)
+            if buffer is None:
+                params.append(f"{self.name(var)}: {var.dtype}")
+            else:
+                params.append(f"{self.name(buffer)}: {self.buffer_type(buffer)}")
+        head = f"def {name or function.name}({', '.join(params)}):"
+        return "\n".join([head, *self.stmt(function.body, 1)])
+
+    # -- expressions ---------------------------------------------------------------------------
+
+    def expr(self, node: Any, level: int = 0) -> str:
+        kind = type(node)
+        if kind in _BINARY:
+            sign, own = _BINARY[kind]
+            text = f"{self.expr(node.a, own)} {sign} {self.expr(node.b, own + 1)}"
+            return f"({text})" if own < level else text
+        match node:
+            case E.Var():
+                return self.name(node)
+            case E.IntImm():
+                if node.dtype == "bool":
+                    return "true" if node.value else "false"
+                return (
+                    str(node.value) if node.dtype == "int32" else f"{node.value}{_tag(node.dtype)}"
+                )
+            case E.FloatImm():
+                return f"{node.value:.9g}{_tag(node.dtype)}"
+            case E.StringImm():
+                return repr(node.value)
+            case E.Div():
+                sign = "/" if dtypes.is_float(node.dtype) else "truncdiv"
+                if sign == "/":
+                    text = f"{self.expr(node.a, 7)} / {self.expr(node.b, 8)}"
+                    return f"({text})" if level > 7 else text
+                return f"truncdiv({self.expr(node.a)}, {self.expr(node.b)})"
+            case E.Min() | E.Max() | E.Mod():
+                return f"{_NAMED[kind]}({self.expr(node.a)}, {self.expr(node.b)})"
+            case E.Not():
+                return f"not {self.expr(node.a, 8)}"
+            case E.Cast():
+                return f"{node.dtype}({self.expr(node.value)})"
+            case E.Select():
+                parts = (node.condition, node.true_value, node.false_value)
+                return f"select({', '.join(self.expr(p) for p in parts)})"
+            case E.BufferLoad():
+                return f"{self.name(node.buffer)}[{self.indices(node.indices)}]"
+            case E.ProducerLoad():
+                return f"{node.producer.name}[{self.indices(node.indices)}]"
+            case E.Ramp():
+                return f"ramp({self.expr(node.base)}, {self.expr(node.stride)}, {node.num_lanes})"
+            case E.Broadcast():
+                return f"broadcast({self.expr(node.value)}, {node.num_lanes})"
+            case E.Shuffle():
+                vectors = ", ".join(self.expr(v) for v in node.vectors)
+                return f"shuffle([{vectors}], {list(node.indices)})"
+            case E.Let():
+                return (
+                    f"let {self.name(node.var)} = {self.expr(node.value)} in {self.expr(node.body)}"
+                )
+            case E.Call():
+                if node.op in _INFIX_CALLS:
+                    text = f" {_INFIX_CALLS[node.op]} ".join(self.expr(a, 6) for a in node.args)
+                    return f"({text})" if level else text
+                return f"{node.op}({', '.join(self.any(a) for a in node.args)})"
+            case E.Reduce():
+                axes = ", ".join(self.name(a.var) for a in node.axis)
+                source = ", ".join(self.expr(s) for s in node.source)
+                result = ", ".join(self.expr(r) for r in node.combiner.result)
+                return f"reduce([{result}], [{source}], axis=[{axes}])[{node.value_index}]"
+            case _:
+                return self.any(node)
+
+    def indices(self, indices: tuple[Any, ...]) -> str:
+        return ", ".join(self.expr(i) for i in indices)
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def stmt(self, node: S.Stmt, depth: int) -> list[str]:
+        pad = "    " * depth
+        match node:
+            case S.BufferStore():
+                target = f"{self.name(node.buffer)}[{self.indices(node.indices)}]"
+                return [f"{pad}{target} = {self.expr(node.value)}"]
+            case S.ProducerStore():
+                target = f"{node.producer.name}[{self.indices(node.indices)}]"
+                return [f"{pad}{target} = {self.expr(node.value)}"]
+            case S.ProducerRealize():
+                bounds = ", ".join(
+                    f"{self.expr(r.min)}:+{self.expr(r.extent)}" for r in node.bounds
+                )
+                head = f"{pad}realize {node.producer.name}[{bounds}] {node.scope}".rstrip()
+                return [head, *self.stmt(node.body, depth)]
+            case S.For():
+                kind = "" if node.kind == S.ForKind.SERIAL else node.kind + " "
+                if node.thread is not None:
+                    kind = f"{node.thread.thread_tag} "
+                first = self.expr(node.min)
+                span = (
+                    self.expr(node.extent)
+                    if first == "0"
+                    else f"{first}, extent={self.expr(node.extent)}"
+                )
+                note = f"  # {dict(node.annotations)}" if node.annotations else ""
+                head = f"{pad}{kind}for {self.name(node.loop_var)} in range({span}):{note}"
+                return [head, *self.stmt(node.body, depth + 1)]
+            case S.While():
+                return [
+                    f"{pad}while {self.expr(node.condition)}:",
+                    *self.stmt(node.body, depth + 1),
+                ]
+            case S.IfThenElse():
+                lines = [f"{pad}if {self.expr(node.condition)}:"]
+                lines += self.stmt(node.then_case, depth + 1)
+                if node.else_case is not None:
+                    lines += [f"{pad}else:", *self.stmt(node.else_case, depth + 1)]
+                return lines
+            case S.SeqStmt():
+                return [line for inner in node.stmts for line in self.stmt(inner, depth)]
+            case S.LetStmt():
+                head = f"{pad}let {self.name(node.var)} = {self.expr(node.value)}"
+                return [head, *self.stmt(node.body, depth)]
+            case S.Allocate():
+                head = f"{pad}allocate {self.name(node.buffer)}: {self.buffer_type(node.buffer)}"
+                return [head, *self.stmt(node.body, depth)]
+            case S.AttrStmt():
+                what = f"{self.any(node.node)}, " if node.node is not None else ""
+                return [
+                    f"{pad}attr {node.key}({what}{self.any(node.value)})",
+                    *self.stmt(node.body, depth),
+                ]
+            case S.AssertStmt():
+                head = f"{pad}assert {self.expr(node.condition)}, {node.message.value!r}"
+                return [head, *self.stmt(node.body, depth)]
+            case S.Evaluate():
+                return [f"{pad}{self.expr(node.value)}" if not S.is_nop(node) else f"{pad}pass"]
+            case _:
+                return [pad + self.any(node)]
+
+
+def _tag(dtype: str) -> str:
+    """The short suffix of a constant: 1i64, 0.5f, 2u8."""
+    parts = dtypes.parse(dtype)
+    if dtype == "float32":
+        return "f"
+    return {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}.get(parts.code, "h") + str(
+        parts.bits
+    )

@@ -1,0 +1,178 @@
+"""Statements of the loop language.
+
+The whole grammar::
+
+    s = BufferStore(buffer, value, (e, ...))
+      | For(var, min, extent, kind, body, thread, annotations)
+      | While(cond, body)
+      | IfThenElse(cond, s, s?)
+      | SeqStmt((s, ...))
+      | LetStmt(var, e, body)
+      | Allocate(buffer, body)              memory that lives while body runs
+      | AttrStmt(key, node, value, body)    a note for a later pass
+      | AssertStmt(cond, message, body)
+      | Evaluate(e)                         e for its effect; Evaluate(0) does nothing
+
+    ForKind = serial | parallel | vectorized | unrolled | thread
+
+Before storage is made concrete, te lowering also uses
+``ProducerStore(tensor, value, indices)`` and ``ProducerRealize(tensor, bounds, cond, body, scope)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from slipway.ir.buffer import Buffer
+from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, StringImm, Var
+from slipway.ir.node import Node, node
+
+
+class ForKind:
+    """How the steps of a loop run; the values are what For.kind holds."""
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+    THREAD = "thread"
+
+
+class Stmt(Node):
+    """Base of all statements."""
+
+    __slots__ = ()
+
+
+@node
+class BufferStore(Stmt):
+    """buffer[indices] = value; a last index with lanes stores a vector."""
+
+    buffer: Buffer
+    value: PrimExpr
+    indices: tuple[PrimExpr, ...]
+
+
+@node
+class ProducerStore(Stmt):
+    """Element `indices` of te tensor `producer` = value; gone after te lowering."""
+
+    producer: Any
+    value: PrimExpr
+    indices: tuple[PrimExpr, ...]
+
+
+@node
+class ProducerRealize(Stmt):
+    """Storage for the region `bounds` of te tensor `producer` exists in body."""
+
+    producer: Any
+    bounds: tuple[Range, ...]
+    condition: PrimExpr
+    body: Stmt
+    scope: str = ""
+
+
+@node
+class For(Stmt):
+    """for loop_var in [min, min + extent): body."""
+
+    loop_var: Var
+    min: PrimExpr
+    extent: PrimExpr
+    kind: str
+    body: Stmt
+    thread: IterVar | None = None
+    annotations: tuple[tuple[str, Any], ...] = ()
+
+
+@node
+class While(Stmt):
+    """While condition holds: body."""
+
+    condition: PrimExpr
+    body: Stmt
+
+
+@node
+class IfThenElse(Stmt):
+    """If condition holds then_case, else else_case (if there is one)."""
+
+    condition: PrimExpr
+    then_case: Stmt
+    else_case: Stmt | None = None
+
+
+@node
+class SeqStmt(Stmt):
+    """The statements in order; build it with `seq`, which flattens."""
+
+    stmts: tuple[Stmt, ...]
+
+
+@node
+class LetStmt(Stmt):
+    """`var` stands for `value` in body."""
+
+    var: Var
+    value: PrimExpr
+    body: Stmt
+
+
+@node
+class Allocate(Stmt):
+    """Memory for `buffer` exists while body runs."""
+
+    buffer: Buffer
+    body: Stmt
+    annotations: tuple[tuple[str, Any], ...] = ()
+
+
+@node
+class AttrStmt(Stmt):
+    """A note for a later pass: `key` says what, about `node`, with `value`, while body runs."""
+
+    key: str
+    node: Any
+    value: Any
+    body: Stmt
+
+
+@node
+class AssertStmt(Stmt):
+    """Where condition fails the function returns an error with `message`; then body."""
+
+    condition: PrimExpr
+    message: StringImm
+    body: Stmt
+
+
+@node
+class Evaluate(Stmt):
+    """`value` for its effect."""
+
+    value: PrimExpr
+
+
+NOP = Evaluate(IntImm("int32", 0))
+
+
+def is_nop(stmt: Stmt) -> bool:
+    """Tell whether `stmt` does nothing."""
+    return isinstance(stmt, Evaluate) and isinstance(stmt.value, IntImm)
+
+
+def seq(stmts: Iterable[Stmt | None]) -> Stmt:
+    """Return the statements in order as one: nested sequences flattened, no-ops dropped."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        if stmt is None or is_nop(stmt):
+            continue
+        if isinstance(stmt, SeqStmt):
+            flat.extend(stmt.stmts)
+        else:
+            flat.append(stmt)
+    if not flat:
+        return NOP
+    return flat[0] if len(flat) == 1 else SeqStmt(tuple(flat))

@@ -1,0 +1,144 @@
+"""Generic walks over any IR object: children, pre- and post-order visits, rewriting.
+
+Three tools by the shape of the job.  A query: ``for n in walk(root)``.  A local rewrite:
+`rewrite_bottom_up(root, rule)` or `substitute`.  A pass that carries context: a subclass of
+`Mutator` (returns new IR) or `Visitor`, one ``visit_<ClassName>`` method per node class.
+
+`walk` and `substitute` use an explicit stack, so that deep graphs do not meet Python's
+recursion limit; `Mutator` recurses, which loops and expressions are shallow enough for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from slipway.ir.node import Node
+
+
+def children(node: Node) -> list[Node]:
+    """Return the nodes directly inside `node`, in field order."""
+    found: list[Node] = []
+    for name in node.FIELDS:
+        _collect(getattr(node, name), found)
+    return found
+
+
+def _collect(value: Any, found: list[Node]) -> None:
+    if isinstance(value, Node):
+        found.append(value)
+    elif type(value) is tuple:
+        for item in value:
+            _collect(item, found)
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Yield `root` and every node under it once, parents before children."""
+    seen: set[int] = set()
+    stack: list[Node] = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def post_order(root: Node) -> list[Node]:
+    """Return every node under `root` once, children before parents, `root` last."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.append((node, True))
+        stack.extend((child, False) for child in reversed(children(node)))
+    return order
+
+
+def _map_value(value: Any, function: Callable[[Node], Node]) -> Any:
+    if isinstance(value, Node):
+        return function(value)
+    if type(value) is tuple:
+        mapped = tuple(_map_value(item, function) for item in value)
+        if all(a is b for a, b in zip(mapped, value, strict=True)):
+            return value
+        return mapped
+    return value
+
+
+def map_children(node: Node, function: Callable[[Node], Node]) -> Any:
+    """Return `node` with every direct child replaced; the same object when none changed."""
+    values, changed = [], False
+    for name in node.FIELDS:
+        old = getattr(node, name)
+        new = _map_value(old, function)
+        changed = changed or new is not old
+        values.append(new)
+    return type(node)(*values) if changed else node
+
+
+def rewrite_bottom_up(root: Node, rule: Callable[[Node], Node | None]) -> Any:
+    """Apply `rule` to every node after its children; None from the rule keeps the node.
+
+    Shared subtrees are rewritten once.  Works on graphs of any depth.
+    """
+    done: dict[int, Node] = {}
+    for node in post_order(root):
+        fresh = map_children(node, lambda child: done[id(child)])
+        result = rule(fresh)
+        done[id(node)] = fresh if result is None else result
+    return done[id(root)]
+
+
+def substitute(root: Node, mapping: Mapping[Any, Any]) -> Any:
+    """Replace nodes (usually Vars and Buffers) by others, everywhere under `root`."""
+    if not mapping:
+        return root
+    table = {id(old): new for old, new in mapping.items()}
+    return _substitute(root, table, {})
+
+
+def _substitute(node: Node, table: dict[int, Any], memo: dict[int, Any]) -> Any:
+    key = id(node)
+    if key in table:
+        return table[key]
+    if key in memo:
+        return memo[key]
+    result = map_children(node, lambda child: _substitute(child, table, memo))
+    memo[key] = result
+    return result
+
+
+class Visitor:
+    """Calls ``visit_<ClassName>`` for each node; the default visits the children."""
+
+    def visit(self, node: Node) -> Any:
+        """Visit one node."""
+        method = getattr(self, "visit_" + type(node).__name__, None)
+        return method(node) if method is not None else self.generic_visit(node)
+
+    def generic_visit(self, node: Node) -> Any:
+        """Visit all children."""
+        for child in children(node):
+            self.visit(child)
+
+
+class Mutator:
+    """Rebuilds IR: ``visit_<ClassName>`` returns the replacement; the default maps the children."""
+
+    def visit(self, node: Node) -> Any:
+        """Return the replacement of one node."""
+        method = getattr(self, "visit_" + type(node).__name__, None)
+        return method(node) if method is not None else self.generic_visit(node)
+
+    def generic_visit(self, node: Node) -> Any:
+        """Return `node` with its children replaced."""
+        return map_children(node, self.visit)
