@@ -8,7 +8,7 @@ in every dictionary.  The functions here take them apart; all are cached.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 _PATTERN = re.compile(r"(int|uint|float|bfloat|bool|handle)(\d*)(?:x(\d+))?")
@@ -31,7 +31,7 @@ class DTypeParts(NamedTuple):
     lanes: int
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse(dtype: str) -> DTypeParts:
     """Take `dtype` apart.
 
@@ -53,14 +53,14 @@ def parse(dtype: str) -> DTypeParts:
     return DTypeParts(code, width, lanes)
 
 
-@lru_cache(maxsize=None)
+@cache
 def make(code: str, bits: int, lanes: int = 1) -> str:
     """Build a dtype string from its parts; the inverse of `parse`."""
     base = code if code in ("bool", "handle") else f"{code}{bits}"
     return base if lanes == 1 else f"{base}x{lanes}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def canonical(dtype: Any) -> str:
     """Return the dtype string of a string, a NumPy dtype or scalar type, or a tvm_ffi dtype."""
     text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
@@ -89,7 +89,7 @@ def lanes_of(dtype: str) -> int:
     return parse(dtype).lanes
 
 
-@lru_cache(maxsize=None)
+@cache
 def with_lanes(dtype: str, lanes: int) -> str:
     """Return `dtype` with `lanes` lanes."""
     parts = parse(dtype)
@@ -132,7 +132,7 @@ def bytes_of(dtype: str) -> int:
     return (parts.bits * parts.lanes + 7) // 8
 
 
-@lru_cache(maxsize=None)
+@cache
 def int_range(dtype: str) -> tuple[int, int]:
     """Return the least and greatest value of an integer or bool dtype."""
     code, bits, _ = parse(dtype)

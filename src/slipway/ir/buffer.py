@@ -57,8 +57,8 @@ class Buffer(Node):
 
     def vload(self, begin: Any, dtype: str | None = None) -> BufferLoad:
         """Return the load of a vector of `dtype` that starts at `begin` along the last axis."""
-        from slipway.ir.ops import as_expr, const
         from slipway.ir.expr import Ramp
+        from slipway.ir.ops import as_expr, const
 
         picked = tuple(
             as_expr(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))

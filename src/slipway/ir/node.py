@@ -14,9 +14,10 @@ A class that needs checks on construction defines ``__post_init__``.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-T = TypeVar("T", bound=type)
+N = TypeVar("N", bound="Node")
 
 NODE_CLASSES: dict[str, type[Node]] = {}
 _MISSING = object()
@@ -48,7 +49,7 @@ class Node:
         return load_json, (save_json(self),)
 
     def replace(self, **changes: Any) -> Any:
-        """Return a copy with the given fields changed; `self` when every value is the same object."""
+        """Return a copy with the given fields changed; `self` when no value is a new object."""
         values = [changes.pop(name, _MISSING) for name in self.FIELDS]
         if changes:
             raise TypeError(f"{type(self).__name__} has no field {next(iter(changes))!r}")
@@ -91,9 +92,9 @@ def _constructor(cls: type, names: list[str], defaults: dict[str, Any]) -> Any:
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
-def node(cls: T) -> T:
+def node(cls: type[N]) -> type[N]:
     """Class decorator: turn annotated fields into an immutable slotted node class."""
-    own = list(cls.__dict__.get("__annotations__", {}))
+    own = list(inspect.get_annotations(cls))
     own = [n for n in own if not str(cls.__annotations__[n]).startswith("ClassVar")]
     inherited = [n for n in cls.FIELDS if n not in own]
     names = inherited + own
@@ -106,7 +107,8 @@ def node(cls: T) -> T:
     body["FIELDS"] = tuple(names)
     body["_DEFAULTS"] = defaults
     body["__match_args__"] = tuple(names)
-    made: Any = type(cls)(cls.__name__, cls.__bases__, body)
+    metaclass: Any = type(cls)
+    made: Any = metaclass(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     made.__init__ = _constructor(made, names, defaults)
     NODE_CLASSES[cls.__name__] = made

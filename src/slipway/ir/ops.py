@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, cast as typed
+from typing import Any
+from typing import cast as typed
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def _int_imm(dtype: str, value: int) -> IntImm:
 
 
 def const(value: Any, dtype: str | None = None) -> PrimExpr:
-    """Return the constant `value`; int32, float32 or bool by its Python type when no dtype is given.
+    """Return the constant `value`; without a dtype: int32, float32 or bool by its Python type.
 
     Integers wrap into the dtype's range, as a C conversion does.  A dtype with lanes broadcasts.
     """
@@ -178,7 +179,7 @@ def _is_one(value: PrimExpr) -> bool:
 
 
 def add(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs + rhs."""
+    """Lhs + rhs."""
     a, b = match(lhs, rhs)
     if _is_zero(a):
         return b
@@ -188,7 +189,7 @@ def add(lhs: Any, rhs: Any) -> PrimExpr:
 
 
 def sub(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs - rhs."""
+    """Lhs - rhs."""
     a, b = match(lhs, rhs)
     if _is_zero(b):
         return a
@@ -196,7 +197,7 @@ def sub(lhs: Any, rhs: Any) -> PrimExpr:
 
 
 def mul(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs * rhs."""
+    """Lhs * rhs."""
     a, b = match(lhs, rhs)
     if _is_one(a) or _is_zero(b):
         return b
@@ -206,7 +207,7 @@ def mul(lhs: Any, rhs: Any) -> PrimExpr:
 
 
 def div(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs / rhs: true division of floats; integers truncate toward zero (classic TVM's ``/``)."""
+    """Lhs / rhs: true division of floats; integers truncate toward zero (classic TVM's ``/``)."""
     a, b = match(lhs, rhs)
     if dtypes.is_float(a.dtype):
         return _fold(E.Div, a, b, lambda x, y: x / y)
@@ -288,32 +289,32 @@ def _compare(node: Any, lhs: Any, rhs: Any, function: Callable[[Any, Any], bool]
 
 
 def equal(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs == rhs as an expression."""
+    """Lhs == rhs as an expression."""
     return _compare(E.EQ, lhs, rhs, lambda x, y: x == y)
 
 
 def not_equal(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs != rhs as an expression."""
+    """Lhs != rhs as an expression."""
     return _compare(E.NE, lhs, rhs, lambda x, y: x != y)
 
 
 def less(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs < rhs."""
+    """Lhs < rhs."""
     return _compare(E.LT, lhs, rhs, lambda x, y: x < y)
 
 
 def less_equal(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs <= rhs."""
+    """Lhs <= rhs."""
     return _compare(E.LE, lhs, rhs, lambda x, y: x <= y)
 
 
 def greater(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs > rhs."""
+    """Lhs > rhs."""
     return _compare(E.GT, lhs, rhs, lambda x, y: x > y)
 
 
 def greater_equal(lhs: Any, rhs: Any) -> PrimExpr:
-    """lhs >= rhs."""
+    """Lhs >= rhs."""
     return _compare(E.GE, lhs, rhs, lambda x, y: x >= y)
 
 

@@ -16,7 +16,8 @@ The whole grammar::
     ForKind = serial | parallel | vectorized | unrolled | thread
 
 Before storage is made concrete, te lowering also uses
-``ProducerStore(tensor, value, indices)`` and ``ProducerRealize(tensor, bounds, cond, body, scope)``.
+``ProducerStore(tensor, value, indices)`` and
+``ProducerRealize(tensor, bounds, cond, body, scope)``.
 """
 
 from __future__ import annotations
