@@ -1,0 +1,64 @@
+# make demo       compile the example model, run it on an (emulated) device, print the figures
+# make test       the whole default test suite
+# make test-long  the same with the long cases
+# make check      format, lint, types, layering: what must be green before a commit
+# make wheel      the pure-Python wheel, into dist/
+#
+# Everything runs in .venv, which the first of these commands makes.
+# PYTHON=python3.12 picks another interpreter; JOBS=1 runs the tests one at a time.
+
+PYTHON ?= python3
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-long check format wheel clean
+
+demo: $(VENV)/.for-demo
+	$(BIN)/slipway demo $(DEMO)
+
+test: $(VENV)/.for-tests
+	$(BIN)/python -m pytest -n $(JOBS)
+
+test-long: $(VENV)/.for-tests
+	$(BIN)/python -m pytest -n $(JOBS) -m "long or not long"
+
+check: $(VENV)/.for-tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layering.py
+
+format: $(VENV)/.for-tests
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+wheel: $(VENV)/.for-tests
+	rm -rf build
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Slipway needs Python 3.11 or newer; '$(PYTHON)' is not. Install it (Debian 12:"; \
+	  echo "  sudo apt-get install python3 python3-venv) or name another one: make PYTHON=python3.12"; \
+	  exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { \
+	  echo "'$(PYTHON)' cannot make virtual environments: on Debian and Ubuntu run"; \
+	  echo "  sudo apt-get install python3-venv"; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+$(VENV)/.for-demo: $(VENV)/.made pyproject.toml
+	@echo "Installing Slipway and its compiler into $(VENV) (about 300 MB, once)"
+	$(BIN)/python -m pip install --quiet -e ".[compile,onnx,tflite,cli]"
+	@touch $@
+
+$(VENV)/.for-tests: $(VENV)/.made pyproject.toml
+	@echo "Installing Slipway with what its tests need into $(VENV) (about 600 MB, once)"
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	@touch $@ $(VENV)/.for-demo

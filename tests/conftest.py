@@ -1,0 +1,37 @@
+"""What every test may ask for: the folder of shared models, an emulator."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder `shared` beside the checkout, or where SLIPWAY_SHARED says."""
+    folder = Path(os.environ.get("SLIPWAY_SHARED", REPOSITORY.parent / "shared"))
+    if not folder.is_dir():
+        pytest.skip(f"no folder {folder} with shared models; set SLIPWAY_SHARED")
+    return folder
+
+
+@pytest.fixture
+def qemu():
+    """A function from "aarch64" to the path of its user-mode emulator; skips when missing."""
+
+    def find(arch: str) -> str:
+        path = shutil.which(f"qemu-{arch}-static") or shutil.which(f"qemu-{arch}")
+        if path is None:
+            pytest.skip(f"no qemu-{arch}: apt-get install qemu-user-static")
+        return path
+
+    return find

@@ -1,0 +1,164 @@
+"""The floors of docs/architecture.md: imports go down only, and never in a circle.
+
+For the direction every import statement counts, those inside functions too: an import that hides
+in a function is still a room that needs something from the floor above.  Circles are looked for
+among the imports that run when a module is loaded: within one floor, two files may know each other.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+PACKAGE = SOURCE / "slipway"
+MAX_LINES = 600
+
+FLOORS = {
+    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime"),
+    2: ("ir", "arith"),
+    3: ("te", "passes", "codegen"),
+    4: ("relay", "schedules"),
+    5: ("build", "executor", "frontends"),
+    6: ("rpc", "micro", "meta_schedule"),
+    7: ("cli", "exec", "contrib", "__init__"),
+}
+FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
+
+# Modules that offer names of any floor, and define nothing: the only ones that may look up.
+# A trailing `.*` names every module of a package.
+FACES = ("slipway",)
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def is_face(module: str) -> bool:
+    return any(
+        module == face or (face.endswith(".*") and f"{module}.".startswith(face[:-1]))
+        for face in FACES
+    )
+
+
+def floor_of(module: str) -> int:
+    room = module.split(".")[1] if "." in module else "__init__"
+    assert room in FLOOR_OF, f"{module}: room {room!r} has no floor; give it one in FLOORS"
+    return FLOOR_OF[room]
+
+
+def statements(node: ast.AST, deferred: bool) -> Iterator[ast.AST]:
+    """Yield the statements under `node`; without `deferred` only those that run on loading."""
+    for child in ast.iter_child_nodes(node):
+        if not deferred:
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+        yield child
+        yield from statements(child, deferred)
+
+
+def imported(module: str, deferred: bool = True) -> Iterator[tuple[str, int]]:
+    """Yield (module, line) for each of our own modules that `module` imports."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")), deferred):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                anchor = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*anchor, *([node.module] if node.module else [])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            target = name
+            while target and target not in MODULES:
+                target = target.rpartition(".")[0]
+            if target and target != module:
+                yield target, node.lineno
+
+
+def test_imports_go_down():
+    upward = [
+        f"{MODULES[module].relative_to(SOURCE)}:{line}: floor {floor_of(module)} imports "
+        f"{target} of floor {floor_of(target)}"
+        for module in MODULES
+        if not is_face(module)
+        for target, line in imported(module)
+        if floor_of(target) > floor_of(module)
+    ]
+    assert not upward, "imports that climb:\n" + "\n".join(upward)
+
+
+def test_rooms_do_not_import_faces():
+    """A face is for users; a room that used one would depend on every floor at once."""
+    through = [
+        f"{MODULES[module].relative_to(SOURCE)}:{line}: imports the face {target}"
+        for module in MODULES
+        if not is_face(module)
+        for target, line in imported(module)
+        if is_face(target) and floor_of(module) < 7
+    ]
+    assert not through, "imports of faces:\n" + "\n".join(through)
+
+
+def test_no_import_cycles():
+    graph = {
+        module: sorted(
+            {target for target, _ in imported(module, deferred=False) if not is_face(target)}
+        )
+        for module in MODULES
+        if not is_face(module)
+    }
+    finished: set[str] = set()
+    for start in graph:
+        trail: list[str] = []
+        stack: list[tuple[str, bool]] = [(start, False)]
+        while stack:
+            module, leaving = stack.pop()
+            if leaving:
+                finished.add(trail.pop())
+                continue
+            if module in trail:
+                circle = [*trail[trail.index(module) :], module]
+                pytest.fail("import cycle: " + " -> ".join(circle))
+            if module in finished:
+                continue
+            trail.append(module)
+            stack.append((module, True))
+            stack.extend((target, False) for target in graph[module])
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if is_face(m)])
+def test_faces_define_nothing(module):
+    """A face holds names, strings and a lazy ``__getattr__``; code lives on its floor."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    defined = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        or (isinstance(node, ast.FunctionDef) and node.name not in ("__getattr__", "__dir__"))
+    ]
+    assert not defined, f"{module} is a face and defines {defined}"
+
+
+def test_listed_faces_exist():
+    missing = [face for face in FACES if face.removesuffix(".*") not in MODULES]
+    assert not missing, f"take these out of FACES: {missing}"
+
+
+def test_files_stay_short():
+    """One idea per file; see CONTRIBUTING.md."""
+    tracked = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.[ch]")]
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in tracked}
+    long = [f"{p.relative_to(SOURCE)}: {n} lines" for p, n in lengths.items() if n > MAX_LINES]
+    assert not long, f"split what is above {MAX_LINES} lines:\n" + "\n".join(long)
