@@ -1,0 +1,18 @@
+"""Classic import paths: ``slipway.contrib.<name>`` offers what lives on lower floors."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = ("cc", "graph_executor", "graph_runtime", "ndk", "rpc", "util", "utils")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'slipway.contrib' has no attribute {name!r}")
+    return importlib.import_module(f"slipway.contrib.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(_MODULES)

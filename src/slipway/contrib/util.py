@@ -1,0 +1,5 @@
+"""The older name of `slipway.contrib.utils`."""
+
+from slipway.toolchain.tempdir import TempDirectory, tempdir
+
+__all__ = ["TempDirectory", "tempdir"]

@@ -1,0 +1,5 @@
+"""Temporary directories; see `slipway.toolchain.tempdir`."""
+
+from slipway.toolchain.tempdir import TempDirectory, tempdir
+
+__all__ = ["TempDirectory", "tempdir"]
