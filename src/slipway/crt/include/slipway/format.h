@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
+ * A printf of 80 lines, so that messages need no stdio: %s %d %u %x %c %%, with `l`, `ll`, `z`.
+ */
+#ifndef SLIPWAY_FORMAT_H_
+#define SLIPWAY_FORMAT_H_
+
+#include <stdarg.h>
+
+#include "slipway/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Write at most size_bytes - 1 characters and a NUL; longer text is cut.
+ * @return the characters written, the NUL not counted */
+SLW_API size_t slw_format(char *text, size_t size_bytes, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+SLW_API size_t slw_format_list(char *text, size_t size_bytes, const char *format, va_list list);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SLIPWAY_FORMAT_H_ */
