@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
+ * Where things lie in graph.bin. Private to graph.c and graph_check.c; the writer is
+ * slipway.runtime.graph_format, which describes each field.
+ *
+ * A header of 64 bytes, then the tables without gaps: dims (i64), storages (u64 offset, u64
+ * bytes), nodes, entries, args, inputs, outputs (u32 each), strings.
+ */
+#ifndef SLW_GRAPH_TABLES_H_
+#define SLW_GRAPH_TABLES_H_
+
+#include "bytes.h"
+#include "slipway/graph.h"
+
+#define SLW_GRAPH_MAGIC 0x47574c53U /* "SLWG" */
+#define SLW_GRAPH_HEADER_BYTES 64U
+#define SLW_GRAPH_STORAGE_BYTES 16U
+#define SLW_GRAPH_NODE_BYTES 24U
+#define SLW_GRAPH_ENTRY_BYTES 16U
+
+/** Counts of the header and the places of the tables, all in bytes from the start. */
+typedef struct {
+  const uint8_t *blob;
+  uint32_t num_nodes, num_entries, num_inputs, num_outputs, num_args, num_dims, num_storages;
+  uint32_t strings_bytes;
+  uint64_t arena_bytes;
+  uint64_t dims_at, storages_at, nodes_at, entries_at, args_at, inputs_at, outputs_at, strings_at;
+} slw_graph_layout;
+
+typedef struct {
+  uint32_t name, function, first_arg, num_args, first_entry, num_outputs;
+} slw_graph_node;
+
+typedef struct {
+  DLDataType dtype;
+  uint32_t ndim, first_dim, storage;
+} slw_graph_entry;
+
+slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_layout *layout);
+
+static inline slw_graph_node slw_graph_read_node(const uint8_t *table, uint32_t index) {
+  const uint8_t *p = table + (size_t)index * SLW_GRAPH_NODE_BYTES;
+  slw_graph_node node = {slw_load32(p),      slw_load32(p + 4),  slw_load32(p + 8),
+                         slw_load32(p + 12), slw_load32(p + 16), slw_load32(p + 20)};
+  return node;
+}
+
+static inline slw_graph_entry slw_graph_read_entry(const uint8_t *table, uint32_t index) {
+  const uint8_t *p = table + (size_t)index * SLW_GRAPH_ENTRY_BYTES;
+  slw_graph_entry entry = {{p[0], p[1], slw_load16(p + 2)},
+                           slw_load32(p + 4),
+                           slw_load32(p + 8),
+                           slw_load32(p + 12)};
+  return entry;
+}
+
+static inline uint32_t slw_graph_read_index(const uint8_t *table, uint32_t index) {
+  return slw_load32(table + (size_t)index * 4U);
+}
+
+#endif /* SLW_GRAPH_TABLES_H_ */
