@@ -1,0 +1,1 @@
+"""Compilers, linkers and emulators: everything Slipway runs as another program."""

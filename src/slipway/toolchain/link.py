@@ -1,0 +1,195 @@
+"""Linking objects into one self-contained shared library for any target.
+
+The linker is ziglang's: ld.lld for ELF, wasm-ld for WebAssembly, `zig cc` for Mach-O.  A user's own
+(`cc=` a compiler's path, or a function ``fcompile(output, objects, options=None)``) works too.
+Whatever linked it, the result is checked: an exported library imports nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import ArtifactError, ToolchainError
+from slipway.toolchain import cc as user_cc
+from slipway.toolchain.elf import ElfFile, is_elf, machine_of_triple
+from slipway.toolchain.zig import architecture_of, musl_target, run_zig
+
+Linker = str | os.PathLike[str] | Callable[..., Any]
+
+_LLD_FLAGS = (
+    "-shared",
+    "--build-id=none",
+    "--hash-style=both",  # DT_HASH states the number of symbols, which small loaders need
+    "-Bsymbolic",
+    "--gc-sections",
+    "--strip-debug",
+    "-znoexecstack",
+    "-znow",
+)
+
+
+def link_shared(
+    objects: Sequence[bytes | str | os.PathLike[str]],
+    triple: str,
+    out: str | os.PathLike[str],
+    cc: Linker | None = None,
+    exports: Sequence[str] | None = None,
+    options: Sequence[str] | None = None,
+) -> Path:
+    """Link `objects` (paths, or the bytes of objects) for `triple` into the library `out`.
+
+    `exports` limits what the library shows; `options` are passed to the linker.  The file appears
+    whole or not at all, and equal input gives equal bytes.  Raises ToolchainError if linking
+    fails or the result would need something from outside.
+    """
+    out = Path(out)
+    with tempfile.TemporaryDirectory(prefix="slipway-link-") as folder:
+        inputs = _as_files(objects, Path(folder))
+        _check_machine(inputs, triple)
+        result = Path(folder) / "linked.so"
+        if cc is None:
+            _link_ours(inputs, triple, result, Path(folder), exports, options)
+        else:
+            _link_theirs(inputs, result, cc, options)
+        if not result.is_file():
+            raise ToolchainError(
+                f"the function given for linking returned without writing {result.name}; it is "
+                "called as fcompile(output, objects, options=None)."
+            )
+        content = result.read_bytes()
+    check_self_contained(content, out.name)
+    write_file(out, content)
+    return out
+
+
+def write_file(out: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(out)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def check_self_contained(content: bytes, name: str) -> None:
+    """Raise ToolchainError if an ELF library needs symbols from outside; other formats pass."""
+    if not is_elf(content):
+        return
+    try:
+        undefined = ElfFile(content, name).undefined
+    except ArtifactError as error:
+        raise ToolchainError(f"the linker wrote a file that cannot be used: {error}") from error
+    if undefined:
+        shown = ", ".join(sorted(undefined)[:8]) + (" ..." if len(undefined) > 8 else "")
+        raise ToolchainError(
+            f"{name} would need {shown} from outside, and an exported library may need nothing: "
+            "it must load on any system. Link the objects that define these symbols into it "
+            "(or add '-static-libgcc', '-lm' and the like to the options of your compiler)."
+        )
+
+
+def _as_files(objects: Sequence[bytes | str | os.PathLike[str]], folder: Path) -> list[Path]:
+    if not objects:
+        raise ToolchainError("there is nothing to link: the list of objects is empty.")
+    files: list[Path] = []
+    for index, item in enumerate(objects):
+        if isinstance(item, bytes | bytearray | memoryview):
+            path = folder / f"{index}.o"
+            path.write_bytes(item)
+        else:
+            path = Path(item)
+            if not path.is_file():
+                raise ToolchainError(f"the object to link, {path}, does not exist.")
+        files.append(path)
+    return files
+
+
+def _check_machine(files: Sequence[Path], triple: str) -> None:
+    wanted = machine_of_triple(architecture_of(triple))
+    for path in files:
+        with path.open("rb") as file:
+            head = file.read(20)
+        if is_elf(head) and wanted is not None:
+            found = int.from_bytes(head[18:20], "little")
+            if found != wanted:
+                from slipway.toolchain.elf import MACHINE_NAMES
+
+                raise ToolchainError(
+                    f"cannot link {path.name} for {triple}: it is an object for "
+                    f"{MACHINE_NAMES.get(found, found)}. Build it for the target you link for."
+                )
+
+
+def _link_ours(
+    inputs: Sequence[Path],
+    triple: str,
+    result: Path,
+    folder: Path,
+    exports: Sequence[str] | None,
+    options: Sequence[str] | None,
+) -> None:
+    paths = [str(path) for path in inputs]
+    extra = list(options or ())
+    if "wasm" in architecture_of(triple):
+        flags = ["--no-entry", "--export-dynamic", "--strip-debug"]
+        arguments = ["wasm-ld", *flags, *extra, "-o", str(result), *paths]
+        run_zig(arguments, purpose="linking for WebAssembly")
+        return
+    if any(word in triple for word in ("darwin", "macos", "apple")):
+        architecture = architecture_of(triple)
+        target = f"{architecture}-macos"
+        flags = ["cc", "-target", target, "-shared", "-nostdlib", "-Wl,-undefined,dynamic_lookup"]
+        run_zig([*flags, *extra, "-o", str(result), *paths], purpose="linking for macOS")
+        return
+    flags = list(_LLD_FLAGS)
+    if exports is not None:
+        script = folder / "exports.ver"
+        listed = " ".join(f'"{name}";' for name in exports)
+        script.write_text("{ global: " + listed + " local: *; };\n")
+        flags.append(f"--version-script={script}")
+    run_zig(["ld.lld", *flags, *extra, "-o", str(result), *paths], purpose="linking")
+    missing = ElfFile(result.read_bytes(), result.name).undefined
+    if missing and _has_compiler_runtime(triple):
+        # Compilers emit calls of their own (memcpy, 64-bit division on ARM): take just those
+        # from zig's compiler runtime, which needs no libc.
+        run_zig(
+            ["cc", "-target", musl_target(triple), "-shared", "-nostdlib", "-lcompiler_rt"]
+            + [f"-Wl,{flag}" for flag in ("--hash-style=both", "-Bsymbolic", "--strip-debug")]
+            + [*extra, "-o", str(result), *paths],
+            purpose="linking with the compiler's runtime",
+        )
+
+
+def _has_compiler_runtime(triple: str) -> bool:
+    try:
+        musl_target(triple)
+    except ToolchainError:
+        return False
+    return True
+
+
+def _link_theirs(
+    inputs: Sequence[Path], result: Path, cc: Linker, options: Sequence[str] | None
+) -> None:
+    paths = [str(path) for path in inputs]
+    if callable(cc):
+        if options:
+            cc(str(result), paths, options=list(options))
+        else:
+            cc(str(result), paths)
+        return
+    flags = ["-nostdlib", "-Wl,--build-id=none", "-Wl,--hash-style=both", "-Wl,-Bsymbolic"]
+    flags += ["-Wl,--strip-debug", *(options or ()), "-lgcc"]
+    user_cc.create_shared(result, paths, options=flags, cc=os.fspath(cc))

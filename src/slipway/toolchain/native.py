@@ -1,0 +1,153 @@
+"""The C runtime, compiled: for this machine as a library, for a device as one static server.
+
+The library is looked for in the package (``slipway/crt/prebuilt/<machine>/``, where a wheel may
+carry it), then in the cache, and is else compiled once, with this machine's C compiler or zig.
+Files in the cache are named by a hash of all sources, so that they never go stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from slipway.errors import ToolchainError
+from slipway.toolchain import zig
+
+LIBRARY_NAME = "libslipway_runtime.so"
+SERVER_NAME = "slipway-server"
+CRT = Path(__file__).resolve().parent.parent / "crt"
+_OPTIMISE = ("-std=c11", "-O2", "-D_GNU_SOURCE", "-pthread")
+
+
+def crt_sources(*folders: str) -> list[Path]:
+    """Return the C files of the runtime's folders (``src``, ``posix``, ``server``), in order."""
+    return [path for folder in folders for path in sorted((CRT / folder).glob("*.c"))]
+
+
+def include_path() -> Path:
+    """Return the folder of the public headers, ``slipway/*.h`` below it."""
+    return CRT / "include"
+
+
+@lru_cache(maxsize=1)
+def source_hash() -> str:
+    """Return a short hash of everything that the runtime is compiled from."""
+    digest = hashlib.sha256()
+    for path in sorted(CRT.rglob("*.[ch]")):
+        digest.update(path.relative_to(CRT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_dir() -> Path:
+    """Return the cache folder: ``$SLIPWAY_CACHE``, else ``~/.cache/slipway``."""
+    named = os.environ.get("SLIPWAY_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "slipway"
+
+
+def host_name() -> str:
+    """Return this machine's name in paths: ``x86_64-linux-gnu`` and the like."""
+    system = {"linux": "linux-gnu", "darwin": "macos"}.get(sys.platform, sys.platform)
+    return f"{zig.architecture_of(platform.machine())}-{system}"
+
+
+def host_runtime() -> Path:
+    """Return the compiled runtime library for this machine, compiling it if that must be.
+
+    Raises ToolchainError when there is neither a compiled library nor a compiler.
+    """
+    prebuilt = CRT / "prebuilt" / host_name() / LIBRARY_NAME
+    if prebuilt.is_file():
+        return prebuilt
+    cached = cache_dir() / "runtime" / f"{host_name()}-{source_hash()}" / LIBRARY_NAME
+    if not cached.is_file():
+        _atomically(cached, build_host_runtime)
+    return cached
+
+
+def build_host_runtime(out: Path, *, portable: bool = False) -> None:
+    """Compile the runtime library for this machine into `out`.
+
+    `portable`: with zig for glibc 2.17, so that it runs on other machines too.
+    """
+    sources = [str(path) for path in crt_sources("src", "posix")]
+    flags = [*_OPTIMISE, "-shared", "-fPIC", "-fvisibility=hidden", "-I", str(include_path())]
+    tail = ["-o", str(out), *sources]
+    compiler = _system_compiler()
+    if compiler is not None and not portable:
+        command = [*compiler, *flags, *tail, "-ldl", "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+        if zig.find_zig() is None:
+            raise ToolchainError(
+                f"compiling the runtime with {shlex.join(compiler)} failed:\n{done.stderr.strip()}"
+            )
+    if zig.find_zig() is None:
+        raise ToolchainError(
+            "this needs Slipway's runtime library, which this installation carries for other "
+            f"machines only (here: {host_name()}), and there is no C compiler to build it. "
+            f"Install one (Debian: sudo apt-get install gcc), or zig's: {zig.INSTALL_LINE}."
+        )
+    target = host_name() + (".2.17" if sys.platform == "linux" else "")
+    zig.run_zig(["cc", "-target", target, *flags, "-s", *tail], purpose="compiling the runtime")
+
+
+def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) -> Path:
+    """Return the static device server for `triple` (``aarch64-linux``, ``armv7-linux-gnueabihf``…).
+
+    The first build for a target takes most of a minute (it builds musl too); later ones come
+    from the cache.  With `out`, the server is copied there.
+    """
+    target = zig.musl_target(triple)
+    prebuilt = CRT / "prebuilt" / target / SERVER_NAME
+    built = prebuilt
+    if not prebuilt.is_file():
+        built = cache_dir() / "server" / f"{target}-{source_hash()}" / SERVER_NAME
+        if not built.is_file():
+            _atomically(built, lambda path: compile_static(target, path, "src", "posix", "server"))
+    if out is None:
+        return built
+    copied = Path(out)
+    copied.parent.mkdir(parents=True, exist_ok=True)
+    _atomically(copied, lambda path: shutil.copy(built, path))
+    copied.chmod(0o755)
+    return copied
+
+
+def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...] = ()) -> None:
+    """Compile folders of the runtime, and `extra` arguments, into a static musl program."""
+    sources = [str(path) for path in crt_sources(*folders)]
+    flags = [*_OPTIMISE, "-static", "-s", "-DSLW_STATIC", "-I", str(include_path())]
+    if target.startswith("arm-"):
+        flags.append("-mcpu=cortex_a7")  # ARMv7-A with NEON and VFPv4, without later extensions
+    command = ["cc", "-target", target, *flags, "-o", str(out), *sources, *extra]
+    zig.run_zig(command, purpose=f"compiling for {target}")
+
+
+def _system_compiler() -> list[str] | None:
+    named = shlex.split(os.environ.get("CC", ""))
+    for candidate in (named, ["cc"], ["gcc"], ["clang"]):
+        if candidate and shutil.which(candidate[0]):
+            return candidate
+    return None
+
+
+def _atomically(out: Path, build: object) -> None:
+    """Let `build(path)` write a file beside `out`, then rename it; racing builders both win."""
+    assert callable(build)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as folder:
+        made = Path(folder) / out.name
+        build(made)
+        made.replace(out)

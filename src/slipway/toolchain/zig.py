@@ -1,0 +1,89 @@
+"""The `zig` program of the ziglang wheel: C compiler, ld.lld, wasm-ld and ar for every target."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from slipway.errors import ToolchainError
+
+INSTALL_LINE = "pip install 'slipway[compile]'"
+
+# LLVM architecture -> (zig architecture, zig ABI with musl).
+_MUSL_TARGETS = {
+    "x86_64": "x86_64-linux-musl",
+    "aarch64": "aarch64-linux-musl",
+    "armv7": "arm-linux-musleabihf",
+    "riscv64": "riscv64-linux-musl",
+}
+
+
+@lru_cache(maxsize=1)
+def find_zig() -> Path | None:
+    """Return the zig program: ``$SLIPWAY_ZIG``, the ziglang wheel's, or one on PATH; else None."""
+    named = os.environ.get("SLIPWAY_ZIG")
+    if named:
+        return Path(named)
+    spec = importlib.util.find_spec("ziglang")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        for name in ("zig", "zig.exe"):
+            candidate = Path(folder) / name
+            if candidate.is_file():
+                return candidate
+    on_path = shutil.which("zig")
+    return Path(on_path) if on_path else None
+
+
+def zig_path() -> Path:
+    """Return the zig program; ToolchainError with the install line if there is none."""
+    found = find_zig()
+    if found is None:
+        raise ToolchainError(
+            "this step needs the ziglang package (compiler and linker for every target), which "
+            f"is not installed. Install it: {INSTALL_LINE} (or: pip install ziglang)."
+        )
+    return found
+
+
+def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) -> str:
+    """Run zig and return what it printed; ToolchainError with its words when it fails."""
+    command = [str(zig_path()), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    if done.returncode != 0:
+        words = (done.stderr or done.stdout).strip()
+        shown = shlex.join(["zig", *arguments[:6]]) + (" ..." if len(arguments) > 6 else "")
+        raise ToolchainError(f"{purpose} failed: `{shown}` ended with {done.returncode}:\n{words}")
+    return done.stdout + done.stderr
+
+
+def architecture_of(triple: str) -> str:
+    """Return x86_64, aarch64, armv7, riscv64 or another first word of an LLVM triple."""
+    first = triple.split("-", 1)[0].lower()
+    if first in ("amd64", "x86-64", "x64"):
+        return "x86_64"
+    if first in ("arm64", "arm64e") or first.startswith("aarch64"):
+        return "aarch64"
+    if first.startswith(("armv7", "armv8")) or first in ("arm", "thumbv7", "armhf"):
+        return "armv7"
+    return first
+
+
+def musl_target(triple: str) -> str:
+    """Return zig's name of the static-musl target for a Linux triple or an architecture.
+
+    ``arm`` means ARMv7 with hardware floating point.  Raises ToolchainError for architectures
+    that no device server is built for.
+    """
+    architecture = architecture_of(triple)
+    if architecture not in _MUSL_TARGETS:
+        known = ", ".join(f"{name}-linux" for name in _MUSL_TARGETS)
+        raise ToolchainError(
+            f"there is no static Linux target for {triple!r}; those there are: {known}."
+        )
+    return _MUSL_TARGETS[architecture]
