@@ -16,13 +16,13 @@ PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
 FLOORS = {
-    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime"),
+    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo"),
     2: ("ir", "arith"),
     3: ("te", "passes", "codegen"),
     4: ("relay", "schedules"),
     5: ("build", "executor", "frontends"),
     6: ("rpc", "micro", "meta_schedule"),
-    7: ("cli", "exec", "contrib", "__init__"),
+    7: ("cli", "exec", "contrib", "__init__", "__main__"),
 }
 FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
 

@@ -53,3 +53,14 @@ def test_ndk_compiler_comes_from_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("TVM_NDK_CC", "no-such-clang")
     with pytest.raises(ToolchainError, match="no-such-clang"):
         ndk.create_shared(tmp_path / "x.so", [])
+
+
+@needs_gcc
+def test_ndk_links_without_the_ndk(monkeypatch, source, tmp_path):
+    pytest.importorskip("ziglang")
+    monkeypatch.delenv("TVM_NDK_CC", raising=False)
+    monkeypatch.delenv("SLIPWAY_NDK_CC", raising=False)
+    object_file, library = tmp_path / "add.o", tmp_path / "add.so"
+    cc.create_executable(object_file, source, options=["-c", "-fPIC"], cc="gcc")
+    ndk.create_shared(library, object_file)
+    assert ctypes.CDLL(str(library)).add(1, 2) == 3

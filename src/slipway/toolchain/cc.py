@@ -43,7 +43,7 @@ def create_shared(
     what Slipway compiled stays free of libc.  Raises ToolchainError with the compiler's own words.
     """
     flags = ["-shared", "-fPIC", "-Wl,--as-needed"]
-    run_compiler(cc, [*flags, "-o", str(output), *_listed(objects), *(options or ())], cwd)
+    run_compiler(cc, [*flags, "-o", str(output), *listed(objects), *(options or ())], cwd)
 
 
 def create_executable(
@@ -54,7 +54,7 @@ def create_executable(
     cwd: PathLike | None = None,
 ) -> None:
     """Link `objects` into the program `output` with `cc` (default: `get_cc`)."""
-    run_compiler(cc, ["-o", str(output), *_listed(objects), *(options or ())], cwd)
+    run_compiler(cc, ["-o", str(output), *listed(objects), *(options or ())], cwd)
 
 
 def get_target_by_dump_machine(compiler: str) -> Callable[[], str | None]:
@@ -86,7 +86,7 @@ def cross_compiler(
     def fcompile(
         output: PathLike, objects: OneOrMore, options: Sequence[str] | None = None
     ) -> None:
-        inputs = [*_listed(objects), *extra]
+        inputs = [*listed(objects), *extra]
         flags = [*always, *(options or ())]
         if callable(compile_func):
             compile_func(output, inputs, options=flags)
@@ -116,7 +116,7 @@ def run_compiler(cc: str | None, arguments: Sequence[str], cwd: PathLike | None 
         raise ToolchainError(f"{command} failed with exit code {done.returncode}:\n{words}")
 
 
-def _listed(objects: OneOrMore) -> list[str]:
+def listed(objects: OneOrMore) -> list[str]:
     """Return one path or several as a list of strings."""
     if isinstance(objects, str | os.PathLike):
         return [str(objects)]

@@ -101,9 +101,13 @@ class ElfFile:
         for index in range(count):
             offset = at + index * entry_bytes
             if self.is_64:
-                kind, flags, file_at, address, _, size, memory, _ = self._unpack("<IIQQQQQQ", offset)
+                kind, flags, file_at, address, _, size, memory, _ = self._unpack(
+                    "<IIQQQQQQ", offset
+                )
             else:
-                kind, file_at, address, _, size, memory, flags, _ = self._unpack("<IIIIIIII", offset)
+                kind, file_at, address, _, size, memory, flags, _ = self._unpack(
+                    "<IIIIIIII", offset
+                )
             if file_at + size > len(self.data) and kind in (_PT_LOAD, _PT_DYNAMIC):
                 raise self._damaged("it ends before its own tables do")
             yield Segment(kind, flags, file_at, address, size, memory)

@@ -1,0 +1,1 @@
+"""The ``slipway`` command: a thin layer over the public API, one file per command."""

@@ -1,0 +1,44 @@
+"""The command tree: each command is one function of one file beside this one."""
+
+from __future__ import annotations
+
+import typer
+
+from slipway.cli.compile import compile_model
+from slipway.cli.demo import demo
+from slipway.cli.device_server import device_server
+from slipway.cli.rpc_server import rpc_server
+from slipway.cli.run import run
+from slipway.cli.targets import targets
+from slipway.version import VERSION
+
+app = typer.Typer(
+    help="Compile a model on this machine, launch it on any device.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("compile")(compile_model)
+app.command("run")(run)
+app.command("rpc-server")(rpc_server)
+app.command("device-server")(device_server)
+app.command("targets")(targets)
+app.command("demo")(demo)
+
+
+def show_version(asked: bool) -> None:
+    """Print the version and leave, when asked for it."""
+    if asked:
+        print(f"slipway {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Compile a model on this machine, launch it on any device."""

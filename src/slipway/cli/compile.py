@@ -1,0 +1,93 @@
+"""``slipway compile``: a model file becomes an artifact for a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.model_file import parse_shapes, read_model
+from slipway.errors import ModelError, did_you_mean
+
+SUFFIXES = (".tar", ".so", ".o", ".a")
+DUMPS = ("relay", "ll", "asm")
+
+
+def compile_model(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The model: a .onnx or .tflite file.")
+    ],
+    target: Annotated[
+        str, typer.Option("--target", help="What to compile for; 'llvm' is this machine.")
+    ] = "llvm",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The artifact: .tar, .so, .o or .a. [default: MODEL.tar]"
+        ),
+    ] = None,
+    input_shapes: Annotated[
+        str | None,
+        typer.Option(help='Shapes of inputs that the model leaves open: "image:[1,3,224,224]".'),
+    ] = None,
+    opt_level: Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")] = 3,
+    model_format: Annotated[
+        str | None, typer.Option(help="onnx or tflite, where the suffix does not tell.")
+    ] = None,
+    cross_compiler: Annotated[
+        str | None, typer.Option(help="A compiler to link with, instead of Slipway's own linker.")
+    ] = None,
+    dump_code: Annotated[
+        str | None,
+        typer.Option(help="Also write what it was compiled through: relay, ll, asm (with commas)."),
+    ] = None,
+) -> None:
+    """Compile MODEL into an artifact for a target.
+
+    For example:
+
+        slipway compile mobilenet.onnx -o mobilenet.tar
+
+        slipway compile mobilenet.onnx --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
+
+        slipway compile bert.onnx --input-shapes "ids:[1,128] mask:[1,128]" --dump-code relay,asm
+    """
+    destination = output or Path(model.with_suffix(".tar").name)
+    if destination.suffix not in SUFFIXES:
+        raise ModelError(
+            f"--output {destination}: the suffix says what to write; "
+            f"it is one of {', '.join(SUFFIXES)}.{did_you_mean(destination.suffix, SUFFIXES)}"
+        )
+    dumps = [kind.strip() for kind in dump_code.split(",")] if dump_code else []
+    for kind in dumps:
+        if kind not in DUMPS:
+            raise ModelError(
+                f"--dump-code {kind}: not one of {', '.join(DUMPS)}.{did_you_mean(kind, DUMPS)}"
+            )
+    model.stat()
+
+    import slipway
+    from slipway import relay
+
+    chosen = slipway.target.Target(target)
+    with console.step(f"Reading {model}"):
+        module, parameters = read_model(model, parse_shapes(input_shapes), model_format)
+    with (
+        console.step(f"Compiling for {chosen}"),
+        slipway.transform.PassContext(opt_level=opt_level),
+    ):
+        library = relay.build(module, target=chosen, params=parameters)
+    with console.step(f"Linking {destination}"):
+        library.export_library(
+            str(destination), **({"cc": cross_compiler} if cross_compiler else {})
+        )
+    for kind in dumps:
+        text = str(module) if kind == "relay" else library.get_lib().get_source(kind)
+        path = destination.with_suffix(f".{kind}")
+        path.write_text(text, encoding="utf-8")
+        console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+    console.out.print(
+        f"{destination}: {console.size_text(destination.stat().st_size)}, for {chosen}"
+    )

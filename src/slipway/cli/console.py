@@ -1,0 +1,70 @@
+"""What every command prints with: steps with their time, progress bars, sizes, tables.
+
+Results go to stdout; steps and bars go to stderr, so that a pipe gets the results only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+T = TypeVar("T")
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """Show `title` with a moving mark while the block runs, then the line with its seconds."""
+    start = time.perf_counter()
+    with err.status(f"{title} ..."):
+        yield
+    err.print(f"[green]✓[/] {title} [dim]({time.perf_counter() - start:.1f} s)[/]")
+
+
+def progress(items: Sequence[T], title: str) -> Iterable[T]:
+    """Iterate over `items` behind a progress bar, then print the line with its seconds."""
+    start = time.perf_counter()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        yield from bar.track(items, description=title)
+    err.print(f"[green]✓[/] {title} [dim]({time.perf_counter() - start:.1f} s)[/]")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """Print a table; every column but the first is aligned to the right."""
+    view = Table(title=title, title_justify="left", title_style="bold", header_style="")
+    for index, name in enumerate(columns):
+        view.add_column(name, justify="left" if index == 0 else "right")
+    for row in rows:
+        view.add_row(*row)
+    out.print(view)
+
+
+def size_text(size_bytes: float) -> str:
+    """Return a size for people: 512 B, 28.3 KB, 1.2 MB (powers of 1000)."""
+    for unit in ("B", "KB", "MB"):
+        if size_bytes < 1000:
+            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} GB"
+
+
+def time_text(seconds: float) -> str:
+    """Return a duration for people: 730 ns, 12.3 µs, 4.56 ms, 1.23 s."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"

@@ -1,0 +1,217 @@
+"""``slipway demo``: the whole way of a model, from its file to a device and back."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from slipway.cli import console
+from slipway.cli.demo_case import Case, digits_case, model_case
+from slipway.cli.demo_device import DeviceKind, kind_named, serve, this_machine
+from slipway.cli.profile_table import profile_rows
+from slipway.errors import ExecutionError
+from slipway.toolchain import emulators, native
+from slipway.toolchain.tempdir import tempdir
+from slipway.version import VERSION
+
+TOLERANCE = 1e-4
+SLOWEST = 5
+MEMBERS = {"lib.so": "library", "params.bin": "parameters", "graph.bin": "graph"}
+
+
+@dataclass
+class Results:
+    """What the device gave back: the first output of each run, and what was measured there."""
+
+    outputs: list[Any] = field(default_factory=list)
+    seconds: Any = None
+    layers: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+def demo(
+    model: Annotated[
+        Path | None, typer.Option("--model", help="A .onnx or .tflite file instead of the digits.")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="The device to start: aarch64, armv7, riscv64 or x86_64.")
+    ] = "aarch64",
+    input_shapes: Annotated[
+        str | None, typer.Option(help='Shapes that the model leaves open: "image:[1,3,224,224]".')
+    ] = None,
+) -> None:
+    """Compile a model for a device, run it there over RPC, and compare.
+
+    Without `--model`, a small network for handwritten digits runs its whole test set.
+
+    For example:
+
+        slipway demo
+
+        slipway demo --model mobilenet.onnx --device riscv64
+    """
+    kind, emulator = choose_device(device)
+    with tempdir() as temp, console.step("Reading the model"):
+        case = model_case(model, input_shapes) if model else digits_case()
+    with tempdir() as temp:
+        run_demo(case, kind, emulator, temp.path)
+
+
+def run_demo(case: Case, kind: DeviceKind, emulator: list[str], folder: Path) -> None:
+    """Compile, launch, run and report; files go into `folder`.
+
+    Raises ExecutionError when the device's results are not the reference's.
+    """
+    where = f"emulated by {Path(emulator[0]).name}" if emulator else "this machine"
+    console.out.print(
+        f"\nSlipway {VERSION}: [bold]{case.path.name}[/] on {kind.name} ({kind.processor}), {where}"
+    )
+    with console.step("Compiling for this machine"):
+        host = build(case, "llvm")
+    with console.step(f"Compiling for {kind.target}"):
+        library = build(case, kind.target)
+        artifact = folder / f"{case.path.stem}.tar"
+        library.export_library(str(artifact))
+    with console.step(f"Device server for {kind.server} (built once, then kept)"):
+        server = native.build_device_server(kind.server)
+    with serve(server, emulator, folder) as port:
+        results = run_on_device(case, artifact, port, kind.name)
+    report(case, kind, results, run_here(case, host), bool(emulator))
+    print_sizes(case, artifact, server)
+    title = f"Slowest layers, measured on the device ({kind.name})"
+    console.table(("layer", "time", "share"), results.layers, title=title)
+    check(case, kind, results)
+
+
+def choose_device(name: str) -> tuple[DeviceKind, list[str]]:
+    """Return the device of that name and its emulator; this machine where there is no emulator."""
+    kind = kind_named(name)
+    emulator = emulators.find(kind.name)
+    if emulator is not None:
+        return kind, emulator
+    console.err.print(
+        f"[yellow]{emulators.install_hint(kind.name)}.[/] Until then this machine plays the device."
+    )
+    return this_machine(), []
+
+
+def build(case: Case, target: str) -> Any:
+    """Compile the case's model for `target`."""
+    import slipway
+    from slipway import relay
+
+    with slipway.transform.PassContext(opt_level=3):
+        return relay.build(
+            case.module, target=slipway.target.Target(target), params=case.parameters
+        )
+
+
+def run_on_device(case: Case, artifact: Path, port: int, device_name: str) -> Results:
+    """Upload `artifact` to the server at loopback `port`, run every input there, and measure."""
+    from slipway import rpc
+    from slipway.contrib import graph_executor
+
+    remote = rpc.connect("127.0.0.1", port)
+    with console.step(f"Uploading {artifact.name}"):
+        remote.upload(str(artifact))
+        library = remote.load_module(artifact.name)
+    device = remote.cpu(0)
+    module = graph_executor.GraphModule(library["default"](device))
+    results = Results()
+    for arrays in console.progress(
+        case.inputs, f"Running {len(case.inputs)} inputs on {device_name}"
+    ):
+        results.outputs.append(run_once(module, arrays))
+    with console.step("Timing on the device"):
+        results.seconds = module.module.time_evaluator("run", device, number=1, repeat=7)()
+        results.layers = profile_rows(module, limit=SLOWEST)
+    return results
+
+
+def run_here(case: Case, library: Any) -> list[Any]:
+    """Return the first output of each input, run in this process."""
+    from slipway import runtime
+    from slipway.contrib import graph_executor
+
+    module = graph_executor.GraphModule(library["default"](runtime.cpu(0)))
+    return [run_once(module, arrays) for arrays in case.inputs]
+
+
+def run_once(module: Any, arrays: dict[str, Any]) -> Any:
+    """Return the first output for `arrays`."""
+    for name, array in arrays.items():
+        module.set_input(name, array)
+    module.run()
+    return module.get_output(0).numpy()
+
+
+def report(case: Case, kind: DeviceKind, results: Results, host: list[Any], emulated: bool) -> None:
+    """Print accuracy (or agreement) of device, host and reference, and the time of a run."""
+    sources = [(f"device ({kind.name})", results.outputs), ("host (this machine)", host)]
+    if case.reference:
+        sources.append((f"reference ({case.reference})", case.expected))
+    against = case.expected or host
+    rows = []
+    for name, outputs in sources:
+        accuracy = f"{accuracy_of(outputs, case.labels):.2%}" if case.labels is not None else "-"
+        far = "-" if outputs is against else f"{largest_difference(outputs, against):.1e}"
+        rows.append((name, accuracy, far))
+    other = "the reference" if case.reference else "the host"
+    title = f"{len(case.inputs)} inputs"
+    console.table(("", "accuracy", f"largest difference from {other}"), rows, title=title)
+    timing = results.seconds
+    console.out.print(
+        f"Time per run, measured on the device: [bold]{console.time_text(timing.median)}[/] "
+        f"(least {console.time_text(timing.min)}, greatest {console.time_text(timing.max)})"
+    )
+    if emulated:
+        console.out.print("[dim]An emulator's time says nothing about a real board's.[/]")
+    console.out.print()
+
+
+def print_sizes(case: Case, artifact: Path, server: Path) -> None:
+    """Print the sizes of the model, of the artifact and its parts, and of the server."""
+    rows = [(f"model ({case.path.name})", case.path.stat().st_size)]
+    rows.append((f"artifact ({artifact.name})", artifact.stat().st_size))
+    with tarfile.open(artifact) as archive:
+        sizes = {member.name: member.size for member in archive.getmembers()}
+    rows += [
+        (f"  {title} ({name})", sizes[name]) for name, title in MEMBERS.items() if name in sizes
+    ]
+    rows.append(("device server (all that the device needs)", server.stat().st_size))
+    console.table(
+        ("size of", ""), [(name, console.size_text(size)) for name, size in rows], title="Sizes"
+    )
+
+
+def check(case: Case, kind: DeviceKind, results: Results) -> None:
+    """Raise ExecutionError when the device is further from the reference than the tolerance."""
+    if not case.expected:
+        return
+    far = largest_difference(results.outputs, case.expected)
+    if not far <= TOLERANCE:
+        raise ExecutionError(
+            f"the outputs on {kind.name} differ from the reference by {far:.1e} of its largest "
+            f"value; {TOLERANCE:.0e} is allowed. Please report this with the model."
+        )
+    console.out.print(f"[green]✓[/] {kind.name} agrees with the reference to {TOLERANCE:.0e}")
+
+
+def accuracy_of(outputs: Sequence[Any], labels: Any) -> float:
+    """Return the share of runs whose largest output is the label's."""
+    return float(
+        np.mean([np.argmax(row) == label for row, label in zip(outputs, labels, strict=True)])
+    )
+
+
+def largest_difference(outputs: Sequence[Any], expected: Sequence[Any]) -> float:
+    """Return the largest difference of an element, relative to the largest expected of its run."""
+    return max(
+        float(np.max(np.abs(got - wanted)) / max(np.max(np.abs(wanted)), 1e-30))
+        for got, wanted in zip(outputs, expected, strict=True)
+    )

@@ -1,0 +1,87 @@
+"""What the demo runs: a model, inputs for it, and the outputs to expect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.cli.model_file import parse_shapes, read_model
+
+Arrays = dict[str, Any]
+RANDOM_RUNS = 4
+
+
+@dataclass
+class Case:
+    """A model in relay form, inputs of each run, and what a reference makes of them.
+
+    `reference` is the name of the reference, `expected` its first output per run; `labels` the
+    right class per run where the truth is known.
+    """
+
+    path: Path
+    module: Any
+    parameters: Arrays
+    inputs: list[Arrays]
+    reference: str | None = None
+    expected: list[Any] = field(default_factory=list)
+    labels: Any = None
+
+
+def digits_case() -> Case:
+    """Return the example model with its held-out test set and stored logits."""
+    folder = Path(str(files("slipway"))) / "models" / "digits"
+    module, parameters = read_model(folder / "digits.onnx")
+    with np.load(folder / "digits_test.npz", allow_pickle=False) as stored:
+        images, labels, logits = stored["images"], stored["labels"], stored["logits"]
+    return Case(
+        path=folder / "digits.onnx",
+        module=module,
+        parameters=parameters,
+        inputs=[{"image": image[None]} for image in images],
+        reference="training script, float64",
+        expected=[row[None] for row in logits],
+        labels=labels,
+    )
+
+
+def model_case(path: Path, input_shapes: str | None) -> Case:
+    """Return the user's model with random inputs, and onnxruntime's outputs if there."""
+    module, parameters = read_model(path, parse_shapes(input_shapes))
+    rng = np.random.default_rng(0)
+    inputs = [
+        {
+            str(parameter.name_hint): random_array(parameter.checked_type, rng)
+            for parameter in module["main"].params
+            if str(parameter.name_hint) not in parameters
+        }
+        for _ in range(RANDOM_RUNS)
+    ]
+    case = Case(path=path, module=module, parameters=parameters, inputs=inputs)
+    if path.suffix.lower() == ".onnx":
+        add_onnxruntime(case)
+    return case
+
+
+def random_array(tensor_type: Any, rng: np.random.Generator) -> Any:
+    """Return an array of that type: normal values for floats, [0, 128) for integers."""
+    shape = tuple(int(size) for size in tensor_type.shape)
+    dtype = np.dtype(tensor_type.dtype)
+    if dtype.kind == "f":
+        return rng.standard_normal(shape).astype(dtype)
+    return rng.integers(0, 128, shape).astype(dtype)
+
+
+def add_onnxruntime(case: Case) -> None:
+    """Fill in the reference, when onnxruntime is there."""
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        return
+    session = onnxruntime.InferenceSession(str(case.path), providers=["CPUExecutionProvider"])
+    case.reference = f"onnxruntime {onnxruntime.__version__}"
+    case.expected = [session.run(None, arrays)[0] for arrays in case.inputs]

@@ -1,0 +1,127 @@
+"""The devices that the demo can start by itself: the static server, emulated where needed."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, Queue
+
+from slipway.errors import RPCConnectionError, ToolchainError, did_you_mean
+from slipway.toolchain import zig
+
+START_TIMEOUT_S = 30.0
+_BOUND = re.compile(r"bind to \S*:(\d+)")
+
+
+@dataclass(frozen=True)
+class DeviceKind:
+    """A kind of device: its name, what to compile for, and the triple of its static server."""
+
+    name: str
+    processor: str
+    target: str
+    server: str
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        DeviceKind(
+            "aarch64",
+            "Cortex-A72, a Raspberry Pi 4",
+            "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
+            "aarch64-linux",
+        ),
+        DeviceKind(
+            "armv7",
+            "Cortex-A7, a Raspberry Pi 2",
+            "llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon",
+            "armv7-linux",
+        ),
+        DeviceKind(
+            "riscv64",
+            "RV64GC",
+            "llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+m,+a,+f,+d,+c",
+            "riscv64-linux",
+        ),
+        DeviceKind(
+            "x86_64",
+            "x86-64-v3, any PC since 2015",
+            "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3",
+            "x86_64-linux",
+        ),
+    )
+}
+
+
+def kind_named(name: str) -> DeviceKind:
+    """Return the kind of that name; ToolchainError lists them when there is none."""
+    if name not in KINDS:
+        known = ", ".join(KINDS)
+        raise ToolchainError(
+            f"--device {name}: not a device that the demo can start; it can start {known}."
+            f"{did_you_mean(name, KINDS)}"
+        )
+    return KINDS[name]
+
+
+def this_machine() -> DeviceKind:
+    """Return the kind that runs here without an emulator."""
+    return kind_named(zig.architecture_of(platform.machine()))
+
+
+@contextmanager
+def serve(server: Path, emulator: list[str], folder: Path) -> Iterator[int]:
+    """Run the static `server` on a free loopback port, in `folder`; yield the port; end it after.
+
+    Raises RPCConnectionError, with what the server printed, when it does not say that it listens.
+    """
+    command = [*emulator, str(server), "--host", "127.0.0.1", "--port", "0"]
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        lines: Queue[str | None] = Queue()
+        threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
+        yield _wait_for_port(lines, command)
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _read_lines(process: subprocess.Popen[str], lines: Queue[str | None]) -> None:
+    """Move what the server prints into `lines`, so that a full pipe never stops it."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.put(line.rstrip())
+    process.stdout.close()
+    lines.put(None)
+
+
+def _wait_for_port(lines: Queue[str | None], command: list[str]) -> int:
+    """Return the port of the server's "bind to HOST:PORT" line."""
+    said: list[str] = []
+    while True:
+        try:
+            line = lines.get(timeout=START_TIMEOUT_S)
+        except Empty:
+            line = None
+        if line is None:
+            words = "\n".join(said) or "nothing"
+            raise RPCConnectionError(
+                f"the device server did not start ({' '.join(command)}); it said: {words}"
+            )
+        said.append(line)
+        match = _BOUND.search(line)
+        if match is not None:
+            return int(match.group(1))

@@ -1,0 +1,38 @@
+"""``slipway device-server``: write the one file that a device needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipway.cli import console
+from slipway.toolchain import native
+
+
+def device_server(
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target", help="The device: aarch64-linux, armv7-linux, riscv64-linux, x86_64-linux."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path(
+        "slipway-server"
+    ),
+) -> None:
+    """Write a static RPC server for a device that has neither Python nor a compiler.
+
+    The file runs on any Linux of that architecture, Android included. The first one for a target
+    takes about a minute, because the C library is built too; it is kept.
+
+    For example:
+
+        slipway device-server --target aarch64-linux -o slipway-server
+
+        scp slipway-server pi@raspberrypi.local: && ssh pi@raspberrypi.local ./slipway-server
+    """
+    with console.step(f"Building the device server for {target}"):
+        native.build_device_server(target, output)
+    console.out.print(f"{output}: {console.size_text(output.stat().st_size)}, for {target}")

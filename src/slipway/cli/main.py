@@ -1,0 +1,48 @@
+"""The entry point: runs a command and turns what a user can cause into one paragraph.
+
+Exit codes: 0 done; 1 the command failed, and said why on stderr in one paragraph; 2 the command
+line itself was wrong; 130 interrupted.  ``SLIPWAY_DEBUG=1`` shows the traceback as well.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from slipway.errors import SlipwayError
+
+
+def main() -> NoReturn:
+    """Run the command line of this process, and exit."""
+    try:
+        import rich
+        import typer
+
+        del rich, typer
+    except ModuleNotFoundError as missing:
+        fail(f'the command line needs {missing.name}: pip install "slipway[cli]"')
+    from slipway.cli.app import app
+
+    try:
+        app(prog_name="slipway")
+    except (SlipwayError, OSError, ModuleNotFoundError) as error:
+        if os.environ.get("SLIPWAY_DEBUG", "0") != "0":
+            raise
+        fail(describe(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(0)
+
+
+def describe(error: Exception) -> str:
+    """Return the words for a user: the message, or file and reason of a system error."""
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, SlipwayError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
+
+
+def fail(message: str) -> NoReturn:
+    """Print one paragraph on stderr and exit with 1."""
+    print(f"slipway: error: {message}", file=sys.stderr)
+    sys.exit(1)

@@ -1,0 +1,174 @@
+"""``slipway run``: run an artifact here or on a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from slipway.cli import console
+from slipway.cli.profile_table import profile_rows
+from slipway.errors import ExecutionError, did_you_mean
+
+FILL_MODES = ("random", "zeros", "ones")
+
+
+def run(
+    artifact: Annotated[
+        Path, typer.Argument(metavar="ARTIFACT", help="What `slipway compile` wrote: .tar or .so.")
+    ],
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", "-i", help="A .npz with an array per input.")
+    ] = None,
+    outputs: Annotated[
+        Path | None, typer.Option("--outputs", "-o", help="Where to write the outputs, as .npz.")
+    ] = None,
+    fill_mode: Annotated[
+        str, typer.Option(help="What fills inputs that are not given: random, zeros or ones.")
+    ] = "random",
+    print_top: Annotated[
+        int | None, typer.Option(help="Print the N largest values of each output.")
+    ] = None,
+    print_time: Annotated[
+        bool, typer.Option("--print-time", help="Time the run, on the device itself.")
+    ] = False,
+    repeat: Annotated[int, typer.Option(min=1, help="How many times to measure.")] = 5,
+    number: Annotated[int, typer.Option(min=1, help="Runs in each measurement.")] = 10,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print the time of each layer.")
+    ] = False,
+    rpc_host: Annotated[str | None, typer.Option(help="Run on the device at this address.")] = None,
+    rpc_port: Annotated[int, typer.Option(help="The device's port.")] = 9090,
+    rpc_key: Annotated[str, typer.Option(help="The name that the device must have.")] = "",
+    device: Annotated[str, typer.Option(help="Which processor of the machine: cpu.")] = "cpu",
+) -> None:
+    """Run ARTIFACT on this machine, or on a device with an RPC server.
+
+    For example:
+
+        slipway run mobilenet.tar --inputs cat.npz --outputs result.npz --print-top 5
+
+        slipway run mobilenet.tar --rpc-host raspberrypi.local --print-time --repeat 10
+    """
+    if fill_mode not in FILL_MODES:
+        known = ", ".join(FILL_MODES)
+        hint = did_you_mean(fill_mode, FILL_MODES)
+        raise ExecutionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
+    module, target_device = open_module(artifact, device, rpc_host, rpc_port, rpc_key)
+    given = read_arrays(inputs) if inputs else {}
+    for name, array in input_arrays(module, given, fill_mode).items():
+        module.set_input(name, array)
+    module.run()
+    results = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+    if outputs is not None:
+        np.savez(outputs, **{f"output_{i}": value for i, value in enumerate(results)})
+        console.out.print(f"{outputs}: {', '.join(describe_array(a) for a in results)}")
+    elif print_top is None:
+        for index, value in enumerate(results):
+            console.out.print(f"output_{index}: {describe_array(value)}")
+    if print_top is not None:
+        for index, value in enumerate(results):
+            print_largest(f"output_{index}", value, print_top)
+    if print_time:
+        print_times(module, target_device, repeat, number)
+    if profile:
+        rows = profile_rows(module)
+        console.table(("layer", "time", "share"), rows, title="Time of each layer")
+
+
+def open_module(
+    artifact: Path, device: str, host: str | None, port: int, key: str
+) -> tuple[Any, Any]:
+    """Return (graph executor, device) of `artifact`, loaded here, or on the device at `host`."""
+    from slipway import rpc, runtime
+    from slipway.contrib import graph_executor
+
+    if device != "cpu":
+        raise ExecutionError(f"--device {device}: this version runs on cpu only")
+    if host is None:
+        target_device = runtime.cpu(0)
+        library = runtime.load_module(str(artifact))
+    else:
+        artifact.stat()
+        remote = rpc.connect(host, port, key=key)
+        target_device = remote.cpu(0)
+        with console.step(f"Uploading {artifact} to {host}:{port}"):
+            remote.upload(str(artifact))
+            library = remote.load_module(artifact.name)
+    return graph_executor.GraphModule(library["default"](target_device)), target_device
+
+
+def read_arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of the .npz at `path`; ExecutionError when it is none."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if not hasattr(stored, "files"):
+                raise ExecutionError(
+                    f"--inputs {path}: this is a single array (.npy); a .npz names each input: "
+                    "numpy.savez('x.npz', input_name=array)"
+                )
+            return {name: stored[name] for name in stored.files}
+    except (ValueError, EOFError) as error:
+        if isinstance(error, ExecutionError):
+            raise
+        raise ExecutionError(f"--inputs {path}: this is no .npz file ({error})") from error
+
+
+def input_arrays(module: Any, given: dict[str, Any], fill_mode: str) -> dict[str, Any]:
+    """Return an array for each input of `module`: the given one, or one filled by `fill_mode`.
+
+    Raises ExecutionError for a given name that the model does not have.
+    """
+    shapes, dtypes = module.get_input_info()
+    for name in given:
+        if name not in shapes:
+            known = ", ".join(shapes)
+            hint = did_you_mean(name, shapes)
+            raise ExecutionError(f"the model has no input {name!r}; its inputs: {known}.{hint}")
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for name, shape in shapes.items():
+        if name in given:
+            arrays[name] = given[name]
+            continue
+        console.err.print(f"input {name!r} is not given: filled with {fill_mode}")
+        arrays[name] = filled(tuple(shape), str(dtypes[name]), fill_mode, rng)
+    return arrays
+
+
+def filled(shape: tuple[int, ...], dtype: str, fill_mode: str, rng: np.random.Generator) -> Any:
+    """Return an array of zeros, ones or random values: [0, 1) for floats, [0, 128) for integers."""
+    if fill_mode == "zeros":
+        return np.zeros(shape, dtype)
+    if fill_mode == "ones":
+        return np.ones(shape, dtype)
+    if np.dtype(dtype).kind == "f":
+        return rng.random(shape).astype(dtype)
+    high = 2 if dtype == "bool" else 128
+    return rng.integers(0, high, shape).astype(dtype)
+
+
+def describe_array(array: Any) -> str:
+    """Return one line on an array: dtype, shape, range."""
+    span = f", {array.min():g} to {array.max():g}" if array.size else ""
+    return f"{array.dtype} {tuple(array.shape)}{span}"
+
+
+def print_largest(name: str, array: Any, count: int) -> None:
+    """Print the `count` largest values of `array` with their flat index."""
+    flat = array.reshape(-1)
+    order = np.argsort(-flat, kind="stable")[:count]
+    rows = [(str(index), f"{flat[index]:g}") for index in order]
+    console.table(("index", "value"), rows, title=name)
+
+
+def print_times(module: Any, device: Any, repeat: int, number: int) -> None:
+    """Print mean, median, least, greatest and deviation of the time of one run."""
+    timing = module.module.time_evaluator("run", device, number=number, repeat=repeat)()
+    values = (timing.mean, timing.median, timing.min, timing.max, timing.std)
+    console.table(
+        ("per run", "mean", "median", "min", "max", "std"),
+        [(f"{repeat} x {number}", *(console.time_text(value) for value in values))],
+    )

@@ -1,0 +1,70 @@
+"""Exit codes and messages of the command itself."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+COMMANDS = ("compile", "run", "rpc-server", "device-server", "targets", "demo")
+
+
+def slipway(*arguments, **environment):
+    command = [sys.executable, "-m", "slipway", *arguments]
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120)
+
+
+def test_help_names_every_command():
+    done = slipway("--help")
+    assert done.returncode == 0
+    assert all(command in done.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command):
+    done = slipway(command, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"slipway {command}" in done.stdout.split("For example", 1)[1]
+
+
+def test_version():
+    import slipway as package
+
+    assert slipway("--version").stdout.split() == ["slipway", package.__version__]
+
+
+@pytest.mark.parametrize("arguments", [("bogus",), ("compile",), ("run", "x.tar", "--bogus")])
+def test_wrong_usage_exits_with_2(arguments):
+    done = slipway(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def failure(*arguments):
+    """Return the one paragraph that a failing command prints."""
+    done = slipway(*arguments)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("slipway: error: "), done.stderr
+    return last
+
+
+def test_a_missing_file_is_named():
+    assert "nowhere.onnx: No such file or directory" in failure("compile", "nowhere.onnx")
+
+
+def test_an_unknown_output_format_is_named(tmp_path):
+    message = failure("compile", "model.onnx", "-o", str(tmp_path / "x.tra"))
+    assert "one of .tar, .so, .o, .a" in message
+    assert "Did you mean '.tar'" in message
+
+
+def test_an_unknown_device_is_named():
+    assert "Did you mean 'aarch64'" in failure("demo", "--device", "arch64")
+
+
+def test_debug_shows_the_traceback():
+    done = slipway("compile", "nowhere.onnx", SLIPWAY_DEBUG="1")
+    assert "Traceback" in done.stderr
