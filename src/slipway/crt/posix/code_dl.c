@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The system's loader, given a private copy of the library: dlopen takes two files with one name
+ * or one inode for the same library, and a library that is uploaded again must be a new one. */
+#if !defined(SLW_STATIC)
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "code.h"
+#include "slipway/error.h"
+#include "slipway/format.h"
+
+/* A nameless file; `path` is what dlopen can reach it by. */
+static int make_file(char *path, size_t path_bytes, int *is_named) {
+  int file = -1;
+  *is_named = 0;
+#if defined(__linux__) && defined(MFD_CLOEXEC)
+  file = memfd_create("slipway-library", MFD_CLOEXEC);
+  if (file >= 0) {
+    (void)slw_format(path, path_bytes, "/proc/self/fd/%d", file);
+    if (access(path, R_OK) == 0) {
+      return file;
+    }
+    (void)close(file);
+  }
+#endif
+  {
+    const char *folder = getenv("TMPDIR");
+    (void)slw_format(path, path_bytes, "%s/slipway-XXXXXX", (folder != NULL) ? folder : "/tmp");
+    file = mkstemp(path);
+    *is_named = file >= 0;
+  }
+  return file;
+}
+
+static int write_all(int file, const uint8_t *bytes, size_t size) {
+  while (size > 0) {
+    ssize_t written = write(file, bytes, size);
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return 0;
+    }
+    bytes += written;
+    size -= (size_t)written;
+  }
+  return 1;
+}
+
+slw_status slw_code_open(slw_code *code, const slw_elf *elf, const char *name) {
+  char path[512];
+  int is_named = 0;
+  int file = make_file(path, sizeof path, &is_named);
+  if (file < 0 || !write_all(file, elf->bytes, elf->size_bytes)) {
+    (void)slw_error_setf("OSError", "cannot load %s: a temporary copy cannot be written: %s", name,
+                         strerror(errno));
+    if (file >= 0) {
+      (void)close(file);
+    }
+    return SLW_ERROR_IO;
+  }
+  code->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (code->handle == NULL) {
+    const char *reason = dlerror();
+    (void)slw_error_setf("ArtifactError", "cannot load %s: %s", name,
+                         (reason != NULL) ? reason : "the system's loader refused it");
+  }
+  if (is_named) {
+    (void)unlink(path);
+  }
+  (void)close(file);
+  return (code->handle != NULL) ? SLW_OK : SLW_ERROR_FORMAT;
+}
+
+void slw_code_close(slw_code *code) { (void)dlclose(code->handle); }
+
+void *slw_code_symbol(const slw_code *code, const slw_elf *elf, const char *symbol) {
+  (void)elf;
+  return dlsym(code->handle, symbol);
+}
+
+#else
+typedef int slw_code_dl_is_for_dynamic_programs;
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources: Intel SDM volume 2A (CPUID), AMD APM volume 3 appendix E; Linux uapi asm/hwcap.h of
+ * arm64, arm and riscv. */
+#include "slipway/cpu.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+typedef struct {
+  const char *name;
+  unsigned word; /* which of the words read below */
+  unsigned bit;
+} feature;
+
+#if defined(__x86_64__)
+
+enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, EXT_ECX, NUM_WORDS };
+
+static const feature FEATURES[] = {
+    {"sse3", L1_ECX, 0},          {"pclmul", L1_ECX, 1},
+    {"ssse3", L1_ECX, 9},         {"fma", L1_ECX, 12},
+    {"cx16", L1_ECX, 13},         {"sse4.1", L1_ECX, 19},
+    {"sse4.2", L1_ECX, 20},       {"movbe", L1_ECX, 22},
+    {"popcnt", L1_ECX, 23},       {"aes", L1_ECX, 25},
+    {"avx", L1_ECX, 28},          {"f16c", L1_ECX, 29},
+    {"rdrnd", L1_ECX, 30},        {"cmov", L1_EDX, 15},
+    {"mmx", L1_EDX, 23},          {"sse", L1_EDX, 25},
+    {"sse2", L1_EDX, 26},         {"bmi", L7_EBX, 3},
+    {"avx2", L7_EBX, 5},          {"bmi2", L7_EBX, 8},
+    {"avx512f", L7_EBX, 16},      {"avx512dq", L7_EBX, 17},
+    {"adx", L7_EBX, 19},          {"avx512ifma", L7_EBX, 21},
+    {"avx512cd", L7_EBX, 28},     {"sha", L7_EBX, 29},
+    {"avx512bw", L7_EBX, 30},     {"avx512vl", L7_EBX, 31},
+    {"avx512vbmi", L7_ECX, 1},    {"avx512vbmi2", L7_ECX, 6},
+    {"gfni", L7_ECX, 8},          {"vaes", L7_ECX, 9},
+    {"vpclmulqdq", L7_ECX, 10},   {"avx512vnni", L7_ECX, 11},
+    {"avx512bitalg", L7_ECX, 12}, {"avx512vpopcntdq", L7_ECX, 14},
+    {"avx512vp2intersect", L7_EDX, 8},
+    {"amx-bf16", L7_EDX, 22},     {"avx512fp16", L7_EDX, 23},
+    {"amx-tile", L7_EDX, 24},     {"amx-int8", L7_EDX, 25},
+    {"avxvnni", L71_EAX, 4},      {"avx512bf16", L71_EAX, 5},
+    {"lzcnt", EXT_ECX, 5},        {"sse4a", EXT_ECX, 6},
+    {"xop", EXT_ECX, 11},         {"fma4", EXT_ECX, 16},
+};
+
+static uint64_t enabled_state(void) {
+  uint32_t low;
+  uint32_t high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return ((uint64_t)high << 32) | low;
+}
+
+#define L7_EBX_AVX2 (1U << 5)
+#define L7_EBX_AVX512 0xd0230000U   /* F DQ IFMA CD BW VL */
+#define L7_ECX_AVX512 0x00005842U   /* VBMI VBMI2 VNNI BITALG VPOPCNTDQ */
+#define L1_ECX_AVX 0x30001000U      /* FMA AVX F16C */
+#define STATE_AVX 0x06U
+#define STATE_AVX512 0xe6U
+
+/* A feature counts only if the system saves the registers it uses (XCR0). */
+static void read_words(uint32_t words[NUM_WORDS]) {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  uint64_t state = 0;
+  memset(words, 0, NUM_WORDS * sizeof words[0]);
+  if (__get_cpuid(1, &a, &b, &c, &d)) {
+    words[L1_ECX] = c;
+    words[L1_EDX] = d;
+    state = ((c >> 27) & 1U) ? enabled_state() : 0U;
+  }
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+    words[L7_EBX] = b;
+    words[L7_ECX] = c;
+    words[L7_EDX] = d;
+  }
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) {
+    words[L71_EAX] = a;
+  }
+  if (__get_cpuid(0x80000001U, &a, &b, &c, &d)) {
+    words[EXT_ECX] = c;
+  }
+  if ((state & STATE_AVX) != STATE_AVX) {
+    words[L1_ECX] &= ~L1_ECX_AVX;
+    words[L7_EBX] &= ~L7_EBX_AVX2;
+    words[L71_EAX] = 0;
+  }
+  if ((state & STATE_AVX512) != STATE_AVX512) {
+    words[L7_EBX] &= ~L7_EBX_AVX512;
+    words[L7_ECX] &= ~L7_ECX_AVX512;
+    words[L7_EDX] &= ~((1U << 8) | (1U << 23));
+    words[L71_EAX] &= ~(1U << 5);
+  }
+}
+
+#else
+
+enum { CAP1, CAP2, NUM_WORDS };
+
+#if defined(__aarch64__)
+static const feature FEATURES[] = {
+    {"fp-armv8", CAP1, 0},  {"neon", CAP1, 1},     {"aes", CAP1, 3},     {"sha2", CAP1, 6},
+    {"crc", CAP1, 7},       {"lse", CAP1, 8},      {"fullfp16", CAP1, 9}, {"rdm", CAP1, 12},
+    {"jsconv", CAP1, 13},   {"complxnum", CAP1, 14}, {"rcpc", CAP1, 15}, {"sha3", CAP1, 17},
+    {"sm4", CAP1, 19},      {"dotprod", CAP1, 20}, {"sve", CAP1, 22},    {"fp16fml", CAP1, 23},
+    {"sve2", CAP2, 1},      {"i8mm", CAP2, 13},    {"bf16", CAP2, 14},   {"sme", CAP2, 23},
+};
+#elif defined(__arm__)
+static const feature FEATURES[] = {
+    {"vfp2", CAP1, 6},      {"vfp2sp", CAP1, 6},   {"neon", CAP1, 12},   {"vfp3", CAP1, 13},
+    {"vfp3sp", CAP1, 13},   {"vfp3d16", CAP1, 13}, {"vfp3d16sp", CAP1, 13}, {"vfp4", CAP1, 16},
+    {"vfp4sp", CAP1, 16},   {"vfp4d16", CAP1, 16}, {"vfp4d16sp", CAP1, 16},
+    {"hwdiv-arm", CAP1, 17}, {"hwdiv", CAP1, 18},  {"d32", CAP1, 19},    {"fullfp16", CAP1, 23},
+    {"dotprod", CAP1, 24},  {"bf16", CAP1, 26},    {"i8mm", CAP1, 27},   {"aes", CAP2, 0},
+    {"sha2", CAP2, 3},      {"crc", CAP2, 4},
+};
+#elif defined(__riscv)
+static const feature FEATURES[] = {
+    {"a", CAP1, 0}, {"c", CAP1, 2}, {"d", CAP1, 3}, {"f", CAP1, 5},
+    {"i", CAP1, 8}, {"m", CAP1, 12}, {"v", CAP1, 21},
+};
+#else
+static const feature FEATURES[] = {{"", CAP1, 0}};
+#endif
+
+static void read_words(uint32_t words[NUM_WORDS]) {
+#if defined(__linux__)
+  words[CAP1] = (uint32_t)getauxval(AT_HWCAP);
+  words[CAP2] = (uint32_t)getauxval(AT_HWCAP2);
+#else
+  words[CAP1] = UINT32_MAX; /* not Linux: the system's own loader has the last word */
+  words[CAP2] = UINT32_MAX;
+#endif
+}
+
+#endif
+
+slw_cpu_answer slw_cpu_has(const char *name, size_t name_bytes) {
+  for (size_t i = 0; i < sizeof FEATURES / sizeof FEATURES[0]; ++i) {
+    const feature *f = &FEATURES[i];
+    if (strlen(f->name) == name_bytes && memcmp(f->name, name, name_bytes) == 0) {
+      uint32_t words[NUM_WORDS];
+      read_words(words);
+      return ((words[f->word] >> f->bit) & 1U) ? SLW_CPU_HAS : SLW_CPU_LACKS;
+    }
+  }
+  return SLW_CPU_UNKNOWN;
+}

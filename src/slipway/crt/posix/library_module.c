@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An exported .so or .tar as a module.
+ *
+ * A .tar holds lib.so, for a model graph.bin and params.bin, and SHA256SUMS ("<hex>  <name>"
+ * lines, one for every other member).  A .so of a model carries the same two as data symbols. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "slipway/error.h"
+#include "slipway/format.h"
+#include "slipway/graph_module.h"
+#include "slipway/library.h"
+#include "slipway/metadata.h"
+#include "slipway/module.h"
+#include "slipway/sha256.h"
+#include "slipway/tar.h"
+
+#define SYMBOL_BYTES 256
+#define HEX_BYTES (2 * SLW_SHA256_BYTES)
+
+typedef struct {
+  const uint8_t *bytes;
+  size_t size_bytes;
+} blob;
+
+typedef struct {
+  slw_module head;
+  slw_file file;
+  slw_library *library;
+  blob graph;
+  blob params;
+  blob metadata; /* JSON, NUL not counted */
+} library_module;
+
+static slw_status find_symbol_of(const library_module *self, const char *name, slw_function *out) {
+  char symbol[SYMBOL_BYTES];
+  void *address;
+  size_t used = slw_format(symbol, sizeof symbol, "__tvm_ffi_%s", name);
+  if (used + 1 >= sizeof symbol) {
+    return SLW_ERROR_NOT_FOUND;
+  }
+  address = slw_library_symbol(self->library, symbol);
+  if (address == NULL) {
+    return SLW_ERROR_NOT_FOUND;
+  }
+  memcpy(&out->call, &address, sizeof address);
+  out->self = NULL;
+  return SLW_OK;
+}
+
+static slw_status lookup_kernel(void *context, const char *name, slw_function *out) {
+  return find_symbol_of(context, name, out);
+}
+
+/* The factory function "default": device -> graph module. */
+static int call_default(void *handle, const TVMFFIAny *args, int32_t num_args,
+                        TVMFFIAny *result) {
+  library_module *self = handle;
+  slw_module *made = NULL;
+  int64_t num_set = 0;
+  if (num_args > 1 ||
+      (num_args == 1 && (args[0].type_index != kTVMFFIDevice ||
+                         args[0].v_device.device_type != kDLCPU))) {
+    return slw_error_setf("ExecutionError", "'default' takes one device, and this model runs on "
+                                            "cpu(0)");
+  }
+  if (slw_graph_module_create(self->graph.bytes, self->graph.size_bytes, lookup_kernel, self,
+                              &self->head, &made) != SLW_OK) {
+    return -1;
+  }
+  if (self->params.size_bytes > 0 &&
+      slw_graph_module_load_params(made, self->params.bytes, self->params.size_bytes, &num_set) !=
+          SLW_OK) {
+    slw_module_release(made);
+    return -1;
+  }
+  slw_any_set_module(result, made);
+  return 0;
+}
+
+static int give_metadata(void *handle, const TVMFFIAny *args, int32_t num_args,
+                         TVMFFIAny *result) {
+  const library_module *self = handle;
+  (void)args;
+  (void)num_args;
+  return (slw_any_set_string(result, (const char *)self->metadata.bytes,
+                             self->metadata.size_bytes) == SLW_OK)
+             ? 0
+             : slw_error_setf("MemoryError", "no memory for the metadata");
+}
+
+static void list_functions(const library_module *self, char *text, size_t size_bytes) {
+  static const char PREFIX[] = "__tvm_ffi_";
+  const slw_elf *elf = slw_library_elf(self->library);
+  size_t used = 0;
+  text[0] = '\0';
+  for (uint32_t i = 1; i < elf->num_symbols; ++i) {
+    const char *name = slw_elf_exported_name(elf, i);
+    if (name != NULL && strncmp(name, PREFIX, sizeof PREFIX - 1) == 0 &&
+        name[sizeof PREFIX - 1] != '_') {
+      used += slw_format(text + used, size_bytes - used, "%s%s", (used > 0) ? ", " : "",
+                         name + sizeof PREFIX - 1);
+    }
+  }
+}
+
+static slw_status find_entry(const library_module *self, slw_function *out) {
+  slw_text entry;
+  char name[SYMBOL_BYTES];
+  if (slw_metadata_find((const char *)self->metadata.bytes, self->metadata.size_bytes, "entry",
+                        &entry) != SLW_OK ||
+      entry.size_bytes >= sizeof name) {
+    return SLW_ERROR_NOT_FOUND;
+  }
+  memcpy(name, entry.text, entry.size_bytes);
+  name[entry.size_bytes] = '\0';
+  return find_symbol_of(self, name, out);
+}
+
+static slw_status get_function(slw_module *module, const char *name, slw_function *out) {
+  library_module *self = (library_module *)(void *)module;
+  slw_status status = SLW_ERROR_NOT_FOUND;
+  out->self = self;
+  if (strcmp(name, "default") == 0 && self->graph.size_bytes > 0) {
+    out->call = call_default;
+    return SLW_OK;
+  }
+  if (strcmp(name, "__slipway_metadata") == 0) {
+    out->call = give_metadata;
+    return SLW_OK;
+  }
+  if (strcmp(name, "__tvm_main__") == 0) {
+    status = find_entry(self, out);
+  }
+  if (status != SLW_OK) {
+    status = find_symbol_of(self, name, out);
+  }
+  if (status != SLW_OK) {
+    char known[1024];
+    list_functions(self, known, sizeof known);
+    (void)slw_error_setf("AttributeError", "the library has no function '%s'; it has: %s%s", name,
+                         (self->graph.size_bytes > 0) ? "default, " : "", known);
+  }
+  return status;
+}
+
+static void destroy(slw_module *module) {
+  library_module *self = (library_module *)(void *)module;
+  slw_library_close(self->library);
+  slw_file_unmap(&self->file);
+  free(self);
+}
+
+static const slw_module_class LIBRARY_CLASS = {"library", get_function, destroy};
+
+static int hex_value(char c) {
+  if (c >= '0' && c <= '9') {
+    return c - '0';
+  }
+  return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
+}
+
+static int digest_equals(const slw_tar_member *member, const char *hex) {
+  slw_sha256 hash;
+  uint8_t digest[SLW_SHA256_BYTES];
+  slw_sha256_init(&hash);
+  slw_sha256_update(&hash, member->data, member->size_bytes);
+  slw_sha256_final(&hash, digest);
+  for (size_t i = 0; i < SLW_SHA256_BYTES; ++i) {
+    if (hex_value(hex[2 * i]) * 16 + hex_value(hex[2 * i + 1]) != (int)digest[i]) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+/* Find the line of `name`; its first 64 characters are the sum. NULL if there is none. */
+static const char *find_sum(const slw_tar_member *sums, const char *name) {
+  size_t length = strlen(name);
+  const char *text = (const char *)sums->data;
+  size_t at = 0;
+  while (at < sums->size_bytes) {
+    size_t end = at;
+    while (end < sums->size_bytes && text[end] != '\n') {
+      ++end;
+    }
+    if (end - at == HEX_BYTES + 2 + length && memcmp(text + at + HEX_BYTES + 2, name, length) == 0) {
+      return text + at;
+    }
+    at = end + 1;
+  }
+  return NULL;
+}
+
+static slw_status check_sums(const slw_file *file, const char *path) {
+  slw_tar_member sums;
+  slw_tar_member member;
+  size_t offset = 0;
+  slw_status status = slw_tar_find(file->bytes, file->size_bytes, "SHA256SUMS", &sums);
+  if (status != SLW_OK) {
+    (void)slw_error_setf("ArtifactError", "%s is not a usable artifact: %s%s. Export it again, or "
+                                          "copy it again in binary mode.",
+                         path, (status == SLW_ERROR_NOT_FOUND) ? "its member SHA256SUMS was " : "",
+                         slw_status_text(status));
+    return status;
+  }
+  for (;;) {
+    const char *line;
+    status = slw_tar_next(file->bytes, file->size_bytes, &offset, &member);
+    if (status == SLW_ERROR_NOT_FOUND) {
+      return SLW_OK;
+    }
+    if (status != SLW_OK || strcmp(member.name, "SHA256SUMS") == 0) {
+      if (status != SLW_OK) {
+        (void)slw_error_setf("ArtifactError", "%s is damaged: %s. Copy it again.", path,
+                             slw_status_text(status));
+        return status;
+      }
+      continue;
+    }
+    line = find_sum(&sums, member.name);
+    if (line == NULL || !digest_equals(&member, line)) {
+      (void)slw_error_setf("ArtifactError", "%s is damaged: the SHA-256 sum of its member %s does "
+                                            "not match. Export it again, or copy it again in "
+                                            "binary mode.", path, member.name);
+      return SLW_ERROR_HASH;
+    }
+  }
+}
+
+static blob find_member(const slw_file *file, const char *name) {
+  slw_tar_member member;
+  blob found = {NULL, 0};
+  if (slw_tar_find(file->bytes, file->size_bytes, name, &member) == SLW_OK) {
+    found.bytes = member.data;
+    found.size_bytes = member.size_bytes;
+  }
+  return found;
+}
+
+static blob find_data(const slw_library *library, const char *name) {
+  blob found = {NULL, 0};
+  const uint8_t *data = NULL;
+  size_t size = 0;
+  if (slw_elf_symbol_data(slw_library_elf(library), name, &data, &size) == SLW_OK) {
+    found.bytes = data;
+    found.size_bytes = size;
+  }
+  return found;
+}
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return (slash != NULL) ? slash + 1 : path;
+}
+
+static slw_status open_archive(library_module *self, const char *path) {
+  blob code;
+  char name[SYMBOL_BYTES];
+  slw_status status = check_sums(&self->file, path);
+  if (status != SLW_OK) {
+    return status;
+  }
+  code = find_member(&self->file, "lib.so");
+  if (code.bytes == NULL) {
+    (void)slw_error_setf("ArtifactError", "%s holds no lib.so. Export it again with "
+                                          "export_library.", path);
+    return SLW_ERROR_NOT_FOUND;
+  }
+  (void)slw_format(name, sizeof name, "%s", base_name(path));
+  self->graph = find_member(&self->file, "graph.bin");
+  self->params = find_member(&self->file, "params.bin");
+  return slw_library_open(code.bytes, code.size_bytes, name, &self->library);
+}
+
+static slw_status open_file(library_module *self, const char *path) {
+  slw_status status = slw_file_map(&self->file, path);
+  if (status != SLW_OK) {
+    return status;
+  }
+  if (slw_tar_is_archive(self->file.bytes, self->file.size_bytes)) {
+    status = open_archive(self, path);
+  } else {
+    status = slw_library_open(self->file.bytes, self->file.size_bytes, base_name(path),
+                              &self->library);
+    if (status == SLW_OK) {
+      self->graph = find_data(self->library, "__slipway_graph");
+      self->params = find_data(self->library, "__slipway_params");
+    }
+  }
+  if (status == SLW_OK) {
+    self->metadata = find_data(self->library, "__slipway_metadata");
+    while (self->metadata.size_bytes > 0 &&
+           self->metadata.bytes[self->metadata.size_bytes - 1] == 0) {
+      --self->metadata.size_bytes;
+    }
+  }
+  return status;
+}
+
+slw_status slw_module_open(const char *path, slw_module **out) {
+  library_module *self = calloc(1, sizeof *self);
+  slw_status status;
+  slw_error_clear();
+  if (self == NULL) {
+    slw_error_set("MemoryError", "no memory for a module");
+    return SLW_ERROR_MEMORY;
+  }
+  slw_module_init(&self->head, &LIBRARY_CLASS);
+  status = open_file(self, path);
+  if (status != SLW_OK) {
+    slw_module_release(&self->head);
+    return status;
+  }
+  *out = &self->head;
+  return SLW_OK;
+}

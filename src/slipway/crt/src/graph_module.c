@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph_module_parts.h"
+
+#include <string.h>
+
+#include "bytes.h"
+#include "slipway/error.h"
+#include "slipway/format.h"
+#include "slipway/params.h"
+#include "slipway/platform.h"
+#include "slipway/tensor.h"
+
+#define NAME_BYTES 256
+#define SHAPE_TEXT_BYTES 160
+#define DTYPE_TEXT_BYTES 24
+
+int slw_graph_arg_count(const char *function, int32_t num_args, int32_t least, int32_t most) {
+  if (num_args >= least && num_args <= most) {
+    return 0;
+  }
+  return slw_error_setf("TypeError", "%s takes %d to %d arguments, got %d", function, least, most,
+                        num_args);
+}
+
+int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, const char *function,
+                        const char *what, uint32_t *value) {
+  const TVMFFIAny *arg = &args[index];
+  if (arg->type_index != kTVMFFIInt) {
+    return slw_error_setf("TypeError", "%s: argument %d must be the number of an %s", function,
+                          index, what);
+  }
+  if (arg->v_int64 < 0 || arg->v_int64 >= (int64_t)limit) {
+    return slw_error_setf("IndexError", "%s: there is no %s %lld, the model has %u", function, what,
+                          (long long)arg->v_int64, limit);
+  }
+  *value = (uint32_t)arg->v_int64;
+  return 0;
+}
+
+/* "'data', 'weight', ..." for messages: inputs a user sets come before parameters. */
+static void list_inputs(const slw_graph_module *self, char *text, size_t size_bytes) {
+  size_t used = 0;
+  uint32_t listed = 0;
+  text[0] = '\0';
+  for (uint32_t i = 0; i < self->graph.num_inputs && listed < 8; ++i) {
+    if (!self->is_param[i]) {
+      used += slw_format(text + used, size_bytes - used, "%s'%s'", (listed > 0) ? ", " : "",
+                         slw_graph_input_name(&self->graph, i));
+      ++listed;
+    }
+  }
+}
+
+int slw_graph_arg_input(const slw_graph_module *self, const TVMFFIAny *args, int32_t num_args,
+                        const char *function, uint32_t *input) {
+  const char *data = NULL;
+  size_t size = 0;
+  char name[NAME_BYTES];
+  if (num_args > 0 && args[0].type_index == kTVMFFIInt) {
+    return slw_graph_arg_index(args, 0, self->graph.num_inputs, function, "input", input);
+  }
+  if (num_args < 1 || slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "%s: the first argument must be an input's name or number",
+                          function);
+  }
+  size = (size < sizeof name) ? size : sizeof name - 1;
+  memcpy(name, data, size);
+  name[size] = '\0';
+  *input = slw_graph_find_input(&self->graph, name);
+  if (*input == SLW_GRAPH_NONE) {
+    char known[512];
+    list_inputs(self, known, sizeof known);
+    return slw_error_setf("ExecutionError",
+                          "%s: the model has no input '%s'. Its inputs are: %s.", function, name,
+                          known);
+  }
+  return 0;
+}
+
+static int same_type(DLDataType a, DLDataType b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+static int same_shape(const DLTensor *a, const DLTensor *b) {
+  if (a->ndim != b->ndim) {
+    return 0;
+  }
+  for (int32_t i = 0; i < a->ndim; ++i) {
+    if (a->shape[i] != b->shape[i]) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+/* Say what differs between the model's tensor and the one given; 0 if nothing does. */
+static int check_tensor(const char *function, const char *name, const DLTensor *model,
+                        const DLTensor *given) {
+  char wanted[SHAPE_TEXT_BYTES];
+  char got[SHAPE_TEXT_BYTES];
+  if (!same_type(model->dtype, given->dtype)) {
+    slw_dtype_text(model->dtype, wanted, sizeof wanted);
+    slw_dtype_text(given->dtype, got, sizeof got);
+    return slw_error_setf("ExecutionError",
+                          "%s: '%s' has dtype %s in this model, got %s. Convert it first: "
+                          "x.astype(\"%s\").",
+                          function, name, wanted, got, wanted);
+  }
+  if (!same_shape(model, given)) {
+    slw_shape_text(model->shape, model->ndim, wanted, sizeof wanted);
+    slw_shape_text(given->shape, given->ndim, got, sizeof got);
+    return slw_error_setf("ExecutionError",
+                          "%s: '%s' has shape %s in this model, got %s. Reshape it, or compile "
+                          "the model for that shape.",
+                          function, name, wanted, got);
+  }
+  if (given->device.device_type != kDLCPU || !slw_tensor_is_contiguous(given)) {
+    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be contiguous and on "
+                                            "the CPU. Copy it first.",
+                          function, name);
+  }
+  return 0;
+}
+
+static int copy_checked(const char *function, const char *name, const DLTensor *model,
+                        const DLTensor *given, const DLTensor *from, DLTensor *to) {
+  if (given == NULL) {
+    return slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
+  }
+  if (check_tensor(function, name, model, given) != 0) {
+    return -1;
+  }
+  if (slw_tensor_copy(from, to) != SLW_OK) {
+    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' cannot be copied", function,
+                          name);
+  }
+  return 0;
+}
+
+static int set_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
+  slw_graph_module *self = handle;
+  uint32_t input = 0;
+  DLTensor *given;
+  DLTensor *model;
+  (void)result;
+  if (slw_graph_arg_count("set_input", num_args, 2, 2) != 0 ||
+      slw_graph_arg_input(self, args, num_args, "set_input", &input) != 0) {
+    return -1;
+  }
+  model = slw_graph_input(&self->graph, input);
+  given = slw_any_get_tensor(&args[1]);
+  return copy_checked("set_input", slw_graph_input_name(&self->graph, input), model, given, given,
+                      model);
+}
+
+static int set_pointer(const char *function, const char *name, DLTensor *model,
+                       const TVMFFIAny *arg) {
+  DLTensor *given = slw_any_get_tensor(arg);
+  if (given == NULL) {
+    return slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
+  }
+  if (check_tensor(function, name, model, given) != 0) {
+    return -1;
+  }
+  if (((uintptr_t)given->data + (uintptr_t)given->byte_offset) % SLW_TENSOR_ALIGNMENT != 0) {
+    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be aligned to %d bytes",
+                          function, name, SLW_TENSOR_ALIGNMENT);
+  }
+  model->data = given->data;
+  model->byte_offset = given->byte_offset;
+  return 0;
+}
+
+static int set_input_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
+                               TVMFFIAny *result) {
+  slw_graph_module *self = handle;
+  uint32_t input = 0;
+  (void)result;
+  if (slw_graph_arg_count("set_input_zero_copy", num_args, 2, 2) != 0 ||
+      slw_graph_arg_input(self, args, num_args, "set_input_zero_copy", &input) != 0) {
+    return -1;
+  }
+  return set_pointer("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
+                     slw_graph_input(&self->graph, input), &args[1]);
+}
+
+static int set_output_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                TVMFFIAny *result) {
+  slw_graph_module *self = handle;
+  uint32_t output = 0;
+  (void)result;
+  if (slw_graph_arg_count("set_output_zero_copy", num_args, 2, 2) != 0 ||
+      slw_graph_arg_index(args, 0, self->graph.num_outputs, "set_output_zero_copy", "output",
+                          &output) != 0) {
+    return -1;
+  }
+  return set_pointer("set_output_zero_copy", "output", slw_graph_output(&self->graph, output),
+                     &args[1]);
+}
+
+slw_status slw_graph_module_load_params(slw_module *module, const void *data, size_t size_bytes,
+                                        int64_t *num_set) {
+  slw_graph_module *self = (slw_graph_module *)(void *)module;
+  slw_params params;
+  slw_param param;
+  slw_status status = slw_params_open(&params, data, size_bytes);
+  *num_set = 0;
+  while (status == SLW_OK && (status = slw_params_next(&params, &param)) == SLW_OK) {
+    char name[NAME_BYTES];
+    uint32_t input;
+    DLTensor given;
+    DLTensor *model;
+    if (param.name_bytes >= sizeof name) {
+      status = SLW_ERROR_FORMAT;
+      break;
+    }
+    memcpy(name, param.name, param.name_bytes);
+    name[param.name_bytes] = '\0';
+    input = slw_graph_find_input(&self->graph, name);
+    if (input == SLW_GRAPH_NONE) {
+      continue; /* classic behaviour: a parameter that optimisation removed */
+    }
+    model = slw_graph_input(&self->graph, input);
+    memset(&given, 0, sizeof given);
+    given.data = (void *)(uintptr_t)param.data;
+    given.device.device_type = kDLCPU;
+    given.ndim = param.ndim;
+    given.dtype = param.dtype;
+    given.shape = param.shape;
+    if (copy_checked("load_params", name, model, &given, &given, model) != 0) {
+      return SLW_ERROR_TENSOR;
+    }
+    self->is_param[input] = 1;
+    ++*num_set;
+  }
+  if (status != SLW_ERROR_NOT_FOUND) {
+    (void)slw_error_setf("ArtifactError",
+                         "the parameters are damaged: %s. Write them again with save_param_dict, "
+                         "and copy them in binary mode.",
+                         slw_status_text(status));
+    return status;
+  }
+  return SLW_OK;
+}
+
+static int load_params(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
+  const char *data = NULL;
+  size_t size = 0;
+  int64_t num_set = 0;
+  if (slw_graph_arg_count("load_params", num_args, 1, 1) != 0) {
+    return -1;
+  }
+  if (slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "load_params: the argument must be bytes");
+  }
+  if (slw_graph_module_load_params(handle, data, size, &num_set) != SLW_OK) {
+    return -1;
+  }
+  result->type_index = kTVMFFIInt;
+  result->zero_padding = 0;
+  result->v_int64 = num_set;
+  return 0;
+}
+
+int slw_graph_node_failed(const slw_graph_module *self, uint32_t node) {
+  if (slw_error_message()[0] == '\0') {
+    return -1; /* the reason is in another runtime's hands (a Python callback's exception) */
+  }
+  return slw_error_setf(slw_error_kind(), "layer '%s' (function %s) failed: %s",
+                        slw_graph_node_name(&self->graph, node),
+                        slw_graph_node_function(&self->graph, node), slw_error_message());
+}
+
+static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
+  slw_graph_module *self = handle;
+  uint32_t node = 0;
+  (void)args;
+  (void)result;
+  if (slw_graph_arg_count("run", num_args, 0, 0) != 0) {
+    return -1;
+  }
+  slw_error_clear();
+  if (slw_graph_run(&self->graph, &node) != SLW_OK) {
+    return slw_graph_node_failed(self, node);
+  }
+  return 0;
+}
+
+int slw_graph_give_tensor(slw_graph_module *self, const DLTensor *source, const char *name,
+                          const TVMFFIAny *args, int32_t num_args, int32_t index,
+                          TVMFFIAny *result) {
+  slw_tensor *view = NULL;
+  if (num_args > index) {
+    DLTensor *given = slw_any_get_tensor(&args[index]);
+    return copy_checked("get", name, source, given, source, given);
+  }
+  if (slw_tensor_view(source, &self->head.object, &view) != SLW_OK) {
+    return slw_error_setf("MemoryError", "no memory for a tensor");
+  }
+  memset(result, 0, sizeof *result);
+  result->type_index = kTVMFFITensor;
+  result->v_obj = &view->object;
+  return 0;
+}
+
+static int get_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
+  slw_graph_module *self = handle;
+  uint32_t input = 0;
+  if (slw_graph_arg_count("get_input", num_args, 1, 2) != 0 ||
+      slw_graph_arg_input(self, args, num_args, "get_input", &input) != 0) {
+    return -1;
+  }
+  return slw_graph_give_tensor(self, slw_graph_input(&self->graph, input),
+                               slw_graph_input_name(&self->graph, input), args, num_args, 1,
+                               result);
+}
+
+static int get_output(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
+  slw_graph_module *self = handle;
+  uint32_t output = 0;
+  if (slw_graph_arg_count("get_output", num_args, 1, 2) != 0 ||
+      slw_graph_arg_index(args, 0, self->graph.num_outputs, "get_output", "output", &output) !=
+          0) {
+    return -1;
+  }
+  return slw_graph_give_tensor(self, slw_graph_output(&self->graph, output), "output", args,
+                               num_args, 1, result);
+}
+
+static const slw_graph_method METHODS[] = {
+    {"set_input", set_input},
+    {"set_input_zero_copy", set_input_zero_copy},
+    {"set_output_zero_copy", set_output_zero_copy},
+    {"load_params", load_params},
+    {"run", run},
+    {"get_input", get_input},
+    {"get_output", get_output},
+    {NULL, NULL},
+};
+
+static slw_status find_method(const slw_graph_method *methods, const char *name, void *self,
+                              slw_function *out) {
+  for (; methods->name != NULL; ++methods) {
+    if (slw_text_equal(methods->name, name)) {
+      out->call = methods->call;
+      out->self = self;
+      return SLW_OK;
+    }
+  }
+  return SLW_ERROR_NOT_FOUND;
+}
+
+static slw_status get_function(slw_module *module, const char *name, slw_function *out) {
+  slw_status status = find_method(METHODS, name, module, out);
+  return (status == SLW_OK) ? status : find_method(slw_graph_info_methods, name, module, out);
+}
+
+static void destroy(slw_module *module) {
+  slw_graph_module *self = (slw_graph_module *)(void *)module;
+  slw_platform_free(self->blob);
+  slw_platform_free(self->tables);
+  slw_platform_free(self->arena);
+  slw_platform_free(self->is_param);
+  slw_module_release(self->owner);
+  slw_platform_free(self);
+}
+
+static const slw_module_class GRAPH_CLASS = {"graph", get_function, destroy};
+
+static slw_graph_module *allocate(size_t blob_bytes, size_t tables_bytes, uint64_t arena_bytes) {
+  slw_graph_module *self = slw_platform_alloc(sizeof *self, SLW_TENSOR_ALIGNMENT);
+  if (self == NULL) {
+    return NULL;
+  }
+  slw_module_init(&self->head, &GRAPH_CLASS);
+  self->blob = slw_platform_alloc(blob_bytes, SLW_TENSOR_ALIGNMENT);
+  self->tables = slw_platform_alloc(tables_bytes, SLW_TENSOR_ALIGNMENT);
+  self->arena = slw_platform_alloc((size_t)arena_bytes, SLW_TENSOR_ALIGNMENT);
+  if (self->blob == NULL || self->tables == NULL || self->arena == NULL) {
+    slw_module_release(&self->head);
+    return NULL;
+  }
+  return self;
+}
+
+slw_status slw_graph_module_create(const void *blob, size_t size_bytes, slw_graph_lookup lookup,
+                                   void *lookup_context, slw_module *owner, slw_module **out) {
+  size_t tables_bytes = 0;
+  uint64_t arena_bytes = 0;
+  const char *missing = "";
+  slw_graph_module *self;
+  slw_status status = slw_graph_check(blob, size_bytes, &tables_bytes, &arena_bytes);
+  if (status != SLW_OK) {
+    (void)slw_error_setf("ArtifactError", "the model's graph tables cannot be used: %s. Export "
+                                          "the model again.", slw_status_text(status));
+    return status;
+  }
+  self = allocate(size_bytes, tables_bytes, arena_bytes);
+  if (self == NULL) {
+    (void)slw_error_setf("MemoryError", "no memory for the model: its tensors take %llu bytes",
+                         (unsigned long long)arena_bytes);
+    return SLW_ERROR_MEMORY;
+  }
+  memcpy(self->blob, blob, size_bytes);
+  status = slw_graph_init(&self->graph, self->blob, size_bytes, self->tables, tables_bytes,
+                          self->arena, arena_bytes, lookup, lookup_context, &missing);
+  if (status == SLW_OK) {
+    self->is_param = slw_platform_alloc((size_t)self->graph.num_inputs + 1U, 1);
+    status = (self->is_param != NULL) ? SLW_OK : SLW_ERROR_MEMORY;
+  }
+  if (status != SLW_OK) {
+    (void)slw_error_setf("ArtifactError", "the model's graph needs the function '%s', which its "
+                                          "library lacks (%s). Graph and library must come from "
+                                          "one compilation.", missing, slw_status_text(status));
+    slw_module_release(&self->head);
+    return status;
+  }
+  self->owner = owner;
+  if (owner != NULL) {
+    slw_module_retain(owner);
+  }
+  *out = &self->head;
+  return SLW_OK;
+}
+
+typedef struct {
+  const char *const *names;
+  const slw_function *functions;
+  size_t count;
+} function_table;
+
+static slw_status lookup_in_table(void *context, const char *name, slw_function *out) {
+  const function_table *table = context;
+  for (size_t i = 0; i < table->count; ++i) {
+    if (slw_text_equal(table->names[i], name)) {
+      *out = table->functions[i];
+      return SLW_OK;
+    }
+  }
+  return SLW_ERROR_NOT_FOUND;
+}
+
+slw_status slw_graph_module_create_from_table(const void *blob, size_t size_bytes,
+                                              const char *const *names,
+                                              const slw_function *functions, size_t num_functions,
+                                              slw_module **out) {
+  function_table table = {names, functions, num_functions};
+  return slw_graph_module_create(blob, size_bytes, lookup_in_table, &table, NULL, out);
+}

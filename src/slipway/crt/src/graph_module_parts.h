@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
+ * The parts of a graph module. Private to graph_module*.c.
+ */
+#ifndef SLW_GRAPH_MODULE_PARTS_H_
+#define SLW_GRAPH_MODULE_PARTS_H_
+
+#include "slipway/graph_module.h"
+
+typedef struct {
+  slw_module head;
+  slw_graph graph;
+  slw_module *owner; /* what the functions belong to */
+  void *blob;
+  void *tables;
+  void *arena;
+  uint8_t *is_param; /* for each input: set by load_params */
+} slw_graph_module;
+
+/** One function of the module, in the calling convention with the module as `handle`. */
+typedef struct {
+  const char *name;
+  TVMFFISafeCallType call;
+} slw_graph_method;
+
+/** The methods of graph_module_info.c; the last one's name is NULL. */
+extern const slw_graph_method slw_graph_info_methods[];
+
+/** Read argument `index` as an input: a name or a number. Sets the thread's error.
+ * @return 0 or -1 */
+int slw_graph_arg_input(const slw_graph_module *self, const TVMFFIAny *args, int32_t num_args,
+                        const char *function, uint32_t *input);
+
+/** Check the number of arguments; sets the thread's error. @return 0 or -1 */
+int slw_graph_arg_count(const char *function, int32_t num_args, int32_t least, int32_t most);
+
+/** Read argument `index` as an integer in 0..limit-1; sets the thread's error. @return 0 or -1 */
+int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, const char *function,
+                        const char *what, uint32_t *value);
+
+/** Give `source` as a tensor over its memory, or copy it to args[index] if there is one. */
+int slw_graph_give_tensor(slw_graph_module *self, const DLTensor *source, const char *name,
+                          const TVMFFIAny *args, int32_t num_args, int32_t index,
+                          TVMFFIAny *result);
+
+/** Set the thread's error for a node that failed, keeping the kernel's own words. @return -1 */
+int slw_graph_node_failed(const slw_graph_module *self, uint32_t node);
+
+#endif /* SLW_GRAPH_MODULE_PARTS_H_ */
