@@ -1,0 +1,19 @@
+"""Static memory planning: where each tensor lies, decided before the program runs."""
+
+from slipway.executor.memory_plan.block import Block, Plan, Pool, Share, lower_bound
+from slipway.executor.memory_plan.check import check_plan
+from slipway.executor.memory_plan.picture import plan_svg, plan_table
+from slipway.executor.memory_plan.planner import ALGORITHMS, plan
+
+__all__ = [
+    "ALGORITHMS",
+    "Block",
+    "Plan",
+    "Pool",
+    "Share",
+    "check_plan",
+    "lower_bound",
+    "plan",
+    "plan_svg",
+    "plan_table",
+]
