@@ -1,0 +1,1 @@
+"""Proofs and simplification of integer expressions: what scheduling and lowering need, no more."""

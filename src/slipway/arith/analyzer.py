@@ -1,0 +1,524 @@
+"""The Analyzer: canonical simplification, constant bounds and proofs under bound variables.
+
+`Analyzer.linear` turns an int32/int64 scalar expression into a `Linear`; `simplify` rewrites any
+expression with it; `can_prove` decides comparisons by bounds.  Index arithmetic is assumed not
+to overflow, as everywhere in the loop language.  Results are memoised by node identity: this is
+the hottest Python of the compiler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from slipway import dtypes
+from slipway.arith.linear import INF, Atom, Bound, Linear
+from slipway.ir import expr as E
+from slipway.ir import ops
+
+_INDEX_TYPES = ("int32", "int64")
+
+
+class Analyzer:
+    """Facts about variables, and what follows from them.
+
+    `bind(var, low, high)` states an inclusive range.  One variable should be bound before it is
+    first used; binding it again to another range forgets every memoised result.
+    """
+
+    def __init__(self) -> None:
+        self._atoms: dict[Any, Atom] = {}
+        self._memo: dict[int, tuple[Any, Linear]] = {}
+        self._simple: dict[int, tuple[Any, Any]] = {}
+        self._quotients: dict[Any, Linear] = {}
+        self._remainders: dict[Any, Linear] = {}
+        self._ranges: dict[int, tuple[E.Var, Bound, Bound]] = {}
+        self._values: dict[int, tuple[E.Var, Linear]] = {}
+        self._count = 0
+
+    # -- facts ---------------------------------------------------------------------------------
+
+    def bind(self, var: E.Var, low: Bound, high: Bound) -> None:
+        """State that `var` lies in [low, high]; equal ends make it that constant."""
+        known = self._ranges.get(id(var))
+        if known is not None and known[1] == low and known[2] == high:
+            return
+        if known is not None or ("var", id(var)) in self._atoms:
+            self._forget(var)
+        self._ranges[id(var)] = (var, low, high)
+        if low == high:
+            self._values[id(var)] = (var, Linear({}, int(low), var.dtype))
+
+    def bind_range(self, var: E.Var, dom: E.Range) -> None:
+        """State that `var` runs over `dom`, whose ends may be symbolic."""
+        first = self.linear(dom.min)
+        extent = self.linear(dom.extent)
+        if extent.is_const and extent.const == 1:
+            self.bind_value(var, first)
+            return
+        last = first.plus(extent).shifted(-1)
+        self.bind(var, first.low, max(last.high, first.low))
+
+    def bind_value(self, var: E.Var, value: Any) -> None:
+        """State that `var` equals `value` (an expression or Linear): it is replaced by it."""
+        linear = value if isinstance(value, Linear) else self.linear(value)
+        if id(var) in self._values or ("var", id(var)) in self._atoms:
+            self._forget(var)
+        self._ranges[id(var)] = (var, linear.low, linear.high)
+        self._values[id(var)] = (var, linear)
+
+    def _forget(self, var: E.Var) -> None:
+        self._atoms.pop(("var", id(var)), None)
+        self._values.pop(id(var), None)
+        self._memo.clear()
+        self._simple.clear()
+
+    # -- linear form ---------------------------------------------------------------------------
+
+    def linear(self, expr: Any) -> Linear:
+        """Return the canonical linear sum equal to `expr` (a scalar int32 or int64 expression)."""
+        found = self._memo.get(id(expr))
+        if found is not None:
+            return found[1]
+        build = _BUILDERS.get(type(expr))
+        result = build(self, expr) if build is not None else self.opaque(self.rebuild(expr))
+        return self.remember(expr, result)
+
+    def remember(self, expr: Any, linear: Linear) -> Linear:
+        """Memoise that `expr` is `linear`."""
+        self._memo[id(expr)] = (expr, linear)
+        return linear
+
+    def constant(self, value: int, dtype: str = "int32") -> Linear:
+        """Return a constant sum."""
+        return Linear({}, value, dtype)
+
+    def to_expr(self, linear: Linear) -> Any:
+        """Return `linear` as an expression, and remember it."""
+        expr = linear.to_expr()
+        if id(expr) not in self._memo:
+            self._memo[id(expr)] = (expr, linear)
+        return expr
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def var_atom(self, var: E.Var) -> Atom:
+        """Return the atom of a variable."""
+        key = ("var", id(var))
+        atom = self._atoms.get(key)
+        if atom is None:
+            known = self._ranges.get(id(var))
+            if known is not None:
+                low, high = known[1], known[2]
+            else:
+                low, high = (0, INF) if isinstance(var, E.SizeVar) else (-INF, INF)
+                self._ranges[id(var)] = (var, low, high)  # keeps the id alive
+            atom = self._atoms[key] = Atom("var", self._next(), var, low, high)
+        return atom
+
+    def _from_var(self, expr: Any) -> Linear:
+        value = self._values.get(id(expr))
+        if value is not None:
+            return value[1]
+        return Linear({self.var_atom(expr): 1}, 0, expr.dtype)
+
+    def opaque(self, expr: Any) -> Linear:
+        """Return an atom for an expression that arithmetic does not look into."""
+        if isinstance(expr, E.IntImm):
+            return Linear({}, expr.value, expr.dtype)
+        key = ("other", self._identity(expr))
+        atom = self._atoms.get(key)
+        if atom is None:
+            low, high = self._opaque_bounds(expr)
+            atom = self._atoms[key] = Atom("other", self._next(), expr, low, high)
+            atom.variables = self._variables_in(expr)
+        return Linear({atom: 1}, 0, expr.dtype)
+
+    def _variables_in(self, expr: Any) -> frozenset[Atom]:
+        variables: set[Atom] = set()
+        stack = [expr]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, E.Var):
+                if node.dtype in _INDEX_TYPES:
+                    variables.update(*(a.variables for a in self.linear(node).terms))
+                continue
+            for name in node.FIELDS:
+                value = getattr(node, name)
+                items = value if type(value) is tuple else (value,)
+                stack.extend(item for item in items if isinstance(item, E.PrimExpr))
+        return frozenset(variables)
+
+    def _identity(self, expr: Any) -> Any:
+        """A key that is equal for equal opaque expressions of simple shape."""
+        if isinstance(expr, E.Call):
+            return ("call", expr.op, tuple(self._identity(a) for a in expr.args))
+        if isinstance(expr, E.BufferLoad):
+            return ("load", id(expr.buffer), tuple(self._identity(i) for i in expr.indices), expr)
+        if isinstance(expr, E.Cast):
+            return ("cast", expr.dtype, self._identity(expr.value))
+        if isinstance(expr, E.PrimExpr) and expr.dtype in _INDEX_TYPES:
+            found = self._memo.get(id(expr))
+            if found is not None:
+                return found[1].key
+            if isinstance(expr, (E.IntImm, E.Var, E.BinaryOp)):
+                return self.linear(expr).key
+        return expr
+
+    def _opaque_bounds(self, expr: Any) -> tuple[Bound, Bound]:
+        if isinstance(expr, E.Cast):
+            source = expr.value.dtype
+            if source in _INDEX_TYPES:
+                return self.linear(expr.value).bounds()
+            if dtypes.is_integral(source) or dtypes.is_bool(source):
+                low, high = dtypes.int_range(source)
+                return (low, high) if dtypes.bits_of(source) < 32 else (-INF, INF)
+        if isinstance(expr, E.Select):
+            first = self.linear(expr.true_value).bounds()
+            second = self.linear(expr.false_value).bounds()
+            return min(first[0], second[0]), max(first[1], second[1])
+        if isinstance(expr, E.Call):
+            if expr.op == "if_then_else":
+                first = self.linear(expr.args[1]).bounds()
+                second = self.linear(expr.args[2]).bounds()
+                return min(first[0], second[0]), max(first[1], second[1])
+            if expr.op == "bitwise_and" and isinstance(expr.args[1], E.IntImm):
+                mask = expr.args[1].value
+                if mask >= 0:
+                    return 0, mask
+        if isinstance(expr, E.Mod) and isinstance(expr.b, E.IntImm):
+            size = abs(expr.b.value) - 1
+            return -size, size
+        return -INF, INF
+
+    # -- arithmetic on sums --------------------------------------------------------------------
+
+    def multiply(self, x: Linear, y: Linear) -> Linear:
+        """Return x * y: scaled, or distributed over products of atoms."""
+        if not y.terms:
+            return x.scaled(y.const)
+        if not x.terms:
+            return y.scaled(x.const)
+        if len(x.terms) * len(y.terms) > 16:
+            return self._product_of_sums(x, y)
+        result = Linear({}, x.const * y.const, x.dtype)
+        if y.const:
+            result = result.plus(Linear(x.terms, 0, x.dtype), y.const)
+        if x.const:
+            result = result.plus(Linear(y.terms, 0, x.dtype), x.const)
+        for a, ka in x.terms.items():
+            for b, kb in y.terms.items():
+                result = result.plus(Linear({self._product(a, b): ka * kb}, 0, x.dtype))
+        return result
+
+    def _product_of_sums(self, x: Linear, y: Linear) -> Linear:
+        return self.opaque(E.Mul(self.to_expr(x), self.to_expr(y)))
+
+    def _product(self, a: Atom, b: Atom) -> Atom:
+        factors = tuple(sorted((a.factors or (a,)) + (b.factors or (b,)), key=lambda f: f.uid))
+        key = ("product", factors)
+        atom = self._atoms.get(key)
+        if atom is None:
+            expr = factors[0].expr
+            low, high = factors[0].low, factors[0].high
+            for factor in factors[1:]:
+                expr = E.Mul(expr, factor.expr)
+                corners = [_times(p, q) for p in (low, high) for q in (factor.low, factor.high)]
+                low, high = min(corners), max(corners)
+            atom = self._atoms[key] = Atom("product", self._next(), expr, low, high)
+            atom.factors = factors
+            atom.variables = frozenset().union(*(f.variables for f in factors))
+            atom.pure = all(f.pure for f in factors)
+        return atom
+
+    def floordiv(self, x: Linear, divisor: int) -> Linear:
+        """Return floor(x / divisor) for a constant divisor."""
+        if divisor < 0:
+            return self.floordiv(x.scaled(-1), -divisor)
+        if divisor == 1:
+            return x
+        if not x.terms:
+            return Linear({}, x.const // divisor, x.dtype)
+        key = (x.key, divisor, x.dtype)
+        found = self._quotients.get(key)
+        if found is None:
+            found = self._quotients[key] = self._floordiv(x, divisor)
+        return found
+
+    def _floordiv(self, x: Linear, c: int) -> Linear:
+        whole = {a: k // c for a, k in x.terms.items() if k % c == 0}
+        rest_terms = {a: k for a, k in x.terms.items() if k % c}
+        q0, r0 = divmod(x.const, c)
+        base = Linear(whole, q0, x.dtype)
+        rest = Linear(rest_terms, r0, x.dtype)
+        low, high = rest.bounds()
+        if low > -INF and high < INF and low // c == high // c:
+            return base.shifted(int(low // c))
+        shrunk = self._common_factor(rest, c)
+        if shrunk is not None:
+            big, g, _ = shrunk
+            return base.plus(self.floordiv(big, c // g))
+        if len(rest_terms) == 1:
+            ((atom, k),) = rest_terms.items()
+            if k == 1 and atom.kind == "div":
+                assert atom.arg is not None
+                inner = atom.arg.shifted(r0 * atom.divisor)
+                return base.plus(self.floordiv(inner, atom.divisor * c))
+            if k == 1 and r0 == 0 and atom.kind == "mod" and atom.divisor % c == 0:
+                assert atom.arg is not None
+                return base.plus(self.floormod(self.floordiv(atom.arg, c), atom.divisor // c))
+        return base.plus(Linear({self._quotient_atom("div", rest, c): 1}, 0, x.dtype))
+
+    def _common_factor(self, rest: Linear, c: int) -> tuple[Linear, int, Linear] | None:
+        """Split ``rest = g * big + small`` with g | c, g > 1 and 0 <= small < g, if it can be."""
+        candidates = sorted({math.gcd(k, c) for k in rest.terms.values()}, reverse=True)
+        for g in candidates:
+            if g <= 1:
+                break
+            small = {a: k for a, k in rest.terms.items() if k % g}
+            small_sum = Linear(small, rest.const % g, rest.dtype)
+            low, high = small_sum.bounds()
+            if low >= 0 and high < g:
+                big = {a: k // g for a, k in rest.terms.items() if k % g == 0}
+                return Linear(big, rest.const // g, rest.dtype), g, small_sum
+        return None
+
+    def floormod(self, x: Linear, divisor: int) -> Linear:
+        """Return x - divisor * floor(x / divisor) for a constant positive divisor."""
+        if not x.terms:
+            return Linear({}, x.const % divisor, x.dtype)
+        if divisor == 1:
+            return Linear({}, 0, x.dtype)
+        if divisor < 0:
+            return x.minus(self.floordiv(x, divisor).scaled(divisor))
+        key = (x.key, divisor, x.dtype)
+        found = self._remainders.get(key)
+        if found is None:
+            found = self._remainders[key] = self._floormod(x, divisor)
+        return found
+
+    def _floormod(self, x: Linear, c: int) -> Linear:
+        rest = Linear({}, x.const % c, x.dtype)
+        for atom, k in x.terms.items():
+            if k % c == 0:
+                continue
+            coefficient = k % c if abs(k) >= c else k
+            if atom.kind == "mod" and atom.divisor % c == 0:
+                assert atom.arg is not None
+                rest = rest.plus(atom.arg, coefficient)
+            else:
+                rest = rest.plus(Linear({atom: coefficient}, 0, x.dtype))
+        if rest.key != x.key:
+            return self.floormod(rest, c)
+        low, high = rest.bounds()
+        if low > -INF and high < INF and low // c == high // c:
+            return rest.shifted(-int(low // c) * c)
+        shrunk = self._common_factor(rest, c)
+        if shrunk is not None:
+            big, g, small = shrunk
+            return self.floormod(big, c // g).scaled(g).plus(small)
+        return Linear({self._quotient_atom("mod", rest, c): 1}, 0, x.dtype)
+
+    def _quotient_atom(self, kind: str, arg: Linear, c: int) -> Atom:
+        key = (kind, arg.key, c, arg.dtype)
+        atom = self._atoms.get(key)
+        if atom is None:
+            node = E.FloorDiv if kind == "div" else E.FloorMod
+            expr = node(self.to_expr(arg), ops.const(c, arg.dtype))
+            low, high = arg.bounds()
+            if kind == "div":
+                low = low // c if low > -INF else low
+                high = high // c if high < INF else high
+            else:
+                low, high = 0, c - 1
+            atom = self._atoms[key] = Atom(kind, self._next(), expr, low, high)
+            atom.arg, atom.divisor = arg, c
+            atom.variables = frozenset().union(*(a.variables for a in arg.terms))
+            atom.pure = all(a.pure for a in arg.terms)
+        return atom
+
+    def recombine(self, x: Linear) -> Linear:
+        """Undo ``c * (y // c) + y % c`` to y, wherever both are in the sum."""
+        for atom, k in x.terms.items():
+            if atom.kind != "mod":
+                continue
+            assert atom.arg is not None
+            quotient = self.floordiv(atom.arg, atom.divisor)
+            if len(quotient.terms) != 1 or quotient.const:
+                continue
+            ((div, one),) = quotient.terms.items()
+            if one == 1 and x.terms.get(div) == k * atom.divisor:
+                terms = {a: n for a, n in x.terms.items() if a is not atom and a is not div}
+                return self.recombine(Linear(terms, x.const, x.dtype).plus(atom.arg, k))
+        return x
+
+    def minimum(self, x: Linear, y: Linear) -> Linear:
+        """Return min(x, y), decided when the difference has a sign."""
+        return self._extreme("min", x, y)
+
+    def maximum(self, x: Linear, y: Linear) -> Linear:
+        """Return max(x, y), decided when the difference has a sign."""
+        return self._extreme("max", x, y)
+
+    def _extreme(self, kind: str, x: Linear, y: Linear) -> Linear:
+        low, high = self.recombine(x.minus(y)).bounds()
+        if high <= 0:
+            return x if kind == "min" else y
+        if low >= 0:
+            return y if kind == "min" else x
+        first, second = (x, y) if hash(x.key) <= hash(y.key) else (y, x)
+        key = (kind, frozenset((first.key, second.key)), x.dtype)
+        atom = self._atoms.get(key)
+        if atom is None:
+            node = E.Min if kind == "min" else E.Max
+            pick = min if kind == "min" else max
+            low, high = pick(x.low, y.low), pick(x.high, y.high)
+            atom = Atom(kind, self._next(), node(self.to_expr(x), self.to_expr(y)), low, high)
+            self._atoms[key] = atom
+            atom.arg, atom.other = x, y
+            atom.variables = frozenset().union(*(a.variables for a in (*x.terms, *y.terms)))
+            atom.pure = all(a.pure for a in (*x.terms, *y.terms))
+        return Linear({atom: 1}, 0, x.dtype)
+
+    def substitute(self, x: Linear, values: Mapping[Atom, Linear]) -> Linear:
+        """Replace variable atoms in `x`, also inside quotients, by other sums."""
+        result = Linear({}, x.const, x.dtype)
+        for atom, k in x.terms.items():
+            if atom in values:
+                result = result.plus(values[atom], k)
+            elif atom.variables.isdisjoint(values):
+                result = result.plus(Linear({atom: 1}, 0, x.dtype), k)
+            else:
+                result = result.plus(self._substitute_atom(atom, values, x.dtype), k)
+        return self.recombine(result)
+
+    def _substitute_atom(self, atom: Atom, values: Mapping[Atom, Linear], dtype: str) -> Linear:
+        if atom.kind in ("div", "mod"):
+            assert atom.arg is not None
+            arg = self.substitute(atom.arg, values)
+            divide = self.floordiv if atom.kind == "div" else self.floormod
+            return divide(arg, atom.divisor)
+        if atom.kind in ("min", "max"):
+            assert atom.arg is not None
+            assert atom.other is not None
+            first, second = (self.substitute(s, values) for s in (atom.arg, atom.other))
+            return self._extreme(atom.kind, first, second)
+        if atom.kind == "product":
+            product = Linear({}, 1, dtype)
+            for factor in atom.factors:
+                piece = self.substitute(Linear({factor: 1}, 0, dtype), values)
+                product = self.multiply(product, piece)
+            return product
+        from slipway.ir.visit import substitute
+
+        mapping = {v.expr: self.to_expr(values[v]) for v in atom.variables if v in values}
+        return self.linear(substitute(atom.expr, mapping))
+
+    # -- proofs --------------------------------------------------------------------------------
+
+    def bounds(self, expr: Any) -> tuple[Bound, Bound]:
+        """Return constant inclusive bounds of an integer expression."""
+        return self.linear(expr).bounds()
+
+    def modular_set(self, expr: Any) -> tuple[int, int]:
+        """Return (m, r): `expr` is always r modulo m; m is 0 for the constant r."""
+        return self.linear(expr).modular()
+
+    def can_prove(self, condition: Any) -> bool:
+        """Tell whether `condition` holds for all values of the variables."""
+        result = self.simplify(condition)
+        return isinstance(result, E.IntImm) and result.value == 1
+
+    def can_prove_equal(self, a: Any, b: Any) -> bool:
+        """Tell whether two integer expressions are always equal."""
+        difference = self.recombine(self.linear(a).minus(self.linear(b)))
+        return difference.is_const and difference.const == 0
+
+    # -- simplification ------------------------------------------------------------------------
+
+    def simplify(self, expr: Any) -> Any:
+        """Return an equal expression in canonical form; the same object when already so."""
+        if type(expr) is E.IntImm or type(expr) is E.FloatImm:
+            return expr
+        if expr.dtype in _INDEX_TYPES:
+            found = self._memo.get(id(expr))
+            linear = found[1] if found is not None else self.linear(expr)
+            return self.to_expr(linear)
+        known = self._simple.get(id(expr))
+        if known is not None:
+            return known[1]
+        result = self.rebuild(expr)
+        self._simple[id(expr)] = (expr, result)
+        if result is not expr:
+            self._simple[id(result)] = (result, result)
+        return result
+
+    def rebuild(self, expr: Any) -> Any:
+        """Simplify the operands of `expr` and apply the local rules of its class."""
+        rule = _RULES.get(type(expr))
+        return rule(self, expr) if rule is not None else self._map(expr)
+
+    def _map(self, expr: Any) -> Any:
+        from slipway.ir.visit import map_children
+
+        return map_children(
+            expr, lambda child: self.simplify(child) if isinstance(child, E.PrimExpr) else child
+        )
+
+    def _compare(self, expr: Any) -> Any:
+        if expr.a.dtype not in _INDEX_TYPES:
+            a, b = self.simplify(expr.a), self.simplify(expr.b)
+            if isinstance(a, (E.IntImm, E.FloatImm)) and isinstance(b, (E.IntImm, E.FloatImm)):
+                return ops.TRUE if _COMPARE[type(expr)](a.value, b.value) else ops.FALSE
+            return expr if a is expr.a and b is expr.b else type(expr)(a, b)
+        x, y = self.linear(expr.a), self.linear(expr.b)
+        verdict = self.decide(type(expr), self.recombine(x.minus(y)))
+        if verdict is not None:
+            return ops.TRUE if verdict else ops.FALSE
+        a, b = self.to_expr(x), self.to_expr(y)
+        return expr if a is expr.a and b is expr.b else type(expr)(a, b)
+
+    @staticmethod
+    def decide(kind: Any, difference: Linear) -> bool | None:
+        """Decide ``difference <kind> 0`` from bounds and divisibility; None when unknown."""
+        low, high = difference.bounds()
+        if kind is E.LT:
+            return True if high < 0 else False if low >= 0 else None
+        if kind is E.LE:
+            return True if high <= 0 else False if low > 0 else None
+        if kind is E.GT:
+            return True if low > 0 else False if high <= 0 else None
+        if kind is E.GE:
+            return True if low >= 0 else False if high < 0 else None
+        same: bool | None = None
+        if low == 0 and high == 0:
+            same = True
+        elif low > 0 or high < 0:
+            same = False
+        else:
+            m, r = difference.modular()
+            if m and r:
+                same = False
+        if same is None:
+            return None
+        return same if kind is E.EQ else not same
+
+
+def _times(a: Bound, b: Bound) -> Bound:
+    return 0 if a == 0 or b == 0 else a * b
+
+
+_COMPARE: dict[type, Callable[[Any, Any], bool]] = {
+    E.LT: lambda x, y: x < y,
+    E.LE: lambda x, y: x <= y,
+    E.GT: lambda x, y: x > y,
+    E.GE: lambda x, y: x >= y,
+    E.EQ: lambda x, y: x == y,
+    E.NE: lambda x, y: x != y,
+}
+
+from slipway.arith.rules import BUILDERS as _BUILDERS  # noqa: E402
+from slipway.arith.rules import RULES as _RULES

@@ -1,0 +1,161 @@
+"""Flatten storage: multi-dimensional buffers become one-dimensional ones.
+
+before: ``C[i, j] = A[i, j]`` with A: float32[4, 8]
+after:  ``C[i * 8 + j] = A[i * 8 + j]`` with A: float32[32]
+
+The buffers of `buffer_map` keep their declared shape (the packed wrapper checks against it); the
+body addresses the same data pointer through a flat buffer.  Strides and elem_offset are honoured.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import Linear
+from slipway.errors import LoweringError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.expr import PrimExpr
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import map_children
+
+
+def flatten_storage(func: PrimFunc) -> PrimFunc:
+    """Return `func` with every load and store on a one-dimensional compact buffer."""
+    body = _Flattener().visit(func.body)
+    return func.replace(body=body)  # type: ignore[no-any-return]
+
+
+class _Flattener:
+    def __init__(self) -> None:
+        self.an = Analyzer()
+        self.flat: dict[Buffer, Buffer] = {}
+        self.strides: dict[Buffer, list[Linear]] = {}
+        self.memo: dict[int, tuple[Any, Any]] = {}
+
+    def visit(self, node: Any) -> Any:
+        if isinstance(node, E.Var) or not isinstance(node, (PrimExpr, S.Stmt, E.IterVar)):
+            return self.buffer(node) if isinstance(node, Buffer) else node
+        known = self.memo.get(id(node))
+        if known is not None:
+            return known[1]
+        if isinstance(node, E.BufferLoad):
+            result: Any = E.BufferLoad(
+                self.buffer(node.buffer), (self.index(node.buffer, node.indices),)
+            )
+        elif isinstance(node, S.BufferStore):
+            index = self.index(node.buffer, node.indices)
+            result = S.BufferStore(self.buffer(node.buffer), self.visit(node.value), (index,))
+        elif isinstance(node, S.For):
+            if node.loop_var.dtype in ("int32", "int64"):
+                self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+            result = map_children(node, self.visit)
+        else:
+            result = map_children(node, self.visit)
+        self.memo[id(node)] = (node, result)
+        return result
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """Return the one-dimensional view of the same memory."""
+        flat = self.flat.get(buffer)
+        if flat is None:
+            flat = self.flat[buffer] = self._make(buffer)
+        return flat
+
+    def _make(self, buffer: Buffer) -> Buffer:
+        offset = buffer.elem_offset
+        if buffer.ndim == 1 and not buffer.strides and offset is None:
+            return buffer
+        size = self._size(buffer)
+        return Buffer(
+            buffer.name,
+            buffer.data,
+            buffer.dtype,
+            (size,),
+            (),
+            None,
+            buffer.scope,
+            buffer.data_alignment,
+            buffer.offset_factor,
+        )
+
+    def _size(self, buffer: Buffer) -> PrimExpr:
+        """The number of elements from the first address to behind the last."""
+        an = self.an
+        if not buffer.shape:
+            return ops.const(1)
+        if not buffer.strides:
+            total = an.constant(1, buffer.shape[0].dtype)
+            for extent in buffer.shape:
+                total = an.multiply(total, an.linear(extent))
+        else:
+            total = an.constant(1, buffer.shape[0].dtype)
+            for extent, stride in zip(buffer.shape, self.stride_sums(buffer), strict=True):
+                total = total.plus(an.multiply(an.linear(extent).shifted(-1), stride))
+        if buffer.elem_offset is not None:
+            total = total.plus(an.linear(buffer.elem_offset))
+        return an.to_expr(total)  # type: ignore[no-any-return]
+
+    def stride_sums(self, buffer: Buffer) -> list[Linear]:
+        """Return the strides in elements; of a compact buffer those of row-major order."""
+        known = self.strides.get(buffer)
+        if known is not None:
+            return known
+        an = self.an
+        if buffer.strides:
+            result = [an.linear(s) for s in buffer.strides]
+        else:
+            step = an.constant(1, buffer.shape[-1].dtype if buffer.shape else "int32")
+            result = []
+            for extent in reversed(buffer.shape):
+                result.append(step)
+                step = an.multiply(step, an.linear(extent))
+            result.reverse()
+        self.strides[buffer] = result
+        return result
+
+    def index(self, buffer: Buffer, indices: tuple[PrimExpr, ...]) -> PrimExpr:
+        """Return the position of an element from the data pointer."""
+        an = self.an
+        if len(indices) != buffer.ndim:
+            raise LoweringError(
+                f"buffer {buffer.name!r} has {buffer.ndim} dimensions, but is accessed with "
+                f"{len(indices)} indices"
+            )
+        if any(i.lanes > 1 or not _plain(i) for i in indices):
+            return self._general_index(buffer, indices)
+        total = None
+        for index, stride in zip(indices, self.stride_sums(buffer), strict=True):
+            part = an.multiply(an.linear(index), stride)
+            total = part if total is None else total.plus(part)
+        if total is None:
+            total = an.constant(0)
+        if buffer.elem_offset is not None:
+            total = total.plus(an.linear(buffer.elem_offset))
+        return an.to_expr(an.recombine(total))  # type: ignore[no-any-return]
+
+    def _general_index(self, buffer: Buffer, indices: tuple[PrimExpr, ...]) -> PrimExpr:
+        """Indices with vectors or loads inside: build the sum as it stands."""
+        total: PrimExpr = ops.const(0)
+        for index, stride in zip(indices, self.stride_sums(buffer), strict=True):
+            total = ops.add(total, ops.mul(self.visit(index), self.an.to_expr(stride)))
+        if buffer.elem_offset is not None:
+            total = ops.add(total, buffer.elem_offset)
+        return self.an.simplify(total)  # type: ignore[no-any-return]
+
+
+def _plain(index: PrimExpr) -> bool:
+    """Tell whether an index has no loads inside."""
+    stack: list[Any] = [index]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, E.BufferLoad):
+            return False
+        for name in node.FIELDS:
+            value = getattr(node, name)
+            items = value if type(value) is tuple else (value,)
+            stack.extend(item for item in items if isinstance(item, PrimExpr))
+    return True

@@ -1,0 +1,302 @@
+"""Vectorize loops: the steps of a loop become lanes.
+
+before: ``vectorized for v in range(8): B[i * 8 + v] = A[i * 8 + v] + 1f``
+after:  ``B[ramp(i * 8, 1, 8)] = A[ramp(i * 8, 1, 8)] + broadcast(1f, 8)``
+
+A loop is cut into pieces of at most 64 bytes of its widest element type (16 float32 lanes); up to
+16 pieces are written out, more run in a serial loop.  Where a boundary check differs between
+lanes, the vector form runs when the check holds in all of them, and a serial loop otherwise.
+What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import dtypes
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import Atom, Linear
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.expr import PrimExpr, Var
+from slipway.ir.function import PrimFunc
+from slipway.ir.intrin import INTRINSICS, is_pure
+from slipway.ir.visit import map_children, substitute, walk
+from slipway.passes.context import PassContext
+
+VECTOR_BYTES = 64
+WRITTEN_OUT = 16
+
+
+def vectorize_loop(func: PrimFunc) -> PrimFunc:
+    """Return `func` without vectorized loops."""
+    off = bool(PassContext.current().option("tir.disable_vectorize"))
+    return func.replace(body=_Outer(off).visit(func.body))  # type: ignore[no-any-return]
+
+
+class _Outer:
+    """Finds vectorized loops, keeping the bounds of the loops around them."""
+
+    def __init__(self, off: bool) -> None:
+        self.off = off
+        self.an = Analyzer()
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, S.Stmt):
+            return node
+        if isinstance(node, S.For):
+            if node.kind == S.ForKind.VECTORIZED:
+                return self.vectorized(node)
+            if node.loop_var.dtype in ("int32", "int64"):
+                self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+        return map_children(node, self.visit)
+
+    def vectorized(self, node: S.For) -> S.Stmt:
+        extent = ops.as_int(node.extent)
+        if self.off or extent is None or _holds_loop(node.body, S.ForKind.VECTORIZED):
+            return self.serial(node)
+        width = VECTOR_BYTES // _widest_bytes(node.body)
+        if extent <= width:
+            return self.lanes(node.loop_var, node.min, extent, node.body)
+        lanes = max(d for d in range(1, width + 1) if extent % d == 0)
+        if lanes * 2 <= width:
+            lanes = width
+        return self.pieces(node, extent, lanes)
+
+    def pieces(self, node: S.For, extent: int, lanes: int) -> S.Stmt:
+        """Cut a long vectorized loop into whole vectors and a rest."""
+        count, rest = divmod(extent, lanes)
+        name, kind = node.loop_var.name, node.loop_var.dtype
+        outer, inner = Var(name + ".vec", kind), Var(name, kind)
+        at = ops.add(ops.add(node.min, ops.mul(outer, lanes)), inner)
+        zero = ops.const(0, kind)
+        self.an.bind(outer, 0, count - 1)
+        body = self.lanes(inner, zero, lanes, substitute(node.body, {node.loop_var: at}))
+        how = S.ForKind.UNROLLED if count <= WRITTEN_OUT else S.ForKind.SERIAL
+        whole = S.For(outer, zero, ops.const(count, kind), how, body)
+        if not rest:
+            return whole
+        tail = Var(name, kind)
+        at = ops.add(ops.add(node.min, count * lanes), tail)
+        last = self.lanes(tail, zero, rest, substitute(node.body, {node.loop_var: at}))
+        return S.seq((whole, last))
+
+    def serial(self, node: S.For) -> S.Stmt:
+        self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+        return node.replace(kind=S.ForKind.SERIAL, body=self.visit(node.body))  # type: ignore[no-any-return]
+
+    def lanes(self, var: Var, first: PrimExpr, lanes: int, body: S.Stmt) -> S.Stmt:
+        """Return `body` for all steps of `var` at once, or as a serial loop if that cannot be."""
+        if lanes == 1:
+            return substitute(body, {var: first})  # type: ignore[no-any-return]
+        start = self.an.linear(first)
+        self.an.bind(var, start.low, start.high + lanes - 1)
+        try:
+            return _Lanes(self.an, var, start, lanes).stmt(body)
+        except _CannotVectorizeError:
+            step = Var(var.name, var.dtype)
+            loop_body = substitute(body, {var: step})
+            extent = ops.const(lanes, var.dtype)
+            return S.For(step, first, extent, S.ForKind.SERIAL, loop_body)
+
+
+class _CannotVectorizeError(Exception):
+    """The loop has no vector form."""
+
+
+class _Lanes:
+    """Rewrites one loop body with `var` = first + (0, 1, ..., lanes - 1)."""
+
+    def __init__(self, an: Analyzer, var: Var, first: Linear, lanes: int) -> None:
+        self.an = an
+        self.var = var
+        self.first = first
+        self.lanes = lanes
+        self.atom: Atom = an.var_atom(var)
+        self.lets: dict[int, Var] = {}
+        self.memo: dict[int, tuple[Any, Any]] = {}
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def stmt(self, node: S.Stmt) -> S.Stmt:
+        match node:
+            case S.BufferStore():
+                return self.store(node)
+            case S.SeqStmt():
+                return S.seq(self.stmt(s) for s in node.stmts)
+            case S.For():
+                return self.loop(node)
+            case S.IfThenElse():
+                return self.branch(node)
+            case S.LetStmt():
+                value = self.expr(node.value)
+                if value.dtype == node.var.dtype:
+                    return S.LetStmt(node.var, value, self.stmt(node.body))
+                wide = Var(node.var.name, value.dtype)
+                self.lets[id(node.var)] = wide
+                return S.LetStmt(wide, value, self.stmt(node.body))
+            case S.Evaluate() if S.is_nop(node):
+                return node
+            case S.AttrStmt():
+                return S.AttrStmt(node.key, node.node, node.value, self.stmt(node.body))
+            case _:
+                raise _CannotVectorizeError
+
+    def store(self, node: S.BufferStore) -> S.Stmt:
+        (index,) = (self.expr(i) for i in node.indices)
+        value = self.expr(node.value)
+        if index.lanes == 1:
+            raise _CannotVectorizeError  # every lane would store to one element
+        return S.BufferStore(node.buffer, ops.broadcast_to(value, self.lanes), (index,))
+
+    def loop(self, node: S.For) -> S.Stmt:
+        if node.kind not in (S.ForKind.SERIAL, S.ForKind.UNROLLED):
+            raise _CannotVectorizeError
+        first, extent = self.expr(node.min), self.expr(node.extent)
+        if first.lanes > 1 or extent.lanes > 1:
+            raise _CannotVectorizeError
+        self.an.bind_range(node.loop_var, E.Range(first, extent))
+        return S.For(
+            node.loop_var, first, extent, node.kind, self.stmt(node.body), None, node.annotations
+        )
+
+    def branch(self, node: S.IfThenElse) -> S.Stmt:
+        condition = self.expr(node.condition)
+        if condition.lanes == 1:
+            otherwise = self.stmt(node.else_case) if node.else_case is not None else None
+            return S.IfThenElse(condition, self.stmt(node.then_case), otherwise)
+        if node.else_case is not None:
+            raise _CannotVectorizeError
+        everywhere = self.in_all_lanes(node.condition)
+        step = Var(self.var.name, self.var.dtype)
+        body = substitute(node, {self.var: step})
+        extent = ops.const(self.lanes, self.var.dtype)
+        one_by_one = S.For(step, self.an.to_expr(self.first), extent, S.ForKind.SERIAL, body)
+        return S.IfThenElse(everywhere, self.stmt(node.then_case), one_by_one)
+
+    def in_all_lanes(self, condition: PrimExpr) -> PrimExpr:
+        """Return a scalar condition under which `condition` holds in every lane."""
+        if isinstance(condition, E.And):
+            return ops.logical_and(self.in_all_lanes(condition.a), self.in_all_lanes(condition.b))
+        if isinstance(condition, E.Call) and condition.op == "likely":
+            return E.Call("bool", "likely", (self.in_all_lanes(condition.args[0]),))
+        if not isinstance(condition, (E.LT, E.LE, E.GT, E.GE)) or condition.a.dtype != "int32":
+            vector = self.expr(condition)
+            if vector.lanes == 1:
+                return vector
+            raise _CannotVectorizeError
+        an = self.an
+        difference = an.linear(condition.a).minus(an.linear(condition.b))
+        step = difference.terms.get(self.atom, 0)
+        if any(a is not self.atom and self.atom in a.variables for a in difference.terms):
+            raise _CannotVectorizeError
+        less = isinstance(condition, (E.LT, E.LE))
+        worst = self.first.shifted(self.lanes - 1) if (step > 0) == less else self.first
+        at = an.substitute(difference, {self.atom: worst})
+        zero = ops.const(0, difference.dtype)
+        return an.simplify(type(condition)(an.to_expr(at), zero))  # type: ignore[no-any-return]
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def expr(self, node: Any) -> Any:
+        known = self.memo.get(id(node))
+        if known is not None:
+            return known[1]
+        result = self._expr(node)
+        self.memo[id(node)] = (node, result)
+        return result
+
+    def _expr(self, node: Any) -> Any:
+        if isinstance(node, Var):
+            if node is self.var:
+                one = ops.const(1, node.dtype)
+                return E.Ramp(self.an.to_expr(self.first), one, self.lanes)
+            return self.lets.get(id(node), node)
+        if isinstance(node, (E.IntImm, E.FloatImm, E.StringImm)):
+            return node
+        if node.lanes > 1:
+            raise _CannotVectorizeError
+        if node.dtype in ("int32", "int64"):
+            linear = self.an.linear(node)
+            if all(a.pure for a in linear.terms):
+                step = linear.terms.get(self.atom, 0)
+                if all(a is self.atom or self.atom not in a.variables for a in linear.terms):
+                    if not step:
+                        return self.an.to_expr(linear)
+                    base = self.an.substitute(linear, {self.atom: self.first})
+                    stride = ops.const(step, node.dtype)
+                    return E.Ramp(self.an.to_expr(base), stride, self.lanes)
+        if isinstance(node, E.BufferLoad):
+            return E.BufferLoad(node.buffer, tuple(self.expr(i) for i in node.indices))
+        if isinstance(node, E.Call):
+            return self.call(node)
+        if isinstance(node, E.Select):
+            return self.select(node)
+        if isinstance(node, E.Let):
+            value = self.expr(node.value)
+            wide = Var(node.var.name, value.dtype)
+            self.lets[id(node.var)] = wide
+            return E.Let(wide, value, self.expr(node.body))
+        if isinstance(node, E.Cast):
+            value = self.expr(node.value)
+            return E.Cast(dtypes.with_lanes(node.dtype, value.lanes), value)
+        if isinstance(node, E.Not):
+            return E.Not(self.expr(node.a))
+        if isinstance(node, (E.BinaryOp, E.CmpOp)):
+            a, b = self.expr(node.a), self.expr(node.b)
+            if a.lanes != b.lanes:
+                a, b = ops.broadcast_to(a, self.lanes), ops.broadcast_to(b, self.lanes)
+            return node if a is node.a and b is node.b else type(node)(a, b)
+        raise _CannotVectorizeError
+
+    def select(self, node: E.Select) -> Any:
+        condition = self.expr(node.condition)
+        yes, no = self.expr(node.true_value), self.expr(node.false_value)
+        lanes = max(condition.lanes, yes.lanes, no.lanes)
+        if condition.lanes > 1:
+            condition = ops.broadcast_to(condition, lanes)
+        return E.Select(condition, ops.broadcast_to(yes, lanes), ops.broadcast_to(no, lanes))
+
+    def call(self, node: E.Call) -> Any:
+        if node.op == "if_then_else":
+            condition, yes, no = (self.expr(a) for a in node.args)
+            lanes = max(condition.lanes, yes.lanes, no.lanes)
+            yes, no = ops.broadcast_to(yes, lanes), ops.broadcast_to(no, lanes)
+            if condition.lanes == 1:
+                return E.Call(yes.dtype, node.op, (condition, yes, no))
+            if _reads_memory(node.args[1]) or _reads_memory(node.args[2]):
+                raise _CannotVectorizeError  # a lane must not touch what its guard forbids
+            return E.Select(condition, yes, no)
+        args = tuple(self.expr(a) for a in node.args)
+        lanes = max((a.lanes for a in args if isinstance(a, PrimExpr)), default=1)
+        if lanes == 1:
+            return (
+                node
+                if all(a is b for a, b in zip(args, node.args, strict=True))
+                else E.Call(node.dtype, node.op, args)
+            )
+        known = INTRINSICS.get(node.op)
+        if known is None or not is_pure(node.op) or known.arity < 1 or node.op == "address_of":
+            raise _CannotVectorizeError
+        wide = tuple(ops.broadcast_to(a, lanes) for a in args)
+        return E.Call(dtypes.with_lanes(node.dtype, lanes), node.op, wide)
+
+
+def _reads_memory(expr: PrimExpr) -> bool:
+    return any(isinstance(n, E.BufferLoad) for n in walk(expr))
+
+
+def _holds_loop(stmt: S.Stmt, kind: str) -> bool:
+    return any(isinstance(n, S.For) and n.kind == kind for n in walk(stmt))
+
+
+def _widest_bytes(stmt: S.Stmt) -> int:
+    """The bytes of the widest element type that the body loads or stores."""
+    widest = 1
+    for n in walk(stmt):
+        if isinstance(n, S.BufferStore):
+            widest = max(widest, dtypes.bytes_of(n.value.dtype))
+        elif isinstance(n, E.BufferLoad) or (isinstance(n, E.Cast) and n.dtype not in ("int64",)):
+            widest = max(widest, dtypes.bytes_of(n.dtype))
+    return widest

@@ -1,0 +1,274 @@
+"""The functions that declare tensors: placeholder, compute, extern, scan, var, thread_axis."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from slipway import dtypes
+from slipway.errors import ScheduleError
+from slipway.ir import ops
+from slipway.ir.buffer import Buffer, decl_buffer
+from slipway.ir.expr import IterVar, PrimExpr, Range, Reduce, SizeVar, Var
+from slipway.ir.stmt import Evaluate, Stmt, seq
+from slipway.ir.visit import walk
+from slipway.te.operation import ComputeOp, ExternOp, PlaceholderOp, ScanOp
+from slipway.te.reduction import as_range
+from slipway.te.tensor import Tensor
+
+
+def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
+    """Return a new scalar variable."""
+    return Var(name, dtypes.canonical(dtype))
+
+
+def size_var(name: str = "size", dtype: str = "int32", span: Any = None) -> SizeVar:
+    """Return a new variable that is at least zero: a symbolic shape."""
+    return SizeVar(name, dtypes.canonical(dtype))
+
+
+def const(value: Any, dtype: str | None = None, span: Any = None) -> PrimExpr:
+    """Return a constant."""
+    return ops.const(value, None if dtype is None else dtypes.canonical(dtype))
+
+
+def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None) -> IterVar:
+    """Return a thread axis: ``te.thread_axis("threadIdx.x")`` or ``te.thread_axis((0, n), tag)``."""
+    if isinstance(dom, str):
+        dom, tag = None, dom
+    if not tag:
+        raise ValueError("te.thread_axis needs a tag such as 'threadIdx.x' or 'blockIdx.x'")
+    extent = None if dom is None else as_range(dom)
+    return IterVar(extent, Var(name or tag, "int32"), "thread", tag)
+
+
+def _shape(shape: Any) -> tuple[PrimExpr, ...]:
+    items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    dims = tuple(ops.as_expr(s) for s in items)
+    for extent in dims:
+        if not dtypes.is_integral(extent.dtype):
+            raise ValueError(f"a shape holds integers, got {extent} of type {extent.dtype}")
+        if isinstance(extent, ops.IntImm) and extent.value < 0:
+            raise ValueError(f"a shape cannot be negative: {items}")
+    return dims
+
+
+def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Tensor:
+    """Return an input tensor of `shape` (ints or variables) and `dtype` (float32 by default)."""
+    kind = dtypes.canonical(dtype) if dtype is not None else "float32"
+    return PlaceholderOp(name, _shape(shape), kind).output(0)
+
+
+def compute(
+    shape: Any,
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Any = None,
+    varargs_names: Sequence[str] | None = None,
+) -> Any:
+    """Return the tensor with ``result[axis] = fcompute(*axis)``.
+
+    `fcompute` is called once, with one variable per dimension; its argument names name the axes.
+    When it returns a tuple the result is a tuple of tensors, computed together.
+    Raises ValueError when it takes another number of arguments than `shape` has dimensions.
+    """
+    dims = _shape(shape)
+    names = _axis_names(fcompute, len(dims), varargs_names, name)
+    axes = tuple(
+        IterVar(Range(ops.const(0, extent.dtype), extent), Var(axis, extent.dtype), "data")
+        for axis, extent in zip(names, dims, strict=True)
+    )
+    result = fcompute(*(a.var for a in axes))
+    many = isinstance(result, (tuple, list))
+    body = tuple(ops.as_expr(r) for r in (result if many else (result,)))
+    _check_body(name, body)
+    pairs = tuple(sorted(attrs.items())) if attrs else ()
+    op = ComputeOp(name, axes, body, tag, pairs)
+    return op.outputs if many else op.output(0)
+
+
+def _axis_names(
+    fcompute: Callable[..., Any], ndim: int, varargs: Sequence[str] | None, name: str
+) -> list[str]:
+    try:
+        parameters = list(inspect.signature(fcompute).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters) or not parameters:
+        fixed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        more = list(varargs) if varargs else [f"i{i}" for i in range(ndim - len(fixed))]
+        if parameters or ndim == 0:
+            return (fixed + more)[:ndim]
+        raise ValueError(f"compute {name!r}: the function takes no index, the shape has {ndim}")
+    needed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in needed if p.default is p.empty]
+    if not len(required) <= ndim <= len(needed):
+        raise ValueError(
+            f"compute {name!r}: the function takes {len(required)} indices, "
+            f"but the shape has {ndim} dimensions"
+        )
+    return [p.name for p in needed[:ndim]]
+
+
+def _check_body(name: str, body: tuple[PrimExpr, ...]) -> None:
+    reducing = [isinstance(b, Reduce) for b in body]
+    if any(reducing) and not all(reducing):
+        raise ScheduleError(
+            f"compute {name!r} returns reductions and other values together; "
+            "put the other values into a compute of their own"
+        )
+    for expr in body:
+        sources = (*expr.source, expr.condition) if isinstance(expr, Reduce) else (expr,)
+        if any(isinstance(n, Reduce) for source in sources for n in _own_nodes(source)):
+            raise ScheduleError(
+                f"compute {name!r} uses a reduction inside a larger expression; "
+                "compute the reduction in a stage of its own and read that"
+            )
+    first = body[0]
+    if isinstance(first, Reduce):
+        for other in body[1:]:
+            if not isinstance(other, Reduce) or other.combiner is not first.combiner:
+                raise ScheduleError(f"compute {name!r}: all values must come from one reducer")
+
+
+def _own_nodes(expr: PrimExpr) -> Any:
+    """Nodes of an expression without those of the tensors it reads."""
+    from slipway.ir.expr import ProducerLoad
+
+    stack: list[Any] = [expr]
+    while stack:
+        current = stack.pop()
+        yield current
+        if isinstance(current, ProducerLoad):
+            stack.extend(current.indices)
+            continue
+        for field in current.FIELDS:
+            value = getattr(current, field)
+            stack.extend(
+                v for v in (value if type(value) is tuple else (value,)) if isinstance(v, PrimExpr)
+            )
+
+
+def extern(
+    shape: Any,
+    inputs: Any,
+    fcompute: Callable[..., Any],
+    name: str = "extern",
+    dtype: Any = None,
+    in_buffers: Any = None,
+    out_buffers: Any = None,
+    tag: str = "",
+    attrs: Any = None,
+) -> Any:
+    """Return tensors computed by statements, usually one call of a packed or C function.
+
+    ``fcompute(ins, outs)`` gets lists of Buffers and returns a statement or a call expression.
+    `shape` is one shape or a list of shapes; `dtype` (per output) defaults to the inputs' dtype.
+    """
+    sources = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    shapes = _extern_shapes(shape)
+    if out_buffers is not None:
+        outs = tuple(out_buffers) if isinstance(out_buffers, (tuple, list)) else (out_buffers,)
+        shapes = [o.shape for o in outs]
+    else:
+        kinds = _extern_dtypes(dtype, sources, len(shapes), name)
+        outs = tuple(
+            decl_buffer(s, kind, name if len(shapes) == 1 else f"{name}.v{i}")
+            for i, (s, kind) in enumerate(zip(shapes, kinds, strict=True))
+        )
+    if in_buffers is not None:
+        ins = tuple(in_buffers) if isinstance(in_buffers, (tuple, list)) else (in_buffers,)
+        if len(ins) != len(sources):
+            raise ValueError(f"extern {name!r}: {len(sources)} inputs but {len(ins)} in_buffers")
+    else:
+        ins = tuple(decl_buffer(t.shape, t.dtype, t.op.name) for t in sources)
+    body = fcompute(list(ins), list(outs))
+    if isinstance(body, PrimExpr):
+        body = Evaluate(body)
+    elif isinstance(body, (tuple, list)):
+        body = seq(Evaluate(b) if isinstance(b, PrimExpr) else b for b in body)
+    if not isinstance(body, Stmt):
+        raise TypeError(
+            f"extern {name!r}: the function must return a statement or a call, got {body!r}"
+        )
+    pairs = tuple(sorted(attrs.items())) if attrs else ()
+    op = ExternOp(name, sources, ins, outs, body, tag, pairs)
+    return op.output(0) if op.num_outputs == 1 else list(op.outputs)
+
+
+def _extern_shapes(shape: Any) -> list[tuple[PrimExpr, ...]]:
+    items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if items and isinstance(items[0], (tuple, list)):
+        return [_shape(s) for s in items]
+    return [_shape(items)]
+
+
+def _extern_dtypes(dtype: Any, sources: tuple[Tensor, ...], count: int, name: str) -> list[str]:
+    if dtype is None:
+        kinds = {t.dtype for t in sources}
+        if len(kinds) != 1:
+            raise ValueError(f"extern {name!r}: cannot infer the output type; pass dtype=")
+        return [kinds.pop()] * count
+    if isinstance(dtype, (tuple, list)):
+        return [dtypes.canonical(d) for d in dtype]
+    return [dtypes.canonical(dtype)] * count
+
+
+def scan(
+    init: Any,
+    update: Any,
+    state_placeholder: Any,
+    inputs: Any = None,
+    name: str = "scan",
+    tag: str = "",
+    attrs: Any = None,
+) -> Any:
+    """Return the states of a recurrence along the first axis.
+
+    `state_placeholder` stands for the whole state, `init` for its first steps, and `update` for
+    every later step, reading earlier ones through the placeholder.
+    """
+    inits, updates, states = (
+        tuple(v) if isinstance(v, (tuple, list)) else (v,)
+        for v in (init, update, state_placeholder)
+    )
+    if not len(inits) == len(updates) == len(states):
+        raise ValueError(
+            f"scan {name!r}: {len(inits)} init, {len(updates)} update and "
+            f"{len(states)} state tensors; there must be one of each per state"
+        )
+    for start, step, state in zip(inits, updates, states, strict=True):
+        if not start.ndim == step.ndim == state.ndim or start.dtype != state.dtype:
+            raise ValueError(
+                f"scan {name!r}: init {start}, update {step} and state {state} must agree in "
+                "number of dimensions and dtype"
+            )
+        if step.dtype != state.dtype:
+            raise ValueError(f"scan {name!r}: update has dtype {step.dtype}, state {state.dtype}")
+    begin = inits[0].shape[0]
+    axis = IterVar(Range(begin, ops.sub(updates[0].shape[0], begin)), Var(f"{name}.idx"), "ordered")
+    spatial = tuple(
+        IterVar(Range.of(extent), Var(f"{name}.i{d}"), "opaque")
+        for state in states
+        for d, extent in enumerate(state.shape[1:], 1)
+    )
+    sources = tuple(inputs or ())
+    pairs = tuple(sorted(attrs.items())) if attrs else ()
+    op = ScanOp(name, axis, inits, updates, states, sources, spatial, tag, pairs)
+    return op.output(0) if op.num_outputs == 1 else list(op.outputs)
+
+
+__all__ = [
+    "Buffer",
+    "compute",
+    "const",
+    "extern",
+    "placeholder",
+    "scan",
+    "size_var",
+    "thread_axis",
+    "var",
+    "walk",
+]

@@ -1,0 +1,288 @@
+"""Bound inference: which part of every tensor must be computed, and where.
+
+Consumers come first.  For each stage, the region its consumers read is the union of their index
+intervals, with every loop relaxed except those that enclose the place where the stage is computed.
+The region becomes the range of the stage's axes and the shape of its storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.interval import Interval, interval_of, union
+from slipway.arith.linear import INF, Atom, Linear
+from slipway.errors import ScheduleError
+from slipway.ir import ops
+from slipway.ir.buffer import Buffer
+from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
+from slipway.te.inline import inline_bodies
+from slipway.te.loop_nest import Loop, LoopNest
+from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, loads_in
+from slipway.te.schedule import Schedule
+from slipway.te.stage import INLINE, ROOT, SCOPE, Stage
+from slipway.te.tensor import Tensor
+
+
+class Storage:
+    """Where a tensor lives: its buffer, and the tensor index of the buffer's first element."""
+
+    __slots__ = ("buffer", "mins")
+
+    def __init__(self, buffer: Buffer, mins: list[Linear] | None) -> None:
+        self.buffer = buffer
+        self.mins = mins  # None: all zero
+
+
+class Bounds:
+    """The result of bound inference for one schedule.
+
+    `nests` holds the loops of every stage that has some, `regions` the [low, high] read of every
+    tensor that is computed, `bodies` the formulas after inlining.
+    """
+
+    def __init__(self, schedule: Schedule, an: Analyzer, args: Iterable[Tensor]) -> None:
+        self.schedule = schedule
+        self.an = an
+        self.bodies = inline_bodies(schedule)
+        self.nests: dict[Operation, LoopNest] = {}
+        self.regions: dict[Tensor, list[Interval]] = {}
+        self.loop_ranges: dict[Atom, Interval] = {}
+        self.aliases: dict[Tensor, Tensor] = {}  # tensors that live in another's storage
+        self.bound_to_args = set(args)
+        self.loads: dict[Operation, list[ProducerLoad]] = {
+            op: [load for expr in body for load in loads_in(expr)]
+            for op, body in self.bodies.items()
+        }
+        self.consumers = self._find_consumers()
+        for stage in reversed(schedule.stages):
+            if stage.attach_type != INLINE and not isinstance(stage.op, PlaceholderOp):
+                self._infer(stage)
+
+    def _find_consumers(self) -> dict[Operation, list[Stage]]:
+        found: dict[Operation, list[Stage]] = {}
+        for stage in self.schedule.stages:
+            if stage.attach_type == INLINE:
+                continue
+            if isinstance(stage.op, ComputeOp):
+                read = {load.producer.op: None for load in self.loads[stage.op]}
+            else:
+                read = {t.op: None for t in stage.op.input_tensors}
+            for op in read:
+                found.setdefault(op, []).append(stage)
+        return found
+
+    # -- where a stage is computed ---------------------------------------------------------------
+
+    def path(self, stage: Stage) -> list[Loop]:
+        """Return the loops of other stages that enclose the place where `stage` is computed."""
+        if stage.attach_type != SCOPE:
+            return []
+        parent, axis = stage.attach_stage, stage.attach_ivar
+        assert parent is not None
+        nest = self.nests.get(parent.op)
+        if nest is None:
+            raise ScheduleError(
+                f"cannot compute stage {stage.name!r} at {parent.name!r}: that stage is "
+                f"{'inlined' if parent.attach_type == INLINE else 'not computed after it'}. "
+                "Attach to a stage that reads this one and has loops"
+            )
+        loops = list(nest.path)
+        for loop in nest.loops:
+            loops.append(loop)
+            if loop.axis is axis:
+                return loops
+        assert axis is not None
+        raise ScheduleError(
+            f"cannot compute stage {stage.name!r} at axis {axis.name!r} of {parent.name!r}: that "
+            "axis was split or fused afterwards. Call compute_at after splitting, with a loop that "
+            f"is still there: {', '.join(repr(x.axis.name) for x in nest.loops)}"
+        )
+
+    def _infer(self, stage: Stage) -> None:
+        an = self.an
+        path = self.path(stage)
+        fixed = {loop.atom for loop in path if loop.atom is not None}
+        fixed -= self._shared_threads(stage, path)
+        relaxed = {a: r for a, r in self.loop_ranges.items() if a not in fixed}
+        self._check_consumers(stage, path)
+        for tensor in stage.op.outputs:
+            self.regions[tensor] = self._region(stage, tensor, relaxed)
+        nest = LoopNest(an, stage)
+        nest.path = path
+        nest.build(self._root_ranges(stage))
+        self.nests[stage.op] = nest
+        for loop in nest.loops:
+            if loop.atom is not None:
+                last = loop.extent.shifted(-1)
+                if not last.is_const and not last.terms.keys().isdisjoint(self.loop_ranges):
+                    high = last.high
+                    last = an.constant(int(high), last.dtype) if high < INF else last
+                self.loop_ranges[loop.atom] = (an.constant(0, loop.axis.dtype), last)
+
+    @staticmethod
+    def _shared_threads(stage: Stage, path: list[Loop]) -> set[Atom]:
+        """Thread loops that all see one copy of the stage's storage, by its scope."""
+        shared = {"shared": ("threadIdx", "vthread"), "warp": ("threadIdx.x",)}
+        scope = stage.scope or "global"
+        tags = ("threadIdx", "blockIdx", "vthread") if scope == "global" else shared.get(scope, ())
+        found = set()
+        for loop in path:
+            bound = loop.axis
+            assert stage.attach_stage is not None
+            mark = _thread_of(loop, bound, stage)
+            if loop.atom is not None and mark and mark.startswith(tags or ("\0",)):
+                found.add(loop.atom)
+        return found
+
+    def _check_consumers(self, stage: Stage, path: list[Loop]) -> None:
+        if not path:
+            return
+        for consumer in self.consumers.get(stage.op, ()):
+            nest = self.nests[consumer.op]
+            around = [*nest.path, *nest.loops]
+            if [x.var for x in around[: len(path)]] != [x.var for x in path]:
+                assert stage.attach_stage is not None
+                assert stage.attach_ivar is not None
+                raise ScheduleError(
+                    f"cannot compute stage {stage.name!r} at axis {stage.attach_ivar.name!r} of "
+                    f"{stage.attach_stage.name!r}: stage {consumer.name!r} reads it too, outside "
+                    f"that loop. Compute {consumer.name!r} inside the same loop, or attach "
+                    f"{stage.name!r} further out"
+                )
+
+    # -- what is read ----------------------------------------------------------------------------
+
+    def _region(
+        self, stage: Stage, tensor: Tensor, relaxed: dict[Atom, Interval]
+    ) -> list[Interval]:
+        an = self.an
+        whole = [(an.constant(0, s.dtype), an.linear(s).shifted(-1)) for s in tensor.shape]
+        region: list[Interval] | None = None
+        if stage.is_output or tensor in self.bound_to_args:
+            region = whole
+            if stage.attach_type == ROOT:
+                return whole
+        if region is not None and stage.attach_type == SCOPE:
+            region = None  # an output computed at its consumer: as much as that reads
+        for consumer in self.consumers.get(stage.op, ()):
+            for read in self._reads(consumer, tensor, whole, relaxed):
+                if region is None:
+                    region = read
+                else:
+                    region = [union(an, a, b) for a, b in zip(region, read, strict=True)]
+        return whole if region is None else region
+
+    def _reads(
+        self, consumer: Stage, tensor: Tensor, whole: list[Interval], relaxed: dict[Atom, Interval]
+    ) -> Iterable[list[Interval]]:
+        op, an = consumer.op, self.an
+        if isinstance(op, ExternOp):
+            if tensor in op.inputs:
+                yield whole
+            return
+        if isinstance(op, ScanOp):
+            from slipway.te.scan import scan_reads
+
+            yield from scan_reads(self, op, tensor, whole, relaxed)
+            return
+        nest = self.nests[op]
+        intervals = nest.axis_intervals(relaxed)
+        seen = set()
+        for load in self.loads[op]:
+            if load.producer is not tensor:
+                continue
+            sums = [an.linear(i) for i in load.indices]
+            key = tuple(s.key for s in sums)
+            if key in seen:
+                continue
+            seen.add(key)
+            yield [
+                self._clip(interval_of(an, x, intervals), bound)
+                for x, bound in zip(sums, whole, strict=True)
+            ]
+
+    def _clip(self, read: Interval | None, whole: Interval) -> Interval:
+        """Cut an interval to the tensor's shape, when it provably covers all of it."""
+        if read is None:
+            return whole
+        an = self.an
+        below = an.recombine(read[0].minus(whole[0])).high <= 0
+        above = an.recombine(read[1].minus(whole[1])).low >= 0
+        return whole if below and above else read
+
+    def _root_ranges(self, stage: Stage) -> dict[IterVar, tuple[Linear, Linear]]:
+        an, op = self.an, stage.op
+        ranges: dict[IterVar, tuple[Linear, Linear]] = {}
+        if isinstance(op, ComputeOp):
+            for d, axis in enumerate(op.axis):
+                low, high = self.regions[op.output(0)][d]
+                for other in op.outputs[1:]:
+                    low, high = union(an, (low, high), self.regions[other][d])
+                ranges[axis] = (low, an.recombine(high.minus(low)).shifted(1))
+            for tensor in op.outputs:
+                self.regions[tensor] = [
+                    (low, low.plus(extent).shifted(-1))
+                    for low, extent in (ranges[a] for a in op.axis)
+                ]
+            for axis in op.reduce_axis:
+                assert axis.dom is not None
+                ranges[axis] = (an.linear(axis.dom.min), an.linear(axis.dom.extent))
+        elif isinstance(op, ScanOp):
+            from slipway.te.scan import scan_ranges
+
+            return scan_ranges(self, op)
+        return ranges
+
+    # -- storage ---------------------------------------------------------------------------------
+
+    def resolve(self, tensor: Tensor) -> Tensor:
+        """Return the tensor whose storage holds `tensor`."""
+        return self.aliases.get(tensor, tensor)
+
+    def allocate(self, tensor: Tensor, stage: Stage, scope: str) -> Storage:
+        """Return new storage for the region of `tensor` that is computed."""
+        an = self.an
+        region = self.regions[tensor]
+        mins = [low for low, _ in region]
+        shape: list[PrimExpr] = []
+        for low, high in region:
+            extent = an.recombine(high.minus(low)).shifted(1)
+            if not extent.is_const and extent.high < INF:
+                extent = an.constant(int(extent.high), extent.dtype)
+            shape.append(an.to_expr(extent))
+        strides = self._aligned_strides(stage, shape)
+        from slipway.ir.buffer import decl_buffer
+
+        buffer = decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, scope=scope)
+        return Storage(buffer, mins)
+
+    def _aligned_strides(self, stage: Stage, shape: list[PrimExpr]) -> list[PrimExpr]:
+        """Strides padded as storage_align asked; empty for a compact buffer."""
+        if not stage.alignments:
+            return []
+        strides: list[PrimExpr] = []
+        step: PrimExpr = ops.const(1)
+        for axis, extent in zip(reversed(stage.op.axis), reversed(shape), strict=True):
+            wanted = stage.alignments.get(axis)
+            size = ops.as_int(step)
+            if wanted is not None and size is not None:
+                factor, offset = wanted
+                step = ops.const(size + (factor + offset - size % factor) % factor)
+            strides.append(step)
+            step = ops.mul(step, extent)
+        return strides[::-1]
+
+
+def _thread_of(loop: Loop, axis: IterVar, stage: Stage) -> str:
+    parent = stage.attach_stage
+    while parent is not None:
+        mark = parent.iter_var_attrs.get(axis)
+        if mark is not None and mark.bind_thread is not None:
+            return mark.bind_thread.thread_tag
+        parent = parent.attach_stage
+    return ""
+
+
+__all__ = ["Any", "Bounds", "Storage"]

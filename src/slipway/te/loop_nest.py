@@ -1,0 +1,187 @@
+"""The loops of one stage: extents, values of the axes, and guards.
+
+`LoopNest.build` walks the relations twice.  Down: the extent of every axis from those of the root
+axes (an outer axis gets ceil(extent / factor) steps).  Up: the value of every root axis as a
+linear sum of the leaf loops.  Where a split is not exact, a guard keeps the parent in range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.interval import Interval
+from slipway.arith.linear import INF, Atom, Linear
+from slipway.ir import expr as E
+from slipway.ir.expr import IterVar, PrimExpr, Var
+from slipway.te.relations import Fuse, Singleton, Split
+from slipway.te.stage import Stage
+
+
+class Loop:
+    """One leaf loop: its axis, loop variable (counting from 0), extent, and where it came from."""
+
+    __slots__ = ("atom", "axis", "extent", "reduces", "var")
+
+    def __init__(self, axis: IterVar, var: Var, atom: Atom | None, extent: Linear) -> None:
+        self.axis = axis
+        self.var = var
+        self.atom = atom
+        self.extent = extent
+        self.reduces = False
+
+
+class LoopNest:
+    """What lowering knows of one stage's loops.
+
+    `ranges` gives (min, extent) of each root axis; `values` the value of each root axis's variable
+    in terms of loop variables; `guards` pairs (value, extent): value < extent must hold.
+    """
+
+    def __init__(self, an: Analyzer, stage: Stage) -> None:
+        self.an = an
+        self.stage = stage
+        self.ranges: dict[IterVar, tuple[Linear, Linear]] = {}
+        self.values: dict[Atom, Linear] = {}
+        self.loops: list[Loop] = []
+        self.guards: list[tuple[Linear, Linear]] = []
+        self.path: list[Loop] = []
+
+    def build(self, ranges: Mapping[IterVar, tuple[Linear, Linear]]) -> None:
+        """Fix the loops, given (min, extent) of every root axis."""
+        an, stage = self.an, self.stage
+        self.ranges = dict(ranges)
+        extents: dict[IterVar, Linear] = {axis: extent for axis, (_, extent) in ranges.items()}
+        factors: dict[int, Linear] = {}
+        for relation in stage.relations:
+            if isinstance(relation, Split):
+                self._split_extents(relation, extents, factors)
+            elif isinstance(relation, Fuse):
+                a, b = extents[relation.outer], extents[relation.inner]
+                extents[relation.fused] = an.multiply(a, b)
+            elif isinstance(relation, Singleton):
+                extents[relation.iter] = an.constant(1)
+        offsets: dict[IterVar, Linear] = {}
+        for axis in stage.leaf_iter_vars:
+            self._add_loop(axis, extents, offsets)
+        self._offsets_up(extents, factors, offsets)
+        for axis, (low, _) in ranges.items():
+            if axis in offsets:
+                self.values[an.var_atom(axis.var)] = offsets[axis].plus(low)
+        self._mark_reductions()
+
+    def _split_extents(
+        self, split: Split, extents: dict[IterVar, Linear], factors: dict[int, Linear]
+    ) -> None:
+        an, whole = self.an, extents[split.parent]
+        if split.factor is not None:
+            factor = an.linear(split.factor)
+            parts = ceil_divide(an, whole, factor)
+        else:
+            assert split.nparts is not None
+            parts = an.linear(split.nparts)
+            factor = ceil_divide(an, whole, parts)
+        factors[id(split)] = factor
+        extents[split.outer] = parts
+        # A factor above the extent leaves one step; its inner loop need not overrun.
+        short = an.recombine(whole.minus(factor)).high <= 0
+        extents[split.inner] = whole if short and parts.high <= 1 else factor
+
+    def _add_loop(
+        self, axis: IterVar, extents: dict[IterVar, Linear], offsets: dict[IterVar, Linear]
+    ) -> None:
+        an = self.an
+        mark = self.stage.iter_var_attrs.get(axis)
+        extent = extents.get(axis)
+        if extent is None:  # an environment thread
+            assert axis.dom is not None
+            extent = an.linear(axis.dom.extent)
+        name = axis.var.name
+        if mark is not None and mark.bind_thread is not None:
+            name = mark.bind_thread.var.name
+        var = Var(name, axis.dtype)
+        if extent.is_const and extent.const == 1:
+            self.loops.append(Loop(axis, var, None, extent))
+            offsets[axis] = an.constant(0, axis.dtype)
+            return
+        an.bind(var, 0, max(extent.high - 1, 0) if extent.high < INF else INF)
+        atom = an.var_atom(var)
+        self.loops.append(Loop(axis, var, atom, extent))
+        offsets[axis] = Linear({atom: 1}, 0, axis.dtype)
+
+    def _offsets_up(
+        self,
+        extents: dict[IterVar, Linear],
+        factors: dict[int, Linear],
+        offsets: dict[IterVar, Linear],
+    ) -> None:
+        an = self.an
+        for relation in reversed(self.stage.relations):
+            if isinstance(relation, Split):
+                factor, whole = factors[id(relation)], extents[relation.parent]
+                steps = an.multiply(offsets[relation.outer], factor)
+                value = an.recombine(steps.plus(offsets[relation.inner]))
+                offsets[relation.parent] = value
+                if relation.exact:
+                    continue
+                covered = an.multiply(extents[relation.outer], extents[relation.inner])
+                exact = covered.minus(whole)
+                if exact.is_const and exact.const == 0:
+                    continue
+                if an.recombine(value.minus(whole)).high >= 0:
+                    self.guards.append((value, whole))
+            elif isinstance(relation, Fuse):
+                fused, inner = offsets[relation.fused], extents[relation.inner]
+                if inner.is_const:
+                    offsets[relation.outer] = an.floordiv(fused, inner.const)
+                    offsets[relation.inner] = an.floormod(fused, inner.const)
+                else:
+                    top, size = an.to_expr(fused), an.to_expr(inner)
+                    offsets[relation.outer] = an.linear(E.FloorDiv(top, size))
+                    offsets[relation.inner] = an.linear(E.FloorMod(top, size))
+
+    def _mark_reductions(self) -> None:
+        from_reduction = {a for a in self.stage.op.reduce_axis}
+        for relation in self.stage.relations:
+            if isinstance(relation, Split) and relation.parent in from_reduction:
+                from_reduction.update((relation.outer, relation.inner))
+            elif isinstance(relation, Fuse) and relation.outer in from_reduction:
+                from_reduction.add(relation.fused)
+        for loop in self.loops:
+            loop.reduces = loop.axis in from_reduction
+
+    def axis_intervals(self, relaxed: Mapping[Atom, Interval]) -> dict[Atom, Interval]:
+        """Return the interval each root axis covers while the `relaxed` loops run."""
+        from slipway.arith.interval import interval_of
+
+        an, found = self.an, {}
+        for axis, (low, extent) in self.ranges.items():
+            atom = an.var_atom(axis.var)
+            if atom not in self.values:
+                continue
+            inside = interval_of(an, self.values[atom], relaxed)
+            last = low.plus(extent).shifted(-1)
+            if inside is None:
+                inside = (low, last)
+            # Guards keep the axis inside its own range, so the interval may be cut to it.
+            first, end = inside
+            if an.recombine(first.minus(low)).high <= 0:
+                first = low
+            if an.recombine(end.minus(last)).low >= 0:
+                end = last
+            found[atom] = (first, end)
+        return found
+
+
+def ceil_divide(an: Analyzer, x: Linear, y: Linear) -> Linear:
+    """Return ceil(x / y)."""
+    if y.is_const:
+        return an.floordiv(x.shifted(y.const - 1), y.const)
+    if an.recombine(x.minus(y)).key == an.constant(0).key:
+        return an.constant(1, x.dtype)
+    top: PrimExpr = an.to_expr(x.plus(y).shifted(-1))
+    return an.linear(E.FloorDiv(top, an.to_expr(y)))
+
+
+__all__ = ["Any", "Loop", "LoopNest", "ceil_divide"]

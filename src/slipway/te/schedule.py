@@ -1,0 +1,143 @@
+"""Schedule: how every stage of a tensor-expression graph is computed.
+
+A schedule is a mutable builder over immutable operations.  `steps` lists what was asked, as
+plain data (see `te.steps`), so that it can be stored as JSON and replayed on the same graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.errors import ScheduleError, did_you_mean
+from slipway.ir.expr import IterVar
+from slipway.te.operation import Operation, PlaceholderOp, ScanOp
+from slipway.te.stage import Stage
+from slipway.te.tensor import Tensor
+
+
+def create_schedule(ops: Any) -> Schedule:
+    """Return the default schedule that computes `ops` (operations or tensors) and all they read."""
+    items = list(ops) if isinstance(ops, (tuple, list)) else [ops]
+    outputs = [o.op if isinstance(o, Tensor) else o for o in items]
+    for one in outputs:
+        if not isinstance(one, Operation):
+            raise ScheduleError(f"te.create_schedule takes T.op (or a list of them), got {one!r}")
+    return Schedule(outputs)
+
+
+class Schedule:
+    """Stages in topological order, producers first."""
+
+    def __init__(self, outputs: list[Operation]) -> None:
+        self.outputs = list(outputs)
+        self.stages: list[Stage] = []
+        self.stage_map: dict[Operation, Stage] = {}
+        self.steps: list[list[Any]] = []
+        self._created = 0
+        self._logging = True
+        for op in topological_order(outputs):
+            self.add_stage(op, len(self.stages))
+        for op in outputs:
+            self.stage_map[op].is_output = True
+        self._original_order = [s.op for s in self.stages]
+
+    def add_stage(self, op: Operation, position: int) -> Stage:
+        """Insert a stage for `op` before stage number `position`."""
+        stage = Stage(self, op, self._created)
+        self._created += 1
+        self.stages.insert(position, stage)
+        self.stage_map[op] = stage
+        return stage
+
+    def __getitem__(self, key: Any) -> Stage:
+        op = key.op if isinstance(key, Tensor) else key
+        stage = self.stage_map.get(op) if isinstance(op, Operation) else None
+        if stage is None:
+            names = [s.name for s in self.stages]
+            name = getattr(op, "name", str(op))
+            raise ScheduleError(
+                f"{name!r} is no stage of this schedule, which has: {', '.join(names)}."
+                f"{did_you_mean(str(name), names)}"
+            )
+        return stage
+
+    def __contains__(self, key: Any) -> bool:
+        return (key.op if isinstance(key, Tensor) else key) in self.stage_map
+
+    def normalize(self) -> Schedule:
+        """Return this schedule (classic name; lowering normalises by itself)."""
+        return self
+
+    def tensor_key(self, tensor: Any) -> list[Any]:
+        """Return how steps name a tensor: stage number and output index."""
+        return ["tensor", self[tensor].number, tensor.value_index]
+
+    def log(self, stage: Stage | None, primitive: str, arguments: tuple[Any, ...]) -> None:
+        """Record one primitive as a plain step; nested primitives are not recorded."""
+        if not self._logging:
+            return
+        plain = [self._plain(stage, value) for value in arguments]
+        self.steps.append([primitive, None if stage is None else stage.number, *plain])
+
+    def _plain(self, stage: Stage | None, value: Any) -> Any:
+        if isinstance(value, IterVar):
+            for owner in ([stage] if stage is not None else []) + self.stages:
+                for place, axis in enumerate(owner.axes_ever):
+                    if axis is value:
+                        return ["axis", owner.number, place]
+            return ["thread", value.thread_tag]
+        if isinstance(value, Stage):
+            return ["stage", value.number]
+        if value is None or isinstance(value, (bool, int, float, str, list)):
+            return value
+        if hasattr(value, "value"):
+            return value.value
+        return str(value)
+
+    # The primitives that change the graph live in te.dataflow.
+
+    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+        """Let `readers` read `tensor` through a copy in memory scope `scope`; return the copy."""
+        from slipway.te.dataflow import cache_read
+
+        return cache_read(self, tensor, scope, readers)
+
+    def cache_write(self, tensor: Any, scope: str) -> Any:
+        """Compute `tensor` (or all outputs of one operation) in `scope`, then copy it out.
+
+        Returns the tensor that is computed in `scope`; its stage has the original axes.
+        """
+        from slipway.te.dataflow import cache_write
+
+        return cache_write(self, tensor, scope)
+
+    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
+        """Compute partial reductions for each step of reduction loop `axis` in a stage of its own.
+
+        The new stage has `axis` as data axis number `factor_axis`; `tensor` reduces over it.
+        Returns the tensor of partial results.
+        """
+        from slipway.te.dataflow import rfactor
+
+        return rfactor(self, tensor, axis, factor_axis)
+
+
+def topological_order(outputs: list[Operation]) -> list[Operation]:
+    """Return every operation that `outputs` need, producers before consumers."""
+    order: list[Operation] = []
+    seen: set[Operation] = set()
+    stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(outputs)]
+    while stack:
+        op, ready = stack.pop()
+        if ready:
+            order.append(op)
+            continue
+        if op in seen:
+            continue
+        seen.add(op)
+        stack.append((op, True))
+        stack.extend((t.op, False) for t in reversed(op.input_tensors) if t.op not in seen)
+    return order
+
+
+__all__ = ["PlaceholderOp", "ScanOp", "Schedule", "create_schedule", "topological_order"]

@@ -1,0 +1,411 @@
+"""Stage: the schedule of one operation.
+
+A stage starts with one loop per axis of its operation.  Its primitives append relations and
+marks; nothing is rewritten until lowering reads them.  Every primitive also adds one plain step
+to the schedule's `steps`, from which the schedule can be replayed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from slipway.errors import ScheduleError, did_you_mean
+from slipway.ir import ops
+from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, Var
+from slipway.ir.stmt import ForKind
+from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
+from slipway.te.relations import Fuse, IterVarAttr, Singleton, Split
+
+if TYPE_CHECKING:
+    from slipway.te.schedule import Schedule
+
+ROOT, INLINE, SCOPE, GROUP_ROOT = "root", "inline", "scope", "group_root"
+
+
+class Stage:
+    """The schedule of operation `op`.
+
+    `leaf_iter_vars` are the loops from the outermost in; `relations` say how they came from the
+    operation's axes.  `attach_type` is "root" (its own loops), "inline", or "scope" (inside loop
+    `attach_ivar` of `attach_stage`).  `origin_op` is the operation the stage was created for.
+    """
+
+    def __init__(self, schedule: Schedule, op: Operation, number: int) -> None:
+        self.schedule = schedule
+        self.number = number
+        self.origin_op = op
+        self.is_output = False
+        self.scope = ""
+        self.attach_type = ROOT
+        self.attach_ivar: IterVar | None = None
+        self.attach_stage: Stage | None = None
+        self.is_double_buffer = False
+        self.env_thread_vars: tuple[IterVar, ...] = ()
+        self.store_predicate: PrimExpr | None = None
+        self.alignments: dict[IterVar, tuple[int, int]] = {}
+        self.axes_ever: list[IterVar] = []
+        self.set_op(op)
+
+    def set_op(self, op: Operation) -> None:
+        """Make `op` the operation of this stage and start again from its axes."""
+        self.op = op
+        self.all_iter_vars: list[IterVar] = []
+        self.leaf_iter_vars: list[IterVar] = []
+        self.relations: list[Any] = []
+        self.iter_var_attrs: dict[IterVar, IterVarAttr] = {}
+        for axis in op.root_iter_vars:
+            self._add_axis(axis)
+            if not (isinstance(op, ScanOp) and axis.kind == "opaque"):
+                self.leaf_iter_vars.append(axis)
+
+    def _add_axis(self, axis: IterVar) -> None:
+        self.all_iter_vars.append(axis)
+        self.axes_ever.append(axis)
+
+    def __repr__(self) -> str:
+        return f"stage({self.op.name}, {self.op})"
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return self.op.name
+
+    def attr(self, axis: IterVar) -> IterVarAttr:
+        """Return the marks of a leaf axis."""
+        found = self.iter_var_attrs.get(axis)
+        if found is None:
+            found = self.iter_var_attrs[axis] = IterVarAttr()
+        return found
+
+    # -- checks --------------------------------------------------------------------------------
+
+    def _leaf(self, axis: Any, what: str) -> int:
+        """Return the position of a leaf axis, or explain why it is none."""
+        if not isinstance(axis, IterVar):
+            raise ScheduleError(
+                f"cannot {what} {axis!r} in stage {self.name!r}: it is not an axis. "
+                f"Pass one of {self._axis_names()}, as returned by s[T].op.axis, split or fuse"
+            )
+        for position, leaf in enumerate(self.leaf_iter_vars):
+            if leaf is axis:
+                return position
+        name = axis.name
+        if any(a is axis for a in self.all_iter_vars):
+            how = "split or fused before"
+            for relation in self.relations:
+                if isinstance(relation, Split) and relation.parent is axis:
+                    how = f"split before into {relation.outer.name!r} and {relation.inner.name!r}"
+                elif isinstance(relation, Fuse) and axis in (relation.outer, relation.inner):
+                    how = f"fused before into {relation.fused.name!r}"
+            raise ScheduleError(
+                f"cannot {what} axis {name!r} of stage {self.name!r}: it was {how}. "
+                f"Use one of its loops: {self._axis_names()}"
+            )
+        hint = did_you_mean(name, [a.name for a in self.leaf_iter_vars])
+        raise ScheduleError(
+            f"cannot {what} axis {name!r} in stage {self.name!r}: it belongs to another stage. "
+            f"This stage has the loops {self._axis_names()}.{hint}"
+        )
+
+    def _axis_names(self) -> str:
+        return ", ".join(repr(a.name) for a in self.leaf_iter_vars) or "none"
+
+    def _computes(self, what: str) -> None:
+        if isinstance(self.op, PlaceholderOp):
+            raise ScheduleError(
+                f"cannot {what} stage {self.name!r}: it is an input (placeholder) and computes "
+                "nothing. Use s.cache_read to stage an input"
+            )
+
+    def _positive(self, value: Any, what: str, axis: IterVar) -> PrimExpr:
+        amount = ops.as_expr(value)
+        if isinstance(amount, IntImm) and amount.value < 1:
+            raise ScheduleError(
+                f"cannot split axis {axis.name!r} of stage {self.name!r} with {what}="
+                f"{amount.value}: it must be at least 1"
+            )
+        return amount
+
+    def _log(self, primitive: str, *arguments: Any) -> None:
+        self.schedule.log(self, primitive, arguments)
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def split(
+        self,
+        parent: IterVar,
+        factor: Any = None,
+        nparts: Any = None,
+        disable_predication: bool = False,
+    ) -> tuple[IterVar, IterVar]:
+        """Split a loop in two.
+
+        rewrite: ``for p in n`` -> ``for p.outer in ceil(n / factor): for p.inner in factor``, with
+        a guard when factor does not divide n (left out under `disable_predication`).
+        With `nparts`, the outer loop has that many steps.  Returns (outer, inner).
+        """
+        if (factor is None) == (nparts is None):
+            raise ScheduleError(
+                f"cannot split axis {getattr(parent, 'name', parent)!r} of stage {self.name!r}: "
+                "give exactly one of factor= (steps of the inner loop) and nparts= (of the outer)"
+            )
+        position = self._leaf(parent, "split")
+        if parent.kind == "ordered":
+            raise ScheduleError(
+                f"cannot split axis {parent.name!r} of stage {self.name!r}: a scan runs in order. "
+                "Split the axes of its update stage instead"
+            )
+        size = self._positive(factor, "factor", parent) if factor is not None else None
+        parts = self._positive(nparts, "nparts", parent) if nparts is not None else None
+        kind = parent.kind
+        outer = IterVar(None, Var(parent.name + ".outer", parent.dtype), kind)
+        inner = IterVar(None, Var(parent.name + ".inner", parent.dtype), kind)
+        self.relations.append(Split(parent, outer, inner, size, parts, disable_predication))
+        self._add_axis(outer)
+        self._add_axis(inner)
+        self.leaf_iter_vars[position : position + 1] = [outer, inner]
+        self._log("split", parent, factor, nparts, disable_predication)
+        return outer, inner
+
+    def fuse(self, *args: IterVar) -> IterVar:
+        """Fuse adjacent loops, outermost first, into one.
+
+        rewrite: ``for a in m: for b in n`` -> ``for a.b.fused in m * n``.  Returns the fused axis.
+        """
+        axes = (
+            list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
+        )
+        if not axes:
+            unit = IterVar(Range.of(1), Var("singleton"), "data")
+            self.relations.append(Singleton(unit))
+            self._add_axis(unit)
+            self.leaf_iter_vars.insert(0, unit)
+            self._log("fuse")
+            return unit
+        fused = axes[0]
+        self._leaf(fused, "fuse")
+        for inner in axes[1:]:
+            fused = self._fuse_two(fused, inner)
+        self._log("fuse", *axes)
+        return fused
+
+    def _fuse_two(self, outer: IterVar, inner: IterVar) -> IterVar:
+        first, second = self._leaf(outer, "fuse"), self._leaf(inner, "fuse")
+        if second != first + 1:
+            raise ScheduleError(
+                f"cannot fuse axes {outer.name!r} and {inner.name!r} of stage {self.name!r}: "
+                f"{inner.name!r} must be the loop directly inside {outer.name!r}; the order is "
+                f"{self._axis_names()}. Use reorder first"
+            )
+        if (outer.kind == "reduce") != (inner.kind == "reduce"):
+            raise ScheduleError(
+                f"cannot fuse axes {outer.name!r} and {inner.name!r} of stage {self.name!r}: one "
+                "is a reduction axis and the other is not. Fuse only axes of one kind"
+            )
+        name = f"{outer.name}.{inner.name}.fused"
+        fused = IterVar(None, Var(name, outer.dtype), outer.kind)
+        self.relations.append(Fuse(outer, inner, fused))
+        self._add_axis(fused)
+        self.leaf_iter_vars[first : second + 1] = [fused]
+        return fused
+
+    def reorder(self, *args: IterVar) -> None:
+        """Put the given loops in the given order, in the places they take up now.
+
+        rewrite: ``for a: for b`` -> ``for b: for a``.  Loops that are not named stay where they are.
+        """
+        axes = (
+            list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
+        )
+        places = [self._leaf(axis, "reorder") for axis in axes]
+        if len(set(places)) != len(places):
+            double = next(a.name for i, a in enumerate(axes) if a in axes[:i])
+            raise ScheduleError(
+                f"cannot reorder stage {self.name!r}: axis {double!r} is named twice"
+            )
+        for place, axis in zip(sorted(places), axes, strict=True):
+            self.leaf_iter_vars[place] = axis
+        self._log("reorder", *axes)
+
+    def tile(
+        self, x_parent: IterVar, y_parent: IterVar, x_factor: Any, y_factor: Any
+    ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
+        """Split two loops and order them as tiles.
+
+        rewrite: ``for x: for y`` -> ``for x.outer: for y.outer: for x.inner: for y.inner``.
+        """
+        xo, xi = self.split(x_parent, x_factor)
+        yo, yi = self.split(y_parent, y_factor)
+        self.reorder(xo, yo, xi, yi)
+        return xo, yo, xi, yi
+
+    def _mark(self, axis: IterVar, kind: str, what: str) -> None:
+        self._leaf(axis, what)
+        if axis.kind == "reduce" and kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
+            raise ScheduleError(
+                f"cannot {what} axis {axis.name!r} of stage {self.name!r}: it is a reduction axis, "
+                "its steps update one element. Use s.rfactor first, or another axis"
+            )
+        if axis.kind == "ordered":
+            raise ScheduleError(
+                f"cannot {what} axis {axis.name!r} of stage {self.name!r}: a scan runs in order"
+            )
+        self.attr(axis).kind = kind
+
+    def vectorize(self, var: IterVar) -> None:
+        """Run the steps of a loop as lanes of vectors.  Any constant extent works."""
+        self._mark(var, ForKind.VECTORIZED, "vectorize")
+        self._log("vectorize", var)
+
+    def unroll(self, var: IterVar) -> None:
+        """Write the body of a loop once per step."""
+        self._mark(var, ForKind.UNROLLED, "unroll")
+        self._log("unroll", var)
+
+    def parallel(self, var: IterVar) -> None:
+        """Share the steps of a loop among threads."""
+        self._mark(var, ForKind.PARALLEL, "parallelize")
+        self._log("parallel", var)
+
+    def bind(self, ivar: IterVar, thread_ivar: IterVar) -> None:
+        """Let each step of a loop be one thread of `thread_ivar`."""
+        self._leaf(ivar, "bind")
+        if not isinstance(thread_ivar, IterVar) or thread_ivar.kind != "thread":
+            raise ScheduleError(
+                f"cannot bind axis {ivar.name!r} of stage {self.name!r} to {thread_ivar!r}: "
+                'it is not a thread axis. Make one with te.thread_axis("threadIdx.x")'
+            )
+        for other in self.leaf_iter_vars:
+            known = self.iter_var_attrs.get(other)
+            if (
+                other is not ivar
+                and known is not None
+                and known.bind_thread is not None
+                and known.bind_thread.thread_tag == thread_ivar.thread_tag
+                and "vthread" not in thread_ivar.thread_tag
+            ):
+                raise ScheduleError(
+                    f"cannot bind axis {ivar.name!r} of stage {self.name!r} to "
+                    f"{thread_ivar.thread_tag}: axis {other.name!r} is bound to it already"
+                )
+        self.attr(ivar).bind_thread = thread_ivar
+        self._log("bind", ivar, thread_ivar.thread_tag)
+
+    def env_threads(self, threads: Any) -> None:
+        """Run this scan stage inside the given threads, launched around its loop."""
+        items = tuple(threads) if isinstance(threads, (tuple, list)) else (threads,)
+        if not isinstance(self.op, ScanOp):
+            raise ScheduleError(
+                f"env_threads applies to a scan, and stage {self.name!r} is a "
+                f"{type(self.op).__name__}: bind the axes of this stage instead"
+            )
+        self.env_thread_vars = items
+        self.leaf_iter_vars[:0] = items
+        for axis in items:
+            self._add_axis(axis)
+        self._log("env_threads", *(t.thread_tag for t in items))
+
+    def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
+        """Attach a pragma to a loop, such as "auto_unroll_max_step" or "unroll_explicit"."""
+        self._leaf(var, "add a pragma to")
+        mark = self.attr(var)
+        mark.pragmas = (*mark.pragmas, (pragma_type, pragma_value))
+        self._log("pragma", var, pragma_type, pragma_value)
+
+    def prefetch(self, tensor: Any, var: IterVar, offset: Any) -> None:
+        """Prefetch what `tensor` is read at, `offset` steps of loop `var` ahead."""
+        self._leaf(var, "prefetch in")
+        mark = self.attr(var)
+        mark.prefetch = (*mark.prefetch, (tensor, ops.as_expr(offset)))
+        self._log("prefetch", self.schedule.tensor_key(tensor), var, int(ops.as_expr(offset)))
+
+    def tensorize(self, var: IterVar, tensor_intrin: Any) -> None:
+        """Replace loop `var` and all loops inside it by a tensor intrinsic."""
+        self._leaf(var, "tensorize")
+        self._computes("tensorize")
+        mark = self.attr(var)
+        mark.kind = "tensorized"
+        mark.tensor_intrin = tensor_intrin
+        self._log("tensorize", var, getattr(tensor_intrin, "name", ""))
+
+    # -- place -----------------------------------------------------------------------------------
+
+    def compute_at(self, parent: Stage, scope: IterVar) -> None:
+        """Compute this stage inside loop `scope` of stage `parent`, as much as is read there."""
+        self._computes("compute_at")
+        if not isinstance(parent, Stage):
+            raise ScheduleError(
+                f"compute_at of stage {self.name!r} needs a stage such as s[C], got {parent!r}"
+            )
+        if parent is self:
+            raise ScheduleError(f"cannot compute stage {self.name!r} at a loop of itself")
+        if self.is_output:
+            consumers = [s for s in self.schedule.stages if self._feeds(s)]
+            if parent not in consumers:
+                raise ScheduleError(
+                    f"cannot compute stage {self.name!r} at {parent.name!r}: it is an output of "
+                    f"the schedule and {parent.name!r} does not read it"
+                )
+        parent._leaf(scope, f"compute stage {self.name!r} at")
+        self.attach_type, self.attach_stage, self.attach_ivar = SCOPE, parent, scope
+        self._log("compute_at", parent, scope)
+
+    def _feeds(self, consumer: Stage) -> bool:
+        return any(t.op is self.op or t.op is self.origin_op for t in consumer.op.input_tensors)
+
+    def compute_inline(self) -> None:
+        """Compute each element where it is read; the stage has no loops or storage of its own."""
+        self._computes("inline")
+        if self.is_output:
+            raise ScheduleError(
+                f"cannot inline stage {self.name!r}: it is an output of the schedule"
+            )
+        if not isinstance(self.op, ComputeOp) or self.op.reduce_axis:
+            raise ScheduleError(
+                f"cannot inline stage {self.name!r}: only an elementwise compute can be inlined, "
+                "a reduction or extern call needs storage. Use compute_at"
+            )
+        self.attach_type, self.attach_stage, self.attach_ivar = INLINE, None, None
+        self._log("compute_inline")
+
+    def compute_root(self) -> None:
+        """Compute this stage in loops of its own, before its consumers."""
+        self.attach_type, self.attach_stage, self.attach_ivar = ROOT, None, None
+        self._log("compute_root")
+
+    # -- storage ---------------------------------------------------------------------------------
+
+    def set_scope(self, scope: str) -> None:
+        """Keep the result of this stage in memory scope `scope` ("local", "shared", ...)."""
+        if self.is_output and scope not in ("", "global"):
+            raise ScheduleError(
+                f"cannot put stage {self.name!r} in scope {scope!r}: it is an output, whose memory "
+                "is the caller's. Use s.cache_write to get a stage of its own"
+            )
+        self.scope = scope
+        self._log("set_scope", scope)
+
+    def set_store_predicate(self, predicate: Any) -> None:
+        """Store only where `predicate` holds."""
+        self.store_predicate = ops.as_expr(predicate)
+
+    def double_buffer(self) -> None:
+        """Keep two copies of this stage's storage: one filled while the other is read."""
+        if self.is_output:
+            raise ScheduleError(f"cannot double-buffer stage {self.name!r}: it is an output")
+        self.is_double_buffer = True
+        self._log("double_buffer")
+
+    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
+        """Pad the storage so that the stride of `axis` is ``k * factor + offset`` elements."""
+        if not any(a is axis for a in self.op.axis):
+            raise ScheduleError(
+                f"cannot align axis {getattr(axis, 'name', axis)!r} of stage {self.name!r}: pass "
+                f"one of s[T].op.axis: {', '.join(a.name for a in self.op.axis)}"
+            )
+        self.alignments[axis] = (int(factor), int(offset))
+        self._log("storage_align", axis, int(factor), int(offset))
+
+    def rolling_buffer(self) -> None:
+        """Not offered: keep only the part of a stage that later steps still read."""
+        raise ScheduleError("rolling_buffer is not supported; use compute_at and double_buffer")

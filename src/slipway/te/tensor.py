@@ -1,0 +1,108 @@
+"""Tensors: the values that te operations produce."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.ir import ops
+from slipway.ir.expr import ExprOperators, IterVar, PrimExpr, ProducerLoad
+from slipway.ir.node import Node, node
+
+
+@node
+class Tensor(Node):
+    """Output `value_index` of operation `op`: a read-only array of `shape` elements of `dtype`.
+
+    ``A(i, j)`` and ``A[i, j]`` are elements; ``A[i]`` of a matrix is a partial slice that takes
+    its remaining indices later.  Tensors hash by identity: one object per output.
+    """
+
+    op: Any
+    value_index: int = 0
+
+    @property
+    def shape(self) -> tuple[PrimExpr, ...]:
+        """The extents, IntImm where constant (usable as Python ints)."""
+        return self.op.output_shape(self.value_index)  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> str:
+        """The element type."""
+        return self.op.output_dtype(self.value_index)  # type: ignore[no-any-return]
+
+    @property
+    def name(self) -> str:
+        """The operation's name; outputs of a tuple get ``.v0``, ``.v1``."""
+        if self.op.num_outputs == 1:
+            return str(self.op.name)
+        return f"{self.op.name}.v{self.value_index}"
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """The axes of the operation (classic shorthand for ``T.op.axis``)."""
+        return tuple(self.op.axis)
+
+    def __call__(self, *indices: Any) -> PrimExpr:
+        flat = (
+            indices[0] if len(indices) == 1 and isinstance(indices[0], (tuple, list)) else indices
+        )
+        if len(flat) != self.ndim:
+            raise ValueError(
+                f"tensor {self.name!r} has {self.ndim} dimensions, but was indexed with "
+                f"{len(flat)}: {', '.join(str(i) for i in flat)}"
+            )
+        return ProducerLoad(self, tuple(_index(i, self) for i in flat))
+
+    def __getitem__(self, indices: Any) -> Any:
+        picked = indices if isinstance(indices, tuple) else (indices,)
+        if len(picked) < self.ndim:
+            return TensorSlice(self, picked)
+        return self(*picked)
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"tensor {self.name!r} cannot be iterated; index it inside te.compute")
+
+    def __str__(self) -> str:
+        extents = ", ".join(str(s) for s in self.shape)
+        return f"Tensor(shape=[{extents}], op.name={self.name})"
+
+    def as_prim_expr(self) -> PrimExpr:
+        """Return the single element of a zero-dimensional tensor."""
+        return self()
+
+    # Elementwise sugar of classic TVM (A + B on tensors) belongs to topi; 0-d tensors are scalars.
+
+
+def _index(value: Any, tensor: Tensor) -> PrimExpr:
+    index = ops.as_expr(value)
+    if index.dtype.startswith(("float", "bfloat")):
+        raise TypeError(f"tensor {tensor.name!r} is indexed with the {index.dtype} value {index}")
+    return index
+
+
+class TensorSlice(ExprOperators):
+    """A tensor with its first few indices given; more may follow in brackets."""
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: tuple[Any, ...]) -> None:
+        self.tensor = tensor
+        self.indices = indices
+
+    def __getitem__(self, indices: Any) -> Any:
+        more = indices if isinstance(indices, tuple) else (indices,)
+        return self.tensor[self.indices + more]
+
+    @property
+    def dtype(self) -> str:
+        """The element type."""
+        return self.tensor.dtype
+
+    def as_prim_expr(self) -> PrimExpr:
+        """Return the element, when every index is given."""
+        return self.tensor(*self.indices)

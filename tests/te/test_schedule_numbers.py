@@ -1,0 +1,175 @@
+"""Schedules of small programs, run in the interpreter after every pass, against NumPy."""
+
+import numpy as np
+import pytest
+
+from slipway import te
+from slipway.ir.interpret import run
+from slipway.passes.pipeline import PIPELINE
+
+
+def check(s, args, reference, rtol=1e-5):
+    """Lower, and compare with `reference` before and after every pass."""
+    func = te.lower(s, args)
+    rng = np.random.default_rng(0)
+    *inputs, output = args
+    arrays = [rng.random([int(x) for x in t.shape]).astype(t.dtype) for t in inputs]
+    want = reference(*arrays)
+    for step in (lambda f: f, *PIPELINE):
+        func = step(func)
+        got = np.full([int(x) for x in output.shape], -7, output.dtype)
+        assert run(func, *arrays, got) == 0
+        np.testing.assert_allclose(got, want, rtol=rtol, err_msg=getattr(step, "__name__", ""))
+    return func
+
+
+def elementwise(n=130):
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] + 1.0, name="B")
+    c = te.compute((n,), lambda i: b[i] * 2.0, name="C")
+    return a, b, c, te.create_schedule(c.op)
+
+
+@pytest.mark.parametrize("factor", [1, 7, 16, 50, 130, 200])
+def test_compute_at_split_and_vectorize(factor):
+    a, b, c, s = elementwise()
+    outer, inner = s[c].split(c.op.axis[0], factor=factor)
+    s[b].compute_at(s[c], outer)
+    s[c].vectorize(inner)
+    check(s, [a, c], lambda x: (x + 1) * 2)
+
+
+def test_vectorize_an_extent_of_1024():
+    a, b, c, s = elementwise(1024)
+    s[b].compute_inline()
+    s[c].vectorize(c.op.axis[0])
+    check(s, [a, c], lambda x: (x + 1) * 2)
+
+
+@pytest.mark.parametrize("sizes", [(16, 16, 16), (5, 7, 9)])
+def test_tiled_matmul(sizes):
+    m, n, depth = sizes
+    a, b = te.placeholder((m, depth), name="A"), te.placeholder((depth, n), name="B")
+    k = te.reduce_axis((0, depth), "k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    xo, yo, xi, yi = s[c].tile(c.op.axis[0], c.op.axis[1], 4, 8)
+    ko, ki = s[c].split(k, factor=4)
+    s[c].reorder(xo, yo, ko, ki, xi, yi)
+    s[c].unroll(xi)
+    s[c].vectorize(yi)
+    s[c].parallel(xo)
+    check(s, [a, b, c], lambda x, y: x @ y)
+
+
+def test_fused_then_split_axes():
+    a = te.placeholder((6, 10), name="A")
+    b = te.compute((6, 10), lambda i, j: a[i, j] * 3.0 + i, name="B")
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(s[b].fuse(*b.op.axis), nparts=7)
+    s[b].parallel(outer)
+    s[b].unroll(inner)
+    check(s, [a, b], lambda x: x * 3 + np.arange(6)[:, None])
+
+
+def test_stencil_computed_at_a_tile():
+    a = te.placeholder((34,), name="A")
+    b = te.compute((34,), lambda i: a[i] * 2.0, name="B")
+    c = te.compute((32,), lambda i: b[i] + b[i + 1] + b[i + 2], name="C")
+    s = te.create_schedule(c.op)
+    outer, _ = s[c].split(c.op.axis[0], factor=5)
+    s[b].compute_at(s[c], outer)
+    check(s, [a, c], lambda x: 2 * (x[:-2] + x[1:-1] + x[2:]))
+
+
+def test_padding_inlined_into_a_convolution():
+    a = te.placeholder((3, 8, 8), name="A")
+    w = te.placeholder((4, 3, 3, 3), name="W")
+    pad = te.compute(
+        (3, 10, 10),
+        lambda c, y, x: te.if_then_else(
+            te.all(y >= 1, y < 9, x >= 1, x < 9), a[c, y - 1, x - 1], 0.0
+        ),
+        name="pad",
+    )
+    c, dy, dx = te.reduce_axis((0, 3), "c"), te.reduce_axis((0, 3), "dy"), te.reduce_axis((0, 3), "dx")
+    conv = te.compute(
+        (4, 8, 8),
+        lambda o, y, x: te.sum(pad[c, y + dy, x + dx] * w[o, c, dy, dx], axis=[c, dy, dx]),
+        name="conv",
+    )
+
+    def reference(x, weights):
+        padded = np.pad(x, ((0, 0), (1, 1), (1, 1)))
+        out = np.zeros((4, 8, 8), "float32")
+        for i in range(3):
+            for j in range(3):
+                out += np.einsum("chw,oc->ohw", padded[:, i : i + 8, j : j + 8], weights[:, :, i, j])
+        return out
+
+    for where in ("root", "inline", "tile"):
+        s = te.create_schedule(conv.op)
+        o, y, x = conv.op.axis
+        yo, yi = s[conv].split(y, factor=3)
+        s[conv].reorder(o, yo, c, dy, dx, yi, x)
+        s[conv].vectorize(x)
+        if where == "inline":
+            s[pad].compute_inline()
+        elif where == "tile":
+            s[pad].compute_at(s[conv], yo)
+        check(s, [a, w, conv], reference)
+
+
+def test_max_over_two_axes_with_a_condition():
+    a = te.placeholder((6, 7), name="A")
+    i, j = te.reduce_axis((0, 6), "i"), te.reduce_axis((0, 7), "j")
+    b = te.compute((1,), lambda _: te.max(a[i, j], axis=[i, j], where=i + j < 5), name="B")
+    s = te.create_schedule(b.op)
+    s[b].split(s[b].fuse(i, j), factor=4)
+
+    def reference(x):
+        keep = np.add.outer(np.arange(6), np.arange(7)) < 5
+        return np.array([x[keep].max()])
+
+    check(s, [a, b], reference)
+
+
+def test_argmax_is_a_tuple_reduction():
+    n = 9
+    value = te.placeholder((4, n), name="value")
+    k = te.reduce_axis((0, n), "k")
+
+    def combine(x, y):
+        first = te.all(x[1] >= y[1])
+        return te.select(first, x[0], y[0]), te.select(first, x[1], y[1])
+
+    argmax = te.comm_reducer(
+        combine, lambda t0, t1: (te.const(-1, t0), te.min_value(t1)), name="argmax"
+    )
+    index, best = te.compute((4,), lambda i: argmax((k, value[i, k]), axis=k), name="T")
+    s = te.create_schedule(index.op)
+    func = te.lower(s, [value, index, best])
+    data = np.random.default_rng(1).random((4, n)).astype("float32")
+    for step in (lambda f: f, *PIPELINE):
+        func = step(func)
+        where, top = np.zeros(4, "int32"), np.zeros(4, "float32")
+        run(func, data, where, top)
+        np.testing.assert_array_equal(where, data.argmax(1))
+        np.testing.assert_array_equal(top, data.max(1))
+
+
+def test_symbolic_shape():
+    n = te.size_var("n")
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] + 1.0, name="B")
+    s = te.create_schedule(b.op)
+    _, inner = s[b].split(b.op.axis[0], factor=8)
+    s[b].vectorize(inner)
+    func = te.lower(s, [a, b])
+    for step in PIPELINE:
+        func = step(func)
+    for size in (1, 8, 21):
+        x = np.arange(size, dtype="float32")
+        y = np.zeros_like(x)
+        run(func, x, y)
+        np.testing.assert_array_equal(y, x + 1)
