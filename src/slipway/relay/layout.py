@@ -105,9 +105,9 @@ def transform_array(array: np.ndarray[Any, Any], source: str, target: str) -> An
     order: list[int] = []
     for letter, position in zip(dst.letters, outer, strict=True):
         order.append(position)
-        block = src.block_of(letter)
-        if block > 1:
-            order.append(src.axes.index(Axis(letter, block)))
+        inner = Axis(letter, src.block_of(letter))
+        if inner in src.axes:
+            order.append(src.axes.index(inner))
     plain = array.transpose(order).reshape([whole[letter] for letter in dst.letters])
     split: list[int] = []
     where: dict[Axis, int] = {}

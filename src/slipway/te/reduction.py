@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -124,7 +125,9 @@ def _extreme(args: Any, axis: Any, where: Any, init: Any, reducer: Any, pairwise
 
 def _is_axis(value: Any) -> bool:
     items = value if isinstance(value, (tuple, list)) else (value,)
-    return bool(items) and all(isinstance(i, IterVar) and i.kind == "reduce" for i in items)
+    return bool(items) and builtins.all(
+        isinstance(i, IterVar) and i.kind == "reduce" for i in items
+    )
 
 
 def all(*args: Any, axis: Any = None) -> Any:

@@ -115,7 +115,7 @@ class ElfFile:
     def _file_offset(self, address: int, size: int) -> int:
         for segment in self.segments:
             start = address - segment.address
-            if segment.type == _PT_LOAD and 0 <= start and start + size <= segment.file_bytes:
+            if segment.type == _PT_LOAD and start >= 0 and start + size <= segment.file_bytes:
                 return segment.offset + start
         raise self._damaged("a table lies outside its segments")
 

@@ -1,0 +1,245 @@
+"""The graph that an executor runs: kernels in order, with every tensor's place in memory.
+
+`build_graph` reads an optimised, fused relay function; `place_tensors` plans the memory.  Nothing
+here knows how kernels are compiled: a kernel is a primitive relay function under a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import LoweringError
+from slipway.executor.memory_plan import Block, Plan, plan
+from slipway.ir.structural import structural_hash
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
+from slipway.relay.op_registry import call_definition, is_call_of, is_primitive
+from slipway.relay.types import TensorType, flatten
+from slipway.relay.visit import post_order
+
+RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
+NOP = "__nop"
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True)
+class TensorRef:
+    """Output `index` of node `node`."""
+
+    node: int
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A model input or parameter (`function` empty), a kernel call, or a reshape in place (NOP).
+
+    `layer` names the model's own layer that the kernel's main operator came from.
+    """
+
+    name: str
+    function: str
+    inputs: tuple[TensorRef, ...]
+    types: tuple[TensorType, ...]
+    layer: str = ""
+
+
+@dataclass
+class ModelGraph:
+    """A whole model: nodes in execution order, inputs and parameters first."""
+
+    nodes: list[GraphNode] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    params: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    outputs: list[TensorRef] = field(default_factory=list)
+    kernels: dict[str, Function] = field(default_factory=dict)
+
+    def type_of(self, ref: TensorRef) -> TensorType:
+        """Return the type of one tensor."""
+        return self.nodes[ref.node].types[ref.index]
+
+
+def build_graph(
+    main: Function, param_names: Mapping[int, str] | None = None, mod_name: str = "default"
+) -> ModelGraph:
+    """Turn an optimised relay function into the list of kernel calls.
+
+    `param_names` gives names to constants by ``id(Constant.array)``; others are called p0, p1, ...
+    Equal kernels are shared.  Raises LoweringError for control flow, which needs another executor.
+    """
+    return _Builder(dict(param_names or {}), mod_name).build(main)
+
+
+class _Builder:
+    def __init__(self, param_names: dict[int, str], mod_name: str) -> None:
+        self.graph = ModelGraph()
+        self.param_names = param_names
+        self.mod_name = mod_name
+        self.values: dict[int, list[TensorRef]] = {}
+        self.by_hash: dict[int, str] = {}
+
+    def build(self, main: Function) -> ModelGraph:
+        graph = self.graph
+        for param in main.params:
+            for position, type_ in enumerate(flatten(param.checked_type)):
+                name = param.name if position == 0 else f"{param.name}_{position}"
+                graph.inputs.append(name)
+                self.values.setdefault(id(param), []).append(self._add(name, "", (), (type_,)))
+        order = [e for e in post_order(main.body, into_functions=False)]
+        for expr in order:
+            if isinstance(expr, Constant):
+                self.values[id(expr)] = [self._constant(expr)]
+        for expr in order:
+            self._visit(expr)
+        graph.outputs = list(self.values[id(main.body)])
+        return graph
+
+    def _add(self, *parts: Any) -> TensorRef:
+        self.graph.nodes.append(GraphNode(*parts))
+        return TensorRef(len(self.graph.nodes) - 1)
+
+    def _constant(self, expr: Constant) -> TensorRef:
+        for known, array in self.graph.params.items():
+            if array is expr.array:
+                return next(TensorRef(i) for i, n in enumerate(self.graph.nodes) if n.name == known)
+        name = self.param_names.get(id(expr.array), f"p{len(self.graph.params)}")
+        while name in self.graph.params or name in self.graph.inputs:
+            name += "_"
+        self.graph.params[name] = expr.array
+        self.graph.inputs.append(name)
+        return self._add(name, "", (), (expr.tensor_type,))
+
+    def _visit(self, expr: Expr) -> None:
+        match expr:
+            case Var() | Op() | Constant() | Function():
+                pass
+            case Tuple():
+                self.values[id(expr)] = [ref for f in expr.fields for ref in self.values[id(f)]]
+            case TupleGetItem():
+                self.values[id(expr)] = [self.values[id(expr.tuple_value)][expr.index]]
+            case Call() if is_primitive(expr.op):
+                self.values[id(expr)] = self._kernel(expr)
+            case _:
+                raise LoweringError(
+                    f"the graph executor cannot run a {type(expr).__name__}: control flow and "
+                    "calls between functions need relay.create_executor('vm')"
+                )
+
+    def _kernel(self, call: Call) -> list[TensorRef]:
+        function = call.op
+        args = tuple(ref for a in call.args for ref in self.values[id(a)])
+        types = tuple(flatten(call.checked_type))
+        if _is_reshape(function):
+            ref = self._add(f"reshape_nop_{len(self.graph.nodes)}", NOP, args[:1], types)
+            return [ref]
+        digest = structural_hash(function)
+        name = self.by_hash.get(digest)
+        if name is None:
+            name = self._kernel_name(function)
+            self.by_hash[digest] = name
+            self.graph.kernels[name] = function
+        ref = self._add(self._node_name(name), name, args, types, _layer_of(function))
+        return [TensorRef(ref.node, i) for i in range(len(types))]
+
+    def _kernel_name(self, function: Function) -> str:
+        names = [
+            e.op.name.replace(".", "_")
+            for e in post_order(function.body, into_functions=False)
+            if isinstance(e, Call)
+        ]
+        base = f"tvmgen_{self.mod_name}_fused_" + "_".join(names)
+        base = re.sub(r"[^A-Za-z0-9_]", "_", base)
+        if len(base) > _LONGEST_NAME:
+            digest = structural_hash(function) & 0xFFFFFFFF
+            base = f"{base[: _LONGEST_NAME - 9].rstrip('_')}_{digest:08x}"
+        return self._unique(base, self.graph.kernels)
+
+    def _node_name(self, kernel: str) -> str:
+        return self._unique(kernel, {n.name for n in self.graph.nodes})
+
+    @staticmethod
+    def _unique(base: str, taken: Any) -> str:
+        name, number = base, 0
+        while name in taken:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+
+def _is_reshape(function: Function) -> bool:
+    """Tell whether a kernel only gives its first parameter another shape."""
+    expr: Expr = function.body
+    while isinstance(expr, Call) and is_call_of(expr, *RESHAPES):
+        expr = expr.args[0]
+    return expr is not function.body and isinstance(expr, Var) and expr is function.params[0]
+
+
+def _layer_of(function: Function) -> str:
+    """Return the model's name of the node behind the kernel's hardest operator."""
+    best, found = -1, ""
+    for expr in post_order(function.body, into_functions=False):
+        definition = call_definition(expr)
+        if definition is not None and int(definition.pattern) > best and expr.span:  # type: ignore[attr-defined]
+            best, found = int(definition.pattern), expr.span  # type: ignore[attr-defined]
+    return found
+
+
+@dataclass(frozen=True)
+class TensorPlaces:
+    """Where tensors lie: `offset` (bytes in the arena) and storage group of each TensorRef."""
+
+    offsets: dict[TensorRef, int]
+    groups: dict[TensorRef, int]
+    plan: Plan
+
+
+def place_tensors(graph: ModelGraph, algorithm: str = "best") -> TensorPlaces:
+    """Plan the arena of everything but the parameters, which keep memory of their own.
+
+    Inputs and outputs live for the whole run, so that they survive repeated runs; the others from
+    the node that makes them to the last that reads them.  A reshape in place shares its input's
+    bytes; when the input is a parameter, the reshape is no part of the arena either.
+    """
+    last = len(graph.nodes)
+    root: dict[TensorRef, TensorRef] = {}
+    first_use: dict[TensorRef, int] = {}
+    last_use: dict[TensorRef, int] = {}
+    for index, node in enumerate(graph.nodes):
+        for ref in node.inputs:
+            last_use[root[ref]] = index
+        for position in range(len(node.types)):
+            ref = TensorRef(index, position)
+            root[ref] = root[node.inputs[0]] if node.function == NOP else ref
+            if root[ref] == ref:
+                first_use[ref] = last_use[ref] = index
+    for name, node_index in ((n.name, i) for i, n in enumerate(graph.nodes) if not n.function):
+        if name not in graph.params:
+            first_use[TensorRef(node_index)], last_use[TensorRef(node_index)] = 0, last
+    for ref in graph.outputs:
+        last_use[root[ref]] = last
+    params = {TensorRef(i) for i, n in enumerate(graph.nodes) if n.name in graph.params}
+    placed = [ref for ref in first_use if ref not in params]
+    blocks = [
+        Block(
+            graph.nodes[ref.node].name,
+            max(1, graph.type_of(ref).size_bytes),
+            first_use[ref],
+            last_use[ref],
+        )
+        for ref in placed
+    ]
+    result = plan(blocks, algorithm)
+    at = dict(zip(placed, result.offsets, strict=True))
+    group_of = {offset: i for i, offset in enumerate(sorted(set(result.offsets)))}
+    offsets, groups = {}, {}
+    for ref, base in root.items():
+        if base in at:
+            offsets[ref] = at[base]
+            groups[ref] = group_of[at[base]]
+        else:
+            groups[ref] = len(group_of) + sorted(params, key=lambda r: r.node).index(base)
+    return TensorPlaces(offsets, groups, result)

@@ -1,0 +1,250 @@
+"""Carry blocked channel layouts through a graph: NCHW becomes NCHW{c}c.
+
+    nn.conv2d(%x, %w)  ->  layout_transform(
+                               nn.contrib_conv2d_nchwc(layout_transform(%x, NCHW, NCHW16c),
+                                                       layout_transform(%w, OIHW, OIHW16i16o)),
+                               NCHW16c, NCHW)
+
+A value is kept blocked as long as its readers can take it so: elementwise operators, sums of equal
+layouts, pooling, joins along the channels.  Transforms remain only where plain readers meet blocked
+values; those of constant kernels are folded away by FoldConstant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slipway import dtypes
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Expr, Function, Op, Tuple
+from slipway.relay.layout import parse_layout
+from slipway.relay.op_registry import OpPattern
+from slipway.relay.types import TensorType
+from slipway.relay.visit import post_order, rebuild
+
+PLAIN = "NCHW"
+_POOLS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d")
+_REDUCTIONS = ("mean", "sum", "max", "min")
+
+
+@dataclass(frozen=True)
+class _Blocked:
+    expr: Expr
+    layout: str
+
+
+def alter_layout(function: Function, lanes: int) -> Function:
+    """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
+
+    The result computes the same values; sums over channels are taken in another order.
+    """
+    return _AlterLayout(max(4, lanes)).run(function)
+
+
+def block_size(channels: int, lanes: int) -> int:
+    """Return the largest power of two that divides `channels`, at most `lanes`; 1 if odd."""
+    block = 1
+    while block * 2 <= lanes and channels % (block * 2) == 0:
+        block *= 2
+    return block
+
+
+class _AlterLayout:
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.plain: dict[int, Expr] = {}
+        self.blocked: dict[int, _Blocked] = {}
+        self.rules: dict[str, Callable[[Call], _Blocked | None]] = {
+            "nn.conv2d": self.conv2d,
+            "nn.bias_add": self.bias_add,
+            "concatenate": self.concatenate,
+            **dict.fromkeys(_POOLS, self.pool),
+            **dict.fromkeys(_REDUCTIONS, self.reduction),
+        }
+
+    def run(self, function: Function) -> Function:
+        for expr in post_order(function, into_functions=False):
+            if expr is function:
+                break
+            if isinstance(expr, Call) and isinstance(expr.op, Op):
+                result = self.visit_call(expr)
+                if result is not None:
+                    self.blocked[id(expr)] = result
+                    continue
+            if not isinstance(expr, Tuple):  # a Tuple is rebuilt when a plain reader asks for it
+                self.plain[id(expr)] = rebuild(expr, self.as_plain)
+        body = self.as_plain(function.body)
+        return (
+            function
+            if body is function.body
+            else Function(function.params, body, None, function.attrs)
+        )
+
+    # -- values --------------------------------------------------------------------------------
+
+    def as_plain(self, expr: Expr) -> Expr:
+        known = self.plain.get(id(expr))
+        if known is None:
+            if id(expr) in self.blocked:
+                known = _transform(*_pair(self.blocked[id(expr)]), PLAIN)
+            else:
+                known = rebuild(expr, self.as_plain)
+            self.plain[id(expr)] = known
+        return known
+
+    def as_blocked(self, expr: Expr, layout: str) -> Expr:
+        """The value in `layout`: as it is, moved between blocks, or from the plain value."""
+        found = self.blocked.get(id(expr))
+        if found is None:
+            return _transform(self.as_plain(expr), PLAIN, layout)
+        return found.expr if found.layout == layout else _transform(*_pair(found), layout)
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def visit_call(self, call: Call) -> _Blocked | None:
+        rule = self.rules.get(call.op.name)
+        if rule is not None:
+            return rule(call)
+        pattern = op_registry.get(call.op.name).pattern
+        if pattern <= OpPattern.BROADCAST and isinstance(call.checked_type, TensorType):
+            return self.elementwise(call)
+        return None
+
+    def conv2d(self, call: Call) -> _Blocked | None:
+        attrs = call.attrs
+        data, kernel = (a.tensor_type for a in call.args)
+        if (
+            attrs.data_layout != PLAIN
+            or attrs.kernel_layout != "OIHW"
+            or getattr(attrs, "out_layout", "") not in ("", PLAIN)
+            or data.dtype != "float32"
+            or dtypes.canonical(attrs.out_dtype or data.dtype) != data.dtype
+        ):
+            return None
+        if attrs.groups == 1:
+            return self.dense_conv(call, data, kernel)
+        if attrs.groups == data.shape[1] == kernel.shape[0]:
+            return self.depthwise_conv(call, data, kernel)
+        return None
+
+    def dense_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+        out_block = block_size(kernel.shape[0], self.lanes)
+        if out_block < 4:
+            return None
+        held = self.blocked.get(id(call.args[0]))
+        channels = data.shape[1]
+        if held is not None:
+            in_block = parse_layout(held.layout).block_of("C")
+        else:
+            in_block = channels if channels <= 4 else block_size(channels, self.lanes)
+        layouts = f"NCHW{in_block}c", f"OIHW{in_block}i{out_block}o", f"NCHW{out_block}c"
+        return self.blocked_conv("nn.contrib_conv2d_nchwc", call, layouts)
+
+    def depthwise_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+        held = self.blocked.get(id(call.args[0]))
+        block = block_size(data.shape[1], self.lanes)
+        if held is not None:
+            block = parse_layout(held.layout).block_of("C")
+        if block < 4:
+            return None
+        layouts = f"NCHW{block}c", f"OIHW1i{block}o", f"NCHW{block}c"
+        return self.blocked_conv("nn.contrib_depthwise_conv2d_nchwc", call, layouts)
+
+    def blocked_conv(self, op: str, call: Call, layouts: tuple[str, str, str]) -> _Blocked:
+        definition = op_registry.get(op)
+        old = call.attrs
+        assert definition.attrs_type is not None
+        attrs = definition.attrs_type(
+            strides=old.strides, padding=old.padding, dilation=old.dilation, groups=old.groups,
+            data_layout=layouts[0], kernel_layout=layouts[1], out_layout=layouts[2],
+        )  # type: ignore[call-arg]  # fmt: skip
+        data = self.as_blocked(call.args[0], layouts[0])
+        kernel = _transform(self.as_plain(call.args[1]), "OIHW", layouts[1])
+        return _Blocked(definition(data, kernel, attrs=attrs, span=call.span), layouts[2])
+
+    def elementwise(self, call: Call) -> _Blocked | None:
+        """Broadcasts over equal layouts: rank-4 operands in blocks, scalars as they are."""
+        held = [self.blocked[id(a)] for a in call.args if id(a) in self.blocked]
+        out = call.checked_type
+        if not held or not isinstance(out, TensorType) or out.rank != 4:
+            return None
+        layout = held[0].layout
+        args: list[Expr] = []
+        for argument in call.args:
+            converted = self.operand(argument, layout, out)
+            if converted is None:
+                return None
+            args.append(converted)
+        return _Blocked(call.with_args(tuple(args)), layout)
+
+    def operand(self, argument: Expr, layout: str, out: TensorType) -> Expr | None:
+        given = argument.checked_type
+        if not isinstance(given, TensorType):
+            return None
+        if given.size == 1:
+            plain = self.as_plain(argument)
+            return plain if given.rank == 0 else _reshape(plain, ())
+        block = parse_layout(layout).block_of("C")
+        shape = (1,) * (4 - given.rank) + given.shape
+        if shape[1] == out.shape[1] and shape[1] % block == 0:
+            if given.rank == 4:
+                return self.as_blocked(argument, layout)
+            return _transform(_reshape(self.as_plain(argument), shape), PLAIN, layout)
+        return None  # broadcast along the channels: the plain layout serves better
+
+    def bias_add(self, call: Call) -> _Blocked | None:
+        held = self.blocked.get(id(call.args[0]))
+        if held is None or call.attrs.axis not in (1, -3):
+            return None
+        bias = _reshape(self.as_plain(call.args[1]), (1, -1, 1, 1))
+        added = op_registry.get("add")(
+            held.expr, _transform(bias, PLAIN, held.layout), span=call.span
+        )
+        return _Blocked(added, held.layout)
+
+    def pool(self, call: Call) -> _Blocked | None:
+        held = self.blocked.get(id(call.args[0]))
+        if held is None or call.attrs.layout != PLAIN:
+            return None
+        attrs = call.attrs.replace(layout=held.layout)
+        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout)
+
+    def reduction(self, call: Call) -> _Blocked | None:
+        """A reduction over height and width only, whose axes stay where they are."""
+        held = self.blocked.get(id(call.args[0]))
+        axes = getattr(call.attrs, "axis", None)
+        if held is None or axes is None or not call.attrs.keepdims or call.attrs.exclude:
+            return None
+        normal = {a % 4 for a in (axes if isinstance(axes, Sequence) else (axes,))}
+        if not normal <= {2, 3}:
+            return None
+        attrs = call.attrs.replace(axis=tuple(sorted(normal)))
+        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout)
+
+    def concatenate(self, call: Call) -> _Blocked | None:
+        (joined,) = call.args
+        if not isinstance(joined, Tuple) or call.attrs.axis not in (1, -3):
+            return None
+        held = [self.blocked.get(id(f)) for f in joined.fields]
+        layouts = {h.layout for h in held if h is not None}
+        if len(layouts) != 1 or any(h is None for h in held):
+            return None
+        fields = tuple(h.expr for h in held if h is not None)
+        attrs = call.attrs.replace(axis=1)
+        return _Blocked(Call(call.op, (Tuple(fields),), attrs, call.span), layouts.pop())
+
+
+def _pair(value: _Blocked) -> tuple[Expr, str]:
+    return value.expr, value.layout
+
+
+def _transform(expr: Expr, source: str, target: str) -> Expr:
+    face: Any = op_registry.face("layout_transform")
+    return face(expr, source, target)  # type: ignore[no-any-return]
+
+
+def _reshape(expr: Expr, shape: tuple[int, ...]) -> Expr:
+    face: Any = op_registry.face("reshape")
+    return face(expr, shape)  # type: ignore[no-any-return]

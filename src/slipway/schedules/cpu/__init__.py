@@ -1,0 +1,1 @@
+"""Schedules for processors: register tiles, vectors, threads."""

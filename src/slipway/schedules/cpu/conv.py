@@ -1,0 +1,127 @@
+"""Convolutions on blocked channels (NCHW{c}c): direct, from a tile of registers.
+
+One task computes some rows of the image for a few blocks of output channels.  Its inner loops run
+over the input channels and the window, with the accumulators of `tiles.choose_tile` kept in
+registers; bias, activation and sums that were fused behind are applied to them before they are
+stored.  The padded border is a copy of the data, made once for the whole kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.schedules.cpu.tiles import Tile, choose_tile
+from slipway.schedules.generic import extent_of, inline_injective, is_injective, shape_of
+from slipway.schedules.registry import register_implementation
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+@register_implementation("nn.contrib_conv2d_nchwc", name="conv2d_nchwc.direct")
+def schedule_conv2d_nchwc(
+    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+) -> te.Schedule:
+    """Direct convolution, rows of `tile.rows` positions by `tile.vectors` channel blocks."""
+    schedule = te.create_schedule([t.op for t in outs])
+    pad = _padding_of(conv)
+    out = _tile_in_registers(schedule, outs, conv, keep=[conv, *pad])
+    for tensor in pad:
+        _schedule_padding(schedule, tensor)
+    _, chunks, _, width, _ = shape_of(conv)
+    tile = choose_tile(width, chunks, target)
+    stage = schedule[out.output]
+    n, oc, oh, ow, ob = stage.op.axis
+    oc_outer, oc_inner = stage.split(oc, factor=tile.vectors)
+    ow_outer, ow_inner = stage.split(ow, factor=tile.rows)
+    stage.reorder(n, oc_outer, oh, ow_outer, oc_inner, ow_inner, ob)
+    stage.unroll(oc_inner)
+    stage.unroll(ow_inner)
+    stage.vectorize(ob)
+    stage.parallel(stage.fuse(n, oc_outer, oh))
+
+    inner = schedule[out.accumulator]
+    inner.compute_at(stage, ow_outer)
+    n, oc, oh, ow, ob = inner.op.axis
+    chunk, kh, kw, ic = inner.op.reduce_axis
+    inner.reorder(n, oh, chunk, kh, kw, ic, oc, ow, ob)
+    inner.unroll(oc)
+    inner.unroll(ow)
+    inner.vectorize(ob)
+    return schedule
+
+
+@register_implementation("nn.contrib_depthwise_conv2d_nchwc", name="depthwise_nchwc.direct")
+def schedule_depthwise_nchwc(
+    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+) -> te.Schedule:
+    """Direct depthwise convolution, the window unrolled."""
+    schedule = te.create_schedule([t.op for t in outs])
+    pad = _padding_of(conv)
+    out = _tile_in_registers(schedule, outs, conv, keep=[conv, *pad])
+    for tensor in pad:
+        _schedule_padding(schedule, tensor)
+    width = shape_of(conv)[3]
+    tile = choose_tile(width, 1, target)
+    if tile.rows > 8:
+        tile = Tile(max(r for r in range(1, 9) if width % r == 0), 1)
+    stage = schedule[out.output]
+    n, c, oh, ow, cb = stage.op.axis
+    ow_outer, ow_inner = stage.split(ow, factor=tile.rows)
+    stage.reorder(n, c, oh, ow_outer, ow_inner, cb)
+    stage.unroll(ow_inner)
+    stage.vectorize(cb)
+    stage.parallel(stage.fuse(n, c, oh))
+
+    inner = schedule[out.accumulator]
+    inner.compute_at(stage, ow_outer)
+    n, c, oh, ow, cb = inner.op.axis
+    kh, kw = inner.op.reduce_axis
+    inner.reorder(n, c, oh, kh, kw, ow, cb)
+    if extent_of(kh) * extent_of(kw) * tile.rows <= 128:
+        inner.unroll(kh)
+        inner.unroll(kw)
+    inner.unroll(ow)
+    inner.vectorize(cb)
+    return schedule
+
+
+class _Stages:
+    """The stage that is stored, and the one that accumulates in registers."""
+
+    def __init__(self, output: te.Tensor, accumulator: te.Tensor) -> None:
+        self.output = output
+        self.accumulator = accumulator
+
+
+def _tile_in_registers(
+    schedule: te.Schedule, outs: Sequence[te.Tensor], conv: te.Tensor, keep: Sequence[te.Tensor]
+) -> _Stages:
+    """Give the reduction a local buffer: its own, or a cache where it is itself the output."""
+    (output,) = {id(t.op): t for t in outs}.values()
+    inline_injective(schedule, outs, keep=keep)
+    if output.op is conv.op:
+        return _Stages(output, schedule.cache_write(output, "local"))
+    schedule[conv].set_scope("local")
+    return _Stages(output, conv)
+
+
+def _padding_of(conv: te.Tensor) -> list[te.Tensor]:
+    """The stage that pads the data, if there is one."""
+    data = conv.op.input_tensors[0]
+    return [data] if "pad" in getattr(data.op, "tag", "") else []
+
+
+def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor) -> None:
+    """Copy with border: one row of one channel block at a time."""
+    stage: Any = schedule[tensor]
+    if not is_injective(tensor.op):
+        return
+    n, c, h, w, block = stage.op.axis
+    if extent_of(block) > 1:
+        stage.vectorize(block)
+    stage.parallel(stage.fuse(n, c, h))
+
+

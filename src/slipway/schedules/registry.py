@@ -1,0 +1,90 @@
+"""Which schedule an operator gets on a target.
+
+An `Implementation` belongs to one operator: a schedule function, perhaps its own compute (a
+Winograd convolution, say), and the condition under which it applies.  `select` takes the one of
+greatest priority that applies.  An operator without any gets the schedule of its fusion pattern,
+from ``schedules/generic``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.relay.types import Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+ScheduleFunction = Callable[["Target", Sequence[te.Tensor], te.Tensor], te.Schedule]
+ComputeFunction = Callable[[Any, Sequence[te.Tensor], Sequence[Type]], Sequence[te.Tensor]]
+Condition = Callable[[Any, Sequence[Type], "Target"], bool]
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One way to compute and schedule an operator.
+
+    `schedule(target, outs, anchor)` gets the outputs of the whole fused kernel and the operator's
+    own tensor among them.  `compute` None means the operator's own.
+    """
+
+    name: str
+    op: str
+    schedule: ScheduleFunction
+    compute: ComputeFunction | None
+    applies: Condition
+    priority: int
+
+
+_IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
+_MODULES = ("cpu.conv", "cpu.dense", "cpu.pool", "cpu.softmax")
+_loaded = False
+
+
+def _always(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    return True
+
+
+def register_implementation(
+    *ops: str,
+    name: str,
+    priority: int = 10,
+    compute: ComputeFunction | None = None,
+    applies: Condition = _always,
+) -> Callable[[ScheduleFunction], ScheduleFunction]:
+    """Decorator: enter a schedule function for the operators `ops`."""
+
+    def register(schedule: ScheduleFunction) -> ScheduleFunction:
+        for op in ops:
+            entry = Implementation(name, op, schedule, compute, applies, priority)
+            _IMPLEMENTATIONS.setdefault(op, []).append(entry)
+        return schedule
+
+    return register
+
+
+def _load() -> None:
+    global _loaded
+    if not _loaded:
+        for module in _MODULES:
+            importlib.import_module(f"slipway.schedules.{module}")
+        _loaded = True
+
+
+def candidates(
+    op: str, attrs: Any, in_types: Sequence[Type], target: Target
+) -> list[Implementation]:
+    """Return the implementations that apply, the preferred first; empty if there is none."""
+    _load()
+    fitting = [e for e in _IMPLEMENTATIONS.get(op, ()) if e.applies(attrs, in_types, target)]
+    return sorted(fitting, key=lambda e: -e.priority)
+
+
+def select(op: str, attrs: Any, in_types: Sequence[Type], target: Target) -> Implementation | None:
+    """Return the implementation to use, or None: the operator gets the schedule of its pattern."""
+    fitting = candidates(op, attrs, in_types, target)
+    return fitting[0] if fitting else None
