@@ -1,0 +1,111 @@
+"""Tags: devices people have, by name ("raspberry-pi/4b-aarch64"), as complete targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.errors import TargetError, did_you_mean
+
+
+def _arm(triple: str, cpu: str, cores: int, model: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "llvm", "device": "arm_cpu", "model": model, "mtriple": triple, "mcpu": cpu,
+            "num-cores": cores, **more}  # fmt: skip
+
+
+def _micro(cpu: str, march: str, fpu: str = "") -> dict[str, Any]:
+    out = {"kind": "c", "keys": "arm_cpu,cpu", "device": "arm_cpu", "mcpu": cpu, "march": march}
+    return {**out, "mfpu": fpu, "mfloat-abi": "hard"} if fpu else out
+
+
+def _board(model: str, cpu: str, march: str, fpu: str = "") -> dict[str, Any]:
+    return {**_micro(cpu, march, fpu), "model": model}
+
+
+def _cuda(arch: str, host: dict[str, Any] | None = None, shared: int = 49152) -> dict[str, Any]:
+    out: dict[str, Any] = {"kind": "cuda", "arch": arch, "max_threads_per_block": 1024,
+                           "max_shared_memory_per_block": shared}  # fmt: skip
+    return {**out, "host": host} if host else out
+
+
+_A64, _A32 = "aarch64-linux-gnu", "armv7l-linux-gnueabihf"
+_V7 = {"mattr": "+neon,+vfp4"}
+_JETSON = {"kind": "llvm", "device": "arm_cpu", "mtriple": _A64}
+
+_TAGS: dict[str, dict[str, Any]] = {
+    "raspberry-pi/zero-2w-aarch64": _arm(_A64, "cortex-a53", 4, "rp3a0"),
+    "raspberry-pi/2b": _arm(_A32, "cortex-a7", 4, "bcm2836", **_V7),
+    "raspberry-pi/3b-aarch64": _arm(_A64, "cortex-a53", 4, "bcm2837"),
+    "raspberry-pi/3b-armv7l": _arm(_A32, "cortex-a53", 4, "bcm2837"),
+    "raspberry-pi/4b-aarch64": _arm(_A64, "cortex-a72", 4, "bcm2711"),
+    "raspberry-pi/4b-armv7l": _arm(_A32, "cortex-a72", 4, "bcm2711"),
+    "raspberry-pi/5-aarch64": _arm(_A64, "cortex-a76", 4, "bcm2712"),
+    "nvidia/jetson-nano": _cuda("sm_53", {**_JETSON, "mcpu": "cortex-a57", "num-cores": 4}),
+    "nvidia/jetson-tx2": _cuda("sm_62", {**_JETSON, "mcpu": "cortex-a57", "num-cores": 4}),
+    "nvidia/jetson-agx-xavier": _cuda("sm_72", {**_JETSON, "mcpu": "carmel", "num-cores": 8}),
+    "nvidia/jetson-orin-nano": _cuda("sm_87", {**_JETSON, "mcpu": "cortex-a78ae", "num-cores": 6}),
+    "nvidia/jetson-agx-orin": _cuda("sm_87", {**_JETSON, "mcpu": "cortex-a78ae", "num-cores": 12}),
+    "nvidia/nvidia-v100": _cuda("sm_70"),
+    "nvidia/nvidia-t4": _cuda("sm_75"),
+    "nvidia/nvidia-a100": _cuda("sm_80"),
+    "nvidia/geforce-rtx-3070": _cuda("sm_86"),
+    "nvidia/geforce-rtx-4090": _cuda("sm_89"),
+    "nvidia/nvidia-h100": _cuda("sm_90a", shared=232448),
+    "nvidia/nvidia-h200": _cuda("sm_90a", shared=232448),
+    "arm/cortex-m0": _micro("cortex-m0", "armv6-m"),
+    "arm/cortex-m0plus": _micro("cortex-m0plus", "armv6-m"),
+    "arm/cortex-m3": _micro("cortex-m3", "armv7-m"),
+    "arm/cortex-m4": _micro("cortex-m4", "armv7e-m", "fpv4-sp-d16"),
+    "arm/cortex-m7": _micro("cortex-m7", "armv7e-m", "fpv5-d16"),
+    "arm/cortex-m33": _micro("cortex-m33", "armv8-m.main", "fpv5-sp-d16"),
+    "arm/cortex-m55": _micro("cortex-m55", "armv8.1-m.main"),
+    "arm/cortex-m85": _micro("cortex-m85", "armv8.1-m.main"),
+    "st/nucleo-l4r5zi": _board("stm32l4r5zi", "cortex-m4", "armv7e-m", "fpv4-sp-d16"),
+    "st/stm32f746-discovery": _board("stm32f746", "cortex-m7", "armv7e-m", "fpv5-sp-d16"),
+    "nordic/nrf52840": _board("nrf52840", "cortex-m4", "armv7e-m", "fpv4-sp-d16"),
+    "nordic/nrf5340": _board("nrf5340", "cortex-m33", "armv8-m.main", "fpv5-sp-d16"),
+    "raspberry-pi/pico": _board("rp2040", "cortex-m0plus", "armv6-m"),
+    "raspberry-pi/pico2": _board("rp2350", "cortex-m33", "armv8-m.main", "fpv5-sp-d16"),
+    "arduino/nano-33-ble": _board("nrf52840", "cortex-m4", "armv7e-m", "fpv4-sp-d16"),
+    "rockchip/rk3399": _arm(_A64, "cortex-a72", 6, "rk3399"),
+    "rockchip/rk3588": _arm(_A64, "cortex-a76", 8, "rk3588"),
+    "qualcomm/hexagon-v68": {"kind": "hexagon", "mcpu": "hexagonv68",
+                             "mattr": "+hvxv68,+hvx-length128b"},
+    "apple/m1": {"kind": "llvm", "mtriple": "arm64-apple-macos", "mcpu": "apple-m1",
+                 "num-cores": 8},
+    "apple/m2": {"kind": "llvm", "mtriple": "arm64-apple-macos", "mcpu": "apple-m2",
+                 "num-cores": 8},
+    "sifive/u74": {"kind": "llvm", "mtriple": "riscv64-unknown-linux-gnu", "mcpu": "sifive-u74",
+                   "num-cores": 4},
+    "android/arm64": {"kind": "llvm", "device": "arm_cpu", "mtriple": "aarch64-linux-android"},
+    "android/armv7": {"kind": "llvm", "device": "arm_cpu", "mtriple": "armv7a-linux-androideabi",
+                      "mattr": "+neon"},
+    "web/wasm": {"kind": "llvm", "mtriple": "wasm32-unknown-unknown"},
+    "web/wasm-simd": {"kind": "llvm", "mtriple": "wasm32-unknown-unknown", "mattr": "+simd128"},
+}  # fmt: skip
+
+
+def list_tags() -> list[str]:
+    """Return all tags."""
+    return sorted(_TAGS)
+
+
+def find_tag(tag: str) -> dict[str, Any]:
+    """Return the dict form that `tag` stands for; raises TargetError for an unknown tag."""
+    if tag not in _TAGS:
+        raise TargetError(
+            f"unknown target tag {tag!r}.{did_you_mean(tag, _TAGS)} "
+            "Target.list_tags() lists the known devices."
+        )
+    return dict(_TAGS[tag])
+
+
+def register_tag(tag: str, config: dict[str, Any], override: bool = False) -> None:
+    """Make `tag` ("vendor/device") a name for the target `config` (the dict form).
+
+    Raises TargetError when the tag exists and `override` is false.
+    """
+    if "/" not in tag:
+        raise TargetError(f"a target tag reads vendor/device, got {tag!r}")
+    if tag in _TAGS and not override:
+        raise TargetError(f"target tag {tag!r} exists; pass override=True to replace it")
+    _TAGS[tag] = dict(config)

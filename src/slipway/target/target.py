@@ -1,0 +1,405 @@
+"""`Target`: what code is generated for, written as a string, a dict or a tag.
+
+::
+
+    Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+neon")
+    Target({"kind": "cuda", "arch": "sm_80", "host": "llvm"})
+    Target("raspberry-pi/4b-aarch64")
+
+Every spelling of the classic system is taken, and every word is checked: an unknown kind,
+option, CPU, feature or triple raises TargetError and names the nearest known ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import threading
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from slipway.errors import TargetError
+from slipway.target import cpus
+from slipway.target.kinds import TargetKind, convert_option, find_kind, list_kinds
+from slipway.target.tags import find_tag, list_tags
+from slipway.target.triple import Triple, host_triple, parse_triple
+
+# Old names of options.
+_RENAMED = {"target": "mtriple", "triple": "mtriple", "march-cpu": "mcpu", "max-num-threads":
+            "max_num_threads", "thread-warp-size": "thread_warp_size", "target-host": "host",
+            "max-threads-per-block": "max_threads_per_block"}  # fmt: skip
+_ARM_PROFILES = {
+    "armv6-m": "thumbv6m", "armv7-m": "thumbv7m", "armv7e-m": "thumbv7em",
+    "armv8-m.base": "thumbv8m.base", "armv8-m.main": "thumbv8m.main",
+    "armv8.1-m.main": "thumbv8.1m.main", "armv7-a": "armv7a", "armv7-r": "armv7r",
+    "armv8-a": "armv8a", "armv6": "armv6",
+}  # fmt: skip
+_SCOPE = threading.local()
+
+
+class Target:
+    """An immutable description of what code is generated for.  Equal text means equal target.
+
+    `text` is a target string, a tag, a dict ("kind" and options), JSON text, or another Target.
+    `host` (any of the same) is the target of the code that drives a GPU.
+    Raises TargetError for anything unknown.
+    """
+
+    def __init__(self, text: Any, host: Any = None) -> None:
+        if isinstance(text, Target):
+            options: dict[str, Any] = text.export()
+        elif isinstance(text, Mapping):
+            options = dict(text)
+        else:
+            options = _options_of_text(str(text))
+        tag = options.pop("tag", None)
+        if tag and "kind" not in options:
+            options = {**find_tag(str(tag)), **options}
+        inner_host = options.pop("host", None)
+        self._setup(options, str(tag) if tag else None)
+        chosen = host if host is not None else inner_host
+        self.host: Target | None = Target(chosen) if chosen is not None and chosen != "" else None
+        if self.kind.is_cpu:
+            self._check_cpu()
+
+    def _setup(self, options: dict[str, Any], tag: str | None) -> None:
+        if "kind" not in options:
+            raise TargetError(
+                f"a target needs a \"kind\": one of {', '.join(list_kinds())} (got {options})"
+            )
+        self.kind: TargetKind = find_kind(str(options.pop("kind")))
+        self.tag = tag
+        attrs = dict(self.kind.defaults)
+        for name, value in options.items():
+            name = _RENAMED.get(name, name)
+            if name == "num_cores" or name.replace("_", "-") in self.kind.options:
+                name = name.replace("_", "-")
+            attrs[name] = convert_option(self.kind, name, value)
+        given = attrs.pop("keys", ())
+        device = attrs.get("device", "")
+        if device and device not in given:
+            given = (*given, device)
+        self.keys: tuple[str, ...] = tuple(
+            dict.fromkeys((*given, *(k for k in self.kind.keys if k not in given)))
+        )
+        self.attrs: dict[str, Any] = attrs
+
+    def _check_cpu(self) -> None:
+        if self.kind.name == "hexagon":
+            cpu = self.attrs["mcpu"]
+            self.attrs["mcpu"] = cpu if cpu.startswith("hexagon") else "hexagon" + cpu
+        table = self.parsed_triple.table
+        if self.mcpu and self.mcpu != "native":
+            cpus.check_cpu(table, self.mcpu)
+        cpus.check_features(table, self.mattr)
+        if table in ("arm", "aarch64") and "arm_cpu" not in self.keys and not self._is_host():
+            self.keys = (*(k for k in self.keys if k != "cpu"), "arm_cpu", "cpu")
+
+    # -- what was written ----------------------------------------------------------------------
+
+    @property
+    def mcpu(self) -> str:
+        """The CPU that was asked for; "" for the default one."""
+        return str(self.attrs.get("mcpu", ""))
+
+    @property
+    def mattr(self) -> tuple[str, ...]:
+        """The "+feature" and "-feature" words that were asked for."""
+        return tuple(self.attrs.get("mattr", ()))
+
+    @property
+    def mtriple(self) -> str:
+        """The triple that was asked for; "" for the default one."""
+        return str(self.attrs.get("mtriple", ""))
+
+    @property
+    def model(self) -> str:
+        """The device model, "unknown" when none was given."""
+        return str(self.attrs.get("model", "unknown"))
+
+    @property
+    def device_name(self) -> str:
+        """The -device= name, as "arm_cpu" or "mali"; "" when none was given."""
+        return str(self.attrs.get("device", ""))
+
+    @property
+    def libs(self) -> tuple[str, ...]:
+        """Names of external libraries that may be called."""
+        return tuple(self.attrs.get("libs", ()))
+
+    # -- what it means -------------------------------------------------------------------------
+
+    @cached_property
+    def triple(self) -> str:
+        """The resolved target triple: given, implied by the CPU, or this machine's."""
+        return self.parsed_triple.text
+
+    @cached_property
+    def parsed_triple(self) -> Triple:
+        """The resolved triple taken apart."""
+        if self.mtriple:
+            return parse_triple(self.mtriple)
+        if not self.kind.is_cpu:
+            return parse_triple(self.host.triple if self.host is not None else host_triple())
+        host = parse_triple(host_triple())
+        march = str(self.attrs.get("march", ""))
+        table = cpus.table_of_cpu(self.mcpu, host.table) if self.mcpu else host.table
+        if march in _ARM_PROFILES:
+            table = "arm"
+        if table is None or table == host.table or self.mcpu == "native":
+            return host
+        return parse_triple(self._triple_of_table(table, march))
+
+    def _triple_of_table(self, table: str, march: str) -> str:
+        if table != "arm":
+            return {"aarch64": "aarch64-unknown-linux-gnu", "riscv": "riscv64-unknown-linux-gnu",
+                    "hexagon": "hexagon-unknown-linux-musl", "wasm": "wasm32-unknown-unknown",
+                    "x86": "x86_64-unknown-linux-gnu", "avr": "avr-unknown-unknown",
+                    "nvptx": "nvptx64-nvidia-cuda"}[table]  # fmt: skip
+        features = cpus.resolve_features("arm", self.mcpu, ())
+        base = _ARM_PROFILES.get(march) or next(
+            (_ARM_PROFILES[f] for f in reversed(list(_ARM_PROFILES)) if f in features), "armv7a"
+        )
+        soft = self.attrs.get("mfloat-abi") in ("soft", "softfp")
+        has_fpu = any(f.startswith(("vfp", "fp-armv8")) for f in features)
+        hard = self.attrs.get("mfloat-abi") == "hard" or (has_fpu and not soft)
+        abi = "eabihf" if hard else "eabi"
+        return f"{base}-none-{abi}" if "m" in base[5:] else f"{base}-unknown-linux-gnu{abi}"
+
+    def _is_host(self) -> bool:
+        """Whether the code runs on this very machine's CPU by default."""
+        return not self.mtriple and self.parsed_triple.text == host_triple()
+
+    @cached_property
+    def cpu(self) -> str:
+        """The CPU to name to LLVM: the one asked for, this machine's, or a generic one."""
+        if self.mcpu == "native" or (self.kind.name == "llvm" and not self.mcpu and
+                                     self._is_host()):  # fmt: skip
+            return cpus.host_cpu()[0] or _GENERIC.get(self.parsed_triple.arch, "generic")
+        if self.mcpu:
+            return self.mcpu
+        return _GENERIC.get(self.parsed_triple.arch, "generic")
+
+    @cached_property
+    def llvm_features(self) -> tuple[str, ...]:
+        """The "+f" / "-f" words to give to LLVM beside `cpu`."""
+        words: tuple[str, ...] = ()
+        if self.mcpu == "native" or (self.kind.name == "llvm" and not self.mcpu and
+                                     self._is_host()):  # fmt: skip
+            words = cpus.host_cpu()[1]
+        words += _FPU_FEATURES.get(str(self.attrs.get("mfpu", "")), ())
+        if self.cpu.startswith("generic-rv"):  # Linux on RISC-V means at least rv64gc
+            words = ("+m", "+a", "+f", "+d", "+c", *words)
+        return words + self.mattr
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """All features code may use, in LLVM's names, implied ones included."""
+        table = self.parsed_triple.table
+        base: tuple[str, ...] = ()
+        if table == "arm":
+            arch = self.parsed_triple.llvm.split("-")[0]
+            base = tuple(f"+{f}" for f in _ARM_TRIPLE_FEATURES.get(arch, ()) if not self.mcpu)
+        if self.parsed_triple.arch == "x86_64":
+            base = ("+sse2", "+64bit")
+        known = set(cpus.features_of(table))
+        words = tuple(w for w in (*base, *self.llvm_features) if w[1:] in known)
+        return cpus.resolve_features(table, self.cpu, words)
+
+    def has_feature(self, *names: str) -> bool:
+        """Tell whether all the named LLVM features are there."""
+        return all(name in self.features for name in names)
+
+    @property
+    def arch(self) -> str:
+        """The GPU architecture that was given ("sm_80"), or the CPU's ("x86_64", "aarch64"...)."""
+        given = self.attrs.get("arch")
+        return str(given) if given else self.parsed_triple.arch
+
+    @property
+    def pointer_bits(self) -> int:
+        """Bits of an address."""
+        return self.parsed_triple.pointer_bits
+
+    @cached_property
+    def vector_bits(self) -> int:
+        """Bits of the widest vector register; 0 on a CPU without vector unit."""
+        if "vector-width" in self.attrs:
+            return int(self.attrs["vector-width"])
+        has = self.features.__contains__
+        table = self.parsed_triple.table
+        if table == "x86":
+            return 512 if has("avx512f") else 256 if has("avx") else 128
+        if table == "aarch64":
+            return 128 if has("neon") else 0
+        if table == "arm":
+            return 128 if has("neon") or has("mve") else 0
+        if table == "riscv":
+            lengths = [int(f[3:-1]) for f in self.features if f.startswith("zvl") and f[3:-1]
+                       .isdigit()]  # fmt: skip
+            return max([128, *lengths]) if has("v") or has("zve32f") or has("zve32x") else 0
+        if table == "wasm":
+            return 128 if has("simd128") else 0
+        if table == "hexagon":
+            return 1024 if has("hvx-length128b") else 512 if has("hvx-length64b") else 0
+        return 0
+
+    @property
+    def num_cores(self) -> int:
+        """CPU cores to plan for: -num-cores, this machine's for a host target, else 4."""
+        if "num-cores" in self.attrs:
+            return int(self.attrs["num-cores"])
+        if not self.kind.is_cpu or self.parsed_triple.system == "none":
+            return 1
+        return (os.cpu_count() or 1) if self._is_host() else 4
+
+    @property
+    def max_num_threads(self) -> int:
+        """Most GPU threads in one block."""
+        return int(self.attrs.get("max_num_threads", 1))
+
+    @property
+    def thread_warp_size(self) -> int:
+        """GPU threads that run in lock step."""
+        return int(self.attrs.get("thread_warp_size", 1))
+
+    def get_target_device_type(self) -> int:
+        """Return DLPack's number of the devices this target's code runs on."""
+        return int(self.attrs.get("target_device_type", self.kind.device_type))
+
+    # -- text ----------------------------------------------------------------------------------
+
+    def export(self) -> dict[str, Any]:
+        """Return the dict form; ``Target(target.export())`` equals the target."""
+        out: dict[str, Any] = {"kind": self.kind.name}
+        if self.tag:
+            out["tag"] = self.tag
+        out["keys"] = list(self.keys)
+        out.update({k: list(v) if isinstance(v, tuple) else v for k, v in self.attrs.items()})
+        if self.host is not None:
+            out["host"] = self.host.export()
+        return out
+
+    def __str__(self) -> str:
+        words = [self.kind.name, f"-keys={','.join(self.keys)}"]
+        for name, value in sorted(self.attrs.items()):
+            text = ",".join(value) if isinstance(value, tuple) else value
+            text = int(text) if isinstance(text, bool) else text
+            words.append(f"-{name}={shlex.quote(str(text))}")
+        if self.host is not None:
+            words.append(f"-host={shlex.quote(str(self.host))}")
+        return " ".join(words)
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    # -- scope ---------------------------------------------------------------------------------
+
+    def __enter__(self) -> Target:
+        stack = _SCOPE.__dict__.setdefault("stack", [])
+        stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _SCOPE.stack.pop()
+
+    @staticmethod
+    def current(allow_none: bool = True) -> Target | None:
+        """Return the target of the innermost ``with target:``, or None.
+
+        With ``allow_none=False``, raises TargetError outside of any.
+        """
+        stack = getattr(_SCOPE, "stack", None)
+        if stack:
+            return stack[-1]  # type: ignore[no-any-return]
+        if allow_none:
+            return None
+        raise TargetError("no target is set here: wrap the call in `with Target(...):`")
+
+    def with_host(self, host: Any) -> Target:
+        """Return this target with another host."""
+        return Target(self, host=host)
+
+    @staticmethod
+    def list_kinds() -> list[str]:
+        """Return the names of all kinds of target."""
+        return list_kinds()
+
+    @staticmethod
+    def list_tags() -> list[str]:
+        """Return the names of all known devices."""
+        return list_tags()
+
+    @staticmethod
+    def canon_target_and_host(target: Any, host: Any = None) -> tuple[Target | None, Target | None]:
+        """Return (target with its host, host) from whatever spells them."""
+        if target is None:
+            return None, None
+        made = Target(target, host=host)
+        return made, made.host
+
+
+_GENERIC = {"x86_64": "x86-64", "x86": "i686", "riscv64": "generic-rv64", "riscv32": "generic-rv32",
+            "nvptx64": "sm_50", "hexagon": "hexagonv68", "avr": "avr5"}  # fmt: skip
+_ARM_TRIPLE_FEATURES = {
+    **dict.fromkeys(("armv7", "armv7l", "armv7a", "thumbv7", "armv7hl"), ("armv7-a", "neon")),
+    **dict.fromkeys(("armv8", "armv8a", "armv8l"), ("armv8-a", "neon")),
+    "thumbv6m": ("armv6-m",), "thumbv7m": ("armv7-m",), "thumbv7em": ("armv7e-m",),
+    "thumbv8m.base": ("armv8-m.base",), "thumbv8m.main": ("armv8-m.main",),
+    "thumbv8.1m.main": ("armv8.1-m.main",), "armv6": ("armv6",), "armv6l": ("armv6",),
+}  # fmt: skip
+_FPU_FEATURES = {
+    "neon": ("+neon",), "neon-vfpv4": ("+neon", "+vfp4"), "neon-fp-armv8": ("+neon", "+fp-armv8"),
+    "vfpv3": ("+vfp3",), "vfpv3-d16": ("+vfp3d16",), "vfpv4": ("+vfp4",),
+    "vfpv4-d16": ("+vfp4d16",), "fpv4-sp-d16": ("+vfp4d16sp",), "fpv5-sp-d16":
+    ("+fp-armv8d16sp",), "fpv5-d16": ("+fp-armv8d16",), "none": ("-vfp2sp",),
+}  # fmt: skip
+
+
+def create(target: Any, host: Any = None) -> Target:
+    """Return ``Target(target, host)`` (the classic function)."""
+    return Target(target, host)
+
+
+def _options_of_text(text: str) -> dict[str, Any]:
+    """Take a target string, JSON text or a tag apart into the dict form."""
+    stripped = text.strip()
+    if not stripped:
+        raise TargetError('an empty target: write for example "llvm"')
+    if stripped.startswith("{"):
+        try:
+            parsed = json.loads(stripped)
+        except ValueError as error:
+            raise TargetError(f"target {text!r} is not valid JSON: {error}") from None
+        return dict(parsed)
+    words = shlex.split(stripped)
+    first = words.pop(0)
+    if "/" in first:
+        options = dict(find_tag(first))
+        options["tag"] = first
+    elif first.startswith("-"):
+        raise TargetError(f"target {text!r} must start with a kind, such as llvm or c")
+    else:
+        options = {"kind": first}
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            raise TargetError(f"unexpected {word!r} in target {text!r}: options start with '-'")
+        name, equals, value = word.lstrip("-").partition("=")
+        if not equals:  # `-mcpu foo`, or a flag
+            kind = find_kind(str(options["kind"]))
+            spelled = _RENAMED.get(name, name)
+            is_flag = kind.options.get(spelled) is bool
+            value = words.pop(0) if words and not words[0].startswith("-") and not is_flag else "1"
+            if value == "1" and kind.options.get(spelled, bool) not in (bool, int):
+                raise TargetError(f"option '-{name}' in target {text!r} needs a value: -{name}=...")
+        options[name] = value
+    return options

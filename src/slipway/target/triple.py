@@ -1,0 +1,108 @@
+"""Target triples: what "armv7l-none-linux-gnueabihf" says about architecture, system and ABI."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+
+from slipway.errors import TargetError, did_you_mean
+
+# First word of a triple (a pattern): architecture name, table in cpus.json, pointer bits.
+_ARCHES = (
+    (r"x86_64|amd64|x64", "x86_64", "x86", 64),
+    (r"i[3-6]86|x86", "x86", "x86", 32),
+    (r"aarch64|arm64|arm64e", "aarch64", "aarch64", 64),
+    (r"(thumb|arm)(v[4-9][a-z.0-9]*)?", "arm", "arm", 32),
+    (r"riscv64[a-z]*", "riscv64", "riscv", 64),
+    (r"riscv32[a-z]*", "riscv32", "riscv", 32),
+    (r"wasm32", "wasm32", "wasm", 32),
+    (r"wasm64", "wasm64", "wasm", 64),
+    (r"hexagon", "hexagon", "hexagon", 32),
+    (r"nvptx64", "nvptx64", "nvptx", 64),
+    (r"avr", "avr", "avr", 16),
+)
+_SAMPLES = ("x86_64", "aarch64", "armv7l", "thumbv7em", "riscv64", "riscv32", "wasm32", "hexagon")
+_SYSTEMS = ("linux", "android", "darwin", "macos", "macosx", "ios", "windows", "win32", "wasi",
+            "emscripten", "none", "unknown", "freebsd", "cuda")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Triple:
+    """A triple taken apart.  `llvm` is the spelling to give to LLVM, `table` the CPU table."""
+
+    text: str
+    llvm: str
+    arch: str
+    table: str
+    pointer_bits: int
+    system: str
+    environment: str
+
+    @property
+    def is_thumb(self) -> bool:
+        """Whether the code is Thumb (a Cortex-M, or asked for)."""
+        return self.llvm.startswith("thumb")
+
+    @property
+    def object_format(self) -> str:
+        """One of "elf", "macho", "coff", "wasm"."""
+        if self.arch.startswith("wasm"):
+            return "wasm"
+        if self.system in ("darwin", "macos", "macosx", "ios"):
+            return "macho"
+        return "coff" if self.system in ("windows", "win32") else "elf"
+
+
+@lru_cache(maxsize=256)
+def parse_triple(text: str) -> Triple:
+    """Take a triple apart; raises TargetError when its architecture is not known.
+
+    ``arm64-apple-macos``, ``armv7l-none-linux-gnueabihf`` and plain ``wasm32`` are understood.
+    """
+    words = text.split("-")
+    for pattern, arch, table, bits in _ARCHES:
+        if re.fullmatch(pattern, words[0]):
+            break
+    else:
+        raise TargetError(
+            f"unknown architecture {words[0]!r} in target triple {text!r}."
+            f"{did_you_mean(words[0], _SAMPLES)} Write for example aarch64-linux-gnu."
+        )
+    system = next(
+        (s for w in words[1:] for s in _SYSTEMS if re.fullmatch(s + r"[0-9.]*", w)
+         and s not in ("none", "unknown")),
+        "none",
+    )  # fmt: skip
+    environment = words[-1] if len(words) > 2 and words[-1] not in _SYSTEMS else ""
+    if "android" in environment:
+        system = "android"
+    return Triple(text, _llvm_spelling(words, arch), arch, table, bits, system, environment)
+
+
+def _llvm_spelling(words: list[str], arch: str) -> str:
+    if words[0] == "amd64":
+        words = ["x86_64", *words[1:]]
+    if words[0] in ("wasm32", "wasm64") and len(words) == 1:
+        return f"{words[0]}-unknown-unknown"
+    if arch == "hexagon" and len(words) == 1:
+        return "hexagon-unknown-linux-musl"
+    if len(words) == 3 and words[1] == "linux":  # aarch64-linux-gnu: the vendor is left out
+        return f"{words[0]}-unknown-linux-{words[2]}"
+    return "-".join(words)
+
+
+@lru_cache(maxsize=1)
+def host_triple() -> str:
+    """Return the triple of the machine this runs on."""
+    machine = platform.machine().lower() or "x86_64"
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    if sys.platform == "darwin":
+        return f"{'arm64' if machine == 'aarch64' else machine}-apple-macosx11.0"
+    if sys.platform.startswith("win"):
+        return f"{machine}-pc-windows-msvc"
+    if machine.startswith("armv"):
+        return f"{machine}-unknown-linux-gnueabihf"
+    return f"{machine}-unknown-linux-gnu"
