@@ -1,0 +1,1 @@
+"""PrimFuncs to machine code and C."""

@@ -1,0 +1,44 @@
+"""`build_module`: target-ready PrimFuncs to a `CompiledModule`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from slipway.codegen.compiled import CompiledModule
+from slipway.errors import CodegenError
+from slipway.ir.function import IRModule, PrimFunc
+from slipway.target import Target
+
+COMPILER = "slipway 0.1.0"
+
+
+def build_module(
+    module: IRModule | PrimFunc | Mapping[str, PrimFunc], target: Target, entry: str | None = None
+) -> CompiledModule:
+    """Compile loop functions for a CPU target ("llvm", "c", "hexagon").
+
+    The functions are exported under their names in the module; `entry` (by default the first) is
+    the one that calling the loaded module runs.  Raises CodegenError for what the target's
+    generator cannot express, or a module without functions.
+    """
+    functions = _functions_of(module)
+    if not functions:
+        raise CodegenError("there is nothing to compile: the module has no loop function")
+    first = entry if entry is not None else next(iter(functions))
+    if first not in functions:
+        raise CodegenError(f"the entry {first!r} is not a function of the module")
+    if target.kind.name in ("llvm", "hexagon"):
+        from slipway.codegen.llvm.backend import compile_llvm
+
+        return compile_llvm(functions, target, first, COMPILER)
+    raise CodegenError(
+        f"target kind {target.kind.name!r} has no code generator on this floor; "
+        "use llvm or c for the loops that run on a CPU"
+    )
+
+
+def _functions_of(module: IRModule | PrimFunc | Mapping[str, PrimFunc]) -> dict[str, PrimFunc]:
+    if isinstance(module, PrimFunc):
+        return {module.name: module}
+    pairs = module.items()
+    return {str(name): func for name, func in pairs if isinstance(func, PrimFunc)}

@@ -1,0 +1,55 @@
+"""What the CPU of a target can do itself, as far as code generation has to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from slipway.target import Target
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Facts about a target that decide between expansions.
+
+    `half`: "native" (arithmetic on float16), "convert" (only to and from float32), or "soft".
+    `rounding`: floor, ceil, trunc, nearbyint are instructions.  `fma`: fused multiply-add is.
+    `fma64`, `rounding64`: the same for float64.  `popcount`: population count is cheap.
+    """
+
+    pointer_bits: int
+    half: str
+    rounding: bool
+    rounding64: bool
+    fma: bool
+    fma64: bool
+
+
+@lru_cache(maxsize=64)
+def capability_of(target: Target) -> Capability:
+    """Return the capabilities of a CPU target."""
+    has = target.features.__contains__
+    bits = target.pointer_bits
+    table = target.parsed_triple.table
+    if target.kind.name == "c":
+        return Capability(bits, "soft", False, False, False, False)
+    if table == "x86":
+        half = "native" if has("avx512fp16") and has("avx512vl") else (
+            "convert" if has("f16c") else "soft")  # fmt: skip
+        sse4 = has("sse4.1")
+        return Capability(bits, half, sse4, sse4, has("fma"), has("fma"))
+    if table == "aarch64":
+        half = "native" if has("fullfp16") else "convert"
+        return Capability(bits, half, True, True, True, True)
+    if table == "arm":
+        # Vectors would need vrint and vfma in NEON, which came with ARMv8.
+        modern = has("fp-armv8") and has("v8")
+        half = "convert" if has("fp16") and has("neon") else "soft"
+        return Capability(bits, half, modern, modern, has("vfp4") and has("neon"), has("vfp4"))
+    if table == "riscv":
+        half = "native" if has("zfh") and not has("v") else "soft"
+        single, double = has("f"), has("d")
+        return Capability(bits, half, False, False, single, double)
+    if table == "wasm":
+        return Capability(bits, "soft", True, True, False, False)
+    return Capability(bits, "soft", False, False, False, False)

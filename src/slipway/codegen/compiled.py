@@ -1,0 +1,90 @@
+"""What compilation gives: objects, sources and names; loading and linking happen elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from slipway.errors import CodegenError
+from slipway.target import Target
+
+
+@dataclass
+class CompiledModule:
+    """Functions compiled for one CPU target.
+
+    `objects` are the bytes of object files (this module's own first, then the argument checks);
+    linking them with nothing else gives a library without undefined symbols.
+    `functions` are the names that ``__tvm_ffi_<name>`` exists for, `entry` the main one, and
+    `metadata` the JSON text of ``__slipway_metadata``.  `external` are the symbols that calls of
+    foreign C functions left undefined.
+    """
+
+    target: Target
+    functions: tuple[str, ...]
+    entry: str
+    metadata: str
+    objects: tuple[bytes, ...]
+    sources: dict[str, Callable[[], str]] = field(repr=False)
+    external: tuple[str, ...] = ()
+
+    @property
+    def exported_symbols(self) -> tuple[str, ...]:
+        """Names of all symbols that a loader looks up."""
+        from slipway.codegen.llvm.module import SLOTS
+
+        return (*(f"__tvm_ffi_{name}" for name in self.functions), *SLOTS, "__slipway_metadata")
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the text in format "ll", "asm" ("s") or "c"; the default one when empty.
+
+        Raises CodegenError for a format this module has not.
+        """
+        fmt = {"s": "asm", "llvm": "ll", "": next(iter(self.sources))}.get(fmt, fmt)
+        if fmt not in self.sources:
+            raise CodegenError(
+                f"a module compiled for {self.target.kind.name} has no source in format {fmt!r}: "
+                f"it has {', '.join(self.sources)}"
+            )
+        return self.sources[fmt]()
+
+    def save(self, path: str | Path, fmt: str = "") -> None:
+        """Write one file by its ending: .o, .ll, .s, .asm or .c (`fmt` overrides the ending)."""
+        path = Path(path)
+        kind = fmt or path.suffix.lstrip(".")
+        if kind in ("o", "obj"):
+            path.write_bytes(self.object_bytes())
+            return
+        path.write_text(self.get_source(kind))
+
+    def object_bytes(self) -> bytes:
+        """Return one relocatable object with everything, made by ``ld.lld -r``."""
+        if len(self.objects) == 1:
+            return self.objects[0]
+        return merge_objects(self.objects)
+
+
+def merge_objects(objects: tuple[bytes, ...]) -> bytes:
+    """Join ELF objects into one relocatable object."""
+    import subprocess
+    import sys
+    import tempfile
+
+    from slipway.errors import ToolchainError
+
+    with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
+        paths = []
+        for number, data in enumerate(objects):
+            path = Path(folder) / f"{number}.o"
+            path.write_bytes(data)
+            paths.append(str(path))
+        out = Path(folder) / "out.o"
+        command = [sys.executable, "-m", "ziglang", "ld.lld", "-r", "-o", str(out), *paths]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ToolchainError(
+                "joining object files failed; it needs ziglang (pip install 'slipway[compile]'): "
+                f"{done.stderr.strip()}"
+            )
+        return out.read_bytes()

@@ -1,0 +1,820 @@
+%struct.anon = type { i64, i32, i32, %union.anon, %struct.SlwBytes, %struct.SlwBytes, %struct.SlwBytes, ptr, ptr, ptr }
+%union.anon = type { ptr }
+%struct.SlwBytes = type { ptr, i64 }
+%struct.SlwAny = type { i32, i32, %union.anon.0 }
+%union.anon.0 = type { i64 }
+
+@slw_error = internal global %struct.anon zeroinitializer, align 8
+@.str = private unnamed_addr constant [1 x i8] zeroinitializer, align 1
+@.str.1 = private unnamed_addr constant [5 x i8] c"got \00", align 1
+@.str.2 = private unnamed_addr constant [22 x i8] c" arguments, expected \00", align 1
+@.str.3 = private unnamed_addr constant [10 x i8] c"TypeError\00", align 1
+@.str.4 = private unnamed_addr constant [17 x i8] c"must be a tensor\00", align 1
+@.str.5 = private unnamed_addr constant [19 x i8] c"must be an integer\00", align 1
+@.str.6 = private unnamed_addr constant [17 x i8] c"must be a number\00", align 1
+@.str.7 = private unnamed_addr constant [18 x i8] c"must be a pointer\00", align 1
+@slw_used = internal unnamed_addr global i32 0, align 4
+@.str.8 = private unnamed_addr constant [3 x i8] c": \00", align 1
+@.str.9 = private unnamed_addr constant [10 x i8] c"argument \00", align 1
+@.str.10 = private unnamed_addr constant [3 x i8] c" (\00", align 1
+@.str.11 = private unnamed_addr constant [3 x i8] c") \00", align 1
+@slw_text = internal global [400 x i8] zeroinitializer, align 1
+@.str.12 = private unnamed_addr constant [2 x i8] c"-\00", align 1
+@.str.13 = private unnamed_addr constant [5 x i8] c"has \00", align 1
+@.str.14 = private unnamed_addr constant [23 x i8] c" dimensions, expected \00", align 1
+@.str.15 = private unnamed_addr constant [11 x i8] c"ValueError\00", align 1
+@.str.16 = private unnamed_addr constant [11 x i8] c"has dtype \00", align 1
+@.str.17 = private unnamed_addr constant [12 x i8] c", expected \00", align 1
+@.str.18 = private unnamed_addr constant [6 x i8] c"shape\00", align 1
+@.str.19 = private unnamed_addr constant [8 x i8] c"strides\00", align 1
+@.str.20 = private unnamed_addr constant [39 x i8] c" (a compact array); make it contiguous\00", align 1
+@.str.21 = private unnamed_addr constant [19 x i8] c"is on device type \00", align 1
+@.str.22 = private unnamed_addr constant [19 x i8] c"is not aligned to \00", align 1
+@.str.23 = private unnamed_addr constant [7 x i8] c" bytes\00", align 1
+@.str.24 = private unnamed_addr constant [24 x i8] c"has a null data pointer\00", align 1
+@slw_put_type.names = internal constant [7 x [8 x i8]] [[8 x i8] c"int\00\00\00\00\00", [8 x i8] c"uint\00\00\00\00", [8 x i8] c"float\00\00\00", [8 x i8] c"handle\00\00", [8 x i8] c"bfloat\00\00", [8 x i8] c"complex\00", [8 x i8] c"bool\00\00\00\00"], align 1
+@.str.25 = private unnamed_addr constant [5 x i8] c"type\00", align 1
+@.str.26 = private unnamed_addr constant [2 x i8] c"x\00", align 1
+@.str.27 = private unnamed_addr constant [2 x i8] c"[\00", align 1
+@.str.28 = private unnamed_addr constant [5 x i8] c"] = \00", align 1
+
+define weak hidden range(i32 -1, 1) i32 @slw_raise(ptr noundef writeonly captures(address_is_null) %0, ptr noundef %1, ptr noundef %2) minsize optsize nounwind "no-builtins" {
+  %4 = load ptr, ptr @__TVMFFIErrorSetRaisedFromCStr, align 8
+  %5 = icmp eq ptr %4, null
+  br i1 %5, label %7, label %6
+
+6:                                                ; preds = %3
+  tail call void %4(ptr noundef %1, ptr noundef %2)
+  br label %28
+
+7:                                                ; preds = %3
+  %8 = load ptr, ptr @__tvm_ffi__library_ctx, align 8
+  %9 = icmp eq ptr %8, null
+  %10 = icmp eq ptr %0, null
+  %11 = or i1 %10, %9
+  br i1 %11, label %28, label %12
+
+12:                                               ; preds = %7
+  store i64 5368709120, ptr @slw_error, align 8
+  store i32 67, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 8), align 8
+  store ptr @slw_keep, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 16), align 8
+  store ptr %1, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 24), align 8
+  br label %13
+
+13:                                               ; preds = %13, %12
+  %14 = phi i64 [ 0, %12 ], [ %18, %13 ]
+  store i64 %14, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 32), align 8
+  %15 = getelementptr inbounds nuw i8, ptr %1, i64 %14
+  %16 = load i8, ptr %15, align 1
+  %17 = icmp eq i8 %16, 0
+  %18 = add i64 %14, 1
+  br i1 %17, label %19, label %13
+
+19:                                               ; preds = %13
+  store ptr %2, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 40), align 8
+  br label %20
+
+20:                                               ; preds = %20, %19
+  %21 = phi i64 [ 0, %19 ], [ %25, %20 ]
+  store i64 %21, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 48), align 8
+  %22 = getelementptr inbounds nuw i8, ptr %2, i64 %21
+  %23 = load i8, ptr %22, align 1
+  %24 = icmp eq i8 %23, 0
+  %25 = add i64 %21, 1
+  br i1 %24, label %26, label %20
+
+26:                                               ; preds = %20
+  store ptr @.str, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 56), align 8
+  store i64 0, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 64), align 8
+  store ptr @slw_no_backtrace, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 72), align 8
+  store <2 x ptr> zeroinitializer, ptr getelementptr inbounds nuw (i8, ptr @slw_error, i64 80), align 8
+  store <2 x i32> <i32 67, i32 0>, ptr %0, align 8
+  %27 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  store ptr @slw_error, ptr %27, align 8
+  br label %28
+
+28:                                               ; preds = %7, %26, %6
+  %29 = phi i32 [ -1, %6 ], [ 0, %26 ], [ -1, %7 ]
+  ret i32 %29
+}
+
+define internal void @slw_keep(ptr readnone captures(none) %0, i32 %1) minsize optsize nounwind "no-builtins" {
+  ret void
+}
+
+define internal void @slw_no_backtrace(ptr readnone captures(none) %0, ptr readnone captures(none) %1, i32 %2) minsize optsize nounwind "no-builtins" {
+  ret void
+}
+
+define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly captures(none) %0, ptr noundef readonly captures(none) %1, i32 noundef %2, ptr noundef writeonly captures(none) %3, ptr noundef captures(none) %4, ptr noundef captures(none) %5, ptr noundef writeonly captures(address_is_null) %6) minsize optsize nounwind "no-builtins" {
+  %8 = load i32, ptr %0, align 4
+  %9 = icmp eq i32 %2, %8
+  br i1 %9, label %10, label %15
+
+10:                                               ; preds = %7
+  %11 = icmp sgt i32 %2, 0
+  br i1 %11, label %12, label %311
+
+12:                                               ; preds = %10
+  %13 = getelementptr inbounds nuw i8, ptr %0, i64 8
+  %14 = zext nneg i32 %2 to i64
+  br label %23
+
+15:                                               ; preds = %7
+  store i32 0, ptr @slw_used, align 4
+  %16 = getelementptr inbounds nuw i8, ptr %0, i64 4
+  %17 = load i32, ptr %16, align 4
+  %18 = sext i32 %17 to i64
+  %19 = getelementptr inbounds i8, ptr %0, i64 %18
+  tail call fastcc void @slw_put(ptr noundef nonnull readonly %19)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.8)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.1)
+  %20 = sext i32 %2 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %20)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.2)
+  %21 = load i32, ptr %0, align 4
+  %22 = sext i32 %21 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %22)
+  br label %308
+
+23:                                               ; preds = %12, %305
+  %24 = phi i64 [ 0, %12 ], [ %306, %305 ]
+  %25 = mul nuw nsw i64 %24, 40
+  %26 = getelementptr inbounds nuw i8, ptr %13, i64 %25
+  %27 = getelementptr inbounds nuw %struct.SlwAny, ptr %1, i64 %24
+  %28 = load i32, ptr %27, align 8
+  %29 = load i32, ptr %26, align 4
+  switch i32 %29, label %257 [
+    i32 0, label %30
+    i32 1, label %250
+  ]
+
+30:                                               ; preds = %23
+  switch i32 %28, label %39 [
+    i32 7, label %35
+    i32 70, label %31
+  ]
+
+31:                                               ; preds = %30
+  %32 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %33 = load ptr, ptr %32, align 8
+  %34 = getelementptr inbounds nuw i8, ptr %33, i64 24
+  br label %41
+
+35:                                               ; preds = %30
+  %36 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %37 = load ptr, ptr %36, align 8
+  %38 = icmp eq ptr %37, null
+  br i1 %38, label %39, label %41
+
+39:                                               ; preds = %30, %35
+  %40 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %40)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.4)
+  br label %308
+
+41:                                               ; preds = %31, %35
+  %42 = phi ptr [ %34, %31 ], [ %37, %35 ]
+  %43 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  %44 = getelementptr inbounds nuw i8, ptr %26, i64 32
+  %45 = load i32, ptr %44, align 4
+  %46 = sext i32 %45 to i64
+  %47 = getelementptr inbounds i32, ptr %0, i64 %46
+  %48 = getelementptr inbounds nuw i8, ptr %42, i64 16
+  %49 = load i32, ptr %48, align 8
+  %50 = getelementptr inbounds nuw i8, ptr %26, i64 20
+  %51 = load i32, ptr %50, align 4
+  %52 = icmp eq i32 %49, %51
+  br i1 %52, label %60, label %53
+
+53:                                               ; preds = %41
+  %54 = trunc nuw nsw i64 %24 to i32
+  %55 = getelementptr inbounds nuw i8, ptr %42, i64 16
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %54)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.13)
+  %56 = load i32, ptr %55, align 8
+  %57 = sext i32 %56 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %57)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.14)
+  %58 = load i32, ptr %50, align 4
+  %59 = sext i32 %58 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %59)
+  br label %308
+
+60:                                               ; preds = %41
+  %61 = getelementptr inbounds nuw i8, ptr %42, i64 20
+  %62 = load i8, ptr %61, align 4
+  %63 = zext i8 %62 to i32
+  %64 = getelementptr inbounds nuw i8, ptr %26, i64 8
+  %65 = load i32, ptr %64, align 4
+  %66 = icmp eq i32 %65, %63
+  br i1 %66, label %71, label %67
+
+67:                                               ; preds = %60
+  %68 = icmp eq i32 %65, 6
+  %69 = icmp eq i8 %62, 1
+  %70 = and i1 %69, %68
+  br i1 %70, label %71, label %93
+
+71:                                               ; preds = %67, %60
+  %72 = getelementptr inbounds nuw i8, ptr %42, i64 21
+  %73 = load i8, ptr %72, align 1
+  %74 = zext i8 %73 to i32
+  %75 = getelementptr inbounds nuw i8, ptr %26, i64 12
+  %76 = load i32, ptr %75, align 4
+  %77 = icmp eq i32 %76, %74
+  br i1 %77, label %82, label %78
+
+78:                                               ; preds = %71
+  %79 = icmp eq i32 %65, 6
+  %80 = icmp eq i8 %73, 1
+  %81 = and i1 %79, %80
+  br i1 %81, label %82, label %93
+
+82:                                               ; preds = %78, %71
+  %83 = getelementptr inbounds nuw i8, ptr %42, i64 22
+  %84 = load i16, ptr %83, align 2
+  %85 = zext i16 %84 to i32
+  %86 = getelementptr inbounds nuw i8, ptr %26, i64 16
+  %87 = load i32, ptr %86, align 4
+  %88 = icmp eq i32 %87, %85
+  br i1 %88, label %89, label %93
+
+89:                                               ; preds = %82
+  %90 = icmp sgt i32 %49, 0
+  br i1 %90, label %91, label %211
+
+91:                                               ; preds = %89
+  %92 = getelementptr inbounds nuw i8, ptr %42, i64 24
+  br label %117
+
+93:                                               ; preds = %82, %78, %67
+  %94 = trunc nuw nsw i64 %24 to i32
+  %95 = getelementptr inbounds nuw i8, ptr %42, i64 20
+  %96 = getelementptr inbounds nuw i8, ptr %26, i64 8
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %94)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.16)
+  %97 = load i8, ptr %95, align 4
+  %98 = zext i8 %97 to i32
+  %99 = getelementptr inbounds nuw i8, ptr %42, i64 21
+  %100 = load i8, ptr %99, align 1
+  %101 = zext i8 %100 to i32
+  %102 = getelementptr inbounds nuw i8, ptr %42, i64 22
+  %103 = load i16, ptr %102, align 2
+  %104 = zext i16 %103 to i32
+  tail call fastcc void @slw_put_type(i32 noundef %98, i32 noundef %101, i32 noundef %104)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
+  %105 = load i32, ptr %96, align 4
+  %106 = getelementptr inbounds nuw i8, ptr %26, i64 12
+  %107 = load i32, ptr %106, align 4
+  %108 = getelementptr inbounds nuw i8, ptr %26, i64 16
+  %109 = load i32, ptr %108, align 4
+  tail call fastcc void @slw_put_type(i32 noundef %105, i32 noundef %107, i32 noundef %109)
+  br label %308
+
+110:                                              ; preds = %148
+  %111 = icmp ne i32 %152, 0
+  %112 = icmp sgt i32 %149, 0
+  br i1 %112, label %113, label %211
+
+113:                                              ; preds = %110
+  %114 = getelementptr inbounds nuw i8, ptr %42, i64 32
+  %115 = getelementptr inbounds nuw i8, ptr %26, i64 36
+  %116 = zext nneg i32 %149 to i64
+  br label %156
+
+117:                                              ; preds = %148, %91
+  %118 = phi i32 [ %49, %91 ], [ %149, %148 ]
+  %119 = phi i64 [ 0, %91 ], [ %153, %148 ]
+  %120 = phi i32 [ 0, %91 ], [ %152, %148 ]
+  %121 = load ptr, ptr %92, align 8
+  %122 = getelementptr inbounds nuw i64, ptr %121, i64 %119
+  %123 = load i64, ptr %122, align 8
+  %124 = shl nuw nsw i64 %119, 3
+  %125 = getelementptr inbounds nuw i8, ptr %47, i64 %124
+  %126 = load i64, ptr %125, align 4
+  %127 = xor i64 %126, -1
+  %128 = icmp sgt i64 %126, -1
+  br i1 %128, label %139, label %129
+
+129:                                              ; preds = %117
+  %130 = getelementptr inbounds nuw i8, ptr %5, i64 %127
+  %131 = load i8, ptr %130, align 1
+  %132 = icmp eq i8 %131, 0
+  br i1 %132, label %133, label %136
+
+133:                                              ; preds = %129
+  store i8 1, ptr %130, align 1
+  %134 = getelementptr inbounds nuw i64, ptr %4, i64 %127
+  store i64 %123, ptr %134, align 8
+  %135 = load i32, ptr %50, align 4
+  br label %148
+
+136:                                              ; preds = %129
+  %137 = getelementptr inbounds nuw i64, ptr %4, i64 %127
+  %138 = load i64, ptr %137, align 8
+  br label %139
+
+139:                                              ; preds = %136, %117
+  %140 = phi i64 [ %138, %136 ], [ %126, %117 ]
+  %141 = icmp eq i64 %140, %123
+  br i1 %141, label %148, label %142
+
+142:                                              ; preds = %139
+  %143 = trunc nuw nsw i64 %24 to i32
+  %144 = trunc nuw nsw i64 %119 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %143)
+  %145 = load ptr, ptr %92, align 8
+  %146 = getelementptr inbounds nuw i64, ptr %145, i64 %119
+  %147 = load i64, ptr %146, align 8
+  tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.18, i32 noundef %144, i64 noundef %140, i64 noundef %147)
+  br label %308
+
+148:                                              ; preds = %139, %133
+  %149 = phi i32 [ %135, %133 ], [ %118, %139 ]
+  %150 = icmp eq i64 %123, 0
+  %151 = zext i1 %150 to i32
+  %152 = or i32 %120, %151
+  %153 = add nuw nsw i64 %119, 1
+  %154 = sext i32 %149 to i64
+  %155 = icmp slt i64 %153, %154
+  br i1 %155, label %117, label %110
+
+156:                                              ; preds = %205, %113
+  %157 = phi i64 [ %116, %113 ], [ %159, %205 ]
+  %158 = phi i64 [ 1, %113 ], [ %209, %205 ]
+  %159 = add nsw i64 %157, -1
+  %160 = load ptr, ptr %114, align 8
+  %161 = icmp eq ptr %160, null
+  br i1 %161, label %165, label %162
+
+162:                                              ; preds = %156
+  %163 = getelementptr inbounds nuw i64, ptr %160, i64 %159
+  %164 = load i64, ptr %163, align 8
+  br label %165
+
+165:                                              ; preds = %162, %156
+  %166 = phi i64 [ %164, %162 ], [ %158, %156 ]
+  %167 = load i32, ptr %115, align 4
+  %168 = icmp eq i32 %167, 0
+  %169 = trunc nuw nsw i64 %159 to i32
+  br i1 %168, label %191, label %170
+
+170:                                              ; preds = %165
+  %171 = load i32, ptr %50, align 4
+  %172 = add nsw i32 %171, %169
+  %173 = shl nsw i32 %172, 1
+  %174 = sext i32 %173 to i64
+  %175 = getelementptr inbounds i32, ptr %47, i64 %174
+  %176 = load i64, ptr %175, align 4
+  %177 = xor i64 %176, -1
+  %178 = icmp sgt i64 %176, -1
+  br i1 %178, label %188, label %179
+
+179:                                              ; preds = %170
+  %180 = getelementptr inbounds nuw i8, ptr %5, i64 %177
+  %181 = load i8, ptr %180, align 1
+  %182 = icmp eq i8 %181, 0
+  br i1 %182, label %183, label %185
+
+183:                                              ; preds = %179
+  store i8 1, ptr %180, align 1
+  %184 = getelementptr inbounds nuw i64, ptr %4, i64 %177
+  store i64 %166, ptr %184, align 8
+  br label %205
+
+185:                                              ; preds = %179
+  %186 = getelementptr inbounds nuw i64, ptr %4, i64 %177
+  %187 = load i64, ptr %186, align 8
+  br label %188
+
+188:                                              ; preds = %185, %170
+  %189 = phi i64 [ %187, %185 ], [ %176, %170 ]
+  %190 = icmp eq i64 %189, %166
+  br i1 %190, label %205, label %199
+
+191:                                              ; preds = %165
+  %192 = icmp eq i64 %166, %158
+  br i1 %192, label %205, label %193
+
+193:                                              ; preds = %191
+  %194 = load ptr, ptr %92, align 8
+  %195 = getelementptr inbounds nuw i64, ptr %194, i64 %159
+  %196 = load i64, ptr %195, align 8
+  %197 = icmp eq i64 %196, 1
+  %198 = select i1 %197, i1 true, i1 %111
+  br i1 %198, label %205, label %199
+
+199:                                              ; preds = %193, %188
+  %200 = phi i64 [ %158, %193 ], [ %189, %188 ]
+  %201 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %201)
+  tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.19, i32 noundef %169, i64 noundef %200, i64 noundef %166)
+  %202 = load i32, ptr %115, align 4
+  %203 = icmp eq i32 %202, 0
+  %204 = select i1 %203, ptr @.str.20, ptr @.str
+  tail call fastcc void @slw_put(ptr noundef nonnull %204)
+  br label %308
+
+205:                                              ; preds = %193, %191, %188, %183
+  %206 = load ptr, ptr %92, align 8
+  %207 = getelementptr inbounds nuw i64, ptr %206, i64 %159
+  %208 = load i64, ptr %207, align 8
+  %209 = mul nsw i64 %208, %158
+  %210 = icmp samesign ugt i64 %157, 1
+  br i1 %210, label %156, label %211
+
+211:                                              ; preds = %205, %110, %89
+  %212 = phi i1 [ false, %89 ], [ %111, %110 ], [ %111, %205 ]
+  %213 = getelementptr inbounds nuw i8, ptr %26, i64 24
+  %214 = load i32, ptr %213, align 4
+  %215 = icmp sgt i32 %214, -1
+  br i1 %215, label %216, label %228
+
+216:                                              ; preds = %211
+  %217 = getelementptr inbounds nuw i8, ptr %42, i64 8
+  %218 = load i32, ptr %217, align 8
+  %219 = icmp eq i32 %218, %214
+  br i1 %219, label %228, label %220
+
+220:                                              ; preds = %216
+  %221 = trunc nuw nsw i64 %24 to i32
+  %222 = getelementptr inbounds nuw i8, ptr %26, i64 24
+  %223 = getelementptr inbounds nuw i8, ptr %42, i64 8
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %221)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.21)
+  %224 = load i32, ptr %223, align 8
+  %225 = sext i32 %224 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %225)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
+  %226 = load i32, ptr %222, align 4
+  %227 = sext i32 %226 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %227)
+  br label %308
+
+228:                                              ; preds = %216, %211
+  %229 = load ptr, ptr %42, align 8
+  %230 = ptrtoint ptr %229 to i64
+  %231 = getelementptr inbounds nuw i8, ptr %42, i64 40
+  %232 = load i64, ptr %231, align 8
+  %233 = add i64 %232, %230
+  %234 = getelementptr inbounds nuw i8, ptr %26, i64 28
+  %235 = load i32, ptr %234, align 4
+  %236 = sext i32 %235 to i64
+  %237 = add nsw i64 %236, -1
+  %238 = and i64 %237, %233
+  %239 = icmp eq i64 %238, 0
+  br i1 %239, label %245, label %240
+
+240:                                              ; preds = %228
+  %241 = trunc nuw nsw i64 %24 to i32
+  %242 = getelementptr inbounds nuw i8, ptr %26, i64 28
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %241)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.22)
+  %243 = load i32, ptr %242, align 4
+  %244 = sext i32 %243 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %244)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.23)
+  br label %308
+
+245:                                              ; preds = %228
+  %246 = icmp ne i64 %233, 0
+  %247 = select i1 %246, i1 true, i1 %212
+  br i1 %247, label %304, label %248
+
+248:                                              ; preds = %245
+  %249 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %249)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.24)
+  br label %308
+
+250:                                              ; preds = %23
+  %251 = add i32 %28, -1
+  %252 = icmp ult i32 %251, 2
+  br i1 %252, label %253, label %297
+
+253:                                              ; preds = %250
+  %254 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %255 = load i64, ptr %254, align 8
+  %256 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %255, ptr %256, align 8
+  br label %305
+
+257:                                              ; preds = %23
+  %258 = icmp eq i32 %29, 2
+  %259 = icmp eq i32 %28, 3
+  %260 = select i1 %258, i1 %259, i1 false
+  br i1 %260, label %261, label %265
+
+261:                                              ; preds = %257
+  %262 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %263 = load i64, ptr %262, align 8
+  %264 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %263, ptr %264, align 8
+  br label %305
+
+265:                                              ; preds = %257
+  %266 = add i32 %28, -1
+  %267 = icmp ult i32 %266, 2
+  %268 = select i1 %258, i1 %267, i1 false
+  br i1 %268, label %269, label %275
+
+269:                                              ; preds = %265
+  %270 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %271 = load i64, ptr %270, align 8
+  %272 = trunc i64 %271 to i32
+  %273 = sitofp i32 %272 to double
+  %274 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store double %273, ptr %274, align 8
+  br label %305
+
+275:                                              ; preds = %265
+  %276 = icmp eq i32 %29, 3
+  br i1 %276, label %277, label %297
+
+277:                                              ; preds = %275
+  switch i32 %28, label %297 [
+    i32 0, label %282
+    i32 4, label %278
+    i32 70, label %285
+    i32 7, label %285
+  ]
+
+278:                                              ; preds = %277
+  %279 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %280 = load ptr, ptr %279, align 8
+  %281 = ptrtoint ptr %280 to i64
+  br label %282
+
+282:                                              ; preds = %277, %278
+  %283 = phi i64 [ %281, %278 ], [ 0, %277 ]
+  %284 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %283, ptr %284, align 8
+  br label %305
+
+285:                                              ; preds = %277, %277
+  %286 = icmp eq i32 %28, 70
+  %287 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %288 = load ptr, ptr %287, align 8
+  %289 = select i1 %286, i64 24, i64 0
+  %290 = getelementptr inbounds nuw i8, ptr %288, i64 %289
+  %291 = load ptr, ptr %290, align 8
+  %292 = ptrtoint ptr %291 to i64
+  %293 = getelementptr inbounds nuw i8, ptr %290, i64 40
+  %294 = load i64, ptr %293, align 8
+  %295 = add i64 %294, %292
+  %296 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %295, ptr %296, align 8
+  br label %305
+
+297:                                              ; preds = %277, %275, %250
+  %298 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %298)
+  %299 = load i32, ptr %26, align 4
+  %300 = icmp eq i32 %299, 1
+  %301 = icmp eq i32 %299, 2
+  %302 = select i1 %301, ptr @.str.6, ptr @.str.7
+  %303 = select i1 %300, ptr @.str.5, ptr %302
+  tail call fastcc void @slw_put(ptr noundef nonnull %303)
+  br label %308
+
+304:                                              ; preds = %245
+  store i64 %233, ptr %43, align 8
+  br label %305
+
+305:                                              ; preds = %282, %285, %269, %253, %261, %304
+  %306 = add nuw nsw i64 %24, 1
+  %307 = icmp eq i64 %306, %14
+  br i1 %307, label %311, label %23
+
+308:                                              ; preds = %15, %297, %39, %53, %93, %142, %199, %220, %240, %248
+  %309 = phi ptr [ @.str.15, %248 ], [ @.str.15, %240 ], [ @.str.15, %220 ], [ @.str.15, %199 ], [ @.str.15, %142 ], [ @.str.3, %93 ], [ @.str.15, %53 ], [ @.str.3, %39 ], [ @.str.3, %297 ], [ @.str.3, %15 ]
+  %310 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %309, ptr noundef nonnull @slw_text)
+  br label %311
+
+311:                                              ; preds = %305, %308, %10
+  %312 = phi i32 [ 1, %10 ], [ %310, %308 ], [ 1, %305 ]
+  ret i32 %312
+}
+
+define internal fastcc void @slw_begin(ptr noundef readonly captures(none) %0, i32 noundef %1) unnamed_addr minsize optsize nounwind "no-builtins" {
+  store i32 0, ptr @slw_used, align 4
+  %3 = getelementptr inbounds nuw i8, ptr %0, i64 4
+  %4 = load i32, ptr %3, align 4
+  %5 = sext i32 %4 to i64
+  %6 = getelementptr inbounds i8, ptr %0, i64 %5
+  tail call fastcc void @slw_put(ptr noundef %6)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.8)
+  %7 = icmp sgt i32 %1, -1
+  br i1 %7, label %8, label %17
+
+8:                                                ; preds = %2
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.9)
+  %9 = zext nneg i32 %1 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %9)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.10)
+  %10 = mul nuw nsw i32 %1, 10
+  %11 = zext nneg i32 %10 to i64
+  %12 = getelementptr inbounds nuw i32, ptr %0, i64 %11
+  %13 = getelementptr inbounds nuw i8, ptr %12, i64 12
+  %14 = load i32, ptr %13, align 4
+  %15 = sext i32 %14 to i64
+  %16 = getelementptr inbounds i8, ptr %0, i64 %15
+  tail call fastcc void @slw_put(ptr noundef %16)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.11)
+  br label %17
+
+17:                                               ; preds = %8, %2
+  ret void
+}
+
+define internal fastcc void @slw_put(ptr noundef readonly captures(none) %0) unnamed_addr minsize optsize nounwind "no-builtins" {
+  %2 = load i32, ptr @slw_used, align 4
+  %3 = load i8, ptr %0, align 1
+  %4 = icmp ne i8 %3, 0
+  %5 = icmp ult i32 %2, 399
+  %6 = select i1 %4, i1 %5, i1 false
+  br i1 %6, label %7, label %22
+
+7:                                                ; preds = %1
+  %8 = zext nneg i32 %2 to i64
+  br label %9
+
+9:                                                ; preds = %7, %9
+  %10 = phi i64 [ %8, %7 ], [ %14, %9 ]
+  %11 = phi i8 [ %3, %7 ], [ %16, %9 ]
+  %12 = phi ptr [ %0, %7 ], [ %15, %9 ]
+  %13 = getelementptr inbounds nuw i8, ptr @slw_text, i64 %10
+  store i8 %11, ptr %13, align 1
+  %14 = add nuw nsw i64 %10, 1
+  %15 = getelementptr inbounds nuw i8, ptr %12, i64 1
+  %16 = load i8, ptr %15, align 1
+  %17 = icmp ne i8 %16, 0
+  %18 = icmp samesign ult i64 %10, 398
+  %19 = and i1 %17, %18
+  br i1 %19, label %9, label %20
+
+20:                                               ; preds = %9
+  %21 = trunc nuw nsw i64 %14 to i32
+  store i32 %21, ptr @slw_used, align 4
+  br label %22
+
+22:                                               ; preds = %20, %1
+  %23 = phi i32 [ %21, %20 ], [ %2, %1 ]
+  %24 = zext i32 %23 to i64
+  %25 = getelementptr inbounds nuw i8, ptr @slw_text, i64 %24
+  store i8 0, ptr %25, align 1
+  ret void
+}
+
+define internal fastcc void @slw_put_int(i64 noundef %0) unnamed_addr minsize optsize nounwind "no-builtins" {
+  %2 = alloca [2 x i8], align 4
+  %3 = icmp slt i64 %0, 0
+  %4 = tail call i64 @llvm.abs.i64(i64 %0, i1 false)
+  store i16 48, ptr %2, align 4
+  %5 = lshr i64 %4, 3
+  %6 = icmp eq i64 %5, 0
+  br i1 %6, label %17, label %7
+
+7:                                                ; preds = %1, %12
+  %8 = phi i32 [ %13, %12 ], [ 1, %1 ]
+  %9 = phi i64 [ %10, %12 ], [ 1, %1 ]
+  %10 = mul i64 %9, 10
+  %11 = icmp ugt i64 %10, %4
+  br i1 %11, label %17, label %12
+
+12:                                               ; preds = %7
+  %13 = add nuw nsw i32 %8, 1
+  %14 = icmp samesign ugt i32 %8, 17
+  %15 = icmp ugt i64 %10, %5
+  %16 = or i1 %15, %14
+  br i1 %16, label %17, label %7
+
+17:                                               ; preds = %7, %12, %1
+  %18 = phi i64 [ 1, %1 ], [ %10, %12 ], [ %9, %7 ]
+  %19 = phi i32 [ 1, %1 ], [ %13, %12 ], [ %8, %7 ]
+  br i1 %3, label %20, label %21
+
+20:                                               ; preds = %17
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.12)
+  br label %21
+
+21:                                               ; preds = %20, %17
+  %22 = load i32, ptr @slw_used, align 4
+  br label %26
+
+23:                                               ; preds = %67, %61
+  %24 = phi i64 [ 1, %61 ], [ %70, %67 ]
+  %25 = icmp sgt i32 %28, 1
+  br i1 %25, label %26, label %73
+
+26:                                               ; preds = %21, %23
+  %27 = phi i32 [ %19, %21 ], [ %32, %23 ]
+  %28 = phi i32 [ %19, %21 ], [ %65, %23 ]
+  %29 = phi i64 [ %18, %21 ], [ %24, %23 ]
+  %30 = phi i64 [ %4, %21 ], [ %44, %23 ]
+  %31 = phi i32 [ %22, %21 ], [ %62, %23 ]
+  %32 = add nsw i32 %27, -1
+  %33 = icmp ult i64 %30, %29
+  br i1 %33, label %42, label %34
+
+34:                                               ; preds = %26, %34
+  %35 = phi i64 [ %37, %34 ], [ %30, %26 ]
+  %36 = phi i8 [ %38, %34 ], [ 48, %26 ]
+  %37 = sub nuw i64 %35, %29
+  %38 = add nuw nsw i8 %36, 1
+  %39 = icmp uge i64 %37, %29
+  %40 = icmp samesign ult i8 %36, 56
+  %41 = select i1 %39, i1 %40, i1 false
+  br i1 %41, label %34, label %42
+
+42:                                               ; preds = %34, %26
+  %43 = phi i8 [ 48, %26 ], [ %38, %34 ]
+  %44 = phi i64 [ %30, %26 ], [ %37, %34 ]
+  %45 = icmp ult i32 %31, 399
+  br i1 %45, label %46, label %61
+
+46:                                               ; preds = %42
+  %47 = zext nneg i32 %31 to i64
+  br label %48
+
+48:                                               ; preds = %48, %46
+  %49 = phi i64 [ %47, %46 ], [ %53, %48 ]
+  %50 = phi i8 [ %43, %46 ], [ %55, %48 ]
+  %51 = phi ptr [ %2, %46 ], [ %54, %48 ]
+  %52 = getelementptr inbounds nuw i8, ptr @slw_text, i64 %49
+  store i8 %50, ptr %52, align 1
+  %53 = add nuw nsw i64 %49, 1
+  %54 = getelementptr inbounds nuw i8, ptr %51, i64 1
+  %55 = load i8, ptr %54, align 1
+  %56 = icmp ne i8 %55, 0
+  %57 = icmp samesign ult i64 %49, 398
+  %58 = and i1 %57, %56
+  br i1 %58, label %48, label %59
+
+59:                                               ; preds = %48
+  %60 = trunc nuw nsw i64 %53 to i32
+  store i32 %60, ptr @slw_used, align 4
+  br label %61
+
+61:                                               ; preds = %42, %59
+  %62 = phi i32 [ %60, %59 ], [ %31, %42 ]
+  %63 = zext i32 %62 to i64
+  %64 = getelementptr inbounds nuw i8, ptr @slw_text, i64 %63
+  store i8 0, ptr %64, align 1
+  %65 = add nsw i32 %28, -1
+  %66 = icmp sgt i32 %28, 2
+  br i1 %66, label %67, label %23
+
+67:                                               ; preds = %61, %67
+  %68 = phi i32 [ %71, %67 ], [ 1, %61 ]
+  %69 = phi i64 [ %70, %67 ], [ 1, %61 ]
+  %70 = mul i64 %69, 10
+  %71 = add nuw nsw i32 %68, 1
+  %72 = icmp eq i32 %71, %32
+  br i1 %72, label %23, label %67
+
+73:                                               ; preds = %23
+  ret void
+}
+
+define internal fastcc void @slw_put_type(i32 noundef %0, i32 noundef %1, i32 noundef %2) unnamed_addr minsize optsize nounwind "no-builtins" {
+  %4 = icmp ult i32 %0, 7
+  %5 = zext nneg i32 %0 to i64
+  %6 = getelementptr inbounds nuw [8 x i8], ptr @slw_put_type.names, i64 %5
+  %7 = select i1 %4, ptr %6, ptr @.str.25
+  tail call fastcc void @slw_put(ptr noundef nonnull %7)
+  %8 = icmp eq i32 %0, 6
+  br i1 %8, label %11, label %9
+
+9:                                                ; preds = %3
+  %10 = sext i32 %1 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %10)
+  br label %11
+
+11:                                               ; preds = %9, %3
+  %12 = icmp eq i32 %2, 1
+  br i1 %12, label %15, label %13
+
+13:                                               ; preds = %11
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.26)
+  %14 = sext i32 %2 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %14)
+  br label %15
+
+15:                                               ; preds = %13, %11
+  ret void
+}
+
+define internal fastcc void @slw_put_expected(ptr noundef readonly captures(none) %0, i32 noundef %1, i64 noundef %2, i64 noundef %3) unnamed_addr minsize optsize nounwind "no-builtins" {
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.13)
+  tail call fastcc void @slw_put(ptr noundef %0)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.27)
+  %5 = sext i32 %1 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %5)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.28)
+  tail call fastcc void @slw_put_int(i64 noundef %3)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
+  tail call fastcc void @slw_put_int(i64 noundef %2)
+  ret void
+}

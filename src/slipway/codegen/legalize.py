@@ -1,0 +1,360 @@
+"""Expansions of what a target lacks, from expressions to expressions.
+
+Both code generators call these where they meet the construct, so that LLVM and C compute the same
+thing.  Each function here is exact: the result is that of the original, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import dtypes
+from slipway.codegen.bounds import Bounds
+from slipway.codegen.capability import Capability
+from slipway.ir import expr as E
+from slipway.ir.buffer import Buffer
+from slipway.ir.ops import cast, const
+
+
+
+def call(op: str, *args: E.PrimExpr, dtype: str | None = None) -> E.PrimExpr:
+    """Return a Call with the first argument's dtype, or `dtype`."""
+    return E.Call(dtype or args[0].dtype, op, args)
+
+
+def like(value: float | int, other: E.PrimExpr) -> E.PrimExpr:
+    """Return the constant `value` in the dtype and lanes of `other`."""
+    return const(value, other.dtype)
+
+
+def reinterpret(value: E.PrimExpr, scalar: str) -> E.PrimExpr:
+    """Return the bits of `value` as another dtype of the same size."""
+    return E.Call(dtypes.with_lanes(scalar, value.lanes), "reinterpret", (value,))
+
+
+def share(value: E.PrimExpr, body: Any, name: str = "t") -> E.PrimExpr:
+    """Return ``body(v)`` with v a variable that holds `value`: it is computed once."""
+    if isinstance(value, (E.Var, E.IntImm, E.FloatImm)):
+        return body(value)  # type: ignore[no-any-return]
+    var = E.Var(name, value.dtype)
+    return E.Let(var, value, body(var))
+
+
+def flatten_index(buffer: Buffer, indices: tuple[E.PrimExpr, ...]) -> E.PrimExpr:
+    """Return the position, in elements from the data pointer, of a multi-dimensional index."""
+    total: E.PrimExpr | None = None
+    for axis, index in enumerate(indices):
+        if buffer.strides:
+            stride = buffer.strides[axis]
+            if stride.dtype != index.dtype:
+                stride, index = cast(stride, "int64"), cast(index, "int64")
+            term = _times(index, stride)
+            total = term if total is None else _plus(total, term)
+        elif total is None:
+            total = index
+        else:
+            total = _plus(_times(total, buffer.shape[axis]), index)
+    if total is None:
+        total = const(0, "int32")
+    if buffer.elem_offset is not None:
+        total = _plus(total, buffer.elem_offset)
+    return total
+
+
+def _plus(a: E.PrimExpr, b: E.PrimExpr) -> E.PrimExpr:
+    if a.dtype != b.dtype:
+        a, b = cast(a, "int64"), cast(b, "int64")
+    return a + b
+
+
+def _times(a: E.PrimExpr, b: E.PrimExpr) -> E.PrimExpr:
+    if a.dtype != b.dtype:
+        a, b = cast(a, "int64"), cast(b, "int64")
+    return a * b
+
+
+# -- integer division ------------------------------------------------------------------------------
+
+
+def _power_of_two(value: E.PrimExpr) -> int | None:
+    """Return k where `value` is the constant 2^k."""
+    if isinstance(value, E.Broadcast):
+        value = value.value
+    if isinstance(value, E.IntImm) and value.value > 0 and value.value & (value.value - 1) == 0:
+        return value.value.bit_length() - 1
+    return None
+
+
+def floor_div(node: E.FloorDiv, bounds: Bounds) -> E.PrimExpr:
+    """FloorDiv as a truncating division, or a shift."""
+    a, b = node.a, node.b
+    shift = _power_of_two(b)
+    if shift is not None:
+        return call("shift_right", a, like(shift, a))
+    if dtypes.is_uint(a.dtype) or (bounds.is_nonnegative(a) and bounds.is_nonnegative(b)):
+        return E.Div(a, b)
+    zero = like(0, a)
+    if bounds.is_nonnegative(b):  # minus one where the remainder is negative
+        return share(a, lambda x: share(E.Div(x, b), lambda q: E.Sub(
+            q, E.Select(E.LT(E.Sub(x, E.Mul(q, b)), zero), like(1, a), zero))))  # fmt: skip
+
+    def general(x: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
+        def fix(q: E.PrimExpr) -> E.PrimExpr:
+            def test(r: E.PrimExpr) -> E.PrimExpr:
+                wrong = E.And(E.NE(r, zero), E.NE(E.LT(r, zero), E.LT(y, zero)))
+                return E.Sub(q, E.Select(wrong, like(1, a), zero))
+
+            return share(E.Sub(x, E.Mul(q, y)), test)
+
+        return share(E.Div(x, y), fix)
+
+    return share(a, lambda x: share(b, lambda y: general(x, y)))
+
+
+def floor_mod(node: E.FloorMod, bounds: Bounds) -> E.PrimExpr:
+    """FloorMod as a truncating remainder, or a mask."""
+    a, b = node.a, node.b
+    shift = _power_of_two(b)
+    if shift is not None:
+        return call("bitwise_and", a, like((1 << shift) - 1, a))
+    if dtypes.is_uint(a.dtype) or (bounds.is_nonnegative(a) and bounds.is_nonnegative(b)):
+        return E.Mod(a, b)
+    zero = like(0, a)
+
+    def fix(r: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
+        wrong = E.And(E.NE(r, zero), E.NE(E.LT(r, zero), E.LT(y, zero)))
+        return E.Add(r, E.Select(wrong, y, zero))
+
+    return share(b, lambda y: share(E.Mod(a, y), lambda r: fix(r, y)))
+
+
+# -- half precision --------------------------------------------------------------------------------
+
+
+def in_float32(node: Any) -> E.PrimExpr:
+    """Compute a binary node on float16 or bfloat16 in float32 and round the result.
+
+    float32 has more than twice their precision plus two bits, so this equals rounding once.
+    """
+    lanes = node.a.lanes
+    wide = dtypes.with_lanes("float32", lanes)
+    result = type(node)(E.Cast(wide, node.a), E.Cast(wide, node.b))
+    return result if isinstance(node, E.CmpOp) else E.Cast(node.dtype, result)
+
+
+def intrinsic_in_float32(node: E.Call) -> E.PrimExpr:
+    """Compute an intrinsic on float16 or bfloat16 in float32 and round the result."""
+    wide = dtypes.with_lanes("float32", dtypes.lanes_of(node.dtype))
+    args = tuple(
+        E.Cast(dtypes.with_lanes("float32", a.lanes), a) if dtypes.is_float(a.dtype) else a
+        for a in node.args
+    )
+    if dtypes.is_float(node.dtype):
+        return E.Cast(node.dtype, E.Call(wide, node.op, args))
+    return E.Call(node.dtype, node.op, args)
+
+
+def cast_of_half(node: E.Cast, capability: Capability) -> E.PrimExpr | None:
+    """Expand a conversion from or to float16 / bfloat16; None where LLVM does it itself."""
+    source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
+    halves = ("float16", "bfloat16")
+    if source not in halves and target not in halves:
+        return None
+    lanes = node.lanes
+    wide = dtypes.with_lanes("float32", lanes)
+    if source in halves and target != "float32":
+        return E.Cast(node.dtype, E.Cast(wide, node.value))
+    if source == "float16":
+        return None if capability.half != "soft" else _half_to_float(node.value)
+    if source == "bfloat16":
+        bits = E.Cast(dtypes.with_lanes("uint32", lanes), reinterpret(node.value, "uint16"))
+        return reinterpret(call("shift_left", bits, like(16, bits)), "float32")
+    if source == "float64":
+        return E.Cast(node.dtype, _to_odd_float32(node.value))
+    if source != "float32":
+        if dtypes.bits_of(source) > 16:  # a long integer: to float64, which then rounds once
+            double = dtypes.with_lanes("float64", lanes)
+            return E.Cast(node.dtype, E.Cast(double, node.value))
+        return E.Cast(node.dtype, E.Cast(wide, node.value))
+    if target == "bfloat16":
+        return _float_to_bfloat(node.value)
+    return None if capability.half != "soft" else _float_to_half(node.value)
+
+
+def _half_to_float(value: E.PrimExpr) -> E.PrimExpr:
+    lanes = value.lanes
+    word = dtypes.with_lanes("uint32", lanes)
+
+    def expand(h: E.PrimExpr) -> E.PrimExpr:
+        sign = call("shift_left", call("bitwise_and", h, like(0x8000, h)), like(16, h))
+        magnitude = call("bitwise_and", h, like(0x7FFF, h))
+
+        def finish(m: E.PrimExpr) -> E.PrimExpr:
+            shifted = call("shift_left", m, like(13, m))
+            normal = E.Add(shifted, like(112 << 23, m))
+            special = E.Add(shifted, like(224 << 23, m))
+            small = E.Mul(
+                E.Cast(dtypes.with_lanes("float32", lanes), reinterpret(m, "int32")),
+                const(2.0**-24, dtypes.with_lanes("float32", lanes)),
+            )
+            bits = E.Select(E.GE(m, like(0x7C00, m)), special, normal)
+            bits = E.Select(E.LT(m, like(0x400, m)), reinterpret(small, "uint32"), bits)
+            return reinterpret(call("bitwise_or", bits, sign), "float32")
+
+        return share(magnitude, finish)
+
+    return share(E.Cast(word, reinterpret(value, "uint16")), expand, "h")
+
+
+def _float_to_half(value: E.PrimExpr) -> E.PrimExpr:
+    def expand(u: E.PrimExpr) -> E.PrimExpr:
+        sign = call("bitwise_and", call("shift_right", u, like(16, u)), like(0x8000, u))
+
+        def finish(a: E.PrimExpr) -> E.PrimExpr:
+            odd = call("bitwise_and", call("shift_right", a, like(13, a)), like(1, a))
+            rounded = E.Add(E.Add(a, like(0xC8000FFF, a)), odd)  # 0xC8000000 = (15 - 127) << 23
+            normal = call("shift_right", rounded, like(13, a))
+            # Adding 0.5 puts the last bit of a small half at the last bit of the sum.
+            half = const(0.5, dtypes.with_lanes("float32", a.lanes))
+            small = E.Sub(
+                reinterpret(E.Add(reinterpret(a, "float32"), half), "uint32"), like(0x3F000000, a)
+            )
+            special = E.Select(E.GT(a, like(0x7F800000, a)), like(0x7E00, a), like(0x7C00, a))
+            bits = E.Select(E.LT(a, like(0x38800000, a)), small, normal)
+            bits = E.Select(E.GE(a, like(0x47800000, a)), special, bits)
+            bits = E.Cast(dtypes.with_lanes("uint16", a.lanes), call("bitwise_or", bits, sign))
+            return reinterpret(bits, "float16")
+
+        return share(call("bitwise_and", u, like(0x7FFFFFFF, u)), finish)
+
+    return share(reinterpret(value, "uint32"), expand, "u")
+
+
+def _float_to_bfloat(value: E.PrimExpr) -> E.PrimExpr:
+    def expand(u: E.PrimExpr) -> E.PrimExpr:
+        high = call("shift_right", u, like(16, u))
+        odd = call("bitwise_and", high, like(1, u))
+        rounded = call("shift_right", E.Add(E.Add(u, like(0x7FFF, u)), odd), like(16, u))
+        quiet = call("bitwise_or", high, like(0x40, u))
+        magnitude = call("bitwise_and", u, like(0x7FFFFFFF, u))
+        bits = E.Select(E.GT(magnitude, like(0x7F800000, u)), quiet, rounded)
+        return reinterpret(E.Cast(dtypes.with_lanes("uint16", u.lanes), bits), "bfloat16")
+
+    return share(reinterpret(value, "uint32"), expand, "u")
+
+
+def _to_odd_float32(value: E.PrimExpr) -> E.PrimExpr:
+    """Round float64 to float32 toward zero, with the last bit set where inexact.
+
+    A second rounding, to a half, then gives what one rounding would have given.
+    """
+    lanes = value.lanes
+    single, double = (dtypes.with_lanes(f"float{bits}", lanes) for bits in (32, 64))
+
+    def expand(x: E.PrimExpr) -> E.PrimExpr:
+        def fix(f: E.PrimExpr) -> E.PrimExpr:
+            back = E.Cast(double, f)
+            bits = reinterpret(f, "uint32")
+            above = E.GT(call("fabs", back), call("fabs", x))
+            toward_zero = E.Sub(bits, E.Select(above, like(1, bits), like(0, bits)))
+            inexact = E.And(E.NE(back, x), E.EQ(x, x))
+            odd = call("bitwise_or", toward_zero, like(1, bits))
+            return reinterpret(E.Select(inexact, odd, bits), "float32")
+
+        return share(E.Cast(single, x), fix, "f")
+
+    return share(value, expand, "x")
+
+
+# -- rounding to integers --------------------------------------------------------------------------
+
+
+def nearbyint(value: E.PrimExpr) -> E.PrimExpr:
+    """Round to the nearest integer, halves to even: adding 2^23 (2^52) leaves no fraction."""
+    big = 2.0**23 if dtypes.bits_of(value.dtype) == 32 else 2.0**52
+
+    def expand(x: E.PrimExpr) -> E.PrimExpr:
+        magnitude = call("fabs", x)
+        rounded = E.Sub(E.Add(magnitude, like(big, x)), like(big, x))
+        small = E.LT(magnitude, like(big, x))
+        return E.Select(small, call("copysign", rounded, x), x)
+
+    return share(value, expand, "x")
+
+
+def floor(value: E.PrimExpr) -> E.PrimExpr:
+    """The greatest integer not above."""
+    return share(value, lambda x: share(nearbyint(x), lambda r: call(
+        "copysign", E.Sub(r, E.Select(E.GT(r, x), like(1.0, x), like(0.0, x))), x)), "x")  # fmt: skip
+
+
+def ceil(value: E.PrimExpr) -> E.PrimExpr:
+    """The least integer not below."""
+    return share(value, lambda x: share(nearbyint(x), lambda r: call(
+        "copysign", E.Add(r, E.Select(E.LT(r, x), like(1.0, x), like(0.0, x))), x)), "x")  # fmt: skip
+
+
+def trunc(value: E.PrimExpr) -> E.PrimExpr:
+    """The integer part."""
+    def expand(x: E.PrimExpr) -> E.PrimExpr:
+        magnitude = call("fabs", x)
+        return share(nearbyint(magnitude), lambda r: call("copysign", E.Sub(
+            r, E.Select(E.GT(r, magnitude), like(1.0, x), like(0.0, x))), x))  # fmt: skip
+
+    return share(value, expand, "x")
+
+
+def round_away(value: E.PrimExpr) -> E.PrimExpr:
+    """Round to the nearest integer, halves away from zero."""
+    def expand(x: E.PrimExpr) -> E.PrimExpr:
+        magnitude = call("fabs", x)
+
+        def finish(t: E.PrimExpr) -> E.PrimExpr:
+            up = E.GE(E.Sub(magnitude, t), like(0.5, x))
+            return call("copysign", E.Add(t, E.Select(up, like(1.0, x), like(0.0, x))), x)
+
+        return share(call("trunc", magnitude), finish)
+
+    return share(value, expand, "x")
+
+
+def fmod(a: E.PrimExpr, b: E.PrimExpr) -> E.PrimExpr:
+    """The remainder of a / b with the sign of a; see `slipway.codegen.math`."""
+    return E.Call(a.dtype, "fmod", (a, b))
+
+
+# -- integers --------------------------------------------------------------------------------------
+
+
+def q_multiply_shift(x: E.PrimExpr, y: E.PrimExpr, q: E.PrimExpr, s: E.PrimExpr) -> E.PrimExpr:
+    """(x * y * 2^(s - q)), rounded half up, through 64 bits."""
+    lanes = x.lanes
+    wide = dtypes.with_lanes("int64", lanes)
+    product = E.Mul(cast(x, wide), cast(y, wide))
+    if isinstance(_scalar(q), E.IntImm) and isinstance(_scalar(s), E.IntImm):
+        shift = _scalar(q).value - _scalar(s).value  # type: ignore[attr-defined]
+        if shift > 0:
+            rounded = E.Add(product, const(1 << (shift - 1), wide))
+            result = call("shift_right", rounded, const(shift, wide))
+        else:
+            result = call("shift_left", product, const(-shift, wide))
+        return cast(result, dtypes.with_lanes("int32", lanes))
+
+    def expand(shift: E.PrimExpr) -> E.PrimExpr:
+        zero, one = const(0, wide), const(1, wide)
+        down = E.Max(shift, zero)
+        half = E.Select(
+            E.GT(shift, zero), call("shift_left", one, E.Max(E.Sub(shift, one), zero)), zero
+        )
+        right = call("shift_right", E.Add(product, half), down)
+        left = call("shift_left", product, E.Max(E.Sub(zero, shift), zero))
+        chosen = E.Select(E.GE(shift, zero), right, left)
+        return cast(chosen, dtypes.with_lanes("int32", lanes))
+
+    return share(E.Sub(cast(q, wide), cast(s, wide)), expand, "shift")
+
+
+def _scalar(value: E.PrimExpr) -> E.PrimExpr:
+    return value.value if isinstance(value, E.Broadcast) else value
+
+

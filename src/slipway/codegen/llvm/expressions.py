@@ -1,0 +1,531 @@
+"""Expressions to LLVM IR: one method per node class, each returning an operand.
+
+Floating point instructions carry the flag ``contract`` and no other: a multiplication and the
+addition that takes its result may become one fused operation (more exact, twice as fast), while
+sums keep the order that the schedule gave them, and NaN, infinities and signed zeros keep their
+meaning.  In strict mode (``-strict=1``) even that flag is left out.
+
+Integer arithmetic wraps, except inside buffer indices (see llvm.address).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import dtypes
+from slipway.codegen import legalize
+from slipway.codegen.bounds import Bounds
+from slipway.codegen.capability import Capability
+from slipway.codegen.llvm import types
+from slipway.codegen.llvm.address import Addresses
+from slipway.codegen.llvm.writer import Writer
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+from slipway.ir.buffer import Buffer
+from slipway.ir.ops import const
+
+_INT_OPS = {E.Add: "add", E.Sub: "sub", E.Mul: "mul"}
+_FLOAT_OPS = {E.Add: "fadd", E.Sub: "fsub", E.Mul: "fmul", E.Div: "fdiv"}
+# Predicates: (signed, unsigned, float).
+_COMPARE = {
+    E.EQ: ("eq", "eq", "oeq"), E.NE: ("ne", "ne", "une"), E.LT: ("slt", "ult", "olt"),
+    E.LE: ("sle", "ule", "ole"), E.GT: ("sgt", "ugt", "ogt"), E.GE: ("sge", "uge", "oge"),
+    E.Min: ("slt", "ult", "olt"), E.Max: ("sgt", "ugt", "ogt"),
+}  # fmt: skip
+
+
+class ExpressionEmitter:
+    """Emits expressions of one function into `w`."""
+
+    def __init__(self, capability: Capability, strict: bool, known_fast_max: bool) -> None:
+        self.w = Writer()
+        self.capability = capability
+        self.soft_half = capability.half == "soft"
+        self.fmf = "" if strict else "contract "
+        self.known_fast_max = known_fast_max
+        self.word = f"i{capability.pointer_bits}"
+        self.address = Addresses(self)
+        self.bounds = Bounds()
+        self.values: dict[int, str] = {}  # id(Var) -> operand
+        self.wide_values: dict[int, str] = {}  # id(Var) -> operand in pointer width
+        self.pointers: dict[int, str] = {}  # id(data Var) -> operand
+        self.memo: list[dict[int, tuple[Any, str]]] = [{}]  # values of this statement's expressions
+        self.aligned: dict[int, int] = {}  # id(data Var) -> known alignment in bytes
+        self.helpers: set[str] = set()  # declarations and helper functions used
+        self._dispatch = {
+            name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_emit_")
+        }
+
+    # -- entry points --------------------------------------------------------------------------
+
+    def ty(self, dtype: str) -> str:
+        """Return the LLVM type of values of `dtype`."""
+        return types.llvm_type(dtype, self.soft_half)
+
+    def new_statement(self) -> None:
+        """Forget values of the last statement: its stores may have changed what loads give."""
+        if self.memo[-1]:
+            self.memo[-1] = {}
+
+    def value(self, node: E.PrimExpr) -> str:
+        """Emit `node`; return its operand."""
+        kind = type(node).__name__
+        if kind == "Var" or kind == "SizeVar":
+            return self._variable(node)
+        if kind == "IntImm":
+            return self._integer(node)
+        if kind == "FloatImm":
+            return types.float_text(node.value, node.dtype, self.soft_half)  # type: ignore[attr-defined]
+        for layer in reversed(self.memo):
+            if id(node) in layer:
+                return layer[id(node)][1]
+        method = self._dispatch.get(kind)
+        if method is None:
+            raise CodegenError(f"a {kind} cannot be compiled: lower it first ({node})")
+        result: str = method(node)
+        self.memo[-1][id(node)] = (node, result)  # the node too: its id stays its own
+        return result
+
+    def wide(self, node: E.PrimExpr) -> str:
+        """Emit the integer `node` in pointer width."""
+        known = self.wide_values.get(id(node))
+        if known is not None:
+            return known
+        if type(node) is E.IntImm:
+            return str(node.value)
+        value = self.value(node)
+        bits, have = self.capability.pointer_bits, dtypes.bits_of(node.dtype)
+        if have == bits:
+            return value
+        if have > bits:
+            return self.w.put(f"trunc i{have} {value} to i{bits}")
+        signed = dtypes.is_int(node.dtype) and not self.bounds.is_nonnegative(node)
+        return self.w.put(f"{'sext' if signed else 'zext'} i{have} {value} to i{bits}")
+
+    def typed(self, node: E.PrimExpr) -> str:
+        """Emit `node`; return "type operand"."""
+        return f"{self.ty(node.dtype)} {self.value(node)}"
+
+    # -- leaves --------------------------------------------------------------------------------
+
+    def _variable(self, node: Any) -> str:
+        found = self.values.get(id(node))
+        if found is None:
+            found = self.pointers.get(id(node))
+        if found is None:
+            raise CodegenError(
+                f"variable {node.name!r} is used where it is not defined: it is neither a "
+                "parameter, nor a size of one, nor a loop or let variable around its use"
+            )
+        return found
+
+    def _integer(self, node: Any) -> str:
+        if node.dtype == "bool":
+            return "true" if node.value else "false"
+        if node.dtype == "handle":
+            return "null" if node.value == 0 else f"inttoptr ({self.word} {node.value} to ptr)"
+        return str(node.value)
+
+    # -- arithmetic ----------------------------------------------------------------------------
+
+    def _binary(self, node: Any) -> str:
+        scalar = dtypes.scalar_of(node.dtype)
+        if dtypes.is_float(scalar):
+            if dtypes.bits_of(scalar) == 16 and not self._native_half(scalar):
+                return self.value(legalize.in_float32(node))
+            a, b = self.value(node.a), self.value(node.b)
+            return self.w.put(f"{_FLOAT_OPS[type(node)]} {self.fmf}{self.ty(node.dtype)} {a}, {b}")
+        if scalar == "bool":
+            return self._bool_arithmetic(node)
+        a, b = self.value(node.a), self.value(node.b)
+        return self.w.put(f"{_INT_OPS[type(node)]} {self.ty(node.dtype)} {a}, {b}")
+
+    _emit_Add = _emit_Sub = _emit_Mul = _binary
+
+    def _bool_arithmetic(self, node: Any) -> str:
+        word = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]
+        return self.w.put(f"{word} {self.ty(node.dtype)} {self.value(node.a)}, {self.value(node.b)}")
+
+    def _emit_Div(self, node: Any) -> str:
+        if dtypes.is_float(node.dtype):
+            return self._binary(node)
+        return self._divide(node, "div")
+
+    def _emit_Mod(self, node: Any) -> str:
+        if dtypes.is_float(node.dtype):
+            return self.value(legalize.fmod(node.a, node.b))
+        return self._divide(node, "rem")
+
+    def _divide(self, node: Any, word: str) -> str:
+        signed = dtypes.is_int(node.dtype) and not (
+            self.bounds.is_nonnegative(node.a) and self.bounds.is_nonnegative(node.b)
+        )
+        a, b = self.value(node.a), self.value(node.b)
+        return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
+
+    def _emit_FloorDiv(self, node: Any) -> str:
+        return self.value(legalize.floor_div(node, self.bounds))
+
+    def _emit_FloorMod(self, node: Any) -> str:
+        return self.value(legalize.floor_mod(node, self.bounds))
+
+    def _choose(self, node: Any) -> str:
+        """Min and Max: compare and select, which gives b for a NaN on either side."""
+        scalar = dtypes.scalar_of(node.dtype)
+        ty = self.ty(node.dtype)
+        if scalar == "bool":
+            word = "and" if type(node) is E.Min else "or"
+            return self.w.put(f"{word} {ty} {self.value(node.a)}, {self.value(node.b)}")
+        if dtypes.is_float(scalar) and dtypes.bits_of(scalar) == 16 and (
+            not self._native_half(scalar)
+        ):  # fmt: skip
+            return self.value(legalize.in_float32(node))
+        a, b = self.value(node.a), self.value(node.b)
+        if not dtypes.is_float(scalar):
+            word = ("s" if dtypes.is_int(scalar) else "u") + type(node).__name__.lower()
+            self.helpers.add(f"declare {ty} @llvm.{word}.{mangle(ty)}({ty}, {ty})")
+            return self.w.put(f"call {ty} @llvm.{word}.{mangle(ty)}({ty} {a}, {ty} {b})")
+        if self.known_fast_max and _is_number(node.b):
+            # maxnum gives the number where a is NaN, which is b: one instruction on ARM.
+            word = "maxnum" if type(node) is E.Max else "minnum"
+            self.helpers.add(f"declare {ty} @llvm.{word}.{mangle(ty)}({ty}, {ty})")
+            return self.w.put(f"call {ty} @llvm.{word}.{mangle(ty)}({ty} {a}, {ty} {b})")
+        test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
+        return self._select(node.dtype, test, a, b, node.lanes)
+
+    _emit_Min = _emit_Max = _choose
+
+    def _select(self, dtype: str, test: str, a: str, b: str, lanes: int) -> str:
+        ty = self.ty(dtype)
+        mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
+        return self.w.put(f"select {mask} {test}, {ty} {a}, {ty} {b}")
+
+    def _compare(self, node: Any) -> str:
+        scalar = dtypes.scalar_of(node.a.dtype)
+        signed, unsigned, floating = _COMPARE[type(node)]
+        if dtypes.is_float(scalar):
+            if dtypes.bits_of(scalar) == 16 and not self._native_half(scalar):
+                return self.value(legalize.in_float32(node))
+            a, b = self.value(node.a), self.value(node.b)
+            return self.w.put(f"fcmp {floating} {self.ty(node.a.dtype)} {a}, {b}")
+        a, b = self.value(node.a), self.value(node.b)
+        word = signed if dtypes.is_int(scalar) else unsigned
+        return self.w.put(f"icmp {word} {self.ty(node.a.dtype)} {a}, {b}")
+
+    _emit_EQ = _emit_NE = _emit_LT = _emit_LE = _emit_GT = _emit_GE = _compare
+
+    def _emit_And(self, node: Any) -> str:
+        ty = self.ty(node.dtype)
+        return self.w.put(f"and {ty} {self.value(node.a)}, {self.value(node.b)}")
+
+    def _emit_Or(self, node: Any) -> str:
+        ty = self.ty(node.dtype)
+        return self.w.put(f"or {ty} {self.value(node.a)}, {self.value(node.b)}")
+
+    def _emit_Not(self, node: Any) -> str:
+        ones = "true" if node.lanes == 1 else "splat (i1 true)"
+        return self.w.put(f"xor {self.ty(node.dtype)} {self.value(node.a)}, {ones}")
+
+    def _emit_Select(self, node: Any) -> str:
+        test = self.value(node.condition)
+        a, b = self.value(node.true_value), self.value(node.false_value)
+        return self._select(node.dtype, test, a, b, node.condition.lanes)
+
+    def _emit_Let(self, node: Any) -> str:
+        self.define(node.var, node.value)
+        return self.value(node.body)
+
+    def define(self, var: E.Var, value: E.PrimExpr) -> None:
+        """Make `var` stand for `value` from here on."""
+        self.bounds.bind_value(var, value)
+        self.values[id(var)] = self.value(value)
+        self.address.atoms[id(var)] = var
+
+    # -- conversion ----------------------------------------------------------------------------
+
+    def _native_half(self, scalar: str) -> bool:
+        return scalar == "float16" and self.capability.half == "native"
+
+    def _emit_Cast(self, node: Any) -> str:
+        source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
+        if source == target:
+            return self.value(node.value)
+        expanded = legalize.cast_of_half(node, self.capability)
+        if expanded is not None:
+            return self.value(expanded)
+        value = self.value(node.value)
+        have, want = self.ty(node.value.dtype), self.ty(node.dtype)
+        word = self._conversion(source, target)
+        if word in ("icmp", "fcmp"):
+            zero = "zeroinitializer" if node.lanes > 1 else ("0" if word == "icmp" else "0.0")
+            return self.w.put(f"{word} {'ne' if word == 'icmp' else 'une'} {have} {value}, {zero}")
+        if word == "":
+            return value
+        if word in ("fptosi", "fptoui") and dtypes.bits_of(target) < 32:
+            # Through 32 bits, so that values outside the narrow type wrap as they do in NumPy.
+            middle = self.ty(dtypes.with_lanes("int32", node.lanes))
+            value = self.w.put(f"fptosi {have} {value} to {middle}")
+            return self.w.put(f"trunc {middle} {value} to {want}")
+        return self.w.put(f"{word} {have} {value} to {want}")
+
+    def _conversion(self, source: str, target: str) -> str:
+        """Return the LLVM instruction that converts between two scalar dtypes."""
+        float_in, float_out = dtypes.is_float(source), dtypes.is_float(target)
+        bits_in, bits_out = dtypes.bits_of(source), dtypes.bits_of(target)
+        if target == "bool":
+            return "fcmp" if float_in else "icmp"
+        if "handle" in (source, target):
+            return "" if source == target else "inttoptr" if target == "handle" else "ptrtoint"
+        if float_in and float_out:
+            return "fpext" if bits_out > bits_in else "fptrunc"
+        if float_in:
+            return "fptosi" if dtypes.is_int(target) else "fptoui"
+        if float_out:
+            return "sitofp" if dtypes.is_int(source) else "uitofp"
+        if source == "bool":
+            return "zext"
+        if bits_in == bits_out:
+            return ""
+        if bits_out < bits_in:
+            return "trunc"
+        return "sext" if dtypes.is_int(source) else "zext"
+
+    # -- vectors -------------------------------------------------------------------------------
+
+    def _emit_Broadcast(self, node: Any) -> str:
+        ty, inner = self.ty(node.dtype), self.ty(node.value.dtype)
+        value = self.value(node.value)
+        lanes = dtypes.lanes_of(node.value.dtype)
+        if lanes == 1:
+            if isinstance(node.value, (E.IntImm, E.FloatImm)):
+                return f"splat ({inner} {value})"
+            first = self.w.put(f"insertelement {ty} poison, {inner} {value}, i64 0")
+            total = node.num_lanes
+            return self.w.put(
+                f"shufflevector {ty} {first}, {ty} poison, <{total} x i32> zeroinitializer"
+            )
+        picks = [i % lanes for i in range(lanes * node.num_lanes)]
+        return self._shuffle(inner, value, "poison", picks)
+
+    def _shuffle(self, ty: str, a: str, b: str, picks: list[int]) -> str:
+        mask = ", ".join(f"i32 {i}" for i in picks)
+        return self.w.put(f"shufflevector {ty} {a}, {ty} {b}, <{len(picks)} x i32> <{mask}>")
+
+    def _emit_Ramp(self, node: Any) -> str:
+        scalar = dtypes.scalar_of(node.dtype)
+        lanes = node.num_lanes
+        ramp: E.PrimExpr = E.Broadcast(node.base, lanes)
+        start = self.value(ramp)
+        inner, ty = self.ty(scalar), self.ty(node.dtype)
+        if isinstance(node.stride, E.IntImm):
+            step = node.stride.value
+            steps = ", ".join(f"{inner} {i * step}" for i in range(lanes))
+            return self.w.put(f"add {ty} {start}, <{steps}>")
+        steps = ", ".join(f"{inner} {i}" for i in range(lanes))
+        stride = self.value(E.Broadcast(node.stride, lanes))
+        offset = self.w.put(f"mul {ty} {stride}, <{steps}>")
+        return self.w.put(f"add {ty} {start}, {offset}")
+
+    def _emit_Shuffle(self, node: Any) -> str:
+        parts = [(self.value(v), dtypes.lanes_of(v.dtype)) for v in node.vectors]
+        scalar = dtypes.scalar_of(node.dtype)
+        if len(node.indices) == 1:
+            position = node.indices[0]
+            for value, lanes in parts:
+                if position < lanes:
+                    if lanes == 1:
+                        return value
+                    ty = self.ty(dtypes.with_lanes(scalar, lanes))
+                    return self.w.put(f"extractelement {ty} {value}, i64 {position}")
+                position -= lanes
+        if all(lanes == 1 for _, lanes in parts):
+            ty = self.ty(node.dtype)
+            result = "poison"
+            for lane, pick in enumerate(node.indices):
+                result = self.w.put(
+                    f"insertelement {ty} {result}, {self.ty(scalar)} {parts[pick][0]}, i64 {lane}"
+                )
+            return result
+        value, lanes = self._concatenate(parts, scalar)
+        return self._shuffle(
+            self.ty(dtypes.with_lanes(scalar, lanes)), value, "poison", list(node.indices)
+        )
+
+    def _concatenate(self, parts: list[tuple[str, int]], scalar: str) -> tuple[str, int]:
+        """Join vectors, in pairs of one width, padding the narrower one."""
+        value, lanes = parts[0]
+        if lanes == 1:
+            one = self.ty(dtypes.make(*dtypes.parse(scalar))).join(["<1 x ", ">"])
+            value = self.w.put(f"insertelement {one} poison, {self.ty(scalar)} {value}, i64 0")
+        for other, width in parts[1:]:
+            inner = self.ty(scalar)
+            if width == 1:
+                other = self.w.put(
+                    f"insertelement <1 x {inner}> poison, {inner} {other}, i64 0"
+                )
+            broad = max(lanes, width)
+            pieces = []
+            for part, have in ((value, lanes), (other, width)):
+                if have != broad:
+                    picks = [i if i < have else have - 1 for i in range(broad)]
+                    part = self._shuffle(f"<{have} x {inner}>", part, "poison", picks)
+                pieces.append(part)
+            picks = [*range(lanes), *(broad + i for i in range(width))]
+            value = self._shuffle(f"<{broad} x {inner}>", pieces[0], pieces[1], picks)
+            lanes += width
+        return value, lanes
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def flat_index(self, buffer: Buffer, indices: tuple[E.PrimExpr, ...]) -> Any:
+        """Return (linear form, stride or None, lanes) of an access; None: lanes are scattered."""
+        last = indices[-1] if indices else const(0, "int32")
+        lanes = dtypes.lanes_of(last.dtype)
+        step: int | None = 1
+        if lanes > 1:
+            if not isinstance(last, E.Ramp) or not isinstance(last.stride, E.IntImm):
+                return None, None, lanes
+            step, last = last.stride.value, last.base
+        if len(indices) == 1 and not buffer.strides and buffer.elem_offset is None:
+            return self.address.linear(last), step, lanes
+        scalars = (*indices[:-1], last) if indices else ()
+        flat = legalize.flatten_index(buffer, scalars)
+        if buffer.strides:
+            final = buffer.strides[-1]
+            step = step * final.value if isinstance(final, E.IntImm) and step is not None else None
+            if step is None and lanes > 1:
+                return None, None, lanes
+        return self.address.linear(flat), step, lanes
+
+    def element(self, buffer: Buffer) -> tuple[str, int, str]:
+        """Return (LLVM type in memory, bytes, pointer operand) of a buffer."""
+        ty = types.llvm_type(buffer.dtype, self.soft_half, True)
+        return ty, dtypes.bytes_of(buffer.dtype), self._variable(buffer.data)
+
+    def align_of(self, buffer: Buffer, form: Any, unit: int) -> int:
+        """Return the provable alignment in bytes of the address of element `form`."""
+        known = self.aligned.get(id(buffer.data))
+        own = max(1, dtypes.bits_of(buffer.dtype) // 8)
+        if known is None:
+            return own
+        size = unit
+        best = known
+        for part in (form[0], *(c for _, c in form[1])):
+            offset = part * size
+            if offset:
+                best = min(best, offset & -offset)
+        return max(best, own)
+
+    def _emit_BufferLoad(self, node: Any) -> str:
+        buffer = node.buffer
+        inner = dtypes.lanes_of(buffer.dtype)
+        form, step, lanes = self.flat_index(buffer, node.indices)
+        ty, size, data = self.element(buffer)
+        if form is not None and (lanes == 1 or (step == 1 and inner == 1)):
+            at = self.address.pointer(data, ty, size, form)
+            whole = ty if lanes == 1 else f"<{lanes} x {ty}>"
+            loaded = self.w.put(f"load {whole}, ptr {at}, align {self.align_of(buffer, form, size)}")
+            return self.from_memory(loaded, node.dtype)
+        if inner != 1:
+            raise CodegenError(
+                f"a strided or scattered load from {buffer.name}, whose elements are vectors "
+                f"({buffer.dtype}), cannot be compiled; index it with one lane"
+            )
+        vector = f"<{lanes} x {ty}>"
+        if form is not None and step is not None and step in (2, -1) and lanes > 1:
+            return self.from_memory(self._strided(data, ty, size, form, step, lanes), node.dtype)
+        result = "poison"
+        own = max(1, dtypes.bits_of(buffer.dtype) // 8)
+        for lane, at in enumerate(self._lane_pointers(node.indices, data, ty, size, form, step)):
+            one = self.w.put(f"load {ty}, ptr {at}, align {own}")
+            result = self.w.put(f"insertelement {vector} {result}, {ty} {one}, i64 {lane}")
+        return self.from_memory(result, node.dtype)
+
+    def _strided(self, data: str, ty: str, size: int, form: Any, step: int, lanes: int) -> str:
+        """Load every second element, or backwards, as whole vectors and a shuffle."""
+        vector = f"<{lanes} x {ty}>"
+        if step == -1:
+            at = self.address.pointer(data, ty, size, (form[0] - lanes + 1, form[1]))
+            whole = self.w.put(f"load {vector}, ptr {at}, align {size}")
+            return self._shuffle(vector, whole, "poison", list(range(lanes - 1, -1, -1)))
+        # Elements base .. base + 2 * lanes - 2: two loads that end exactly at the last one.
+        first = self.address.pointer(data, ty, size, form)
+        second = self.address.pointer(data, ty, size, (form[0] + lanes - 1, form[1]))
+        a = self.w.put(f"load {vector}, ptr {first}, align {size}")
+        b = self.w.put(f"load {vector}, ptr {second}, align {size}")
+        picks = [2 * i if 2 * i < lanes else lanes + 2 * i - lanes + 1 for i in range(lanes)]
+        return self._shuffle(vector, a, b, picks)
+
+    def _lane_pointers(
+        self, indices: Any, data: str, ty: str, size: int, form: Any, step: int | None
+    ) -> list[str]:
+        """Return the address of each lane of a strided or scattered access."""
+        lanes = dtypes.lanes_of(indices[-1].dtype)
+        if form is not None and step is not None:
+            return [
+                self.address.pointer(data, ty, size, (form[0] + step * lane, form[1]))
+                for lane in range(lanes)
+            ]
+        if len(indices) > 1:
+            raise CodegenError("a scattered vector access needs a flat buffer: flatten it first")
+        index = indices[0]
+        vector = self.value(index)
+        scalar = self.ty(dtypes.scalar_of(index.dtype))
+        out = []
+        for lane in range(lanes):
+            one = self.w.put(f"extractelement <{lanes} x {scalar}> {vector}, i64 {lane}")
+            if scalar != self.word:
+                signed = "sext" if dtypes.is_int(index.dtype) else "zext"
+                wider = int(scalar[1:]) < int(self.word[1:])
+                one = self.w.put(f"{signed if wider else 'trunc'} {scalar} {one} to {self.word}")
+            out.append(self.w.put(f"getelementptr inbounds {ty}, ptr {data}, {self.word} {one}"))
+        return out
+
+    def from_memory(self, value: str, dtype: str) -> str:
+        """Turn a loaded bool byte into i1; other types are as they are."""
+        if not dtypes.is_bool(dtype):
+            return value
+        lanes = dtypes.lanes_of(dtype)
+        ty = "i8" if lanes == 1 else f"<{lanes} x i8>"
+        zero = "0" if lanes == 1 else "zeroinitializer"
+        return self.w.put(f"icmp ne {ty} {value}, {zero}")
+
+    def to_memory(self, value: str, dtype: str) -> str:
+        """Turn an i1 into the byte that buffers hold; other types are as they are."""
+        if not dtypes.is_bool(dtype):
+            return value
+        lanes = dtypes.lanes_of(dtype)
+        one, byte = ("i1", "i8") if lanes == 1 else (f"<{lanes} x i1>", f"<{lanes} x i8>")
+        return self.w.put(f"zext {one} {value} to {byte}")
+
+    def store(self, node: Any) -> None:
+        """Emit a BufferStore."""
+        buffer = node.buffer
+        value = self.to_memory(self.value(node.value), node.value.dtype)
+        form, step, lanes = self.flat_index(buffer, node.indices)
+        ty, size, data = self.element(buffer)
+        if form is not None and (lanes == 1 or step == 1):
+            at = self.address.pointer(data, ty, size, form)
+            whole = ty if lanes == 1 else f"<{lanes} x {ty}>"
+            self.w.do(f"store {whole} {value}, ptr {at}, align {self.align_of(buffer, form, size)}")
+            return
+        own = max(1, dtypes.bits_of(buffer.dtype) // 8)
+        for lane, at in enumerate(self._lane_pointers(node.indices, data, ty, size, form, step)):
+            one = self.w.put(f"extractelement <{lanes} x {ty}> {value}, i64 {lane}")
+            self.w.do(f"store {ty} {one}, ptr {at}, align {own}")
+
+
+def mangle(ty: str) -> str:
+    """Return the suffix of an overloaded LLVM intrinsic for a type: <4 x float> is v4f32."""
+    names = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}
+    if ty.startswith("<"):
+        lanes, inner = ty[1:-1].split(" x ")
+        return f"v{lanes}{names.get(inner, inner)}"
+    return names.get(ty, ty)
+
+
+def _is_number(node: E.PrimExpr) -> bool:
+    """Tell whether `node` is a float constant that is no NaN."""
+    if isinstance(node, E.Broadcast):
+        return _is_number(node.value)
+    return isinstance(node, E.FloatImm) and node.value == node.value

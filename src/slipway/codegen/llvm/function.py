@@ -1,0 +1,428 @@
+"""Statements to LLVM IR, and the functions around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from slipway import dtypes
+from slipway.codegen.capability import Capability
+from slipway.codegen.capture import captured
+from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
+from slipway.codegen.llvm.types import llvm_type
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.visit import walk
+
+STACK_LIMIT = 16 * 1024  # bytes of one temporary that may live on the stack
+STACK_TOTAL = 64 * 1024  # bytes of all of them in one function
+CPU = 1  # DLPack's device type
+
+
+@dataclass
+class ModuleState:
+    """What the functions of one module share."""
+
+    capability: Capability
+    strict: bool = False
+    known_fast_max: bool = False
+    device_type: int = CPU
+    functions: list[str] = field(default_factory=list)
+    declarations: set[str] = field(default_factory=set)
+    strings: dict[str, str] = field(default_factory=dict)
+    arena_bytes: int = 0
+    unrolled_loops: int = 0
+    uses_parallel: bool = False
+    uses_workspace: bool = False
+    attributes: str = ""
+
+    def string(self, text: str) -> str:
+        """Return the name of a constant that holds `text`, NUL-terminated."""
+        if text not in self.strings:
+            self.strings[text] = f"@slw.text.{len(self.strings)}"
+        return self.strings[text]
+
+
+class FunctionEmitter(IntrinsicEmitter):
+    """Emits the body of one compute function: ``i32 @name(pointers and scalars)``."""
+
+    def __init__(self, module: ModuleState, name: str) -> None:
+        super().__init__(module.capability, module.strict, module.known_fast_max)
+        self.module = module
+        self.name = name
+        self.inside_parallel = False
+        self._element_bytes: dict[int, int] = {}
+        self.stack_bytes = 0
+        self.arena_used = 0
+        self.loops = 0
+        self.children = 0
+        self.terminated = False
+        self.in_loop_scopes = 0
+
+    @property
+    def element_bytes(self) -> dict[int, int]:
+        """Bytes of one element behind each data pointer, by id of its Var."""
+        return self._element_bytes
+
+    # -- functions -----------------------------------------------------------------------------
+
+    def parameters(self, params: list[E.Var], noalias: bool) -> str:
+        """Bind the parameters; return the text of the parameter list."""
+        words = []
+        for number, var in enumerate(params):
+            operand = f"%p{number}"
+            if var.dtype == "handle":
+                self.pointers[id(var)] = operand
+                words.append(f"ptr {'noalias ' if noalias else ''}{operand}")
+            else:
+                words.append(f"{self.ty(var.dtype)} {operand}")
+                self.bind_scalar(var, operand)
+        return ", ".join(words)
+
+    def bind_scalar(self, var: E.Var, operand: str) -> None:
+        """Make `var` stand for `operand`, in pointer width too where it is an integer."""
+        self.values[id(var)] = operand
+        self.address.depth[id(var)] = self.loops
+        self.address.atoms[id(var)] = var
+
+    def widen_scalars(self, params: list[E.Var]) -> None:
+        """Compute the pointer-width form of integer parameters, once, at the entry."""
+        for var in params:
+            if dtypes.is_integral(var.dtype):
+                self.wide_values[id(var)] = self.wide(var)
+
+    def finish(self, signature: str, linkage: str = "internal") -> None:
+        """Append the function, whose body has been emitted, to the module."""
+        if not self.terminated:
+            self.w.do("ret i32 0")
+        self.module.functions.append(
+            f"define {linkage} i32 @{self.name}({signature}) {self.module.attributes} {{\nentry:\n"
+            + "\n".join([*self.w.entry, *self.w.lines])
+            + "\n}\n"
+        )
+        self.module.declarations |= self.helpers
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def stmt(self, node: S.Stmt) -> None:
+        """Emit one statement."""
+        match node:
+            case S.BufferStore():
+                self.new_statement()
+                self.store(node)
+            case S.SeqStmt(stmts):
+                for inner in stmts:
+                    self.stmt(inner)
+            case S.For():
+                self._for(node)
+            case S.IfThenElse():
+                self._if(node)
+            case S.LetStmt(var, value, body):
+                self.new_statement()
+                if var.dtype == "handle":
+                    self.pointers[id(var)] = self.value(value)
+                else:
+                    self.define(var, value)
+                    self.address.depth[id(var)] = self.loops
+                self._scoped(body)
+            case S.Allocate():
+                self._allocate(node)
+            case S.AttrStmt():
+                self.stmt(node.body)
+            case S.AssertStmt():
+                self._assert(node)
+            case S.Evaluate(value):
+                if not isinstance(value, E.IntImm):
+                    self.new_statement()
+                    self._evaluate(value)
+            case S.While():
+                self._while(node)
+            case _:
+                raise CodegenError(
+                    f"{self.name}: a {type(node).__name__} cannot be compiled: lower it first"
+                )
+
+    def _evaluate(self, value: E.PrimExpr) -> None:
+        if isinstance(value, E.Call) and value.op == "ret":
+            self.w.do(f"ret i32 {self.value(value.args[0])}")
+            self.w.start(self.w.label("after"))
+            return
+        self.value(value)
+
+    def _scoped(self, body: S.Stmt) -> None:
+        self.w.scopes.append({})
+        self.memo.append({})
+        self.stmt(body)
+        self.memo.pop()
+        self.w.scopes.pop()
+
+    def _for(self, node: S.For) -> None:
+        if node.kind == S.ForKind.PARALLEL and not self.inside_parallel:
+            self._parallel(node)
+            return
+        if node.kind == S.ForKind.THREAD:
+            raise CodegenError(
+                f"{self.name}: loop {node.loop_var.name} is bound to a GPU thread, and the "
+                "target is a CPU: use s[...].parallel / vectorize / unroll instead of bind"
+            )
+        self.new_statement()
+        start = self.wide(node.min)
+        count = node.extent.value if isinstance(node.extent, E.IntImm) else None
+        if count is not None and count <= 0:
+            return
+        if count is not None and isinstance(node.min, E.IntImm):
+            end = str(node.min.value + count)
+        else:
+            end = self.w.put(f"add nsw {self.word} {start}, {self.wide(node.extent)}")
+        self.loop(node, start, end, count is not None)
+
+    def loop(self, node: S.For, start: str, end: str, runs: bool) -> None:
+        """Emit the loop of `node` over [start, end); `runs`: it has at least one step."""
+        w, var = self.w, node.loop_var
+        head, done = w.label("loop"), w.label("done")
+        self.bounds.bind(var, node.min, node.extent)
+        if runs:
+            w.branch(head)
+        else:
+            test = w.put(f"icmp slt {self.word} {start}, {end}")
+            w.branch_if(test, head, done)
+        before = w.block
+        w.start(head)
+        step, following = w.name(), w.name()
+        slot = len(w.lines)
+        w.lines.append("")  # the phi, once the last block of the body is known
+        self.loops += 1
+        self.bind_scalar(var, step)
+        self.wide_values[id(var)] = step
+        bits = dtypes.bits_of(var.dtype)
+        if bits != self.capability.pointer_bits:
+            word = "trunc nsw" if bits < self.capability.pointer_bits else "sext"
+            self.values[id(var)] = w.put(f"{word} {self.word} {step} to i{bits}")
+        self._scoped(node.body)
+        self.loops -= 1
+        w.lines.append(f"  {following} = add nsw {self.word} {step}, 1")
+        more = w.put(f"icmp slt {self.word} {following}, {end}")
+        w.branch_if(more, head, done, self.loop_metadata(node))
+        w.lines[slot] = (
+            f"  {step} = phi {self.word} [ {start}, %{before} ], [ {following}, %{w.block} ]"
+        )
+        w.start(done)
+
+    def loop_metadata(self, node: S.For) -> str:
+        """Return the metadata of a loop's branch; an "unrolled" loop asks LLVM to unroll it."""
+        if node.kind != S.ForKind.UNROLLED:
+            return ""
+        self.module.unrolled_loops += 1
+        return f", !llvm.loop !{self.module.unrolled_loops}"
+
+    def _while(self, node: S.While) -> None:
+        w = self.w
+        head, body, done = (w.label(x) for x in ("while", "do", "done"))
+        w.branch(head)
+        w.start(head)
+        w.scopes.append({})
+        self.memo.append({})
+        test = self.value(node.condition)
+        w.branch_if(test, body, done)
+        w.start(body)
+        self._scoped(node.body)
+        self.memo.pop()
+        w.scopes.pop()
+        w.branch(head)
+        w.start(done)
+
+    def _if(self, node: S.IfThenElse) -> None:
+        self.new_statement()
+        w = self.w
+        test = self.value(node.condition)
+        yes, end = w.label("then"), w.label("end")
+        no = w.label("else") if node.else_case is not None else end
+        w.branch_if(test, yes, no)
+        for label, body in ((yes, node.then_case), (no, node.else_case)):
+            if body is not None:
+                w.start(label)
+                self._scoped(body)
+                w.branch(end)
+        w.start(end)
+
+    def _assert(self, node: S.AssertStmt) -> None:
+        self.new_statement()
+        test = self.value(node.condition)
+        bad, good = self.w.label("bad"), self.w.label("good")
+        self.w.branch_if(test, good, bad)
+        self.w.start(bad)
+        kind, text = (self.module.string(t) for t in ("AssertionError", node.message.value))
+        # The wrapper knows the result slot; in here the message is only kept.
+        self.w.do(f"store ptr {kind}, ptr @slw.failure.kind")
+        self.w.do(f"store ptr {text}, ptr @slw.failure.message")
+        self.w.do("ret i32 -2")
+        self.w.start(good)
+        self.stmt(node.body)
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def note_buffer(self, buffer: Buffer) -> None:
+        """Remember the element size behind a data pointer, for access_ptr."""
+        self._element_bytes[id(buffer.data)] = dtypes.bytes_of(buffer.dtype)
+
+    def _allocate(self, node: S.Allocate) -> None:
+        buffer = node.buffer
+        self.note_buffer(buffer)
+        size = buffer.size_bytes()
+        align = max(buffer.data_alignment, 16)
+        if size is not None and size <= STACK_LIMIT and self.stack_bytes + size <= STACK_TOTAL:
+            self.stack_bytes += size
+            ty = llvm_type(buffer.dtype, self.soft_half, True)
+            count = max(1, size // dtypes.bytes_of(buffer.dtype))
+            name = self.w.name()
+            self.w.entry.append(f"  {name} = alloca [{count} x {ty}], align {align}")
+            self.pointers[id(buffer.data)] = name
+            self.aligned[id(buffer.data)] = align
+            self.stmt(node.body)
+            return
+        self._workspace(node, size)
+
+    def _workspace(self, node: S.Allocate, size: int | None) -> None:
+        """Take a large temporary from the runtime, or from the static arena where there is none."""
+        w, buffer = self.w, node.buffer
+        self.module.uses_workspace = True
+        self.new_statement()
+        if size is not None:
+            amount = str(size)
+            offset = (self.arena_used + 63) & ~63
+            self.arena_used = offset + size
+            self.module.arena_bytes = max(self.module.arena_bytes, self.arena_used)
+            fallback = f"getelementptr (i8, ptr @slw.arena, {self.word} {offset})"
+        else:
+            total: E.PrimExpr = E.IntImm("int64", dtypes.bytes_of(buffer.dtype))
+            for extent in buffer.shape:
+                total = E.Mul(total, E.Cast("int64", extent) if extent.dtype != "int64" else extent)
+            amount, fallback = self.value(total), "null"
+        kind = self.module.device_type
+        give = w.put("load ptr, ptr @__slipway_workspace_alloc")
+        missing = w.put(f"icmp eq ptr {give}, null")
+        ask, use = w.label("ask"), w.label("use")
+        before = w.block
+        w.branch_if(missing, use, ask)
+        w.start(ask)
+        got = w.put(f"call noalias ptr {give}(i64 {amount}, i32 signext {kind}, i32 signext 0)")
+        w.branch(use)
+        w.start(use)
+        memory = w.put(f"phi ptr [ {fallback}, %{before} ], [ {got}, %{ask} ]")
+        failed, good = w.label("nomemory"), w.label("memory")
+        w.branch_if(w.put(f"icmp eq ptr {memory}, null"), failed, good)
+        w.start(failed)
+        text = f"{self.name}: no workspace memory for temporary {buffer.name}"
+        w.do(f"store ptr {self.module.string('MemoryError')}, ptr @slw.failure.kind")
+        w.do(f"store ptr {self.module.string(text)}, ptr @slw.failure.message")
+        w.do("ret i32 -2")
+        w.start(good)
+        self.pointers[id(buffer.data)] = memory
+        self.aligned[id(buffer.data)] = 64
+        self.stmt(node.body)
+        release, after = w.label("release"), w.label("after")
+        take = w.put("load ptr, ptr @__slipway_workspace_free")
+        skip = w.put(f"icmp eq ptr {take}, null")
+        w.branch_if(w.put(f"or i1 {missing}, {skip}"), after, release)
+        w.start(release)
+        w.do(f"call void {take}(ptr {memory}, i32 signext {kind}, i32 signext 0)")
+        w.branch(after)
+        w.start(after)
+        if size is not None:
+            self.arena_used -= size
+
+    # -- threads -------------------------------------------------------------------------------
+
+    def _parallel(self, node: S.For) -> None:
+        """Outline the loop: ``body(closure, task, tasks)`` runs its share of the steps."""
+        self.module.uses_parallel = True
+        self.new_statement()
+        self.children += 1
+        name = f"{self.name}.parallel{self.children}"
+        variables = captured(S.SeqStmt((node,)))
+        start, extent = self.wide(node.min), self.wide(node.extent)
+        fields = [(self.ty(v.dtype), self._variable(v)) for v in variables]
+        fields += [(self.word, start), (self.word, extent)]
+        closure = self.w.name()
+        self.w.entry.append(f"  {closure} = alloca [{len(fields)} x i64], align 8")
+        for number, (ty, operand) in enumerate(fields):
+            at = closure
+            if number:
+                at = self.w.put(f"getelementptr i8, ptr {closure}, {self.word} {8 * number}")
+            self.w.do(f"store {ty} {operand}, ptr {at}, align 8")
+        needs_workspace = self._outline(node, name, variables, [ty for ty, _ in fields])
+        launch = self.w.put("load ptr, ptr @__slipway_parallel_launch")
+        serial = self.w.put(f"icmp eq ptr {launch}, null")
+        if needs_workspace:  # the static arena is for one thread
+            slot = self.w.put("load ptr, ptr @__slipway_workspace_alloc")
+            alone = self.w.put(f"icmp eq ptr {slot}, null")
+            serial = self.w.put(f"or i1 {serial}, {alone}")
+        here, pool, end = (self.w.label(x) for x in ("here", "pool", "end"))
+        self.w.branch_if(serial, here, pool)
+        self.w.start(here)
+        one = self.w.put(
+            f"call signext i32 @{name}(ptr {closure}, i32 signext 0, i32 signext 1)"
+        )
+        self.w.branch(end)
+        self.w.start(pool)
+        many = self.w.put(
+            f"call signext i32 {launch}(ptr @{name}, ptr {closure}, i32 signext 0)"
+        )
+        self.w.branch(end)
+        self.w.start(end)
+        status = self.w.put(f"phi i32 [ {one}, %{here} ], [ {many}, %{pool} ]")
+        bad, good = self.w.label("bad"), self.w.label("good")
+        self.w.branch_if(self.w.put(f"icmp ne i32 {status}, 0"), bad, good)
+        self.w.start(bad)
+        self.w.do(f"ret i32 {status}")
+        self.w.start(good)
+
+    def _outline(self, node: S.For, name: str, variables: list[E.Var], tys: list[str]) -> bool:
+        """Emit the loop as a function over [begin, end), and the task function that calls it."""
+        inner = FunctionEmitter(self.module, f"{name}.steps")
+        inner.inside_parallel = True
+        inner.arena_used = self.arena_used
+        inner._element_bytes = self._element_bytes
+        text = inner.parameters(variables, noalias=True)
+        for var in variables:
+            if id(var) in self.bounds.vars:
+                inner.bounds.vars[id(var)] = self.bounds.vars[id(var)]
+            if id(var) in self.aligned:
+                inner.aligned[id(var)] = self.aligned[id(var)]
+        inner.widen_scalars(variables)
+        inner.loop(node, "%begin", "%end", False)
+        signature = f"{text}{', ' if text else ''}{self.word} %begin, {self.word} %end"
+        inner.finish(signature)
+        word = self.word
+        lines = [f"define internal signext i32 @{name}(ptr %closure, i32 signext %task, "
+                 f"i32 signext %tasks) {self.module.attributes} {{"]  # fmt: skip
+        for number, ty in enumerate(tys):
+            lines.append(f"  %a{number} = getelementptr i8, ptr %closure, {word} {8 * number}")
+            lines.append(f"  %f{number} = load {ty}, ptr %a{number}, align 8")
+        first, extent = f"%f{len(tys) - 2}", f"%f{len(tys) - 1}"
+        same = word == "i32"
+        lines += [
+            f"  %n = {'add i32 %tasks, 0' if same else f'zext i32 %tasks to {word}'}",
+            f"  %t = {'add i32 %task, 0' if same else f'zext i32 %task to {word}'}",
+            f"  %up = add {word} {extent}, %n",
+            f"  %up1 = sub {word} %up, 1",
+            f"  %share = udiv {word} %up1, %n",
+            f"  %low = mul {word} %share, %t",
+            f"  %high = add {word} %low, %share",
+            f"  %c0 = icmp slt {word} %low, {extent}",
+            f"  %low1 = select i1 %c0, {word} %low, {word} {extent}",
+            f"  %c1 = icmp slt {word} %high, {extent}",
+            f"  %high1 = select i1 %c1, {word} %high, {word} {extent}",
+            f"  %begin = add {word} {first}, %low1",
+            f"  %end = add {word} {first}, %high1",
+        ]
+        args = ", ".join(f"{ty} %f{i}" for i, ty in enumerate(tys[:-2]))
+        args = f"{args}{', ' if args else ''}{word} %begin, {word} %end"
+        lines += [f"  %r = call i32 @{inner.name}({args})", "  ret i32 %r", "}\n"]
+        self.module.functions.append("\n".join(lines))
+        return any(
+            isinstance(s, S.Allocate) and (s.buffer.size_bytes() or 1 << 60) > STACK_LIMIT
+            for s in walk(node.body)
+        )

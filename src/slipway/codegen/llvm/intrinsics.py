@@ -1,0 +1,213 @@
+"""Calls to LLVM IR: one method per intrinsic of ir.intrin that LLVM has itself.
+
+Elementary functions are not here: `slipway.codegen.math` expands them into arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import dtypes
+from slipway.codegen import legalize, math
+from slipway.codegen.llvm.expressions import ExpressionEmitter, mangle
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+
+_BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "shift_left": "shl"}
+_ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "nearbyint": "nearbyint"}
+_EXPANDED_ROUNDING = {
+    "floor": legalize.floor,
+    "ceil": legalize.ceil,
+    "trunc": legalize.trunc,
+    "nearbyint": legalize.nearbyint,
+}
+# Intrinsics that work on the bits of a value of any type.
+_ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr", "ret",
+             "prefetch", "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin",
+             "call_llvm_pure_intrin", "tensor_view", "storage_sync"}  # fmt: skip
+
+
+class IntrinsicEmitter(ExpressionEmitter):
+    """Adds calls to the expressions."""
+
+    def _emit_Call(self, node: Any) -> str:
+        op = node.op
+        method = getattr(self, "_call_" + op, None)
+        if op in _ANY_TYPE:
+            if method is None:
+                raise CodegenError(f"the llvm code generator has no {op!r} yet: {node}")
+            return method(node)  # type: ignore[no-any-return]
+        if node.args and dtypes.scalar_of(node.args[0].dtype) in ("float16", "bfloat16"):
+            return self.value(legalize.intrinsic_in_float32(node))
+        if op in _BITWISE:
+            a, b = (self.value(a) for a in node.args)
+            return self.w.put(f"{_BITWISE[op]} {self.ty(node.dtype)} {a}, {b}")
+        if op in _ROUNDING:
+            return self._round(node)
+        if method is not None:
+            return method(node)  # type: ignore[no-any-return]
+        expansion = math.expand(op, node.args)
+        if expansion is not None:
+            return self.value(expansion)
+        return self._extern(node, op, node.args)
+
+    def native(self, name: str, dtype: str, *operands: str) -> str:
+        """Call the overloaded LLVM intrinsic ``llvm.<name>`` on operands of one dtype."""
+        ty = self.ty(dtype)
+        symbol = f"@llvm.{name}.{mangle(ty)}"
+        self.helpers.add(f"declare {ty} {symbol}({', '.join([ty] * len(operands))})")
+        args = ", ".join(f"{ty} {o}" for o in operands)
+        return self.w.put(f"call {ty} {symbol}({args})")
+
+    def _round(self, node: Any) -> str:
+        double = dtypes.bits_of(node.dtype) == 64
+        if self.capability.rounding64 if double else self.capability.rounding:
+            return self.native(_ROUNDING[node.op], node.dtype, self.value(node.args[0]))
+        return self.value(_EXPANDED_ROUNDING[node.op](node.args[0]))
+
+    def _call_round(self, node: Any) -> str:
+        return self.value(legalize.round_away(node.args[0]))
+
+    def _call_sqrt(self, node: Any) -> str:
+        return self.native("sqrt", node.dtype, self.value(node.args[0]))
+
+    def _call_fabs(self, node: Any) -> str:
+        return self.native("fabs", node.dtype, self.value(node.args[0]))
+
+    def _call_copysign(self, node: Any) -> str:
+        return self.native("copysign", node.dtype, *(self.value(a) for a in node.args))
+
+    def _call_fma(self, node: Any) -> str:
+        double = dtypes.bits_of(node.dtype) == 64
+        if self.capability.fma64 if double else self.capability.fma:
+            return self.native("fma", node.dtype, *(self.value(a) for a in node.args))
+        return self.value(math.exact_fma(*node.args))
+
+    def _call_isnan(self, node: Any) -> str:
+        value = self.value(node.args[0])
+        return self.w.put(f"fcmp uno {self.ty(node.args[0].dtype)} {value}, {value}")
+
+    def _call_isinf(self, node: Any) -> str:
+        x = node.args[0]
+        return self.value(E.EQ(legalize.call("fabs", x), legalize.like(float("inf"), x)))
+
+    def _call_isfinite(self, node: Any) -> str:
+        x = node.args[0]
+        return self.value(E.LT(legalize.call("fabs", x), legalize.like(float("inf"), x)))
+
+    def _call_abs(self, node: Any) -> str:
+        if dtypes.is_float(node.dtype):
+            return self._call_fabs(node)
+        if not dtypes.is_int(node.dtype):
+            return self.value(node.args[0])
+        ty = self.ty(node.dtype)
+        symbol = f"@llvm.abs.{mangle(ty)}"
+        self.helpers.add(f"declare {ty} {symbol}({ty}, i1)")
+        return self.w.put(f"call {ty} {symbol}({self.typed(node.args[0])}, i1 false)")
+
+    def _call_popcount(self, node: Any) -> str:
+        return self.native("ctpop", node.dtype, self.value(node.args[0]))
+
+    def _call_clz(self, node: Any) -> str:
+        ty = self.ty(node.args[0].dtype)
+        symbol = f"@llvm.ctlz.{mangle(ty)}"
+        self.helpers.add(f"declare {ty} {symbol}({ty}, i1)")
+        found = self.w.put(f"call {ty} {symbol}({self.typed(node.args[0])}, i1 false)")
+        want = self.ty(node.dtype)
+        if want == ty:
+            return found
+        wider = dtypes.bits_of(node.dtype) > dtypes.bits_of(node.args[0].dtype)
+        return self.w.put(f"{'zext' if wider else 'trunc'} {ty} {found} to {want}")
+
+    def _call_bitwise_not(self, node: Any) -> str:
+        ones = "-1" if node.lanes == 1 else f"splat ({self.ty(dtypes.scalar_of(node.dtype))} -1)"
+        return self.w.put(f"xor {self.typed(node.args[0])}, {ones}")
+
+    def _call_shift_right(self, node: Any) -> str:
+        word = "ashr" if dtypes.is_int(node.dtype) else "lshr"
+        a, b = (self.value(a) for a in node.args)
+        return self.w.put(f"{word} {self.ty(node.dtype)} {a}, {b}")
+
+    def _call_reinterpret(self, node: Any) -> str:
+        have, want = self.ty(node.args[0].dtype), self.ty(node.dtype)
+        value = self.value(node.args[0])
+        return value if have == want else self.w.put(f"bitcast {have} {value} to {want}")
+
+    def _call_q_multiply_shift(self, node: Any) -> str:
+        return self.value(legalize.q_multiply_shift(*node.args))
+
+    def _call_likely(self, node: Any) -> str:
+        return self.value(node.args[0])
+
+    def _call_if_then_else(self, node: Any) -> str:
+        condition, first, second = node.args
+        if condition.lanes > 1:
+            return self.value(E.Select(condition, first, second))
+        test = self.value(condition)
+        yes, no, end = (self.w.label(x) for x in ("then", "else", "end"))
+        self.w.branch_if(test, yes, no)
+        incoming = []
+        for label, side in ((yes, first), (no, second)):
+            self.w.start(label)
+            self.w.scopes.append({})
+            self.memo.append({})
+            incoming.append(f"[ {self.value(side)}, %{self.w.block} ]")
+            self.memo.pop()
+            self.w.scopes.pop()
+            self.w.branch(end)
+        self.w.start(end)
+        return self.w.put(f"phi {self.ty(node.dtype)} {', '.join(incoming)}")
+
+    # -- memory and calls ----------------------------------------------------------------------
+
+    def _call_address_of(self, node: Any) -> str:
+        load = node.args[0]
+        indices = load.indices
+        if indices and isinstance(indices[-1], E.Ramp):
+            indices = (*indices[:-1], indices[-1].base)
+        form, _, _ = self.flat_index(load.buffer, indices)
+        ty, size, data = self.element(load.buffer)
+        return self.address.pointer(data, ty, size, form)
+
+    def _call_access_ptr(self, node: Any) -> str:
+        data, offset = node.args[0], node.args[1]
+        size = self.element_bytes.get(id(data), 1)
+        form = self.address.linear(offset)
+        return self.address.pointer(self._variable(data), f"[{size} x i8]", size, form)
+
+    @property
+    def element_bytes(self) -> dict[int, int]:
+        """Bytes of one element behind each data pointer, by id of its Var."""
+        raise NotImplementedError
+
+    def _call_prefetch(self, node: Any) -> str:
+        at = self.value(node.args[0])
+        self.helpers.add("declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)")
+        rest = [int(a) for a in node.args[1:]] + [0, 3, 1][len(node.args) - 1 :]
+        self.w.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 {rest[0]}, i32 {rest[1]}, i32 1)")
+        return "0"
+
+    def _call_storage_sync(self, node: Any) -> str:
+        return "0"
+
+    def _call_call_extern(self, node: Any) -> str:
+        return self._extern(node, node.args[0].value, node.args[1:])
+
+    _call_call_pure_extern = _call_call_extern
+
+    def _call_call_llvm_intrin(self, node: Any) -> str:
+        return self._extern(node, node.args[0].value, node.args[1:])
+
+    _call_call_llvm_pure_intrin = _call_call_llvm_intrin
+
+    def _extern(self, node: Any, symbol: str, args: Any) -> str:
+        """Call a C function or an LLVM intrinsic by name; its types are those of the call."""
+        ty = "void" if node.dtype in ("", "void") else self.ty(node.dtype)
+        operands = [self.typed(a) for a in args]
+        types_ = ", ".join(self.ty(a.dtype) for a in args)
+        self.helpers.add(f"declare {ty} @{symbol}({types_})")
+        text = f"call {ty} @{symbol}({', '.join(operands)})"
+        if ty == "void":
+            self.w.do(text)
+            return "0"
+        return self.w.put(text)

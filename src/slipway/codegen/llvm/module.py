@@ -1,0 +1,238 @@
+"""A whole LLVM module: compute functions, their packed wrappers, slots, metadata."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib import resources
+
+from slipway import dtypes
+from slipway.codegen.capability import capability_of
+from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
+from slipway.codegen.packed import Signature, signature_of
+from slipway.ir import expr as E
+from slipway.ir.function import PrimFunc
+from slipway.target import Target
+
+SLOTS = (
+    "__TVMFFIErrorSetRaisedFromCStr",
+    "__tvm_ffi__library_ctx",
+    "__slipway_parallel_launch",
+    "__slipway_workspace_alloc",
+    "__slipway_workspace_free",
+)
+ATTRIBUTES = 'nounwind "no-builtins"'
+
+
+@lru_cache(maxsize=2)
+def _glue(bits: int) -> str:
+    name = f"glue/packed{32 if bits == 32 else 64}.ll"
+    return resources.files("slipway.codegen").joinpath(name).read_text()
+
+
+def emit_module(functions: dict[str, PrimFunc], target: Target, metadata: str) -> str:
+    """Return the LLVM IR text of `functions` (exported under their names) for `target`.
+
+    `metadata` is the JSON text of the exported ``__slipway_metadata``.
+    """
+    capability = capability_of(target)
+    state = ModuleState(
+        capability,
+        strict=bool(target.attrs.get("strict")),
+        known_fast_max=target.parsed_triple.table == "aarch64",
+        attributes=ATTRIBUTES,
+    )
+    exported = _exported(target)
+    specs: list[str] = []
+    for name, func in functions.items():
+        emit_function(name, func.with_attr("global_symbol", name), state, specs)
+    local = "dso_local protected" if exported != "weak" else ""
+    lines = [f"@{slot} = external {local} global ptr" for slot in SLOTS]
+    lines += [
+        "declare hidden i32 @slw_check_args(ptr, ptr, i32, ptr, ptr, ptr, ptr)",
+        "declare hidden i32 @slw_raise(ptr, ptr, ptr)",
+    ]
+    lines += specs
+    for text, symbol in state.strings.items():
+        lines.append(f"{symbol} = private unnamed_addr constant {_c_string(text)}")
+    lines.append("@slw.failure.kind = internal global ptr null")
+    lines.append("@slw.failure.message = internal global ptr null")
+    if state.uses_workspace:
+        size = max(64, state.arena_bytes)
+        lines.append(f"@slw.arena = internal global [{size} x i8] zeroinitializer, align 64")
+    lines.append(f"@__slipway_metadata = {exported} constant {_c_string(metadata)}")
+    loops = [
+        f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)
+    ]
+    if loops:
+        loops.insert(0, '!0 = !{!"llvm.loop.unroll.full"}')
+    parts = [*lines, *state.functions,
+             *sorted(state.declarations), *loops]  # fmt: skip
+    return "\n".join(parts) + "\n"
+
+
+def _exported(target: Target) -> str:
+    """Return linkage and visibility of exported data: its own library's copy is always meant."""
+    return "weak dso_local protected" if target.parsed_triple.object_format == "elf" else "weak"
+
+
+def emit_glue(target: Target) -> str:
+    """Return the LLVM IR text of the argument checks and the slots, the same for every module."""
+    exported = _exported(target)
+    slots = [f"@{slot} = {exported} global ptr null, align 8\n" for slot in SLOTS]
+    return _glue(target.pointer_bits) + "".join(slots)
+
+
+def metadata_json(names: list[str], entry: str, target: Target, compiler: str) -> str:
+    """Return the text of ``__slipway_metadata``."""
+    return json.dumps(
+        {
+            "format_version": 1,
+            "compiler": compiler,
+            "target": str(target),
+            "triple": target.triple,
+            "isa": sorted(target.features),
+            "functions": names,
+            "entry": entry,
+        },
+        separators=(",", ":"),
+    )
+
+
+def _c_string(text: str) -> str:
+    data = text.encode() + b"\0"
+    body = "".join(
+        chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data
+    )
+    return f'[{len(data)} x i8] c"{body}"'
+
+
+def emit_function(name: str, func: PrimFunc, state: ModuleState, specs: list[str]) -> None:
+    """Emit the compute function of `func` and its exported wrapper."""
+    signature = signature_of(func, state.device_type)
+    variables: list[E.Var] = []
+    compute = FunctionEmitter(state, f"{name}.compute")
+    for param in func.params:
+        buffer = func.buffer_of(param)
+        variables.append(buffer.data if buffer is not None else param)
+        if buffer is not None:
+            compute.note_buffer(buffer)
+            if isinstance(buffer.elem_offset, E.Var):  # the wrapper adds the byte offset
+                compute.bind_scalar(buffer.elem_offset, "0")
+    known = {id(v) for v in variables}
+    variables += [v for v in signature.symbols if v is not None and id(v) not in known]
+    unique = list({id(v): v for v in variables}.values())
+    text = compute.parameters(unique, bool(func.attr("noalias", True)))
+    compute.widen_scalars(unique)
+    compute.stmt(func.body)
+    compute.finish(text)
+    _wrapper(name, func, signature, unique, compute, state, specs)
+
+
+def _wrapper(
+    name: str,
+    func: PrimFunc,
+    signature: Signature,
+    variables: list[E.Var],
+    compute: FunctionEmitter,
+    state: ModuleState,
+    specs: list[str],
+) -> None:
+    """Emit ``__tvm_ffi_<name>``: check the arguments, unpack them, call the compute function."""
+    words = ", ".join(f"i32 {w}" for w in signature.words)
+    spec = f"@slw.spec.{len(specs)}"
+    specs.append(f"{spec} = internal constant [{len(signature.words)} x i32] [{words}], align 8")
+    emitter = FunctionEmitter(state, name)
+    w = emitter.w
+    slots = max(1, len(signature.symbols))
+    w.do(f"%values = alloca [{max(1, len(func.params))} x i64], align 8")
+    w.do(f"%symbols = alloca [{slots} x i64], align 8")
+    w.do(f"%bound = alloca [{slots} x i8], align 8")
+    for slot in range(slots if signature.symbols else 0):
+        w.do(f"%b{slot} = getelementptr i8, ptr %bound, i64 {slot}")
+        w.do(f"store i8 0, ptr %b{slot}")
+    w.do(f"%ok = call i32 @slw_check_args(ptr {spec}, ptr %args, i32 %n, ptr %values, "
+         "ptr %symbols, ptr %bound, ptr %result)")  # fmt: skip
+    w.do("%good = icmp eq i32 %ok, 1")
+    w.branch_if("%good", "run", "refuse")
+    w.start("refuse")
+    w.do("ret i32 %ok")
+    w.start("run")
+    operands: dict[int, str] = {}
+    for slot, var in enumerate(signature.symbols):
+        at = w.put(f"getelementptr i64, ptr %symbols, i64 {slot}")
+        wide = w.put(f"load i64, ptr {at}")
+        if var is not None:
+            operands[id(var)] = _narrow(emitter, var, wide)
+    for number, param in enumerate(func.params):
+        buffer = func.buffer_of(param)
+        at = w.put(f"getelementptr i64, ptr %values, i64 {number}")
+        bits = w.put(f"load i64, ptr {at}")
+        var = buffer.data if buffer is not None else param
+        operand = _narrow(emitter, var, bits)
+        if id(var) in operands and buffer is None:
+            message = f"{name}: argument {number} ({var.name}) differs from the size of a tensor"
+            same = w.put(f"icmp eq {emitter.ty(var.dtype)} {operand}, {operands[id(var)]}")
+            _refuse_unless(emitter, same, message)
+        operands[id(var)] = operand
+    for var in variables:
+        if var.dtype != "handle":
+            emitter.bind_scalar(var, operands[id(var)])
+    for slot, value, what in signature.conditions:
+        at = w.put(f"getelementptr i64, ptr %symbols, i64 {slot}")
+        size = w.put(f"load i64, ptr {at}")
+        emitter.new_statement()
+        wanted = emitter.value(E.Cast("int64", value) if value.dtype != "int64" else value)
+        same = w.put(f"icmp eq i64 {size}, {wanted}")
+        _refuse_unless(emitter, same, f"{name}: {what} is not {value}")
+    args = ", ".join(f"{emitter.ty(v.dtype)} {operands[id(v)]}" for v in variables)
+    status = w.put(f"call i32 @{compute.name}({args})")
+    w.branch_if(w.put(f"icmp eq i32 {status}, 0"), "done", "failed")
+    w.start("done")
+    w.do("store i32 0, ptr %result")
+    w.do("ret i32 0")
+    w.start("failed")
+    w.branch_if(w.put(f"icmp eq i32 {status}, -2"), "raise", "passed")
+    w.start("passed")
+    w.do(f"ret i32 {status}")
+    w.start("raise")
+    w.do("%kind = load ptr, ptr @slw.failure.kind")
+    w.do("%message = load ptr, ptr @slw.failure.message")
+    w.do("%r = call i32 @slw_raise(ptr %result, ptr %kind, ptr %message)")
+    w.do("ret i32 %r")
+    state.functions.append(
+        f"define signext i32 @__tvm_ffi_{name}(ptr %self, ptr %args, i32 signext %n, ptr %result)"
+        f" {state.attributes} {{\nentry:\n" + "\n".join(w.lines) + "\n}\n"
+    )
+    state.declarations |= emitter.helpers
+
+
+def _refuse_unless(emitter: FunctionEmitter, test: str, message: str) -> None:
+    w = emitter.w
+    good, bad = w.label("good"), w.label("bad")
+    w.branch_if(test, good, bad)
+    w.start(bad)
+    kind, text = (emitter.module.string(t) for t in ("ValueError", message))
+    w.do(f"{w.name()} = call i32 @slw_raise(ptr %result, ptr {kind}, ptr {text})")
+    w.do(f"ret i32 %v{w.count}")
+    w.start(good)
+
+
+def _narrow(emitter: FunctionEmitter, var: E.Var, bits: str) -> str:
+    """Turn the 64 bits that the check left into a value of the variable's dtype."""
+    w = emitter.w
+    code, size, _ = dtypes.parse(var.dtype)
+    if code == "handle":
+        word = emitter.word
+        value = bits if word == "i64" else w.put(f"trunc i64 {bits} to {word}")
+        return w.put(f"inttoptr {word} {value} to ptr")
+    if code in ("float", "bfloat"):
+        double = w.put(f"bitcast i64 {bits} to double")
+        if size == 64:
+            return double
+        wide = E.Var("scalar", "float64")
+        emitter.values[id(wide)] = double
+        return emitter.value(E.Cast(var.dtype, wide))
+    if code == "bool":
+        return w.put(f"icmp ne i64 {bits}, 0")
+    return bits if size == 64 else w.put(f"trunc i64 {bits} to i{size}")

@@ -1,0 +1,121 @@
+"""Target strings, dicts and tags."""
+
+import pytest
+
+from slipway.errors import TargetError
+from slipway.target import Target, arm_cpu, hexagon, micro
+
+SPELLINGS = [
+    "llvm",
+    "llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=+neon,+fp-armv8,+crc",
+    "llvm -target=armv7l-none-linux-gnueabihf",
+    "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+neon",
+    "c -keys=arm_cpu -mcpu=cortex-m4 -march=armv7e-m -mfloat-abi=hard -mfpu=fpv4-sp-d16 "
+    "-runtime=c -system-lib",
+    "hexagon -mcpu=v68",
+    "cuda -arch=sm_53",
+    "vulkan -max_threads_per_block=256",
+    "llvm -mtriple=wasm32",
+    "llvm -mtriple=arm64-apple-macos",
+    "llvm -mtriple=riscv64-unknown-linux-gnu -mcpu=generic-rv64 -mattr=+v",
+    "llvm --system-lib --runtime=c -mcpu skylake-avx512",
+    "opencl --host='llvm -mtriple=aarch64-linux-gnu'",
+    *Target.list_tags(),
+]
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_text_and_dict_round_trip(text):
+    target = Target(text)
+    assert Target(str(target)) == target
+    assert Target(target.export()) == target
+    assert Target(target) == target
+    assert hash(Target(text)) == hash(target)
+
+
+def test_attributes_of_a_cross_target():
+    target = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+dotprod,-crc")
+    assert target.kind.name == "llvm"
+    assert (target.mcpu, target.mtriple) == ("cortex-a72", "aarch64-linux-gnu")
+    assert target.mattr == ("+dotprod", "-crc")
+    assert target.keys == ("arm_cpu", "cpu")
+    assert target.arch == "aarch64"
+    assert target.vector_bits == 128
+    assert target.has_feature("neon", "dotprod", "fp-armv8")
+    assert not target.has_feature("crc")
+
+
+def test_legacy_microcontroller_flags():
+    target = Target(SPELLINGS[4])
+    assert target.attrs["system-lib"] is True
+    assert target.attrs["runtime"] == "c"
+    assert target.triple == "thumbv7em-none-eabihf"
+    assert target.has_feature("dsp", "vfp4d16sp")
+    assert target.vector_bits == 0
+
+
+def test_old_armv7_triple_has_neon():
+    target = Target("llvm -target=armv7l-none-linux-gnueabihf")
+    assert target.mtriple == "armv7l-none-linux-gnueabihf"
+    assert target.pointer_bits == 32
+    assert target.vector_bits == 128
+
+
+def test_gpu_options_and_host():
+    target = Target("nvidia/jetson-nano")
+    assert target.arch == "sm_53"
+    assert target.host.mcpu == "cortex-a57"
+    assert Target("cuda", host="llvm").host == Target("llvm")
+    assert Target({"kind": "cuda", "arch": "sm_80", "max_num_threads": "512"}).attrs == {
+        "arch": "sm_80", "max_num_threads": 512, "thread_warp_size": 32}  # fmt: skip
+
+
+def test_json_text():
+    assert Target('{"kind": "llvm", "mcpu": "skylake-avx512"}').vector_bits == 512
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("llmv", "unknown target kind 'llmv'. Did you mean 'llvm'"),
+        ("llvm -mtripel=x", "no option '-mtripel'. Did you mean 'mtriple'"),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a77x", "Did you mean 'cortex-a77"),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-m4", "It is a CPU of arm"),
+        ("llvm -mtriple=aarch64-linux-gnu -mattr=+neom", "Did you mean 'neon'"),
+        ("llvm -mattr=avx2", "needs a sign"),
+        ("llvm -mtriple=aarch65-linux", "unknown architecture 'aarch65'"),
+        ("raspberry-pi/4b-arch64", "Did you mean 'raspberry-pi/4b-aarch64'"),
+        ("llvm -num-cores=many", "must be of type int"),
+        ("llvm mcpu=x", "options start with '-'"),
+        ("", "empty target"),
+    ],
+)
+def test_unknown_words_are_errors(text, words):
+    with pytest.raises(TargetError) as caught:
+        Target(text)
+    assert words in str(caught.value)
+
+
+def test_scope():
+    assert Target.current() is None
+    with Target("llvm") as outer:
+        with Target("c"):
+            assert Target.current().kind.name == "c"
+        assert Target.current() is outer
+    with pytest.raises(TargetError):
+        Target.current(allow_none=False)
+
+
+def test_helpers():
+    assert arm_cpu("rasp4b64").mcpu == "cortex-a72"
+    assert hexagon("v68").vector_bits == 1024
+    assert micro("nrf52840").mcpu == "cortex-m4"
+    with pytest.raises(TargetError):
+        arm_cpu("rasp9")
+
+
+def test_kinds_and_tags_are_listed():
+    assert {"llvm", "c", "cuda", "opencl", "metal", "vulkan", "hexagon", "webgpu"} <= set(
+        Target.list_kinds()
+    )
+    assert "raspberry-pi/4b-aarch64" in Target.list_tags()
