@@ -22,7 +22,7 @@ def portable(text: str) -> str:
     """Strip what ties the IR to one CPU: triple, layout, CPU attributes, metadata."""
     text = re.sub(r"^(; ModuleID|source_filename|target |!|attributes ).*\n", "", text, flags=re.M)
     text = re.sub(r", !(range|tbaa|llvm\.loop|noundef|nonnull|srcloc|prof) !\d+", "", text)
-    text = re.sub(r"( local_unnamed_addr)? #\d+", " minsize optsize nounwind \"no-builtins\"", text)
+    text = re.sub(r"( local_unnamed_addr)? #\d+", ' minsize optsize nounwind "no-builtins"', text)
     text = re.sub(r'(call .*\)) minsize optsize nounwind "no-builtins"', r"\1", text)
     text = re.sub(r"^declare .*\n", "", text, flags=re.M)
     text = re.sub(r"dso_local |; Function Attrs.*\n|memory\([^)]*\) ", "", text)

@@ -59,7 +59,7 @@ class Bounds:
                 return low // c, high // c
             case E.FloorMod(a, E.IntImm(_, c)) if c > 0:
                 low, high = self.of(a)
-                return (low, high) if 0 <= low and high < c else (0, c - 1)
+                return (low, high) if low >= 0 and high < c else (0, c - 1)
             case E.Div(a, E.IntImm(_, c)) if c > 0:
                 low, high = self.of(a)
                 return (low // c, high // c) if low >= 0 else _WIDE

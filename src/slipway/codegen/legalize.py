@@ -16,7 +16,6 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.ops import cast, const
 
 
-
 def call(op: str, *args: E.PrimExpr, dtype: str | None = None) -> E.PrimExpr:
     """Return a Call with the first argument's dtype, or `dtype`."""
     return E.Call(dtype or args[0].dtype, op, args)
@@ -222,8 +221,8 @@ def _float_to_half(value: E.PrimExpr) -> E.PrimExpr:
             special = E.Select(E.GT(a, like(0x7F800000, a)), like(0x7E00, a), like(0x7C00, a))
             bits = E.Select(E.LT(a, like(0x38800000, a)), small, normal)
             bits = E.Select(E.GE(a, like(0x47800000, a)), special, bits)
-            bits = E.Cast(dtypes.with_lanes("uint16", a.lanes), call("bitwise_or", bits, sign))
-            return reinterpret(bits, "float16")
+            word = E.Cast(dtypes.with_lanes("uint16", a.lanes), call("bitwise_or", bits, sign))
+            return reinterpret(word, "float16")
 
         return share(call("bitwise_and", u, like(0x7FFFFFFF, u)), finish)
 
@@ -284,18 +283,26 @@ def nearbyint(value: E.PrimExpr) -> E.PrimExpr:
 
 def floor(value: E.PrimExpr) -> E.PrimExpr:
     """The greatest integer not above."""
-    return share(value, lambda x: share(nearbyint(x), lambda r: call(
-        "copysign", E.Sub(r, E.Select(E.GT(r, x), like(1.0, x), like(0.0, x))), x)), "x")  # fmt: skip
+    return _step(value, lambda x, r: E.Sub(r, E.Select(E.GT(r, x), like(1.0, x), like(0.0, x))))
 
 
 def ceil(value: E.PrimExpr) -> E.PrimExpr:
     """The least integer not below."""
-    return share(value, lambda x: share(nearbyint(x), lambda r: call(
-        "copysign", E.Add(r, E.Select(E.LT(r, x), like(1.0, x), like(0.0, x))), x)), "x")  # fmt: skip
+    return _step(value, lambda x, r: E.Add(r, E.Select(E.LT(r, x), like(1.0, x), like(0.0, x))))
+
+
+def _step(value: E.PrimExpr, correct: Any) -> E.PrimExpr:
+    """Round to nearest, then correct(x, rounded); the sign of zero is that of x."""
+
+    def expand(x: E.PrimExpr) -> E.PrimExpr:
+        return share(nearbyint(x), lambda r: call("copysign", correct(x, r), x))
+
+    return share(value, expand, "x")
 
 
 def trunc(value: E.PrimExpr) -> E.PrimExpr:
     """The integer part."""
+
     def expand(x: E.PrimExpr) -> E.PrimExpr:
         magnitude = call("fabs", x)
         return share(nearbyint(magnitude), lambda r: call("copysign", E.Sub(
@@ -306,6 +313,7 @@ def trunc(value: E.PrimExpr) -> E.PrimExpr:
 
 def round_away(value: E.PrimExpr) -> E.PrimExpr:
     """Round to the nearest integer, halves away from zero."""
+
     def expand(x: E.PrimExpr) -> E.PrimExpr:
         magnitude = call("fabs", x)
 
@@ -356,5 +364,3 @@ def q_multiply_shift(x: E.PrimExpr, y: E.PrimExpr, q: E.PrimExpr, s: E.PrimExpr)
 
 def _scalar(value: E.PrimExpr) -> E.PrimExpr:
     return value.value if isinstance(value, E.Broadcast) else value
-
-

@@ -67,7 +67,7 @@ class Target:
     def _setup(self, options: dict[str, Any], tag: str | None) -> None:
         if "kind" not in options:
             raise TargetError(
-                f"a target needs a \"kind\": one of {', '.join(list_kinds())} (got {options})"
+                f'a target needs a "kind": one of {", ".join(list_kinds())} (got {options})'
             )
         self.kind: TargetKind = find_kind(str(options.pop("kind")))
         self.tag = tag

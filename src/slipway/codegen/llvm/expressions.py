@@ -144,7 +144,9 @@ class ExpressionEmitter:
 
     def _bool_arithmetic(self, node: Any) -> str:
         word = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]
-        return self.w.put(f"{word} {self.ty(node.dtype)} {self.value(node.a)}, {self.value(node.b)}")
+        return self.w.put(
+            f"{word} {self.ty(node.dtype)} {self.value(node.a)}, {self.value(node.b)}"
+        )
 
     def _emit_Div(self, node: Any) -> str:
         if dtypes.is_float(node.dtype):
@@ -360,9 +362,7 @@ class ExpressionEmitter:
         for other, width in parts[1:]:
             inner = self.ty(scalar)
             if width == 1:
-                other = self.w.put(
-                    f"insertelement <1 x {inner}> poison, {inner} {other}, i64 0"
-                )
+                other = self.w.put(f"insertelement <1 x {inner}> poison, {inner} {other}, i64 0")
             broad = max(lanes, width)
             pieces = []
             for part, have in ((value, lanes), (other, width)):
@@ -424,7 +424,9 @@ class ExpressionEmitter:
         if form is not None and (lanes == 1 or (step == 1 and inner == 1)):
             at = self.address.pointer(data, ty, size, form)
             whole = ty if lanes == 1 else f"<{lanes} x {ty}>"
-            loaded = self.w.put(f"load {whole}, ptr {at}, align {self.align_of(buffer, form, size)}")
+            loaded = self.w.put(
+                f"load {whole}, ptr {at}, align {self.align_of(buffer, form, size)}"
+            )
             return self.from_memory(loaded, node.dtype)
         if inner != 1:
             raise CodegenError(

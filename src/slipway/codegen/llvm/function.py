@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from slipway import dtypes
 from slipway.codegen.capability import Capability
@@ -362,14 +361,10 @@ class FunctionEmitter(IntrinsicEmitter):
         here, pool, end = (self.w.label(x) for x in ("here", "pool", "end"))
         self.w.branch_if(serial, here, pool)
         self.w.start(here)
-        one = self.w.put(
-            f"call signext i32 @{name}(ptr {closure}, i32 signext 0, i32 signext 1)"
-        )
+        one = self.w.put(f"call signext i32 @{name}(ptr {closure}, i32 signext 0, i32 signext 1)")
         self.w.branch(end)
         self.w.start(pool)
-        many = self.w.put(
-            f"call signext i32 {launch}(ptr @{name}, ptr {closure}, i32 signext 0)"
-        )
+        many = self.w.put(f"call signext i32 {launch}(ptr @{name}, ptr {closure}, i32 signext 0)")
         self.w.branch(end)
         self.w.start(end)
         status = self.w.put(f"phi i32 [ {one}, %{here} ], [ {many}, %{pool} ]")

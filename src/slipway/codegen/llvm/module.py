@@ -61,9 +61,7 @@ def emit_module(functions: dict[str, PrimFunc], target: Target, metadata: str) -
         size = max(64, state.arena_bytes)
         lines.append(f"@slw.arena = internal global [{size} x i8] zeroinitializer, align 64")
     lines.append(f"@__slipway_metadata = {exported} constant {_c_string(metadata)}")
-    loops = [
-        f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)
-    ]
+    loops = [f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)]
     if loops:
         loops.insert(0, '!0 = !{!"llvm.loop.unroll.full"}')
     parts = [*lines, *state.functions,
@@ -101,9 +99,7 @@ def metadata_json(names: list[str], entry: str, target: Target, compiler: str) -
 
 def _c_string(text: str) -> str:
     data = text.encode() + b"\0"
-    body = "".join(
-        chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data
-    )
+    body = "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data)
     return f'[{len(data)} x i8] c"{body}"'
 
 

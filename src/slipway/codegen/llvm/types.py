@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
+from functools import cache
 
 from slipway import dtypes
 from slipway.errors import CodegenError
@@ -11,7 +11,7 @@ from slipway.errors import CodegenError
 _FLOATS = {("float", 16): "half", ("float", 32): "float", ("float", 64): "double"}
 
 
-@lru_cache(maxsize=None)
+@cache
 def scalar_type(dtype: str, soft_half: bool, memory: bool = False) -> str:
     """Return the LLVM type of one lane; `memory` is the form in buffers (bool is a byte there).
 
@@ -27,13 +27,11 @@ def scalar_type(dtype: str, soft_half: bool, memory: bool = False) -> str:
     if code == "float":
         return _FLOATS[code, bits]
     if bits < 8:
-        raise CodegenError(
-            f"{dtype} cannot be computed with directly: unpack it into int8 first"
-        )
+        raise CodegenError(f"{dtype} cannot be computed with directly: unpack it into int8 first")
     return f"i{bits}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def llvm_type(dtype: str, soft_half: bool, memory: bool = False) -> str:
     """Return the LLVM type of `dtype`, lanes included."""
     lanes = dtypes.lanes_of(dtype)

@@ -11,7 +11,7 @@ def expand(op: str, args: tuple[E.PrimExpr, ...]) -> E.PrimExpr | None:
 
 
 def exact_fma(a: E.PrimExpr, b: E.PrimExpr, c: E.PrimExpr) -> E.PrimExpr:
-    """a * b + c."""
+    """A * b + c."""
     return E.Add(E.Mul(a, b), c)
 
 
