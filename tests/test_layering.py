@@ -22,7 +22,7 @@ FLOORS = {
     4: ("relay", "schedules"),
     5: ("build", "executor", "frontends"),
     6: ("rpc", "micro", "meta_schedule"),
-    7: ("cli", "exec", "contrib", "__init__", "__main__"),
+    7: ("cli", "exec", "contrib", "tir", "__init__", "__main__"),
 }
 FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
 
@@ -70,20 +70,19 @@ def imported(module: str, deferred: bool = True) -> Iterator[tuple[str, int]]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in statements(ast.parse(path.read_text(encoding="utf-8")), deferred):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            pairs = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 anchor = package.split(".")[: len(package.split(".")) - node.level + 1]
                 base = ".".join([*anchor, *([node.module] if node.module else [])])
-            names = [f"{base}.{alias.name}" for alias in node.names]
+            pairs = [(f"{base}.{alias.name}", base) for alias in node.names]
         else:
             continue
-        for name in names:
-            target = name
-            while target and target not in MODULES:
-                target = target.rpartition(".")[0]
-            if target and target != module:
+        for name, base in pairs:
+            # `from a import b` means the module a.b where there is one, else the name b of a.
+            target = name if name in MODULES else base
+            if target in MODULES and target != module:
                 yield target, node.lineno
 
 

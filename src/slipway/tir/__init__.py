@@ -1,0 +1,17 @@
+"""The loop language under its classic name; see `slipway.ir`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = ("expr", "stmt", "buffer", "function", "ops")
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        for module in _MODULES:
+            value = getattr(importlib.import_module(f"slipway.ir.{module}"), name, None)
+            if value is not None:
+                return value
+    raise AttributeError(f"module 'slipway.tir' has no attribute {name!r}")
