@@ -161,7 +161,14 @@ class LoopNest:
             if atom not in self.values:
                 continue
             inside = interval_of(an, self.values[atom], relaxed)
-            last = low.plus(extent).shifted(-1)
+            # The range itself may move with a relaxed loop: one that encloses this stage.
+            own_low = interval_of(an, low, relaxed)
+            own_last = interval_of(an, low.plus(extent).shifted(-1), relaxed)
+            if own_low is None or own_last is None:
+                if inside is not None:
+                    found[atom] = inside
+                continue
+            low, last = own_low[0], own_last[1]
             if inside is None:
                 inside = (low, last)
             # Guards keep the axis inside its own range, so the interval may be cut to it.
