@@ -4,8 +4,8 @@
  * Freestanding. Nothing here allocates; every read is checked against the bytes that are there.
  * All integers are little-endian; sizes are bytes unless the name says otherwise.
  */
-#ifndef SLIPWAY_RPC_FRAME_H
-#define SLIPWAY_RPC_FRAME_H
+#ifndef SLIPWAY_RPC_FRAME_H_
+#define SLIPWAY_RPC_FRAME_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +13,10 @@
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the RPC codec copies little-endian integers as they are; this CPU is big-endian"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 #define SLW_RPC_VERSION_MIN 1u
@@ -166,4 +170,7 @@ size_t slw_rpc_text_size(const char *text);
 /* Whether `name` may be a file of a session: one path component, printable, not "." or "..". */
 bool slw_rpc_is_file_name(const char *name);
 
+#ifdef __cplusplus
+}
 #endif
+#endif /* SLIPWAY_RPC_FRAME_H_ */

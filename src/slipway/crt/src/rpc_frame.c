@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc_frame.h"
+#include "slipway/rpc_frame.h"
 
 #include <string.h> /* memcpy, memset: compilers emit them in freestanding code anyway */
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The process of one session: limits first, then the session, then nothing.
+ *
+ * Deadlines are kept by the kernel: a SIGALRM that nobody handles ends the process, whatever
+ * code it runs, and the supervisor reads from the watch which deadline it was.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include "rpc_server_internal.h"
+
+static slw_rpc_watch *the_watch;
+static slw_rpc_transport inner;
+static slw_rpc_session the_session;
+
+static void arm(uint64_t deadline_ns) {
+  struct itimerval timer;
+  uint64_t now = slw_time_ns();
+  uint64_t left_us = deadline_ns > now ? (deadline_ns - now) / 1000u + 1u : 1u;
+  memset(&timer, 0, sizeof timer);
+  if (deadline_ns != 0u) {
+    timer.it_value.tv_sec = (time_t)(left_us / 1000000u);
+    timer.it_value.tv_usec = (suseconds_t)(left_us % 1000000u);
+  }
+  (void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void call_begins(void *context, uint32_t id, uint32_t timeout_ms, const char *name) {
+  slw_rpc_watch *watch = the_watch;
+  size_t i;
+  (void)context;
+  for (i = 0; i + 1 < sizeof watch->function && name[i] != '\0'; ++i) {
+    watch->function[i] = name[i];
+  }
+  watch->function[i] = '\0';
+  watch->call_id = id;
+  watch->call_timeout_ms = timeout_ms;
+  watch->calling = 1;
+  if (timeout_ms != 0u) {
+    watch->call_deadline_ns = slw_time_ns() + (uint64_t)timeout_ms * 1000000u;
+    if (watch->session_deadline_ns == 0u || watch->call_deadline_ns < watch->session_deadline_ns) {
+      arm(watch->call_deadline_ns);
+    }
+  }
+}
+
+static void call_ends(void *context) {
+  slw_rpc_watch *watch = the_watch;
+  (void)context;
+  watch->calling = 0;
+  if (watch->call_timeout_ms != 0u) {
+    watch->call_deadline_ns = 0;
+    arm(watch->session_deadline_ns);
+  }
+}
+
+static ptrdiff_t watched_read(void *context, void *buffer, size_t min, size_t max) {
+  return inner.read(context, buffer, min, max);
+}
+
+static int watched_write(void *context, const slw_rpc_span *spans, size_t count) {
+  int status;
+  the_watch->writing = 1;
+  status = inner.write(context, spans, count);
+  the_watch->writing = 0;
+  return status;
+}
+
+static void limit(int resource, rlim_t value) {
+  struct rlimit limits;
+  if (getrlimit((__rlimit_resource_t)resource, &limits) == 0) {
+    limits.rlim_cur = limits.rlim_max == RLIM_INFINITY || value < limits.rlim_max
+                          ? value
+                          : limits.rlim_max;
+    (void)setrlimit((__rlimit_resource_t)resource, &limits);
+  }
+}
+
+static uint64_t address_space_in_use(void) {
+  unsigned long long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "re");
+  if (file != NULL) {
+    if (fscanf(file, "%llu", &pages) != 1) {
+      pages = 0;
+    }
+    (void)fclose(file);
+  }
+  return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void confine(const slw_rpc_server_config *config) {
+  static const int defaults[] = {SIGALRM, SIGTERM, SIGINT, SIGCHLD, SIGSEGV, SIGBUS,
+                                 SIGFPE,  SIGILL,  SIGABRT};
+  sigset_t none;
+  FILE *file;
+  size_t i;
+  for (i = 0; i < sizeof defaults / sizeof defaults[0]; ++i) {
+    (void)signal(defaults[i], SIG_DFL);
+  }
+  (void)signal(SIGPIPE, SIG_IGN);
+  (void)sigemptyset(&none);
+  (void)sigprocmask(SIG_SETMASK, &none, NULL);
+  (void)setpgid(0, 0);
+#if defined(__linux__)
+  (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+#endif
+  limit(RLIMIT_CORE, 0);
+  if (config->max_cpu_s != 0u) {
+    limit(RLIMIT_CPU, config->max_cpu_s);
+  }
+  if (config->max_memory_bytes != 0u) {
+    limit(RLIMIT_AS, (rlim_t)(address_space_in_use() + config->max_memory_bytes));
+  }
+  /* When memory runs out, this process goes, and not one of the system. */
+  file = fopen("/proc/self/oom_score_adj", "we");
+  if (file != NULL) {
+    (void)fputs("1000", file);
+    (void)fclose(file);
+  }
+}
+
+_Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
+                                 slw_rpc_watch *watch) {
+  slw_rpc_config session;
+  slw_rpc_hooks hooks;
+  size_t size;
+  void *memory;
+  int status;
+  confine(config);
+  the_watch = watch;
+  slw_rpc_host_hooks(&hooks, config->max_upload_bytes);
+  if (config->prepare_session != NULL) {
+    config->prepare_session(config->context, &hooks);
+  }
+  hooks.call_begins = call_begins;
+  hooks.call_ends = call_ends;
+  memset(&session, 0, sizeof session);
+  inner = slw_rpc_fd_transport(fd);
+  session.transport = inner;
+  session.transport.read = watched_read;
+  session.transport.write = watched_write;
+  session.hooks = &hooks;
+  session.key = config->key;
+  session.description = config->description;
+  session.token = config->token;
+  session.token_size = (size_t)config->token_size;
+  session.needs_token = needs_token;
+  session.session_timeout_ms = config->session_timeout_ms;
+  session.max_args = 1024;
+  session.max_handles = 65536;
+  session.name_bytes = 96;
+  session.frame_bytes = SLW_RPC_HOST_FRAME_BYTES;
+  session.read_ahead_bytes = 65536;
+  size = slw_rpc_session_memory(&session);
+  memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    slw_rpc_write_error(fd, 0, SLW_RPC_FAIL_MEMORY, "the device has no memory for a session");
+    _exit(1);
+  }
+  slw_rpc_session_init(&the_session, &session, memory);
+  status = slw_rpc_session_greet(&the_session);
+  if (status != 0 && the_session.failure.code == SLW_RPC_FAIL_AUTH) {
+    (void)sleep(1); /* guessing a token takes its time; the supervisor bounds how many wait */
+  }
+  if (status == 0) {
+    watch->greeted = 1;
+    if (the_session.peer_timeout_ms != 0u) {
+      watch->session_timeout_ms = the_session.peer_timeout_ms;
+      watch->session_deadline_ns =
+          slw_time_ns() + (uint64_t)the_session.peer_timeout_ms * 1000000u;
+      arm(watch->session_deadline_ns);
+    }
+  }
+  while (status == 0) {
+    status = slw_rpc_session_step(&the_session);
+  }
+  /* Destructors of uploaded code may hang or crash; nobody waits for their result. */
+  _exit(0);
+}

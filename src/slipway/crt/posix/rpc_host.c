@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a POSIX host offers a session: modules, tensors in main memory, files of the current
+ * folder.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "slipway/error.h"
+#include "slipway/module.h"
+#include "slipway/rpc_server.h"
+#include "slipway/tensor.h"
+
+#define PART_NAME ".upload"
+/* Allocations from this size on are compared with what the system has left. */
+#define LARGE_TENSOR_BYTES ((size_t)16 << 20)
+
+typedef struct host {
+  uint64_t max_upload_bytes;
+  int fd; /* of the file in transfer */
+  uint64_t size;
+  char name[SLW_RPC_NAME_MAX_BYTES + 1];
+} host;
+
+static host the_host; /* one session in a process */
+
+static int io_error(const char *doing, const char *name, int code) {
+  (void)slw_error_setf(code == ENOENT ? "FileNotFoundError" : "OSError", "cannot %s '%s': %s",
+                       doing, name, strerror(code));
+  return code == ENOENT ? SLW_RPC_FAIL_NOT_FOUND : SLW_RPC_FAIL_IO;
+}
+
+static void take_error(void *context, char *kind, size_t kind_size, char *message,
+                       size_t message_size) {
+  (void)context;
+  (void)snprintf(kind, kind_size, "%s", slw_error_kind());
+  (void)snprintf(message, message_size, "%s", slw_error_message());
+  slw_error_clear();
+}
+
+/* --- modules --------------------------------------------------------------------------------- */
+
+static void release(void *context, TVMFFIObject *object) {
+  (void)context;
+  slw_object_release(object);
+}
+
+static int load_module(void *context, const char *file_name, TVMFFIAny *out) {
+  char path[SLW_RPC_NAME_MAX_BYTES + 3];
+  struct stat status;
+  slw_module *module = NULL;
+  (void)context;
+  if (!slw_rpc_is_file_name(file_name) || lstat(file_name, &status) != 0 ||
+      !S_ISREG(status.st_mode)) {
+    (void)slw_error_setf("FileNotFoundError",
+                         "there is no file '%s' in this session; upload it first", file_name);
+    return SLW_RPC_FAIL_NOT_FOUND;
+  }
+  (void)snprintf(path, sizeof path, "./%s", file_name);
+  if (slw_module_open(path, &module) != SLW_OK) {
+    return SLW_RPC_FAIL_REMOTE;
+  }
+  slw_any_set_module(out, module);
+  return SLW_RPC_OK;
+}
+
+static int get_function(void *context, const TVMFFIAny *module, const char *name,
+                        TVMFFIAny *out) {
+  slw_function function;
+  slw_status status;
+  (void)context;
+  status = slw_module_get_function(slw_any_get_module(module), name, &function);
+  if (status == SLW_ERROR_NOT_FOUND) {
+    slw_error_clear();
+    return SLW_RPC_OK; /* the result stays None */
+  }
+  if (status != SLW_OK ||
+      slw_any_set_function(out, function, (TVMFFIObject *)slw_any_get_module(module)) != SLW_OK) {
+    return SLW_RPC_FAIL_MEMORY;
+  }
+  return SLW_RPC_OK;
+}
+
+static int get_global(void *context, const char *name, TVMFFIAny *out) {
+  (void)context;
+  (void)name;
+  (void)out;
+  return SLW_RPC_OK; /* no such function: the result stays None */
+}
+
+static int time_function(void *context, slw_function function, const TVMFFIAny *args,
+                         int32_t num_args, const slw_time_options *options,
+                         slw_function preproc, double *results_s) {
+  (void)context;
+  return slw_time_evaluate(function, args, num_args, options, preproc, results_s) == SLW_OK
+             ? SLW_RPC_OK
+             : SLW_RPC_FAIL_REMOTE;
+}
+
+/* --- tensors --------------------------------------------------------------------------------- */
+
+/* Memory that the system could give now; SIZE_MAX where it does not say. */
+static size_t available_memory(void) {
+  char line[128];
+  unsigned long long kilobytes = 0;
+  size_t result = SIZE_MAX;
+  FILE *file = fopen("/proc/meminfo", "re");
+  if (file == NULL) {
+    return SIZE_MAX;
+  }
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1) {
+      result = kilobytes > SIZE_MAX / 1024u ? SIZE_MAX : (size_t)kilobytes * 1024u;
+      break;
+    }
+  }
+  (void)fclose(file);
+  return result;
+}
+
+static int tensor_alloc(void *context, const int64_t *shape, int32_t ndim, DLDataType dtype,
+                        DLDevice device, TVMFFIAny *out) {
+  slw_tensor *tensor = NULL;
+  slw_status status;
+  size_t size = 0;
+  (void)context;
+  if (device.device_type != kDLCPU || device.device_id != 0) {
+    (void)slw_error_setf("RuntimeError", "this machine has no device (%d, %d); it has cpu(0)",
+                         (int)device.device_type, (int)device.device_id);
+    return SLW_RPC_FAIL_ARGUMENT;
+  }
+  status = slw_tensor_size_bytes(shape, ndim, dtype, &size);
+  if (status != SLW_OK) {
+    (void)slw_error_setf("ValueError", "no tensor can have that shape and type");
+    return SLW_RPC_FAIL_ARGUMENT;
+  }
+  if (size >= LARGE_TENSOR_BYTES && size > available_memory()) {
+    (void)slw_error_setf("MemoryError",
+                         "a tensor of %zu bytes is more than the device has free (%zu bytes)",
+                         size, available_memory());
+    return SLW_RPC_FAIL_MEMORY;
+  }
+  if (slw_tensor_alloc(shape, ndim, dtype, device, &tensor) != SLW_OK) {
+    (void)slw_error_setf("MemoryError", "the device cannot allocate a tensor of %zu bytes", size);
+    return SLW_RPC_FAIL_MEMORY;
+  }
+  out->type_index = kTVMFFITensor;
+  out->v_obj = &tensor->object;
+  return SLW_RPC_OK;
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static void close_file(void) {
+  if (the_host.fd >= 0) {
+    (void)close(the_host.fd);
+    the_host.fd = -1;
+  }
+}
+
+static void file_abort(void *context) {
+  (void)context;
+  close_file();
+  (void)unlink(PART_NAME);
+}
+
+static int file_create(void *context, const char *name, uint64_t size, void **memory) {
+  int code;
+  (void)context;
+  (void)memory;
+  if ((the_host.max_upload_bytes != 0u && size > the_host.max_upload_bytes) ||
+      size > (uint64_t)INT64_MAX) {
+    (void)slw_error_setf("ValueError", "'%s' has %llu bytes; this device takes uploads up to %llu",
+                         name, (unsigned long long)size,
+                         (unsigned long long)the_host.max_upload_bytes);
+    return SLW_RPC_FAIL_LIMIT;
+  }
+  if (strcmp(name, PART_NAME) == 0) {
+    return io_error("create", name, EPERM);
+  }
+  (void)unlink(PART_NAME);
+  the_host.fd = open(PART_NAME, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (the_host.fd < 0) {
+    return io_error("create", name, errno);
+  }
+  /* Reserve the space now, so that a full disk is known before the bytes travel. */
+  code = size > 0u ? posix_fallocate(the_host.fd, 0, (off_t)size) : 0;
+  if (code != 0 && code != EOPNOTSUPP && code != EINVAL && code != ENOSYS) {
+    file_abort(NULL);
+    return io_error("reserve space for", name, code);
+  }
+  the_host.size = size;
+  (void)snprintf(the_host.name, sizeof the_host.name, "%s", name);
+  return SLW_RPC_OK;
+}
+
+static int file_write(void *context, uint64_t offset, const void *data, size_t size) {
+  const char *at = data;
+  (void)context;
+  while (size > 0u) {
+    ssize_t count = pwrite(the_host.fd, at, size, (off_t)offset);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      return io_error("write", the_host.name, count == 0 ? ENOSPC : errno);
+    }
+    at += count;
+    offset += (uint64_t)count;
+    size -= (size_t)count;
+  }
+  return SLW_RPC_OK;
+}
+
+static int file_commit(void *context) {
+  (void)context;
+  close_file();
+  if (rename(PART_NAME, the_host.name) != 0) {
+    int code = errno;
+    (void)unlink(PART_NAME);
+    return io_error("complete", the_host.name, code);
+  }
+  return SLW_RPC_OK;
+}
+
+static int file_open(void *context, const char *name, uint64_t *size, const void **memory) {
+  struct stat status;
+  (void)context;
+  the_host.fd = open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (the_host.fd < 0) {
+    return io_error("read", name, errno);
+  }
+  if (fstat(the_host.fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < 0) {
+    close_file();
+    return io_error("read", name, EINVAL);
+  }
+  the_host.size = (uint64_t)status.st_size;
+  *size = the_host.size;
+  (void)snprintf(the_host.name, sizeof the_host.name, "%s", name);
+  *memory = NULL;
+  return SLW_RPC_OK;
+}
+
+static int file_read(void *context, uint64_t offset, void *data, size_t size) {
+  char *at = data;
+  (void)context;
+  while (size > 0u) {
+    ssize_t count = pread(the_host.fd, at, size, (off_t)offset);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      return io_error("read", the_host.name, count == 0 ? EIO : errno);
+    }
+    at += count;
+    offset += (uint64_t)count;
+    size -= (size_t)count;
+  }
+  return SLW_RPC_OK;
+}
+
+static void file_close(void *context) {
+  (void)context;
+  close_file();
+}
+
+static int file_remove(void *context, const char *name) {
+  (void)context;
+  return unlink(name) == 0 ? SLW_RPC_OK : io_error("remove", name, errno);
+}
+
+static int file_list(void *context, char *text, size_t capacity, size_t *size) {
+  DIR *folder = opendir(".");
+  struct dirent *entry;
+  struct stat status;
+  size_t at = 0;
+  (void)context;
+  if (folder == NULL) {
+    return io_error("list", ".", errno);
+  }
+  for (entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+    int count;
+    if (lstat(entry->d_name, &status) != 0 || !S_ISREG(status.st_mode) ||
+        strcmp(entry->d_name, PART_NAME) == 0) {
+      continue;
+    }
+    count = snprintf(text + at, capacity - at, "%lld %s\n", (long long)status.st_size,
+                     entry->d_name);
+    if (count < 0 || (size_t)count >= capacity - at) {
+      break; /* the list is cut: the reply's frame is full */
+    }
+    at += (size_t)count;
+  }
+  (void)closedir(folder);
+  *size = at;
+  return SLW_RPC_OK;
+}
+
+static int random_bytes(void *context, uint8_t *out, size_t size) {
+  int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+  ssize_t count;
+  (void)context;
+  if (fd < 0) {
+    return SLW_RPC_FAIL_IO;
+  }
+  count = read(fd, out, size);
+  (void)close(fd);
+  return count == (ssize_t)size ? SLW_RPC_OK : SLW_RPC_FAIL_IO;
+}
+
+void slw_rpc_host_hooks(slw_rpc_hooks *hooks, uint64_t max_upload_bytes) {
+  memset(&the_host, 0, sizeof the_host);
+  the_host.fd = -1;
+  the_host.max_upload_bytes = max_upload_bytes;
+  memset(hooks, 0, sizeof *hooks);
+  hooks->get_global = get_global;
+  hooks->get_function = get_function;
+  hooks->load_module = load_module;
+  hooks->release = release;
+  hooks->take_error = take_error;
+  hooks->time = time_function;
+  hooks->tensor_alloc = tensor_alloc;
+  hooks->file_create = file_create;
+  hooks->file_write = file_write;
+  hooks->file_commit = file_commit;
+  hooks->file_abort = file_abort;
+  hooks->file_open = file_open;
+  hooks->file_read = file_read;
+  hooks->file_close = file_close;
+  hooks->file_remove = file_remove;
+  hooks->file_list = file_list;
+  hooks->random = random_bytes;
+}

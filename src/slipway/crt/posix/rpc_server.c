@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The supervisor: accepts, forks, waits, explains deaths, cleans up. One thread, one poll loop.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include "rpc_server_internal.h"
+
+#define GRACE_NS 500000000u  /* between the client's leaving and the end of its process */
+#define LINGER_NS 1000000000u /* for the client to read the last error before the close */
+#define MAX_SESSIONS 64u
+#ifndef POLLRDHUP
+#define POLLRDHUP POLLHUP
+#endif
+
+enum state { FREE, RUNNING, LINGERING };
+
+typedef struct child {
+  enum state state;
+  pid_t pid;
+  int fd;
+  slw_rpc_watch *watch;
+  uint64_t accepted_ns;
+  uint64_t kill_at_ns;  /* 0: not yet */
+  uint64_t close_at_ns; /* of a lingering connection */
+  bool slow_greeting;
+  char peer[64];
+  char folder[256];
+} child;
+
+typedef struct server {
+  const slw_rpc_server_config *config;
+  child children[MAX_SESSIONS];
+  uint32_t max_sessions;
+} server;
+
+static volatile sig_atomic_t stopping;
+
+static void on_stop(int number) {
+  (void)number;
+  stopping = 1;
+}
+
+static void on_child(int number) { (void)number; /* it only has to interrupt ppoll */ }
+
+static void say(const server *self, const char *line) {
+  if (self->config->log != NULL) {
+    self->config->log(self->config->context, line);
+  } else {
+    (void)fprintf(stderr, "INFO:root:RPCServer: %s\n", line);
+  }
+}
+
+/* --- endings --------------------------------------------------------------------------------- */
+
+static const char *signal_text(int number) {
+  switch (number) {
+    case SIGSEGV:
+      return "SIGSEGV: it accessed memory that is not its own";
+    case SIGBUS:
+      return "SIGBUS: it accessed memory that is misaligned or not there";
+    case SIGFPE:
+      return "SIGFPE: an integer division by zero or overflow";
+    case SIGILL:
+      return "SIGILL: an instruction that this processor does not have";
+    case SIGABRT:
+      return "SIGABRT: it aborted";
+    case SIGKILL:
+      return "SIGKILL: most likely the device ran out of memory";
+    case SIGXCPU:
+      return "SIGXCPU: it used up its limit of processor time";
+    case SIGTRAP:
+      return "SIGTRAP: it executed a trap";
+    default:
+      return "ended by a signal";
+  }
+}
+
+static void explain(const child *one, int status, uint32_t *code, char *text, size_t size) {
+  const slw_rpc_watch *watch = one->watch;
+  uint64_t now = slw_time_ns();
+  char where[160] = "";
+  if (watch->calling != 0u) {
+    (void)snprintf(where, sizeof where, " while it ran '%s'",
+                   watch->function[0] != '\0' ? watch->function : "a function");
+  }
+  *code = SLW_RPC_FAIL_CRASHED;
+  if (one->slow_greeting) {
+    *code = SLW_RPC_FAIL_TIMEOUT;
+    (void)snprintf(text, size, "the client did not complete its greeting in time");
+  } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+    bool of_call = watch->call_deadline_ns != 0u && watch->call_deadline_ns <= now;
+    *code = SLW_RPC_FAIL_TIMEOUT;
+    (void)snprintf(text, size, "the %s exceeded its time limit of %u.%03u s%s; the device ended it",
+                   of_call ? "call" : "session",
+                   (of_call ? watch->call_timeout_ms : watch->session_timeout_ms) / 1000u,
+                   (of_call ? watch->call_timeout_ms : watch->session_timeout_ms) % 1000u, where);
+  } else if (WIFSIGNALED(status)) {
+    (void)snprintf(text, size, "the session's process on the device died of signal %d (%s)%s",
+                   WTERMSIG(status), signal_text(WTERMSIG(status)), where);
+  } else {
+    (void)snprintf(text, size, "the session's process on the device exited with status %d%s",
+                   WEXITSTATUS(status), where);
+  }
+}
+
+void slw_rpc_write_error(int fd, uint32_t id, uint32_t code, const char *message) {
+  static const char kind[] = "RPCError";
+  uint8_t frame[SLW_RPC_HEADER_BYTES + SLW_RPC_HELLO_MAX_BYTES];
+  slw_rpc_header header;
+  slw_rpc_writer writer =
+      slw_rpc_writer_on(frame + SLW_RPC_HEADER_BYTES, sizeof frame - SLW_RPC_HEADER_BYTES);
+  size_t size = strlen(message) < 900u ? strlen(message) : 900u;
+  slw_rpc_put_u32(&writer, code);
+  slw_rpc_put_u32(&writer, sizeof kind - 1u);
+  slw_rpc_put_u32(&writer, (uint32_t)size);
+  slw_rpc_put_u32(&writer, 0);
+  slw_rpc_put_bytes(&writer, kind, sizeof kind);
+  slw_rpc_put_bytes(&writer, message, size);
+  slw_rpc_put_bytes(&writer, "", 1);
+  slw_rpc_put_padding(&writer);
+  header.size = (uint32_t)writer.at;
+  header.code = SLW_RPC_ERROR;
+  header.flags = 0;
+  header.id = id;
+  header.channel = 0;
+  slw_rpc_header_put(frame, &header);
+  (void)send(fd, frame, SLW_RPC_HEADER_BYTES + writer.at, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void finish(child *one) {
+  (void)close(one->fd);
+  if (one->watch != NULL) {
+    (void)munmap(one->watch, sizeof *one->watch);
+  }
+  memset(one, 0, sizeof *one);
+}
+
+/* The session's process is gone: tell the client why, clean up. */
+static void bury(server *self, child *one, int status) {
+  char text[512];
+  char line[640];
+  uint32_t code = 0;
+  bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  (void)kill(-one->pid, SIGKILL); /* what it left running */
+  slw_rpc_remove_folder(one->folder);
+  if (clean) {
+    (void)snprintf(line, sizeof line, "session with %s ended", one->peer);
+  } else {
+    explain(one, status, &code, text, sizeof text);
+    (void)snprintf(line, sizeof line, "session with %s: %s", one->peer, text);
+    /* A frame that was half sent cannot be followed by another one. */
+    if (one->watch->writing == 0u && one->kill_at_ns == 0u) {
+      slw_rpc_write_error(one->fd, one->watch->calling != 0u ? one->watch->call_id : 0u, code,
+                          text);
+    }
+  }
+  say(self, line);
+  /* Close only when the client has read the error: an early close could destroy it. */
+  (void)shutdown(one->fd, SHUT_WR);
+  one->state = LINGERING;
+  one->close_at_ns = slw_time_ns() + LINGER_NS;
+}
+
+static void reap(server *self) {
+  int status = 0;
+  uint32_t i;
+  for (i = 0; i < self->max_sessions; ++i) {
+    child *one = &self->children[i];
+    if (one->state == RUNNING && waitpid(one->pid, &status, WNOHANG) == one->pid) {
+      bury(self, one, status);
+    }
+  }
+}
+
+/* --- beginnings ------------------------------------------------------------------------------ */
+
+static bool is_local(const struct sockaddr_storage *address) {
+  if (address->ss_family == AF_INET) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127u;
+  }
+  if (address->ss_family == AF_INET6) {
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127u);
+  }
+  return address->ss_family == AF_UNIX || address->ss_family == AF_UNSPEC;
+}
+
+static void peer_text(const struct sockaddr_storage *address, char *text, size_t size) {
+  char host[INET6_ADDRSTRLEN] = "";
+  if (address->ss_family == AF_INET) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+    (void)inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+    (void)snprintf(text, size, "%s:%u", host, (unsigned)ntohs(v4->sin_port));
+  } else if (address->ss_family == AF_INET6) {
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+    (void)inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+    (void)snprintf(text, size, "[%s]:%u", host, (unsigned)ntohs(v6->sin6_port));
+  } else {
+    (void)snprintf(text, size, "a local socket");
+  }
+}
+
+static void set_options(int fd) {
+  int one = 1;
+  int idle_s = 30;
+  int count = 3;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+#if defined(TCP_KEEPIDLE)
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+#endif
+}
+
+static bool make_folder(char *path, size_t size) {
+  const char *base = getenv("TMPDIR");
+  (void)snprintf(path, size, "%s/slipway-rpc-XXXXXX",
+                 base != NULL && base[0] == '/' ? base : "/tmp");
+  return mkdtemp(path) != NULL;
+}
+
+static _Noreturn void become_session(server *self, child *one, bool needs_token) {
+  uint32_t i;
+  for (i = 0; i < self->max_sessions; ++i) {
+    if (&self->children[i] != one && self->children[i].state != FREE) {
+      (void)close(self->children[i].fd);
+    }
+  }
+  (void)close(self->config->listen_fd);
+  if (chdir(one->folder) != 0) {
+    slw_rpc_write_error(one->fd, 0, SLW_RPC_FAIL_IO, "the device cannot enter its session folder");
+    _exit(1);
+  }
+  slw_rpc_child_run(self->config, one->fd, needs_token, one->watch);
+}
+
+static void refuse(server *self, int fd, const char *peer, uint32_t code, const char *text) {
+  char line[256];
+  slw_rpc_write_error(fd, 0, code, text);
+  (void)snprintf(line, sizeof line, "refused %s: %s", peer, text);
+  say(self, line);
+  (void)close(fd);
+}
+
+static void accept_one(server *self) {
+  struct sockaddr_storage address;
+  socklen_t size = sizeof address;
+  char peer[64];
+  bool needs_token;
+  child *one = NULL;
+  uint32_t i;
+  void *watch;
+  int fd;
+  memset(&address, 0, sizeof address);
+  fd = accept(self->config->listen_fd, (struct sockaddr *)(void *)&address, &size);
+  if (fd < 0) {
+    return;
+  }
+  (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+  set_options(fd);
+  peer_text(&address, peer, sizeof peer);
+  needs_token = self->config->always_needs_token != 0u || !is_local(&address);
+  for (i = 0; i < self->max_sessions && one == NULL; ++i) {
+    if (self->children[i].state == FREE) {
+      one = &self->children[i];
+    }
+  }
+  if (one == NULL) {
+    refuse(self, fd, peer, SLW_RPC_FAIL_BUSY,
+           "the device runs as many sessions as it may; try again later");
+    return;
+  }
+  watch = mmap(NULL, sizeof *one->watch, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+               0);
+  if (watch == MAP_FAILED || !make_folder(one->folder, sizeof one->folder)) {
+    refuse(self, fd, peer, SLW_RPC_FAIL_IO, "the device cannot make a folder for the session");
+    return;
+  }
+  one->watch = watch;
+  one->fd = fd;
+  one->accepted_ns = slw_time_ns();
+  (void)snprintf(one->peer, sizeof one->peer, "%s", peer);
+  one->state = RUNNING;
+  one->pid = self->config->fork_session != NULL
+                 ? (pid_t)self->config->fork_session(self->config->context)
+                 : fork();
+  if (one->pid == 0) {
+    become_session(self, one, needs_token);
+  }
+  if (one->pid < 0) {
+    slw_rpc_write_error(fd, 0, SLW_RPC_FAIL_MEMORY, "the device cannot start another process");
+    slw_rpc_remove_folder(one->folder);
+    finish(one);
+  }
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+static void attend(server *self, child *one, short events, uint64_t now) {
+  char drain[4096];
+  if (one->state == LINGERING) {
+    bool over = now >= one->close_at_ns;
+    if ((events & (POLLIN | POLLHUP | POLLERR | POLLRDHUP)) != 0) {
+      over = over || recv(one->fd, drain, sizeof drain, MSG_DONTWAIT) <= 0;
+    }
+    if (over) {
+      finish(one);
+    }
+    return;
+  }
+  if ((events & (POLLRDHUP | POLLHUP | POLLERR)) != 0 && one->kill_at_ns == 0u) {
+    one->kill_at_ns = now + GRACE_NS;
+  }
+  if (one->watch->greeted == 0u && self->config->greeting_timeout_ms != 0u && !one->slow_greeting &&
+      now - one->accepted_ns > (uint64_t)self->config->greeting_timeout_ms * 1000000u) {
+    one->slow_greeting = true;
+    (void)kill(one->pid, SIGKILL);
+  }
+  if (one->kill_at_ns != 0u && now >= one->kill_at_ns) {
+    (void)kill(-one->pid, SIGKILL);
+    (void)kill(one->pid, SIGKILL);
+  }
+}
+
+static int poll_timeout_ms(const server *self) {
+  uint32_t i;
+  for (i = 0; i < self->max_sessions; ++i) {
+    const child *one = &self->children[i];
+    if (one->state == LINGERING ||
+        (one->state == RUNNING && (one->kill_at_ns != 0u || one->watch->greeted == 0u))) {
+      return 50;
+    }
+  }
+  return -1;
+}
+
+static void stop_all(server *self) {
+  uint32_t i;
+  int status;
+  for (i = 0; i < self->max_sessions; ++i) {
+    child *one = &self->children[i];
+    if (one->state == RUNNING) {
+      (void)kill(-one->pid, SIGKILL);
+      (void)kill(one->pid, SIGKILL);
+      (void)waitpid(one->pid, &status, 0);
+      slw_rpc_write_error(one->fd, 0, SLW_RPC_FAIL_CANCELLED, "the device's server was stopped");
+      slw_rpc_remove_folder(one->folder);
+    }
+    if (one->state != FREE) {
+      finish(one);
+    }
+  }
+}
+
+static void catch_signals(sigset_t *while_polling) {
+  struct sigaction action;
+  sigset_t blocked;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_stop;
+  (void)sigaction(SIGTERM, &action, NULL);
+  (void)sigaction(SIGINT, &action, NULL);
+  action.sa_handler = on_child;
+  (void)sigaction(SIGCHLD, &action, NULL);
+  (void)signal(SIGPIPE, SIG_IGN);
+  /* Blocked except inside ppoll: a signal between two looks is not lost. */
+  (void)sigemptyset(&blocked);
+  (void)sigaddset(&blocked, SIGTERM);
+  (void)sigaddset(&blocked, SIGINT);
+  (void)sigaddset(&blocked, SIGCHLD);
+  (void)sigprocmask(SIG_BLOCK, &blocked, while_polling);
+  (void)sigdelset(while_polling, SIGTERM);
+  (void)sigdelset(while_polling, SIGINT);
+  (void)sigdelset(while_polling, SIGCHLD);
+}
+
+int slw_rpc_server_run(const slw_rpc_server_config *config) {
+  static server self; /* one supervisor in a process */
+  struct pollfd fds[MAX_SESSIONS + 2u];
+  struct timespec tick;
+  sigset_t while_polling;
+  uint32_t i;
+  memset(&self, 0, sizeof self);
+  self.config = config;
+  self.max_sessions = config->max_sessions < MAX_SESSIONS ? config->max_sessions : MAX_SESSIONS;
+  stopping = 0;
+  catch_signals(&while_polling);
+  while (stopping == 0) {
+    int timeout_ms = poll_timeout_ms(&self);
+    uint64_t now;
+    int ready;
+    fds[0].fd = config->listen_fd;
+    fds[0].events = POLLIN;
+    fds[1].fd = config->watch_fd;
+    fds[1].events = POLLHUP;
+    for (i = 0; i < self.max_sessions; ++i) {
+      const child *one = &self.children[i];
+      /* A client that has left is reported again and again: stop asking. */
+      bool ask = one->state == LINGERING || (one->state == RUNNING && one->kill_at_ns == 0u);
+      fds[i + 2u].fd = ask ? one->fd : -1;
+      fds[i + 2u].events = one->state == LINGERING ? POLLIN : POLLRDHUP;
+      fds[i + 2u].revents = 0;
+    }
+    tick.tv_sec = timeout_ms / 1000;
+    tick.tv_nsec = (long)(timeout_ms % 1000) * 1000000L;
+    fds[0].revents = 0;
+    fds[1].revents = 0;
+    ready = ppoll(fds, self.max_sessions + 2u, timeout_ms < 0 ? NULL : &tick, &while_polling);
+    if (ready < 0 && errno != EINTR) {
+      break;
+    }
+    reap(&self);
+    now = slw_time_ns();
+    for (i = 0; i < self.max_sessions; ++i) {
+      if (self.children[i].state != FREE) {
+        attend(&self, &self.children[i], ready > 0 ? fds[i + 2u].revents : 0, now);
+      }
+    }
+    if (ready > 0 && (fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
+      stopping = 1;
+    }
+    if (ready > 0 && (fds[0].revents & POLLIN) != 0) {
+      accept_one(&self);
+    } else if (ready > 0 && (fds[0].revents & (POLLERR | POLLNVAL)) != 0) {
+      stop_all(&self);
+      return EBADF;
+    }
+  }
+  stop_all(&self);
+  return 0;
+}

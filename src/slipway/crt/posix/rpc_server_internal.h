@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the supervisor (rpc_server.c) and the session's process (rpc_child.c) share.
+ */
+#ifndef SLIPWAY_RPC_SERVER_INTERNAL_H
+#define SLIPWAY_RPC_SERVER_INTERNAL_H
+
+#include "slipway/rpc_server.h"
+
+/* In memory that both processes see: the process writes what it does, the supervisor reads it
+ * when the process has died. */
+typedef struct slw_rpc_watch {
+  volatile uint32_t greeted;
+  volatile uint32_t calling;
+  volatile uint32_t writing; /* inside a write: a frame may be half sent */
+  volatile uint32_t call_id;
+  volatile uint32_t call_timeout_ms;
+  volatile uint32_t session_timeout_ms;
+  volatile uint64_t session_deadline_ns; /* 0: none */
+  volatile uint64_t call_deadline_ns;    /* 0: none */
+  char function[96];
+} slw_rpc_watch;
+
+/* Run one session on `fd` and end the process. The current folder is the session's own. */
+_Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
+                                 slw_rpc_watch *watch);
+
+/* Write an ERROR frame that no session stands behind; best effort. */
+void slw_rpc_write_error(int fd, uint32_t id, uint32_t code, const char *message);
+
+/* Remove a folder and everything below it, without following links. */
+void slw_rpc_remove_folder(const char *path);
+
+#endif
