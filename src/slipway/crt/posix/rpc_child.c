@@ -78,15 +78,22 @@ static int watched_write(void *context, const slw_rpc_span *spans, size_t count)
   return status;
 }
 
-static void limit(int resource, rlim_t value) {
+/* `value`, or less where the process may have less. */
+static struct rlimit limits_to(rlim_t hard, rlim_t value) {
   struct rlimit limits;
-  if (getrlimit((__rlimit_resource_t)resource, &limits) == 0) {
-    limits.rlim_cur = limits.rlim_max == RLIM_INFINITY || value < limits.rlim_max
-                          ? value
-                          : limits.rlim_max;
-    (void)setrlimit((__rlimit_resource_t)resource, &limits);
-  }
+  limits.rlim_cur = hard == RLIM_INFINITY || value < hard ? value : hard;
+  limits.rlim_max = hard;
+  return limits;
 }
+
+#define LIMIT(resource, value)                          \
+  do {                                                  \
+    struct rlimit now;                                  \
+    if (getrlimit((resource), &now) == 0) {             \
+      now = limits_to(now.rlim_max, (rlim_t)(value));   \
+      (void)setrlimit((resource), &now);                \
+    }                                                   \
+  } while (0)
 
 static uint64_t address_space_in_use(void) {
   unsigned long long pages = 0;
@@ -116,12 +123,12 @@ static void confine(const slw_rpc_server_config *config) {
 #if defined(__linux__)
   (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 #endif
-  limit(RLIMIT_CORE, 0);
+  LIMIT(RLIMIT_CORE, 0);
   if (config->max_cpu_s != 0u) {
-    limit(RLIMIT_CPU, config->max_cpu_s);
+    LIMIT(RLIMIT_CPU, config->max_cpu_s);
   }
   if (config->max_memory_bytes != 0u) {
-    limit(RLIMIT_AS, (rlim_t)(address_space_in_use() + config->max_memory_bytes));
+    LIMIT(RLIMIT_AS, address_space_in_use() + config->max_memory_bytes);
   }
   /* When memory runs out, this process goes, and not one of the system. */
   file = fopen("/proc/self/oom_score_adj", "we");
@@ -173,6 +180,10 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   status = slw_rpc_session_greet(&the_session);
   if (status != 0 && the_session.failure.code == SLW_RPC_FAIL_AUTH) {
     (void)sleep(1); /* guessing a token takes its time; the supervisor bounds how many wait */
+  }
+  if (config->token_size > 0u) {
+    /* This process's copy: uploaded code has no business with it. */
+    memset((void *)(uintptr_t)config->token, 0, (size_t)config->token_size);
   }
   if (status == 0) {
     watch->greeted = 1;

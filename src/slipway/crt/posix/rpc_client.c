@@ -43,7 +43,7 @@ struct slw_rpc_client {
   uint8_t *memory;
   uint64_t memory_bytes, data_size, data_at;
   size_t data_left, padding_left;
-  uint32_t reply_at;
+  slw_rpc_client_view view;
 };
 
 static const uint8_t ZEROS[8] = {0};
@@ -83,9 +83,13 @@ uint8_t *slw_rpc_client_request(slw_rpc_client *client, uint32_t *capacity_bytes
   return client->head + SLW_RPC_HEADER_BYTES;
 }
 
-const uint8_t *slw_rpc_client_reply(const slw_rpc_client *client, uint32_t *size_bytes) {
-  *size_bytes = client->header.size;
-  return client->rx + client->reply_at;
+const slw_rpc_client_view *slw_rpc_client_reply(const slw_rpc_client *client) {
+  return &client->view;
+}
+
+const uint8_t *slw_rpc_client_buffer(const slw_rpc_client *client, uint64_t *size_bytes) {
+  *size_bytes = client->rx_capacity;
+  return client->rx;
 }
 
 uint64_t slw_rpc_client_data_size(const slw_rpc_client *client) { return client->data_size; }
@@ -267,7 +271,8 @@ static int step_body(slw_rpc_client *client) {
   if (status != 0) {
     return status;
   }
-  client->reply_at = (uint32_t)client->rx_at;
+  client->view.reply_at = (uint32_t)client->rx_at;
+  client->view.reply_size = client->header.size;
   client->rx_at += client->header.size;
   client->phase = IDLE;
   return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Proof that a peer has the token, without sending it: HMAC-SHA-256 (FIPS 180-4, RFC 2104).
+ * Proof that a peer has the token, without sending it: HMAC-SHA-256 (RFC 2104).
  */
 #ifndef SLIPWAY_RPC_AUTH_H
 #define SLIPWAY_RPC_AUTH_H
@@ -10,17 +10,7 @@
 
 #define SLW_RPC_MAC_BYTES 32u
 
-typedef struct slw_rpc_sha256 {
-  uint32_t state[8];
-  uint64_t total; /* bytes hashed so far */
-  uint8_t block[64];
-} slw_rpc_sha256;
-
-void slw_rpc_sha256_init(slw_rpc_sha256 *hash);
-void slw_rpc_sha256_add(slw_rpc_sha256 *hash, const void *data, size_t size);
-void slw_rpc_sha256_end(slw_rpc_sha256 *hash, uint8_t out[SLW_RPC_MAC_BYTES]);
-
-/* out = HMAC(token, label || first 32 bytes || second 32 bytes); the label has its NUL in it. */
+/* out = HMAC(token, label || first || second); the label, under 32 bytes, with its NUL. */
 void slw_rpc_mac(const uint8_t *token, size_t token_size, const char *label,
                  const uint8_t first[32], const uint8_t second[32],
                  uint8_t out[SLW_RPC_MAC_BYTES]);

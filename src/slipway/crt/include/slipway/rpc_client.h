@@ -42,8 +42,15 @@ SLW_API void slw_rpc_client_free(slw_rpc_client *client);
 /** Where the next request's payload goes, 8-byte aligned, and how much fits. */
 SLW_API uint8_t *slw_rpc_client_request(slw_rpc_client *client, uint32_t *capacity_bytes);
 
-/** The last reply's payload. */
-SLW_API const uint8_t *slw_rpc_client_reply(const slw_rpc_client *client, uint32_t *size_bytes);
+/** Where the last reply lies in the receive buffer; fixed addresses, so that a host language can
+ * look without a call. */
+typedef struct slw_rpc_client_view {
+  uint32_t reply_at; /* from the start of the receive buffer */
+  uint32_t reply_size;
+} slw_rpc_client_view;
+
+SLW_API const slw_rpc_client_view *slw_rpc_client_reply(const slw_rpc_client *client);
+SLW_API const uint8_t *slw_rpc_client_buffer(const slw_rpc_client *client, uint64_t *size_bytes);
 
 /** Longest time without a byte moving, in ms; 0: no limit. */
 SLW_API void slw_rpc_client_set_timeout(slw_rpc_client *client, uint32_t timeout_ms);

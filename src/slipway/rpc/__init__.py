@@ -1,0 +1,21 @@
+"""Sessions on remote devices, and servers for them.
+
+``connect`` opens a session; ``Server`` serves one machine from Python;
+``python -m slipway.exec.rpc_server`` does so from a shell.
+"""
+
+from slipway.rpc.array import RemoteNDArray
+from slipway.rpc.client import RPCSession, connect
+from slipway.rpc.device import RemoteDevice
+from slipway.rpc.module import RemoteFunction, RemoteModule
+from slipway.rpc.server import Server
+
+__all__ = [
+    "RPCSession",
+    "RemoteDevice",
+    "RemoteFunction",
+    "RemoteModule",
+    "RemoteNDArray",
+    "Server",
+    "connect",
+]

@@ -1,0 +1,184 @@
+"""Tensors that live on the device."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.errors import RPCError
+from slipway.rpc.protocol import Code, Tag
+from slipway.rpc.values import Remote, dtype_parts, get_tensor
+
+if TYPE_CHECKING:
+    from slipway.rpc.client import RPCSession
+    from slipway.rpc.device import RemoteDevice
+
+_HANDLE_RANGE = struct.Struct("<QQQ")
+_COPY = struct.Struct("<QQQQQ")
+_ALLOC = struct.Struct("<iiBBHI")
+
+
+class RemoteNDArray(Remote):
+    """A tensor in the memory of a remote device, with the faces of a local NDArray.
+
+    Made by ``nd.array(x, remote.cpu(0))``, ``nd.empty(shape, dtype, remote.cpu(0))``, or returned
+    by a remote function.
+    """
+
+    __slots__ = ("_device_id", "_device_type", "dtype", "nbytes", "shape")
+    _tag = int(Tag.TENSOR)
+
+    def __init__(
+        self,
+        session: RPCSession,
+        handle: int,
+        shape: tuple[int, ...],
+        dtype: str,
+        nbytes: int,
+        device_type: int,
+        device_id: int,
+    ) -> None:
+        super().__init__(session, handle)
+        self.shape = shape
+        self.dtype = dtype
+        self.nbytes = nbytes
+        self._device_type = device_type
+        self._device_id = device_id
+
+    @property
+    def device(self) -> RemoteDevice:
+        """The remote device that the tensor lives on."""
+        from slipway.rpc.device import RemoteDevice
+
+        return RemoteDevice(self.session, self._device_type, self._device_id)
+
+    ctx = device
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Copy the tensor to the host."""
+        out = np.empty(self.shape, _numpy_dtype(self.dtype))
+        self._read(out)
+        return out
+
+    asnumpy = numpy
+
+    def copyfrom(self, source: Any) -> RemoteNDArray:
+        """Copy `source` (NumPy, a local or remote NDArray, a number) into this tensor.
+
+        Raises ValueError if the shape is not this tensor's.  Values are converted to its dtype.
+        """
+        if isinstance(source, RemoteNDArray):
+            source.copyto(self)
+            return self
+        if hasattr(source, "numpy") and not isinstance(source, np.ndarray):
+            source = source.numpy()
+        wanted = _numpy_dtype(self.dtype)
+        array = np.asarray(source)
+        if array.ndim == 0 and self.shape != ():
+            array = np.broadcast_to(array, self.shape)
+        if array.shape != self.shape:
+            raise ValueError(
+                f"cannot copy an array of shape {array.shape} into a remote tensor of shape "
+                f"{self.shape}; they must be equal."
+            )
+        self._write(np.ascontiguousarray(array, dtype=wanted))
+        return self
+
+    def copyto(self, target: Any, mem_copy: bool = True) -> Any:
+        """Copy to `target`: a NumPy array, an NDArray here or there, or a device (a new tensor)."""
+        del mem_copy
+        if isinstance(target, RemoteNDArray):
+            self._check_like(target.shape, target.dtype)
+            if target.session is self.session:
+                self._copy_there(target)
+            else:
+                target.copyfrom(self.numpy())
+        elif isinstance(target, np.ndarray):
+            self._check_like(target.shape, dtypes.canonical(target.dtype))
+            if target.flags.c_contiguous and target.flags.writeable:
+                self._read(target)
+            else:
+                target[...] = self.numpy()
+        elif hasattr(target, "copyfrom"):
+            target.copyfrom(self.numpy())
+        elif hasattr(target, "empty"):  # a remote device
+            return self.copyto(target.empty(self.shape, self.dtype))
+        elif hasattr(target, "device_type"):
+            from slipway.runtime import nd
+
+            return nd.array(self.numpy(), target)
+        else:
+            raise TypeError(f"cannot copy a remote tensor to a {type(target).__name__}.")
+        return target
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if index is not Ellipsis and index != slice(None):
+            raise RPCError("a remote tensor can only be set as a whole: x[:] = values.")
+        self.copyfrom(value)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"RemoteNDArray(shape={self.shape}, dtype={self.dtype}, on {self.session})"
+
+    def _check_like(self, shape: tuple[int, ...], dtype: str) -> None:
+        if tuple(shape) != self.shape or dtype != self.dtype:
+            raise ValueError(
+                f"cannot copy a remote tensor of shape {self.shape}, {self.dtype} to one of shape "
+                f"{tuple(shape)}, {dtype}; they must be equal."
+            )
+
+    def _write(self, array: np.ndarray[Any, Any]) -> None:
+        session = self.session
+        with session.link.lock:
+            session.begin_step()
+            _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, 0)
+            session.link.send_data(Code.TENSOR_WRITE, 24, 8, array.ctypes.data, array.nbytes)
+
+    def _read(self, array: np.ndarray[Any, Any]) -> None:
+        session = self.session
+        with session.link.lock:
+            session.begin_step()
+            _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, self.nbytes)
+            session.link.receive_data(Code.TENSOR_READ, 24, array.ctypes.data, self.nbytes)
+
+    def _copy_there(self, target: RemoteNDArray) -> None:
+        session = self.session
+        with session.link.lock:
+            session.begin_step()
+            _COPY.pack_into(
+                session.link.request, 0, self.handle, 0, target.handle, 0, self.nbytes
+            )
+            session.link.call(Code.TENSOR_COPY, _COPY.size)
+
+
+def allocate(
+    session: RPCSession, shape: tuple[int, ...], dtype: str, device_type: int, device_id: int
+) -> RemoteNDArray:
+    """Allocate a tensor, zeroed, on a device of the session."""
+    with session.link.lock:
+        session.begin_step()
+        request = session.link.request
+        _ALLOC.pack_into(request, 0, device_type, device_id, *dtype_parts(dtype), len(shape))
+        struct.pack_into(f"<{len(shape)}q", request, _ALLOC.size, *shape)
+        at = session.link.call(Code.TENSOR_ALLOC, _ALLOC.size + 8 * len(shape))
+        tensor: RemoteNDArray = get_tensor(session, at + 16)
+        return tensor
+
+
+def _numpy_dtype(dtype: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise RPCError(
+            f"NumPy has no type for {dtype!r}; have a remote function convert the tensor first."
+        ) from None

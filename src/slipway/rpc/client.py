@@ -1,0 +1,300 @@
+"""Sessions on remote devices: ``remote = rpc.connect(host, port)``."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.rpc.array import RemoteNDArray
+from slipway.rpc.device import RemoteDevice, device_type_of
+from slipway.rpc.link import Link, remote_error
+from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
+from slipway.rpc.protocol import NAME_MAX_BYTES, Code, greet, padded
+from slipway.rpc.values import get_result
+
+CONNECT_TIMEOUT_S = 10.0
+STEP_TIMEOUT_S = 60.0  # without a byte moving, for everything but calls
+CALL_TIMEOUT_S = 600.0  # without an answer, where neither session nor user set a limit
+_ANSWER_GRACE_S = 5.0  # for the device to report its own deadline before ours passes
+
+
+class RPCSession:
+    """A session with one device server; files, modules, functions and tensors live there.
+
+    `timeout`: how long one call may run, in seconds; None is the session's limit, else
+    ten minutes.  The device enforces it and says which function ran over.
+    """
+
+    def __init__(self, link: Link, key: str, description: str, timeout_ms: int) -> None:
+        self.link = link
+        self.key = key
+        self.description = description
+        self.session_timeout_s = timeout_ms / 1000
+        self.call_timeout_ms = 0
+        self._call_limit_s = self.session_timeout_s + _ANSWER_GRACE_S
+        if not timeout_ms:
+            self._call_limit_s = CALL_TIMEOUT_S
+        self._timeout: float | None = None
+
+    @property
+    def timeout(self) -> float | None:
+        """Longest run of one call, in seconds."""
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        self._timeout = seconds
+        self.call_timeout_ms = 0 if seconds is None else max(1, round(seconds * 1000))
+        if seconds is not None:
+            self._call_limit_s = seconds + _ANSWER_GRACE_S
+
+    def begin_call(self) -> None:
+        """Prepare the link for a request that runs code of the user's."""
+        self.link.prepare()
+        self.link.set_timeout(self._call_limit_s)
+
+    def begin_step(self) -> None:
+        """Prepare the link for a request whose time does not depend on the user's code."""
+        self.link.prepare()
+        self.link.set_timeout(STEP_TIMEOUT_S)
+
+    def close(self) -> None:
+        """End the session; the device removes its files and frees its memory."""
+        self.link.close()
+
+    def __enter__(self) -> RPCSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"RPCSession({self.link.peer})"
+
+    # Functions and modules
+
+    def get_function(self, name: str) -> RemoteFunction:
+        """Return a global function of the device; AttributeError if it has none of that name."""
+        function = get_function(self, 0, name)
+        if function is None:
+            raise remote_error(
+                "AttributeError",
+                f"the device ({self.description}) has no global function {name!r}. Functions of "
+                "an uploaded library are reached through remote.load_module(file)[name]",
+            )
+        return function
+
+    def load_module(self, path: str | os.PathLike[str]) -> RemoteModule:
+        """Load an uploaded file (.tar, .so, or an object that was linked at upload)."""
+        with self.link.lock:
+            self.begin_call()
+            size = self._put_name(os.fspath(path))
+            module: RemoteModule = get_result(self, self.link.call(Code.LOAD_MODULE, size))
+        return module
+
+    def system_lib(self) -> RemoteModule:
+        """Return the module of functions that are linked into the device's server."""
+        module: RemoteModule = self.get_function("runtime.SystemLib")()
+        return module
+
+    # Files
+
+    def upload(self, data: Any, target: str | None = None) -> None:
+        """Send a file (a path) or bytes to the session's folder, under the name `target`.
+
+        Objects (.o, .a) are linked here, for the machine they were compiled for, so that the
+        device needs no linker; they keep their name.
+        """
+        if isinstance(data, bytes | bytearray | memoryview):
+            if target is None:
+                raise ValueError("upload(bytes) needs target=, the file's name on the device.")
+            content: Any = data
+        else:
+            path = Path(os.fspath(data))
+            target = path.name if target is None else target
+            try:
+                content = _link_if_object(path)
+            except OSError as error:
+                raise RPCError(f"cannot upload {str(path)!r}: {error.strerror}.") from error
+        self._upload(content, target)
+
+    def _upload(self, content: Any, target: str) -> None:
+        raw = target.encode()
+        _check_name_size(raw)
+        view = memoryview(content).cast("B")
+        with self.link.lock:
+            self.begin_step()
+            request = self.link.request
+            name = raw + bytes(padded(len(raw) + 1) - len(raw))
+            struct.pack_into("<QQQII", request, 0, len(view), 0, 0, len(raw), 0)
+            request[32 : 32 + len(name)] = name
+            address = _address_of(view)
+            self.link.send_data(Code.FILE_WRITE, 32 + len(name), 8, address, len(view))
+
+    def download(self, path: str) -> bytearray:
+        """Fetch a file of the session's folder."""
+        with self.link.lock:
+            self.begin_step()
+            return self.link.receive_unsized(Code.FILE_READ, self._put_name(path))
+
+    def remove(self, path: str) -> None:
+        """Delete a file of the session's folder."""
+        with self.link.lock:
+            self.begin_step()
+            self.link.call(Code.FILE_REMOVE, self._put_name(path))
+
+    def listdir(self) -> list[str]:
+        """Return the names of the files in the session's folder."""
+        with self.link.lock:
+            self.begin_step()
+            lines: str = get_result(self, self.link.call(Code.FILE_LIST, 0))
+        return sorted(line.split(" ", 1)[1] for line in lines.splitlines())
+
+    def _put_name(self, name: str) -> int:
+        raw = name.encode()
+        _check_name_size(raw)
+        size = 8 + padded(len(raw) + 1)
+        struct.pack_into("<II", self.link.request, 0, len(raw), 0)
+        self.link.request[8:size] = raw + bytes(size - 8 - len(raw))
+        return size
+
+    # Devices and tensors
+
+    def device(self, name: str, index: int = 0) -> RemoteDevice:
+        """Return a device of this session: ``remote.device("cpu", 0)``."""
+        return RemoteDevice(self, device_type_of(name), index)
+
+    context = device
+
+    def cpu(self, index: int = 0) -> RemoteDevice:
+        """Return the remote processor."""
+        return self.device("cpu", index)
+
+    def cuda(self, index: int = 0) -> RemoteDevice:
+        """Return a remote NVIDIA GPU."""
+        return self.device("cuda", index)
+
+    gpu = cuda
+
+    def opencl(self, index: int = 0) -> RemoteDevice:
+        """Return a remote OpenCL device."""
+        return self.device("opencl", index)
+
+    cl = opencl
+
+    def metal(self, index: int = 0) -> RemoteDevice:
+        """Return a remote Metal device."""
+        return self.device("metal", index)
+
+    def vulkan(self, index: int = 0) -> RemoteDevice:
+        """Return a remote Vulkan device."""
+        return self.device("vulkan", index)
+
+    def hexagon(self, index: int = 0) -> RemoteDevice:
+        """Return a remote Hexagon DSP."""
+        return self.device("hexagon", index)
+
+    def webgpu(self, index: int = 0) -> RemoteDevice:
+        """Return a remote WebGPU device."""
+        return self.device("webgpu", index)
+
+    def query_device(self, device_type: int, device_id: int, attribute: int) -> Any:
+        """Ask for an attribute of a device; 0 is whether it exists."""
+        with self.link.lock:
+            self.begin_step()
+            struct.pack_into("<iiII", self.link.request, 0, device_type, device_id, attribute, 0)
+            return get_result(self, self.link.call(Code.DEVICE_QUERY, 16))
+
+    def ping(self, payload: bytes = b"") -> bytes:
+        """Send `payload` there and back."""
+        with self.link.lock:
+            self.begin_step()
+            size = padded(len(payload))
+            self.link.request[:size] = payload + bytes(size - len(payload))
+            self.link.call(Code.PING, size)
+            return bytes(self.link.reply()[: len(payload)])
+
+
+def connect(
+    url: str,
+    port: int,
+    key: str = "",
+    session_timeout: float = 0,
+    session_constructor_args: Any = None,
+    enable_logging: bool = False,
+    *,
+    token: str | None = None,
+    timeout: float = CONNECT_TIMEOUT_S,
+) -> RPCSession:
+    """Open a session with the device server at `url`:`port`.
+
+    Parameters
+    ----------
+    key
+        the kind of device wanted; refused if the server's is another.  "" takes any.
+    session_timeout
+        seconds after which the device ends the session, 0 for no limit.
+    token
+        what the server was started with; by default the environment's SLIPWAY_RPC_TOKEN.
+    timeout
+        seconds for each step of connecting.
+
+    Raises RPCConnectionError, RPCTimeoutError, or RPCError with the server's reason.
+    """
+    del enable_logging
+    if session_constructor_args:
+        raise RPCError("session_constructor_args are not supported; connect to the device itself.")
+    peer = f"{url}:{port}"
+    try:
+        link = socket.create_connection((url, port), timeout=timeout)
+    except TimeoutError as error:
+        raise RPCTimeoutError(
+            f"{peer} did not accept a connection within {timeout:g} s. Check the address, and "
+            "that no firewall is in between."
+        ) from error
+    except OSError as error:
+        raise RPCConnectionError(
+            f"cannot connect to {peer}: {error.strerror or error}. Is the server running there? "
+            f"Start it with: python -m slipway.exec.rpc_server --host {url} --port {port}"
+        ) from error
+    try:
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
+        welcome = greet(link, key=key, session_timeout_s=session_timeout, token=token, peer=peer)
+        return RPCSession(
+            Link(link, welcome, peer), welcome.key, welcome.description, welcome.timeout_ms
+        )
+    except BaseException:
+        link.close()
+        raise
+
+
+def _check_name_size(raw: bytes) -> None:
+    if not raw or len(raw) > NAME_MAX_BYTES or b"\0" in raw:
+        raise ValueError(
+            f"{raw.decode()!r} is not a name for a remote file: it needs 1 to {NAME_MAX_BYTES} "
+            "bytes."
+        )
+
+
+def _address_of(view: memoryview) -> int:
+    import numpy as np
+
+    return int(np.frombuffer(view, np.uint8).ctypes.data) if len(view) else 0
+
+
+def _link_if_object(path: Path) -> bytes:
+    if path.suffix not in (".o", ".a"):
+        return path.read_bytes()
+    from slipway.toolchain.artifact import link_object
+
+    with tempfile.TemporaryDirectory(prefix="slipway-upload-") as folder:
+        return link_object(path, Path(folder) / "linked.so").read_bytes()
+
+
+__all__ = ["RPCSession", "RemoteDevice", "RemoteModule", "RemoteNDArray", "connect"]

@@ -1,0 +1,223 @@
+"""One session's connection, over the C client: requests out, replies in, errors raised.
+
+A link is used by one thread at a time (`lock`).  Every operation has a deadline; when one passes,
+or the connection breaks, or Ctrl-C arrives in the middle, the link is closed: the device sees
+that and ends the session, so that it is free again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import socket
+import struct
+import threading
+from typing import Any
+
+from slipway import errors
+from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.rpc import native
+from slipway.rpc.protocol import FLAG_NO_REPLY, FRAME_BYTES, Code, Failure, Welcome, read_error
+
+_REPLY = struct.Struct("<II")
+_KNOWN_KINDS: dict[str, type[BaseException]] = {
+    kind.__name__: kind
+    for kind in (
+        AttributeError, AssertionError, IndexError, KeyError, MemoryError, NotImplementedError,
+        RuntimeError, TypeError, ValueError, ZeroDivisionError, ArithmeticError,
+        errors.ArtifactError, errors.ExecutionError,
+    )  # fmt: skip
+}
+_remote_classes: dict[str, type[RemoteError]] = {}
+
+
+def remote_error(kind: str, message: str) -> RemoteError:
+    """Return the error to raise for a device's error: a RemoteError that is also a `kind`."""
+    made = _remote_classes.get(kind)
+    if made is None:
+        made = RemoteError
+        base = _KNOWN_KINDS.get(kind)
+        if base is not None and not issubclass(RemoteError, base):
+            made = type(f"Remote{kind}", (RemoteError, base), {"__module__": __name__})
+        _remote_classes[kind] = made
+    return made(message, kind)
+
+
+class Link:
+    """A greeted connection.  `request` is where payloads are written before they are sent."""
+
+    def __init__(self, link: socket.socket, welcome: Welcome, peer: str) -> None:
+        self._library = native.library()
+        self._socket = link
+        self.peer = peer
+        self.frame_bytes = welcome.frame_bytes
+        self.lock = threading.RLock()
+        self.timeout_s = 0.0
+        self._garbage: list[int] = []
+        self._closed = ""
+        link.settimeout(None)
+        self._client: int = self._library.slw_rpc_client_new(
+            link.fileno(), FRAME_BYTES, welcome.frame_bytes
+        )
+        if not self._client:
+            raise MemoryError("there is no memory for the buffers of an RPC session")
+        capacity = ctypes.c_uint32()
+        address = self._library.slw_rpc_client_request(self._client, ctypes.byref(capacity))
+        self.request = native.memory_at(address, capacity.value)
+        size = ctypes.c_uint64()
+        address = self._library.slw_rpc_client_buffer(self._client, ctypes.byref(size))
+        self.replies = native.memory_at(address, size.value)
+        view = self._library.slw_rpc_client_reply(self._client)
+        self._view = native.memory_at(view, _REPLY.size)
+        self._call = self._library.slw_rpc_client_call
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session is over."""
+        return bool(self._closed)
+
+    def close(self, reason: str = "the session was closed") -> None:
+        """End the session; the device ends what it still runs for it."""
+        if self._closed:
+            return
+        self._closed = reason
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+            self._library.slw_rpc_client_free(self._client)
+
+    def discard(self, handle: int) -> None:
+        """Let the device forget `handle`, together with the next request.  Any thread may call."""
+        self._garbage.append(handle)
+
+    def set_timeout(self, timeout_s: float) -> None:
+        """Bound the time without a byte moving, in seconds; 0 is no bound."""
+        if timeout_s != self.timeout_s:
+            self.timeout_s = timeout_s
+            self._library.slw_rpc_client_set_timeout(self._client, round(timeout_s * 1000))
+
+    def call(self, code: int, size: int) -> int:
+        """Send the request and return where its reply starts in `replies`."""
+        status = self._call(self._client, code, size)
+        if status != native.DONE:
+            self._settle(status, code)
+        at: int
+        at, _ = _REPLY.unpack_from(self._view, 0)
+        return at
+
+    def reply(self) -> memoryview:
+        """Return the payload of the last reply; it is valid until the next request."""
+        at, size = _REPLY.unpack_from(self._view, 0)
+        return self.replies[at : at + size]
+
+    def prepare(self) -> None:
+        """Check that the link is open and tell the device of discarded handles; before a request.
+
+        It uses `request`, so write there afterwards.
+        """
+        if self._closed:
+            raise RPCConnectionError(
+                f"the session with {self.peer} is over: {self._closed}. Connect again."
+            )
+        if self._garbage:
+            self._post_garbage()
+
+    def _post_garbage(self) -> None:
+        handles, self._garbage = self._garbage, []
+        while handles:
+            some, handles = handles[:1024], handles[1024:]
+            struct.pack_into(f"<II{len(some)}Q", self.request, 0, len(some), 0, *some)
+            size = 8 + 8 * len(some)
+            if not self._library.slw_rpc_client_post(self._client, Code.FREE, FLAG_NO_REPLY, size):
+                self._garbage += some + handles
+                return
+
+    def post(self, code: int, size: int) -> int:
+        """Queue the request; returns its id for `collect`, 0 when the queue is full."""
+        number: int = self._library.slw_rpc_client_post(self._client, code, 0, size)
+        return number
+
+    def collect(self, request_id: int) -> int:
+        """Send what is queued, return where the reply to a posted request starts."""
+        status = self._library.slw_rpc_client_collect(self._client, request_id)
+        if status != native.DONE:
+            self._settle(status, Code.CALL)
+        at: int
+        at, _ = _REPLY.unpack_from(self._view, 0)
+        return at
+
+    def send_data(self, code: int, prefix: int, offset_at: int, address: int, size: int) -> None:
+        """Send `size` bytes at `address`; `request` holds the `prefix` bytes of each frame."""
+        status = self._library.slw_rpc_client_send_data(
+            self._client, code, prefix, offset_at, address, size
+        )
+        self._settle(status, code)
+
+    def receive_data(self, code: int, request: int, address: int, size: int) -> None:
+        """Send a request of `request` bytes, receive exactly `size` bytes to `address`."""
+        status = self._library.slw_rpc_client_receive_data(
+            self._client, code, request, address, size
+        )
+        self._settle(status, code)
+
+    def receive_unsized(self, code: int, request: int) -> bytearray:
+        """Send a request, receive data whose size the device tells."""
+        lib = self._library
+        status = lib.slw_rpc_client_receive_data(self._client, code, request, None, 0)
+        status = self._settle(status, code)
+        if status != native.NEEDS_MEMORY:
+            return bytearray()
+        content = bytearray(lib.slw_rpc_client_data_size(self._client))
+        memory = (ctypes.c_char * len(content)).from_buffer(content)
+        lib.slw_rpc_client_set_memory(self._client, ctypes.addressof(memory), len(content))
+        self._settle(lib.slw_rpc_client_continue(self._client), code)
+        return content
+
+    def _settle(self, status: int, code: int) -> int:
+        """Take an operation to its end and raise what went wrong."""
+        try:
+            while status == native.INTERRUPTED:
+                # Python runs its signal handlers between the calls; Ctrl-C raises right here.
+                status = self._library.slw_rpc_client_continue(self._client)
+        except BaseException:
+            self.close("it was interrupted in the middle of a request")
+            raise
+        if status in (native.DONE, native.NEEDS_MEMORY):
+            return status
+        if status == native.FAILED:
+            raise self._failure()
+        name = Code(code).name
+        if status == native.TIMEOUT:
+            self.close(f"{name} got no answer within {self.timeout_s:g} s")
+            raise RPCTimeoutError(
+                f"{self.peer} did not answer {name} within {self.timeout_s:g} s, so the session "
+                "was closed. If the work takes that long, give more time: session.timeout = "
+                "seconds, or rpc.connect(..., session_timeout=seconds)."
+            )
+        if status == native.LOST:
+            self.close("the connection broke")
+            raise RPCConnectionError(
+                f"{self.peer} closed the connection during {name}. The device or its server may "
+                "have stopped; its log says more."
+            )
+        self.close("the device broke the protocol")
+        raise RPCError(f"{self.peer} answered {name} with a frame that breaks the RPC protocol.")
+
+    def _failure(self) -> RPCError:
+        code, kind, message = read_error(self.reply())
+        failure: Any = code
+        with contextlib.suppress(ValueError):
+            failure = Failure(code)
+            if failure.is_fatal:
+                self.close(message)
+                if failure is Failure.TIMEOUT:
+                    return RPCTimeoutError(f"{self.peer}: {message}.")
+                if failure is not Failure.CRASHED:
+                    return RPCError(f"{self.peer}: {message}.")
+        error = remote_error(kind, message)
+        error.add_note(f"(on {self.peer})")
+        return error

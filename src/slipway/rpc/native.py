@@ -1,0 +1,56 @@
+"""The C client of the runtime library, bound with ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+from slipway.toolchain import native
+
+DONE = 0
+FAILED = 1
+NEEDS_MEMORY = 2
+INTERRUPTED = -1
+TIMEOUT = -2
+LOST = -3
+
+_U16, _U32, _U64, _INT, _PTR = (
+    ctypes.c_uint16,
+    ctypes.c_uint32,
+    ctypes.c_uint64,
+    ctypes.c_int,
+    ctypes.c_void_p,
+)
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "slw_rpc_client_new": (_PTR, [_INT, _U32, _U32]),
+    "slw_rpc_client_free": (None, [_PTR]),
+    "slw_rpc_client_request": (_PTR, [_PTR, ctypes.POINTER(_U32)]),
+    "slw_rpc_client_reply": (_PTR, [_PTR]),
+    "slw_rpc_client_buffer": (_PTR, [_PTR, ctypes.POINTER(_U64)]),
+    "slw_rpc_client_set_timeout": (None, [_PTR, _U32]),
+    "slw_rpc_client_post": (_U32, [_PTR, _U16, _U16, _U32]),
+    "slw_rpc_client_collect": (_INT, [_PTR, _U32]),
+    "slw_rpc_client_call": (_INT, [_PTR, _U16, _U32]),
+    "slw_rpc_client_send_data": (_INT, [_PTR, _U16, _U32, _U32, _PTR, _U64]),
+    "slw_rpc_client_receive_data": (_INT, [_PTR, _U16, _U32, _PTR, _U64]),
+    "slw_rpc_client_data_size": (_U64, [_PTR]),
+    "slw_rpc_client_set_memory": (None, [_PTR, _PTR, _U64]),
+    "slw_rpc_client_continue": (_INT, [_PTR]),
+}
+
+
+@lru_cache(maxsize=1)
+def library() -> Any:
+    """Return the runtime library with the client's functions declared."""
+    loaded = ctypes.CDLL(str(native.host_runtime()))
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype = result
+        function.argtypes = arguments
+    return loaded
+
+
+def memory_at(address: int, size: int) -> memoryview:
+    """Return `size` bytes of memory at `address`, writable, owned by someone else."""
+    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")

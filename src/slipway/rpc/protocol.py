@@ -1,0 +1,250 @@
+"""The RPC protocol in Python: constants, packing, and the client's greeting.
+
+``docs/rpc-protocol.md`` is the specification; ``crt/include/slipway/rpc_frame.h`` holds the same
+constants for C.  All integers are little-endian.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import hmac
+import os
+import socket
+import struct
+from dataclasses import dataclass
+
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.version import VERSION
+
+MAGIC = b"SLIPWAY\n"
+VERSION_MIN = 1
+VERSION_MAX = 1
+FRAME_BYTES = 4 << 20  # largest payload that this end takes
+HELLO_MAX_BYTES = 1024
+NAME_MAX_BYTES = 200
+
+HEADER = struct.Struct("<IHHII")  # payload size, code, flags, id, channel
+VALUE = struct.Struct("<iIq")  # tag, size, payload
+FLOAT_VALUE = struct.Struct("<iId")
+DEVICE_VALUE = struct.Struct("<iIii")
+DTYPE_VALUE = struct.Struct("<iIBBHI")
+HANDLE_VALUE = struct.Struct("<iIQ")
+TENSOR_HEAD = struct.Struct("<QiiBBHIQ")  # handle, device, dtype, ndim, nbytes
+_HELLO = struct.Struct("<8sHHIQIIHHI")
+_WELCOME = struct.Struct("<8sHHIQII32sHHI")
+_ERROR = struct.Struct("<IIII")
+
+
+class Code(enum.IntEnum):
+    """What a frame asks or answers."""
+
+    HELLO = 1
+    CHALLENGE = 2
+    AUTHENTICATE = 3
+    WELCOME = 4
+    GOODBYE = 5
+    PING = 16
+    CALL = 17
+    GET_FUNCTION = 18
+    LOAD_MODULE = 19
+    FREE = 20
+    TENSOR_ALLOC = 21
+    TENSOR_WRITE = 22
+    TENSOR_READ = 23
+    TENSOR_COPY = 24
+    FILE_WRITE = 25
+    FILE_READ = 26
+    FILE_REMOVE = 27
+    FILE_LIST = 28
+    DEVICE_QUERY = 29
+    TIME = 30
+    RETURN = 128
+    ERROR = 129
+
+
+class Tag(enum.IntEnum):
+    """Type of an argument or result."""
+
+    NONE = 0
+    INT = 1
+    BOOL = 2
+    FLOAT = 3
+    DTYPE = 5
+    DEVICE = 6
+    STR = 8
+    BYTES = 9
+    FUNCTION = 68
+    SHAPE = 69
+    TENSOR = 70
+    LIST = 71
+    MODULE = 73
+    TENSOR_DESC = 128
+    CALLBACK = 129
+    TENSOR_DATA = 130
+
+
+class Failure(enum.IntEnum):
+    """Why a request failed; `Failure.PROTOCOL` and those marked fatal end the session."""
+
+    PROTOCOL = 1
+    VERSION = 2
+    AUTH = 3
+    BUSY = 4
+    UNSUPPORTED = 5
+    ARGUMENT = 6
+    HANDLE = 7
+    NOT_FOUND = 8
+    LIMIT = 9
+    MEMORY = 10
+    IO = 11
+    REMOTE = 12
+    TIMEOUT = 13
+    CRASHED = 14
+    CANCELLED = 15
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether the session is over after it."""
+        return self in _FATAL
+
+
+_FATAL = frozenset(
+    {
+        Failure.PROTOCOL,
+        Failure.VERSION,
+        Failure.AUTH,
+        Failure.BUSY,
+        Failure.TIMEOUT,
+        Failure.CRASHED,
+        Failure.CANCELLED,
+    }
+)
+
+FLAG_MORE = 1
+FLAG_NO_REPLY = 2
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """What the device said in answer to the greeting."""
+
+    version: int
+    features: int
+    frame_bytes: int
+    timeout_ms: int  # longest session, 0: no limit
+    key: str
+    description: str
+
+
+def padded(size: int) -> int:
+    """Round `size` up to a multiple of 8."""
+    return (size + 7) & ~7
+
+
+def pad(content: bytes) -> bytes:
+    """Append zeros up to a multiple of 8."""
+    return content + bytes(padded(len(content)) - len(content))
+
+
+def frame(code: int, request_id: int, payload: bytes, flags: int = 0) -> bytes:
+    """Return one frame; the payload is padded."""
+    payload = pad(payload)
+    return HEADER.pack(len(payload), code, flags, request_id, 0) + payload
+
+
+def read_error(payload: bytes | memoryview) -> tuple[int, str, str]:
+    """Take an ERROR frame's payload apart: failure code, kind, message."""
+    code, kind_size, message_size, _ = _ERROR.unpack_from(payload, 0)
+    kind = bytes(payload[16 : 16 + kind_size]).decode("utf-8", "replace")
+    start = 16 + kind_size + 1
+    message = bytes(payload[start : start + message_size]).decode("utf-8", "replace")
+    return code, kind, message
+
+
+def greet(
+    link: socket.socket, *, key: str, session_timeout_s: float, token: str | None, peer: str
+) -> Welcome:
+    """Introduce this client on a fresh connection; prove the token if the device asks.
+
+    The socket's timeout bounds every step.  Raises RPCConnectionError, RPCTimeoutError, or
+    RPCError with the device's own reason for refusing.
+    """
+    name = f"slipway {VERSION}".encode()
+    raw_key = key.encode()
+    if len(raw_key) > NAME_MAX_BYTES:
+        raise RPCError(f"the device key {key!r} is longer than {NAME_MAX_BYTES} bytes.")
+    hello = _HELLO.pack(
+        MAGIC, VERSION_MIN, VERSION_MAX, 0, 0, FRAME_BYTES, round(session_timeout_s * 1000),
+        len(raw_key), len(name), 0,
+    )  # fmt: skip
+    nonce = b""
+    challenge = b""
+    try:
+        link.sendall(frame(Code.HELLO, 1, hello + raw_key + b"\0" + name + b"\0"))
+        code, payload = _receive(link)
+        if code == Code.CHALLENGE:
+            if not token:
+                raise RPCError(
+                    f"{peer} asks for its token, and none is set here. Set SLIPWAY_RPC_TOKEN to "
+                    "the token that its server was started with."
+                )
+            nonce, challenge = os.urandom(32), payload[:32]
+            mac = _mac(token, b"slipway rpc 1 client\0", challenge, nonce)
+            link.sendall(frame(Code.AUTHENTICATE, 1, nonce + mac))
+            code, payload = _receive(link)
+    except TimeoutError as error:
+        raise RPCTimeoutError(
+            f"{peer} accepted the connection but did not answer the greeting within "
+            f"{link.gettimeout():g} s. Is it a Slipway RPC server, and is it alive?"
+        ) from error
+    except OSError as error:
+        raise RPCConnectionError(f"the connection to {peer} broke in the greeting: {error}.") from (
+            error
+        )
+    if code == Code.ERROR:
+        _, _, message = read_error(payload)
+        raise RPCError(f"{peer} refused the session: {message}.")
+    if code != Code.WELCOME or len(payload) < _WELCOME.size or payload[:8] != MAGIC:
+        raise RPCError(f"{peer} does not speak Slipway's RPC protocol; it answered with {code}.")
+    fields = _WELCOME.unpack_from(payload)
+    version, features, frame_bytes, timeout_ms, proof, key_size, name_size = (
+        fields[1], fields[4], fields[5], fields[6], fields[7], fields[8], fields[9],
+    )  # fmt: skip
+    if challenge and token:
+        expected = _mac(token, b"slipway rpc 1 server\0", nonce, challenge)
+        if not hmac.compare_digest(proof, expected):
+            raise RPCError(
+                f"{peer} let this client in, but could not prove that it has the token itself: it "
+                "may be another machine than it seems. Nothing was sent to it."
+            )
+    at = _WELCOME.size
+    return Welcome(
+        version,
+        features,
+        frame_bytes,
+        timeout_ms,
+        payload[at : at + key_size].decode("utf-8", "replace"),
+        payload[at + key_size + 1 : at + key_size + 1 + name_size].decode("utf-8", "replace"),
+    )
+
+
+def _mac(token: str, label: bytes, first: bytes, second: bytes) -> bytes:
+    return hmac.new(token.encode(), label + first + second, hashlib.sha256).digest()
+
+
+def _receive(link: socket.socket) -> tuple[int, bytes]:
+    size, code, _, _, _ = HEADER.unpack(_exactly(link, HEADER.size))
+    if size > 2 * HELLO_MAX_BYTES:
+        raise ConnectionError("the peer answered with something that is not this protocol")
+    return code, _exactly(link, size)
+
+
+def _exactly(link: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = link.recv(size - len(parts))
+        if not part:
+            raise ConnectionError("the peer closed the connection")
+        parts += part
+    return bytes(parts)

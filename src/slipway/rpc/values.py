@@ -1,0 +1,199 @@
+"""Arguments to the wire, results from it."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.errors import RPCError
+from slipway.rpc.protocol import (
+    DEVICE_VALUE,
+    FLOAT_VALUE,
+    HANDLE_VALUE,
+    TENSOR_HEAD,
+    VALUE,
+    Tag,
+    padded,
+)
+
+if TYPE_CHECKING:
+    from slipway.rpc.client import RPCSession
+
+_NONE, _INT, _BOOL, _FLOAT, _STR, _BYTES, _DEVICE = (
+    int(tag)
+    for tag in (Tag.NONE, Tag.INT, Tag.BOOL, Tag.FLOAT, Tag.STR, Tag.BYTES, Tag.DEVICE)
+)
+_FLOAT64 = struct.Struct("<d")
+
+
+class Remote:
+    """Something that lives on the device, by handle; the device forgets it with this object."""
+
+    __slots__ = ("__weakref__", "handle", "session")
+    _tag = 0
+
+    def __init__(self, session: RPCSession, handle: int) -> None:
+        self.session = session
+        self.handle = handle
+
+    def __del__(self) -> None:
+        self.session.link.discard(self.handle)
+
+
+def put_args(session: RPCSession, at: int, args: tuple[Any, ...]) -> int:
+    """Encode `args` at byte `at` of the link's request buffer; return where they end.
+
+    Takes None, bool, int, float, str, bytes, devices, remote tensors, functions and modules of
+    this session, and NumPy arrays, which travel by value.
+    """
+    buffer = session.link.request
+    tail = at + 16 * len(args)
+    for index, arg in enumerate(args):
+        kind = type(arg)
+        if isinstance(arg, Remote):
+            if arg.session is not session:
+                raise RPCError(
+                    f"argument {index} lives in another session ({arg.session}); copy it to the "
+                    "host and from there into this session first."
+                )
+            HANDLE_VALUE.pack_into(buffer, at, arg._tag, 0, arg.handle)
+        elif kind is int:
+            _put_int(buffer, at, index, arg)
+        elif kind is float:
+            FLOAT_VALUE.pack_into(buffer, at, _FLOAT, 0, arg)
+        elif kind is str:
+            tail = _put_bytes(buffer, at, tail, _STR, arg.encode())
+        elif arg is None:
+            VALUE.pack_into(buffer, at, _NONE, 0, 0)
+        elif kind is bool:
+            VALUE.pack_into(buffer, at, _BOOL, 0, arg)
+        else:
+            tail = _put_other(buffer, at, tail, index, arg)
+        at += 16
+    return tail
+
+
+def _put_int(buffer: memoryview, at: int, index: int, arg: int) -> None:
+    try:
+        VALUE.pack_into(buffer, at, _INT, 0, arg)
+    except struct.error:
+        raise RPCError(f"argument {index} is {arg}, which does not fit into 64 bits.") from None
+
+
+def _room(buffer: memoryview, tail: int, size: int) -> None:
+    if tail + size > len(buffer):
+        raise RPCError(
+            f"the arguments of this call need more than the {len(buffer)} bytes that the device "
+            "takes in one request. Make remote tensors of the large ones: nd.array(x, "
+            "remote.cpu(0))."
+        )
+
+
+def _put_bytes(buffer: memoryview, at: int, tail: int, tag: int, content: bytes) -> int:
+    end = tail + padded(len(content) + 1)
+    _room(buffer, tail, end - tail)
+    VALUE.pack_into(buffer, at, tag, len(content), tail)
+    buffer[tail : tail + len(content)] = content
+    buffer[tail + len(content) : end] = bytes(end - tail - len(content))
+    return end
+
+
+def _put_other(buffer: memoryview, at: int, tail: int, index: int, arg: Any) -> int:
+    if isinstance(arg, bool | np.bool_):
+        VALUE.pack_into(buffer, at, _BOOL, 0, bool(arg))
+    elif isinstance(arg, int | np.integer):
+        _put_int(buffer, at, index, int(arg))
+    elif isinstance(arg, float | np.floating):
+        FLOAT_VALUE.pack_into(buffer, at, _FLOAT, 0, float(arg))
+    elif isinstance(arg, str):
+        return _put_bytes(buffer, at, tail, _STR, arg.encode())
+    elif isinstance(arg, bytes | bytearray | memoryview):
+        return _put_bytes(buffer, at, tail, _BYTES, bytes(arg))
+    elif hasattr(arg, "device_type") and hasattr(arg, "device_id"):
+        DEVICE_VALUE.pack_into(buffer, at, _DEVICE, 0, int(arg.device_type), int(arg.device_id))
+    elif isinstance(arg, np.ndarray):
+        return _put_array(buffer, at, tail, arg)
+    elif hasattr(arg, "numpy"):
+        return _put_array(buffer, at, tail, arg.numpy())
+    else:
+        raise RPCError(
+            f"argument {index} is a {type(arg).__name__}, which cannot travel to a device. Pass "
+            "numbers, text, bytes, NumPy arrays, or tensors, functions and modules of this "
+            "session."
+        )
+    return tail
+
+
+def _put_array(buffer: memoryview, at: int, tail: int, array: np.ndarray[Any, Any]) -> int:
+    array = np.ascontiguousarray(array)
+    code, bits, lanes = dtype_parts(array.dtype.name)
+    head = TENSOR_HEAD.pack(0, 1, 0, code, bits, lanes, array.ndim, array.nbytes)
+    head += struct.pack(f"<{array.ndim}q", *array.shape)
+    end = tail + len(head) + padded(array.nbytes)
+    _room(buffer, tail, end - tail)
+    VALUE.pack_into(buffer, at, Tag.TENSOR_DATA, 0, tail)
+    buffer[tail : tail + len(head)] = head
+    start = tail + len(head)
+    if array.nbytes:
+        buffer[start : start + array.nbytes] = array.reshape(-1).view(np.uint8).data
+    buffer[start + array.nbytes : end] = bytes(end - start - array.nbytes)
+    return end
+
+
+def dtype_parts(dtype: str) -> tuple[int, int, int]:
+    """Return DLPack's code, bits and lanes of a dtype string."""
+    parts = dtypes.parse(dtype)
+    return dtypes.DLPACK_CODE[parts.code], parts.bits, parts.lanes
+
+
+def get_result(session: RPCSession, at: int) -> Any:
+    """Decode the single value at `at` of the link's replies."""
+    return _get(session, at, at)
+
+
+def _get(session: RPCSession, base: int, at: int) -> Any:
+    replies = session.link.replies
+    tag, size, payload = VALUE.unpack_from(replies, at)
+    if tag == _NONE:
+        return None
+    if tag == _INT:
+        return payload
+    if tag == _FLOAT:
+        return _FLOAT64.unpack_from(replies, at + 8)[0]
+    if tag == _BOOL:
+        return bool(payload)
+    start = base + payload
+    if tag == _STR:
+        return str(replies[start : start + size], "utf-8", "replace")
+    if tag == _BYTES:
+        return bytes(replies[start : start + size])
+    if tag == Tag.LIST:
+        return [_get(session, base, start + 16 * i) for i in range(size)]
+    if tag == Tag.TENSOR_DESC:
+        return get_tensor(session, start)
+    handle = payload & 0xFFFFFFFFFFFFFFFF
+    if tag == Tag.FUNCTION:
+        from slipway.rpc.module import RemoteFunction
+
+        return RemoteFunction(session, handle)
+    if tag == Tag.MODULE:
+        from slipway.rpc.module import RemoteModule
+
+        return RemoteModule(session, handle)
+    raise RPCError(f"{session.link.peer} returned a value of a type (tag {tag}) not known here.")
+
+
+def get_tensor(session: RPCSession, at: int) -> Any:
+    """Make a remote array of the tensor descriptor at `at`."""
+    from slipway.rpc.array import RemoteNDArray
+
+    replies = session.link.replies
+    handle, device_type, device_id, code, bits, lanes, ndim, nbytes = TENSOR_HEAD.unpack_from(
+        replies, at
+    )
+    shape = struct.unpack_from(f"<{ndim}q", replies, at + TENSOR_HEAD.size)
+    dtype = dtypes.from_dlpack(code, bits, lanes)
+    return RemoteNDArray(session, handle, shape, dtype, nbytes, device_type, device_id)
