@@ -147,10 +147,7 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   int status;
   confine(config);
   the_watch = watch;
-  slw_rpc_host_hooks(&hooks, config->max_upload_bytes);
-  if (config->prepare_session != NULL) {
-    config->prepare_session(config->context, &hooks);
-  }
+  slw_rpc_host_hooks(&hooks, config);
   hooks.call_begins = call_begins;
   hooks.call_ends = call_ends;
   memset(&session, 0, sizeof session);

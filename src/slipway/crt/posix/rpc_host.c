@@ -22,7 +22,7 @@
 #define LARGE_TENSOR_BYTES ((size_t)16 << 20)
 
 typedef struct host {
-  uint64_t max_upload_bytes;
+  const slw_rpc_server_config *config;
   int fd; /* of the file in transfer */
   uint64_t size;
   char name[SLW_RPC_NAME_MAX_BYTES + 1];
@@ -36,11 +36,33 @@ static int io_error(const char *doing, const char *name, int code) {
   return code == ENOENT ? SLW_RPC_FAIL_NOT_FOUND : SLW_RPC_FAIL_IO;
 }
 
+/* What a function registered with tvm-ffi raised: kind, message, and where it was raised. */
+static bool take_ffi_error(char *kind, size_t kind_size, char *message, size_t message_size) {
+  const TVMFFIByteArray *texts; /* kind, message, backtrace */
+  void *error = NULL;
+  if (the_host.config->ffi_take_error == NULL) {
+    return false;
+  }
+  the_host.config->ffi_take_error(&error);
+  if (error == NULL) {
+    return false;
+  }
+  texts = (const void *)((const char *)error + sizeof(TVMFFIObject));
+  (void)snprintf(kind, kind_size, "%.*s", (int)texts[0].size, texts[0].data);
+  (void)snprintf(message, message_size, "%.*s%s%.*s", (int)texts[1].size, texts[1].data,
+                 texts[2].size > 0 ? "\nOn the device, innermost call first:\n" : "",
+                 (int)texts[2].size, texts[2].data);
+  slw_object_release(error);
+  return true;
+}
+
 static void take_error(void *context, char *kind, size_t kind_size, char *message,
                        size_t message_size) {
   (void)context;
-  (void)snprintf(kind, kind_size, "%s", slw_error_kind());
-  (void)snprintf(message, message_size, "%s", slw_error_message());
+  if (!take_ffi_error(kind, kind_size, message, message_size)) {
+    (void)snprintf(kind, kind_size, "%s", slw_error_kind());
+    (void)snprintf(message, message_size, "%s", slw_error_message());
+  }
   slw_error_clear();
 }
 
@@ -88,10 +110,18 @@ static int get_function(void *context, const TVMFFIAny *module, const char *name
 }
 
 static int get_global(void *context, const char *name, TVMFFIAny *out) {
+  TVMFFIByteArray key;
+  void *function = NULL;
   (void)context;
-  (void)name;
-  (void)out;
-  return SLW_RPC_OK; /* no such function: the result stays None */
+  key.data = name;
+  key.size = strlen(name);
+  if (the_host.config->ffi_get_global == NULL ||
+      the_host.config->ffi_get_global(&key, &function) != 0 || function == NULL) {
+    return SLW_RPC_OK; /* no such function: the result stays None */
+  }
+  out->type_index = kTVMFFIFunction;
+  out->v_obj = function;
+  return SLW_RPC_OK;
 }
 
 static int time_function(void *context, slw_function function, const TVMFFIAny *args,
@@ -171,14 +201,14 @@ static void file_abort(void *context) {
 }
 
 static int file_create(void *context, const char *name, uint64_t size, void **memory) {
+  uint64_t most = the_host.config->max_upload_bytes;
   int code;
   (void)context;
   (void)memory;
-  if ((the_host.max_upload_bytes != 0u && size > the_host.max_upload_bytes) ||
-      size > (uint64_t)INT64_MAX) {
+  if ((most != 0u && size > most) || size > (uint64_t)INT64_MAX) {
     (void)slw_error_setf("ValueError", "'%s' has %llu bytes; this device takes uploads up to %llu",
                          name, (unsigned long long)size,
-                         (unsigned long long)the_host.max_upload_bytes);
+                         (unsigned long long)most);
     return SLW_RPC_FAIL_LIMIT;
   }
   if (strcmp(name, PART_NAME) == 0) {
@@ -314,10 +344,10 @@ static int random_bytes(void *context, uint8_t *out, size_t size) {
   return count == (ssize_t)size ? SLW_RPC_OK : SLW_RPC_FAIL_IO;
 }
 
-void slw_rpc_host_hooks(slw_rpc_hooks *hooks, uint64_t max_upload_bytes) {
+void slw_rpc_host_hooks(slw_rpc_hooks *hooks, const slw_rpc_server_config *config) {
   memset(&the_host, 0, sizeof the_host);
   the_host.fd = -1;
-  the_host.max_upload_bytes = max_upload_bytes;
+  the_host.config = config;
   memset(hooks, 0, sizeof *hooks);
   hooks->get_global = get_global;
   hooks->get_function = get_function;

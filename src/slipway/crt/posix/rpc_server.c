@@ -62,9 +62,7 @@ static void on_stop(int number) {
 static void on_child(int number) { (void)number; /* it only has to interrupt ppoll */ }
 
 static void say(const server *self, const char *line) {
-  if (self->config->log != NULL) {
-    self->config->log(self->config->context, line);
-  } else {
+  if (self->config->is_quiet == 0u) {
     (void)fprintf(stderr, "INFO:root:RPCServer: %s\n", line);
   }
 }

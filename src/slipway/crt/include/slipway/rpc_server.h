@@ -5,8 +5,8 @@
  *
  * The supervisor keeps a copy of every connection. When a session's process dies, it tells the
  * client how; when the client goes away, it ends the process.  The Python server and the static
- * server both run this; Python replaces `fork_session` (so that its interpreter survives the
- * fork) and adds its own functions in `prepare_session`.
+ * server both run this; Python replaces `fork_session`, so that its interpreter survives the
+ * fork, and gives access to the functions that are registered with tvm-ffi.
  */
 #ifndef SLIPWAY_RPC_SERVER_H_
 #define SLIPWAY_RPC_SERVER_H_
@@ -33,14 +33,14 @@ typedef struct slw_rpc_server_config {
   uint64_t max_upload_bytes;   /* of one file; 0: what the disk takes */
   uint64_t max_memory_bytes;   /* address space a session may add; 0: what the system has */
   uint32_t max_cpu_s;          /* processor time of one session; 0: no limit */
-  uint32_t reserved;
+  uint32_t is_quiet;           /* no log */
   void *context;
   /* fork(2) for this process; NULL: fork(2) itself. */
   int (*fork_session)(void *context);
-  /* In the session's process: change the hooks. NULL: leave them. */
-  void (*prepare_session)(void *context, slw_rpc_hooks *hooks);
-  /* A line for the log. NULL: standard error. */
-  void (*log)(void *context, const char *line);
+  /* tvm-ffi's TVMFFIFunctionGetGlobal and TVMFFIErrorMoveFromRaised, where that library is in
+   * the process: its registered functions can then be called. NULL: it is not. */
+  int (*ffi_get_global)(const TVMFFIByteArray *name, void **out);
+  void (*ffi_take_error)(void **out);
 } slw_rpc_server_config;
 
 /** Serve until SIGTERM, SIGINT or the end of watch_fd. Ends all sessions, removes their folders.
@@ -48,9 +48,9 @@ typedef struct slw_rpc_server_config {
  * @return 0, or an errno value when the listening socket failed */
 SLW_API int slw_rpc_server_run(const slw_rpc_server_config *config);
 
-/** The hooks of a POSIX host over the runtime's modules, for the current folder; private state
- * belongs to the process. Set `*memory_limit` semantics through the server's config. */
-SLW_API void slw_rpc_host_hooks(slw_rpc_hooks *hooks, uint64_t max_upload_bytes);
+/** The hooks of a POSIX host over the runtime's modules and the files of the current folder, for
+ * the one session of this process. */
+SLW_API void slw_rpc_host_hooks(slw_rpc_hooks *hooks, const slw_rpc_server_config *config);
 
 /** A transport over a socket or a pipe pair; `fd` is the context's pointer value. */
 SLW_API slw_rpc_transport slw_rpc_fd_transport(int fd);

@@ -1,0 +1,333 @@
+"""Serving this machine: ``server = rpc.Server("127.0.0.1", 9090)``.
+
+The work is done by the C supervisor (``crt/posix/rpc_server.c``), which runs each session in a
+process of its own.  Python chooses the port, starts the supervisor in another process, and lends
+it the functions registered with ``register_func``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import platform
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from slipway.errors import RPCError
+from slipway.rpc import native
+from slipway.version import VERSION
+
+_FORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+
+
+class _Config(ctypes.Structure):
+    """``slw_rpc_server_config`` of ``slipway/rpc_server.h``."""
+
+    _fields_ = (
+        ("listen_fd", ctypes.c_int),
+        ("watch_fd", ctypes.c_int),
+        ("key", ctypes.c_char_p),
+        ("description", ctypes.c_char_p),
+        ("token", ctypes.c_char_p),
+        ("token_size", ctypes.c_uint64),
+        ("max_sessions", ctypes.c_uint32),
+        ("session_timeout_ms", ctypes.c_uint32),
+        ("greeting_timeout_ms", ctypes.c_uint32),
+        ("always_needs_token", ctypes.c_uint32),
+        ("max_upload_bytes", ctypes.c_uint64),
+        ("max_memory_bytes", ctypes.c_uint64),
+        ("max_cpu_s", ctypes.c_uint32),
+        ("is_quiet", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("fork_session", _FORK),
+        ("ffi_get_global", ctypes.c_void_p),
+        ("ffi_take_error", ctypes.c_void_p),
+    )
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """What a server allows; the defaults suit one's own machine.
+
+    Attributes
+    ----------
+    key
+        the kind of device this is; clients may ask for it.
+    token
+        what clients from other machines must prove to have; "" refuses them all.
+    require_token
+        ask clients of this machine for the token, too.
+    max_sessions
+        at one time.
+    session_timeout_s, greeting_timeout_s
+        seconds; 0 is no limit.
+    max_upload_bytes, max_memory_bytes
+        bytes of one file, and of memory a session may add; 0 is what the system has.
+    max_cpu_s
+        processor seconds of one session; 0 is no limit.
+    is_quiet
+        write no log.
+    """
+
+    key: str = ""
+    token: str = ""
+    require_token: bool = False
+    max_sessions: int = 16
+    session_timeout_s: float = 0.0
+    greeting_timeout_s: float = 10.0
+    max_upload_bytes: int = 0
+    max_memory_bytes: int = 0
+    max_cpu_s: int = 0
+    is_quiet: bool = False
+
+
+def listen(host: str, port: int, port_end: int) -> socket.socket:
+    """Return a listening socket on the first free port from `port` to `port_end`.
+
+    Port 0 lets the system choose.  Raises RPCError when all are taken, or the address is not this
+    machine's.
+    """
+    last: OSError | None = None
+    for candidate in range(port, max(port_end, port + 1)):
+        try:
+            family, _, _, _, address = socket.getaddrinfo(
+                host, candidate, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            listener = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            raise RPCError(f"cannot listen on {host!r}: {error.strerror or error}.") from error
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(64)
+            return listener
+        except OSError as error:
+            listener.close()
+            last = error
+            if error.errno != 98 and error.errno != 48:  # EADDRINUSE on Linux, on macOS
+                break
+    raise RPCError(
+        f"cannot listen on {host}, ports {port} to {max(port_end, port + 1) - 1}: "
+        f"{last.strerror if last else 'no port given'}. Choose others with port= and port_end=."
+    )
+
+
+def serve(listener: socket.socket, options: ServerOptions, watch_fd: int = -1) -> int:
+    """Serve on `listener` until a signal or the end of `watch_fd`; return an errno or 0.
+
+    Takes over the process: call it on the main thread of one that has nothing else to do.
+    """
+    library = native.library()
+    config = _Config()
+    config.listen_fd = listener.fileno()
+    config.watch_fd = watch_fd
+    config.key = options.key.encode()
+    name = f"slipway {VERSION} (Python {platform.python_version()}) on "
+    config.description = f"{name}{platform.system()} {platform.machine()}".encode()
+    token = options.token.encode()
+    config.token, config.token_size = token, len(token)
+    config.max_sessions = options.max_sessions
+    config.session_timeout_ms = round(options.session_timeout_s * 1000)
+    config.greeting_timeout_ms = round(options.greeting_timeout_s * 1000)
+    config.always_needs_token = int(options.require_token)
+    config.max_upload_bytes = options.max_upload_bytes
+    config.max_memory_bytes = options.max_memory_bytes
+    config.max_cpu_s = options.max_cpu_s
+    config.is_quiet = int(options.is_quiet)
+    # Python's fork, so that the interpreter in the session's process is in order.
+    config.fork_session = _FORK(lambda _context: os.fork())
+    ffi = _load_ffi()
+    config.ffi_get_global = ctypes.cast(ffi.TVMFFIFunctionGetGlobal, ctypes.c_void_p).value
+    config.ffi_take_error = ctypes.cast(ffi.TVMFFIErrorMoveFromRaised, ctypes.c_void_p).value
+    run = library.slw_rpc_server_run
+    run.argtypes, run.restype = [ctypes.POINTER(_Config)], ctypes.c_int
+    status: int = run(ctypes.byref(config))
+    return status
+
+
+def _load_ffi() -> Any:
+    from tvm_ffi import libinfo
+
+    return ctypes.CDLL(str(libinfo.find_libtvm_ffi()))
+
+
+class Server:
+    """An RPC server in a process of its own, ended by `terminate` or with this process.
+
+    Parameters
+    ----------
+    host, port, port_end
+        address to listen on, and the range of ports to try; `port` 0 lets the system choose.
+    use_popen
+        start a fresh interpreter.  False forks this one: functions registered here before are
+        then callable by clients, and `server_init_callback` runs in the server first.
+    key, token, session_timeout, silent
+        see `ServerOptions`; `token` defaults to the environment's SLIPWAY_RPC_TOKEN.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 9091,
+        port_end: int = 9199,
+        is_proxy: bool = False,
+        tracker_addr: tuple[str, int] | None = None,
+        key: str = "",
+        load_library: str | None = None,
+        custom_addr: str | None = None,
+        silent: bool = False,
+        no_fork: bool = False,
+        use_popen: bool = True,
+        server_init_callback: Callable[[], None] | None = None,
+        *,
+        token: str | None = None,
+        options: ServerOptions | None = None,
+        **_classic: Any,
+    ) -> None:
+        if is_proxy or tracker_addr is not None:
+            raise RPCError("registering with a tracker or proxy is not part of this version.")
+        del custom_addr, no_fork
+        options = options or ServerOptions(
+            token=os.environ.get("SLIPWAY_RPC_TOKEN", ""), is_quiet=silent
+        )
+        options = replace(
+            options,
+            key=key or options.key,
+            token=options.token if token is None else token,
+            is_quiet=silent or options.is_quiet,
+        )
+        self.host = host or "127.0.0.1"
+        native.library()  # compile the runtime here, once, and report what is missing
+        listener = listen(self.host, port, port_end)
+        self.port: int = listener.getsockname()[1]
+        self._watch_read, self._watch_write = os.pipe()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+        with listener:
+            if use_popen and server_init_callback is None:
+                self._start_process(listener, options, load_library)
+            else:
+                self._start_fork(listener, options, server_init_callback)
+        os.close(self._watch_read)
+        if not options.is_quiet:
+            logging.info("RPCServer: bind to %s:%d", self.host, self.port)
+
+    def _start_process(
+        self, listener: socket.socket, options: ServerOptions, load_library: str | None
+    ) -> None:
+        command = [
+            sys.executable, "-m", "slipway.exec.rpc_server",
+            "--listen-fd", str(listener.fileno()), "--watch-fd", str(self._watch_read),
+            *options_to_arguments(options),
+        ]  # fmt: skip
+        if load_library:
+            command += ["--load-library", load_library]
+        environment = dict(os.environ)
+        package_root = str(Path(__file__).resolve().parents[2])
+        search = environment.get("PYTHONPATH", "")
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, search]))
+        environment["SLIPWAY_RPC_TOKEN"] = options.token
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(listener.fileno(), self._watch_read),
+            env=environment,
+            start_new_session=True,
+        )
+        self._pid = self._process.pid
+
+    def _start_fork(
+        self,
+        listener: socket.socket,
+        options: ServerOptions,
+        server_init_callback: Callable[[], None] | None,
+    ) -> None:
+        pid = os.fork()
+        if pid == 0:
+            self._run_fork(listener, options, server_init_callback)
+        self._pid = pid
+
+    def _run_fork(
+        self,
+        listener: socket.socket,
+        options: ServerOptions,
+        server_init_callback: Callable[[], None] | None,
+    ) -> NoReturn:
+        status = 1
+        try:
+            os.setsid()
+            os.close(self._watch_write)
+            if server_init_callback is not None:
+                server_init_callback()
+            status = serve(listener, options, self._watch_read)
+        except BaseException:
+            logging.exception("the RPC server ended")
+        finally:
+            os._exit(status)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the server's process still runs."""
+        if not self._pid:
+            return False
+        if self._process is not None:
+            return self._process.poll() is None
+        with contextlib.suppress(ChildProcessError):
+            done, _ = os.waitpid(self._pid, os.WNOHANG)
+            return done == 0
+        return False
+
+    def terminate(self) -> None:
+        """End the server and all its sessions; their folders are removed."""
+        if not self._pid:
+            return
+        pid, self._pid = self._pid, 0
+        os.close(self._watch_write)  # the supervisor watches the other end
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        if self._process is not None:
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        else:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.terminate()
+
+    def __del__(self) -> None:
+        if getattr(self, "_pid", 0):
+            with contextlib.suppress(Exception):
+                self.terminate()
+
+
+def options_to_arguments(options: ServerOptions) -> list[str]:
+    """Return the command line of ``slipway.exec.rpc_server`` for `options`, without the token."""
+    arguments = [
+        "--max-sessions", str(options.max_sessions),
+        "--session-timeout", str(options.session_timeout_s),
+        "--max-upload", str(options.max_upload_bytes >> 20),
+        "--max-memory", str(options.max_memory_bytes >> 20),
+        "--max-cpu", str(options.max_cpu_s),
+    ]  # fmt: skip
+    if options.key:
+        arguments += ["--key", options.key]
+    if options.require_token:
+        arguments.append("--require-token")
+    if options.is_quiet:
+        arguments.append("--silent")
+    return arguments
