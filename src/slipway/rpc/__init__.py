@@ -8,7 +8,7 @@ from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.client import RPCSession, connect
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.module import RemoteFunction, RemoteModule
-from slipway.rpc.server import Server
+from slipway.rpc.server import Server, ServerOptions
 
 __all__ = [
     "RPCSession",
@@ -17,5 +17,6 @@ __all__ = [
     "RemoteModule",
     "RemoteNDArray",
     "Server",
+    "ServerOptions",
     "connect",
 ]

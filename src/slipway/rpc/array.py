@@ -155,9 +155,7 @@ class RemoteNDArray(Remote):
         session = self.session
         with session.link.lock:
             session.begin_step()
-            _COPY.pack_into(
-                session.link.request, 0, self.handle, 0, target.handle, 0, self.nbytes
-            )
+            _COPY.pack_into(session.link.request, 0, self.handle, 0, target.handle, 0, self.nbytes)
             session.link.call(Code.TENSOR_COPY, _COPY.size)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +234,8 @@ def connect(
 
     Parameters
     ----------
+    url, port
+        the server's address.
     key
         the kind of device wanted; refused if the server's is another.  "" takes any.
     session_timeout
@@ -243,8 +244,11 @@ def connect(
         what the server was started with; by default the environment's SLIPWAY_RPC_TOKEN.
     timeout
         seconds for each step of connecting.
+    session_constructor_args, enable_logging
+        classic parameters; the first must be empty.
 
     Raises RPCConnectionError, RPCTimeoutError, or RPCError with the server's reason.
+
     """
     del enable_logging
     if session_constructor_args:
@@ -289,12 +293,12 @@ def _address_of(view: memoryview) -> int:
 
 
 def _link_if_object(path: Path) -> bytes:
-    if path.suffix not in (".o", ".a"):
-        return path.read_bytes()
-    from slipway.toolchain.artifact import link_object
+    content = path.read_bytes()
+    if path.suffix not in (".o", ".obj", ".a", ".tar"):
+        return content
+    from slipway.runtime.load import shared_library_bytes
 
-    with tempfile.TemporaryDirectory(prefix="slipway-upload-") as folder:
-        return link_object(path, Path(folder) / "linked.so").read_bytes()
+    return shared_library_bytes(content, path.suffix, path.name)
 
 
 __all__ = ["RPCSession", "RemoteDevice", "RemoteModule", "RemoteNDArray", "connect"]

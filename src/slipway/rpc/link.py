@@ -23,10 +23,20 @@ _REPLY = struct.Struct("<II")
 _KNOWN_KINDS: dict[str, type[BaseException]] = {
     kind.__name__: kind
     for kind in (
-        AttributeError, AssertionError, IndexError, KeyError, MemoryError, NotImplementedError,
-        RuntimeError, TypeError, ValueError, ZeroDivisionError, ArithmeticError,
-        errors.ArtifactError, errors.ExecutionError,
-    )  # fmt: skip
+        AttributeError,
+        AssertionError,
+        IndexError,
+        KeyError,
+        MemoryError,
+        NotImplementedError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        ZeroDivisionError,
+        ArithmeticError,
+        errors.ArtifactError,
+        errors.ExecutionError,
+    )
 }
 _remote_classes: dict[str, type[RemoteError]] = {}
 
@@ -218,6 +228,8 @@ class Link:
                     return RPCTimeoutError(f"{self.peer}: {message}.")
                 if failure is not Failure.CRASHED:
                     return RPCError(f"{self.peer}: {message}.")
+        message, _, trace = message.partition("\nOn the device, innermost call first:\n")
         error = remote_error(kind, message)
-        error.add_note(f"(on {self.peer})")
+        frames = [line for line in trace.splitlines() if '.py", line' in line]
+        error.add_note("\n".join([f"On the device {self.peer}:", *reversed(frames)]))
         return error

@@ -26,6 +26,7 @@ class RemoteFunction(Remote):
     _tag = int(Tag.FUNCTION)
 
     def __call__(self, *args: Any) -> Any:
+        """Run the function on the device and return its result."""
         session = self.session
         link = session.link
         with link.lock:
@@ -82,6 +83,7 @@ class RemoteModule(Remote):
         return self.get_function(ENTRY_NAME)
 
     def __call__(self, *args: Any) -> Any:
+        """Call the entry function."""
         return self.get_function(ENTRY_NAME)(*args)
 
     @property

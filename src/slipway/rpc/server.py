@@ -75,6 +75,7 @@ class ServerOptions:
         processor seconds of one session; 0 is no limit.
     is_quiet
         write no log.
+
     """
 
     key: str = ""
@@ -171,6 +172,7 @@ class Server:
         then callable by clients, and `server_init_callback` runs in the server first.
     key, token, session_timeout, silent
         see `ServerOptions`; `token` defaults to the environment's SLIPWAY_RPC_TOKEN.
+
     """
 
     def __init__(

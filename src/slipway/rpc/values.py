@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
 
 _NONE, _INT, _BOOL, _FLOAT, _STR, _BYTES, _DEVICE = (
-    int(tag)
-    for tag in (Tag.NONE, Tag.INT, Tag.BOOL, Tag.FLOAT, Tag.STR, Tag.BYTES, Tag.DEVICE)
+    int(tag) for tag in (Tag.NONE, Tag.INT, Tag.BOOL, Tag.FLOAT, Tag.STR, Tag.BYTES, Tag.DEVICE)
 )
 _FLOAT64 = struct.Struct("<d")
 

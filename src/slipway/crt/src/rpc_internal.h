@@ -39,8 +39,10 @@ DLTensor *slw_rpc_tensor_get(const slw_rpc_session *session, uint64_t handle);
 int slw_rpc_tensor_range(slw_rpc_session *session, uint64_t handle, uint64_t offset,
                          uint64_t nbytes, uint8_t **at);
 
-/* Values. Decode `count` of them at the reader into session->args. */
+/* Values. Decode `count` of them at the reader into session->args; release what that made when
+ * the call is over, or has failed. */
 int slw_rpc_decode_args(slw_rpc_session *session, slw_rpc_reader *reader, uint32_t count);
+void slw_rpc_release_args(slw_rpc_session *session);
 /* Encode a result; takes over the reference it owns. */
 int slw_rpc_encode_result(slw_rpc_session *session, slw_rpc_writer *writer, TVMFFIAny *result,
                           const char *name);

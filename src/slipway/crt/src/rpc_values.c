@@ -12,15 +12,11 @@
 
 #define MAX_LIST 4096u
 
-static int bad_argument(slw_rpc_session *session, const char *what) {
-  return slw_rpc_fail_malformed(session, what);
-}
-
 static int decode_text(slw_rpc_session *session, const slw_rpc_reader *reader,
                        const slw_rpc_value *value, TVMFFIAny *out) {
   const uint8_t *text = slw_rpc_at(reader, value->payload, (uint64_t)value->size + 1u);
   if (text == NULL || text[value->size] != 0) {
-    return bad_argument(session, "a text argument does not lie in its frame");
+    return slw_rpc_fail_malformed(session, "a text argument does not lie in its frame");
   }
   if (memchr(text, 0, value->size) != NULL) {
     return slw_rpc_fail(session, SLW_RPC_FAIL_ARGUMENT, "ValueError",
@@ -31,47 +27,67 @@ static int decode_text(slw_rpc_session *session, const slw_rpc_reader *reader,
   return SLW_RPC_OK;
 }
 
-/* A tensor sent by value: descriptor, then data; it lives as long as the call. */
+/* A tensor sent by value becomes one of the device's for this call: descriptor, then data. */
 static int decode_tensor_data(slw_rpc_session *session, const slw_rpc_reader *reader,
                               const slw_rpc_value *value, TVMFFIAny *out) {
+  const slw_rpc_hooks *hooks = session->config.hooks;
   const uint8_t *head = slw_rpc_at(reader, value->payload, SLW_RPC_TENSOR_BYTES);
-  const uint8_t *data;
+  const uint8_t *shape_at, *data;
+  int64_t shape[SLW_RPC_MAX_NDIM];
+  DLDataType dtype;
+  DLDevice device = {kDLCPU, 0};
   DLTensor *tensor;
   uint32_t ndim;
   uint64_t nbytes;
   size_t expected = 0;
-  if (head == NULL || value->payload % 8u != 0u) {
-    return bad_argument(session, "a tensor argument does not lie in its frame");
+  int failure;
+  if (head == NULL) {
+    return slw_rpc_fail_malformed(session, "a tensor argument does not lie in its frame");
   }
+  memcpy(&dtype, head + 16, 4);
   memcpy(&ndim, head + 20, 4);
   memcpy(&nbytes, head + 24, 8);
   if (ndim > SLW_RPC_MAX_NDIM) {
-    return bad_argument(session, "a tensor argument has too many dimensions");
+    return slw_rpc_fail_malformed(session, "a tensor argument has too many dimensions");
   }
-  data = slw_rpc_at(reader, value->payload + SLW_RPC_TENSOR_BYTES + 8u * ndim, nbytes);
+  shape_at = slw_rpc_at(reader, value->payload + SLW_RPC_TENSOR_BYTES, 8u * (uint64_t)ndim);
+  data = shape_at == NULL ? NULL
+                          : slw_rpc_at(reader, value->payload + SLW_RPC_TENSOR_BYTES +
+                                                   8u * (uint64_t)ndim, nbytes);
   if (data == NULL) {
-    return bad_argument(session, "a tensor argument does not lie in its frame");
+    return slw_rpc_fail_malformed(session, "a tensor argument does not lie in its frame");
   }
-  if (session->num_inline_tensors == SLW_RPC_MAX_INLINE_TENSORS) {
+  memcpy(shape, shape_at, 8u * (size_t)ndim);
+  if (slw_tensor_size_bytes(shape, (int32_t)ndim, dtype, &expected) != SLW_OK ||
+      expected != nbytes) {
+    return slw_rpc_fail_malformed(session, "the size of a tensor argument is not its shape's");
+  }
+  if (hooks->tensor_alloc == NULL) {
+    return slw_rpc_fail_unsupported(session, "tensors");
+  }
+  if (session->num_temporaries == SLW_RPC_MAX_TEMPORARIES) {
     return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "RPCError",
                         "too many tensors by value in one call; make remote tensors of them",
                         NULL);
   }
-  tensor = &session->inline_tensors[session->num_inline_tensors++];
-  memset(tensor, 0, sizeof(*tensor));
-  memcpy(&tensor->device, head + 8, 8);
-  memcpy(&tensor->dtype, head + 16, 4);
-  tensor->ndim = (int32_t)ndim;
-  /* The frame is 8-byte aligned and writable: the shape is used where it lies. */
-  tensor->shape = (int64_t *)(uintptr_t)(head + SLW_RPC_TENSOR_BYTES);
-  tensor->data = (void *)(uintptr_t)data;
-  if (slw_tensor_size_bytes(tensor->shape, tensor->ndim, tensor->dtype, &expected) != SLW_OK ||
-      expected != nbytes) {
-    return bad_argument(session, "the size of a tensor argument is not that of its shape");
+  failure = hooks->tensor_alloc(hooks->context, shape, (int32_t)ndim, dtype, device, out);
+  if (failure != SLW_RPC_OK) {
+    return slw_rpc_fail_hook(session, failure);
   }
-  out->type_index = kTVMFFIDLTensorPtr;
-  out->v_ptr = tensor;
+  session->temporaries[session->num_temporaries++] = out->v_obj;
+  tensor = (DLTensor *)(void *)(out->v_obj + 1);
+  if (nbytes > 0u) {
+    memcpy((uint8_t *)tensor->data + tensor->byte_offset, data, (size_t)nbytes);
+  }
   return SLW_RPC_OK;
+}
+
+void slw_rpc_release_args(slw_rpc_session *session) {
+  while (session->num_temporaries > 0u) {
+    session->num_temporaries -= 1u;
+    session->config.hooks->release(session->config.hooks->context,
+                                   session->temporaries[session->num_temporaries]);
+  }
 }
 
 static int decode_object(slw_rpc_session *session, const slw_rpc_value *value, TVMFFIAny *out) {
@@ -107,7 +123,7 @@ static int decode(slw_rpc_session *session, const slw_rpc_reader *reader,
     case SLW_RPC_BYTES:
       data = slw_rpc_at(reader, value->payload, value->size);
       if (data == NULL) {
-        return bad_argument(session, "a bytes argument does not lie in its frame");
+        return slw_rpc_fail_malformed(session, "a bytes argument does not lie in its frame");
       }
       bytes->data = (const char *)data;
       bytes->size = value->size;
@@ -126,12 +142,11 @@ static int decode(slw_rpc_session *session, const slw_rpc_reader *reader,
   }
 }
 
-int slw_rpc_decode_args(slw_rpc_session *session, slw_rpc_reader *reader, uint32_t count) {
+static int decode_all(slw_rpc_session *session, slw_rpc_reader *reader, uint32_t count) {
   uint32_t i;
   const uint8_t *at;
   slw_rpc_value value;
   int failure;
-  session->num_inline_tensors = 0;
   if (count > session->config.max_args) {
     return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "RPCError",
                         "more arguments than this device takes in one call", NULL);
@@ -150,6 +165,14 @@ int slw_rpc_decode_args(slw_rpc_session *session, slw_rpc_reader *reader, uint32
     }
   }
   return SLW_RPC_OK;
+}
+
+int slw_rpc_decode_args(slw_rpc_session *session, slw_rpc_reader *reader, uint32_t count) {
+  int failure = decode_all(session, reader, count);
+  if (failure != SLW_RPC_OK) {
+    slw_rpc_release_args(session);
+  }
+  return failure;
 }
 
 /* --- results --------------------------------------------------------------------------------- */

@@ -63,6 +63,7 @@ int slw_rpc_verb_call(slw_rpc_session *session, const slw_rpc_header *header,
   call_begins(session, header->id, timeout_ms, handle);
   status = function.call(function.self, session->args, (int32_t)count, &result);
   call_ends(session);
+  slw_rpc_release_args(session);
   if (status != 0) {
     return slw_rpc_fail_hook(session, SLW_RPC_FAIL_REMOTE);
   }
@@ -96,9 +97,6 @@ int slw_rpc_verb_time(slw_rpc_session *session, const slw_rpc_header *header,
   if (failure == SLW_RPC_OK && preproc_handle != 0u) {
     failure = get_callable(session, preproc_handle, &preproc);
   }
-  if (failure == SLW_RPC_OK) {
-    failure = slw_rpc_decode_args(session, reader, count);
-  }
   if (failure != SLW_RPC_OK) {
     return failure;
   }
@@ -113,6 +111,10 @@ int slw_rpc_verb_time(slw_rpc_session *session, const slw_rpc_header *header,
     return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "ValueError",
                         "time_evaluator: `repeat` is too large for one reply", NULL);
   }
+  failure = slw_rpc_decode_args(session, reader, count);
+  if (failure != SLW_RPC_OK) {
+    return failure;
+  }
   slw_rpc_put_value(writer, SLW_RPC_BYTES, (uint32_t)results_bytes, SLW_RPC_VALUE_BYTES);
   call_begins(session, header->id, timeout_ms, handle);
   /* The payload is 8-byte aligned: the doubles are written where they will be sent from. */
@@ -120,6 +122,7 @@ int slw_rpc_verb_time(slw_rpc_session *session, const slw_rpc_header *header,
                                         (int32_t)count, &options, preproc,
                                         (double *)(void *)(writer->base + writer->at));
   call_ends(session);
+  slw_rpc_release_args(session);
   writer->at += results_bytes;
   return failure == 0 ? SLW_RPC_OK : slw_rpc_fail_hook(session, SLW_RPC_FAIL_REMOTE);
 }

@@ -23,8 +23,9 @@ extern "C" {
 #define SLW_RPC_MESSAGE_BYTES 4096
 #endif
 #define SLW_RPC_KIND_BYTES 64
-#ifndef SLW_RPC_MAX_INLINE_TENSORS
-#define SLW_RPC_MAX_INLINE_TENSORS 8
+/* Tensors sent by value in one call. */
+#ifndef SLW_RPC_MAX_TEMPORARIES
+#define SLW_RPC_MAX_TEMPORARIES 16
 #endif
 
 typedef struct slw_rpc_span {
@@ -127,8 +128,8 @@ typedef struct slw_rpc_session {
   uint32_t entries_used, free_entry, live_entries;
   TVMFFIAny *args;
   TVMFFIByteArray *bytes;
-  DLTensor inline_tensors[SLW_RPC_MAX_INLINE_TENSORS];
-  uint32_t num_inline_tensors;
+  TVMFFIObject *temporaries[SLW_RPC_MAX_TEMPORARIES]; /* arguments made for the present call */
+  uint32_t num_temporaries;
   slw_rpc_failure_text failure;
   uint32_t failed_transfer; /* id of a chunked transfer whose error is still to be told */
   bool transfer_failed;

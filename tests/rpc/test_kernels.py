@@ -1,0 +1,139 @@
+"""Uploaded libraries: calls, timing, and what happens when their code goes wrong."""
+
+import contextlib
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from slipway import rpc
+from slipway.errors import RemoteError, RPCError, RPCTimeoutError
+
+
+@pytest.fixture
+def module(remote, kernels):
+    remote.upload(kernels)
+    return remote.load_module("kernels.so")
+
+
+def test_kernel_on_remote_tensors(remote, module):
+    a = remote.cpu(0).empty((1024,), "float32")
+    b = remote.cpu(0).empty((1024,), "float32")
+    data = np.random.default_rng(0).random(1024, "float32")
+    a.copyfrom(data)
+    module["myadd"](a, b)
+    np.testing.assert_array_equal(b.numpy(), data + 1)
+
+
+def test_kernel_on_scalars(module):
+    assert module["add_ints"](2, -5) == -3
+
+
+def test_kernel_error_arrives(module):
+    with pytest.raises(ValueError, match="myadd: expects 2 arguments"):
+        module["myadd"](1)
+
+
+def test_missing_kernel(module):
+    with pytest.raises(AttributeError, match="no function 'nothing'"):
+        module["nothing"]
+
+
+def test_function_keeps_its_module_alive(remote, kernels):
+    remote.upload(kernels)
+    function = remote.load_module("kernels.so")["add_ints"]
+    remote.ping()  # by now the module's handle is freed on the device
+    assert function(1, 2) == 3
+
+
+def test_damaged_library_is_refused(remote, kernels):
+    content = kernels.read_bytes()
+    for damaged in (b"", b"not a library", content[:200], content[: len(content) // 2]):
+        remote.upload(damaged, "damaged.so")
+        with pytest.raises(RemoteError, match=r"damaged\.so"):
+            remote.load_module("damaged.so")
+    remote.ping()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("segfault", r"signal 11 \(SIGSEGV.*while it ran 'segfault'"),
+        ("trap", r"signal [45] \(SIG(ILL|TRAP).*while it ran 'trap'"),
+    ],
+)
+def test_crash_ends_its_session_only(server, kernels, function, words):
+    with rpc.connect("127.0.0.1", server.port) as bystander:
+        session = rpc.connect("127.0.0.1", server.port)
+        session.upload(kernels)
+        bad = session.load_module("kernels.so")[function]
+        with pytest.raises(RemoteError, match=words):
+            bad()
+        assert session.link.is_closed
+        assert bystander.get_function("test.rpc.addone")(1) == 2
+    with rpc.connect("127.0.0.1", server.port) as after:
+        assert after.get_function("test.rpc.addone")(1) == 2
+
+
+def test_endless_loop_meets_the_call_timeout(server, kernels):
+    session = rpc.connect("127.0.0.1", server.port)
+    session.upload(kernels)
+    spin = session.load_module("kernels.so")["spin"]
+    session.timeout = 0.3
+    start = time.monotonic()
+    with pytest.raises(RPCTimeoutError, match=r"call exceeded .* 0\.300 s while it ran 'spin'"):
+        spin()
+    assert time.monotonic() - start < 2
+
+
+def test_endless_loop_meets_the_session_timeout(server, kernels):
+    session = rpc.connect("127.0.0.1", server.port, session_timeout=0.5)
+    session.upload(kernels)
+    spin = session.load_module("kernels.so")["spin"]
+    with pytest.raises(RPCTimeoutError, match=r"session exceeded .* 0\.500 s while it ran 'spin'"):
+        spin()
+
+
+def test_memory_limit(kernels):
+    options = rpc.ServerOptions(max_memory_bytes=512 << 20, is_quiet=True)
+    with rpc.Server("127.0.0.1", 0, use_popen=False, options=options) as limited:
+        session = rpc.connect("127.0.0.1", limited.port)
+        session.upload(kernels)
+        module = session.load_module("kernels.so")
+        with pytest.raises(MemoryError, match="no memory is left"):
+            module["eat_memory"]()
+        assert module["add_ints"](1, 1) == 2
+        with pytest.raises(MemoryError):
+            session.cpu(0).empty((1 << 30,), "int8")
+
+
+def test_process_that_leaves(server, remote):
+    with pytest.raises(RemoteError, match=r"exited with status 3 while it ran 'test\.rpc\.exit'"):
+        remote.get_function("test.rpc.exit")(3)
+
+
+def test_closing_frees_a_busy_device(server, kernels):
+    session = rpc.connect("127.0.0.1", server.port)
+    pid = session.get_function("test.rpc.pid")()
+    session.upload(kernels)
+    spin = session.load_module("kernels.so")["spin"]
+
+    def run():
+        with contextlib.suppress(RPCError):
+            spin()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.2)
+    session.close()
+    thread.join(5)
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
+    pytest.fail("the session's process still runs 3 s after its client closed")
