@@ -10,6 +10,7 @@
 typedef struct {
   void *handle;   /* dlopen's handle, or the start of the mapping */
   size_t mapped_bytes;
+  int file; /* kept open as long as dlopen knows the library by its number; -1: none */
 } slw_code;
 
 /** On failure the thread's error is set. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The system's loader, given a private copy of the library: dlopen takes two files with one name
- * or one inode for the same library, and a library that is uploaded again must be a new one. */
+ * or one inode for the same library, and a library that is uploaded again must be a new one.
+ * A nameless copy is known as /proc/self/fd/N, so N stays taken until the library is closed. */
 #if !defined(SLW_STATIC)
 
 #include <dlfcn.h>
@@ -73,11 +74,20 @@ slw_status slw_code_open(slw_code *code, const slw_elf *elf, const char *name) {
   if (is_named) {
     (void)unlink(path);
   }
-  (void)close(file);
+  if (is_named || code->handle == NULL) {
+    (void)close(file);
+    file = -1;
+  }
+  code->file = file;
   return (code->handle != NULL) ? SLW_OK : SLW_ERROR_FORMAT;
 }
 
-void slw_code_close(slw_code *code) { (void)dlclose(code->handle); }
+void slw_code_close(slw_code *code) {
+  (void)dlclose(code->handle);
+  if (code->file >= 0) {
+    (void)close(code->file);
+  }
+}
 
 void *slw_code_symbol(const slw_code *code, const slw_elf *elf, const char *symbol) {
   (void)elf;

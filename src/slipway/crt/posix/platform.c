@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 /* Large blocks come from mmap: zeroed without touching them, and given back at once.
- * The word in front of every block says how it was obtained. */
+ * The words in front of every block say how it was obtained. The last two stay zero: tvm-ffi
+ * reserves the 16 bytes before an object for its allocator, zero meaning "freed by its deleter". */
 typedef struct {
   void *base;
   size_t mapped_bytes; /* 0: from malloc */
+  uint64_t reserved[2];
 } block_head;
 
 #define MAP_FROM_BYTES ((size_t)1 << 20)
@@ -21,7 +23,7 @@ void *slw_platform_alloc(size_t size_bytes, size_t alignment_bytes) {
   size_t room;
   char *base;
   uintptr_t start;
-  block_head head;
+  block_head head = {NULL, 0, {0, 0}};
   if (alignment_bytes < sizeof(void *)) {
     alignment_bytes = sizeof(void *);
   }

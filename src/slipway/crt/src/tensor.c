@@ -73,8 +73,14 @@ static slw_tensor *new_tensor(const int64_t *shape, int32_t ndim, DLDataType dty
   tensor->tensor.ndim = ndim;
   tensor->tensor.dtype = dtype;
   tensor->tensor.shape = tensor->shape;
+  tensor->tensor.strides = tensor->strides;
   if (ndim > 0) {
     memcpy(tensor->shape, shape, (size_t)ndim * sizeof shape[0]);
+  }
+  for (int32_t i = ndim - 1; i >= 0; --i) {
+    /* The size is known not to overflow; an empty tensor's strides count its gaps as one. */
+    int64_t inner = (i == ndim - 1) ? 1 : tensor->strides[i + 1] * (shape[i + 1] ? shape[i + 1] : 1);
+    tensor->strides[i] = inner;
   }
   return tensor;
 }

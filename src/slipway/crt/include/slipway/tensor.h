@@ -16,14 +16,14 @@ extern "C" {
 #define SLW_TENSOR_ALIGNMENT 64 /* bytes */
 #define SLW_TENSOR_MAX_NDIM 16
 
-/** A counted tensor (kTVMFFITensor). `shape` and the data live in the same allocation, unless
- * `owner` is set: then the data belongs to that object. */
+/** A counted, compact tensor (kTVMFFITensor). Its data is `allocation`, or belongs to `owner`. */
 typedef struct {
   TVMFFIObject object;
   DLTensor tensor;
   TVMFFIObject *owner;
   void *allocation;
   int64_t shape[SLW_TENSOR_MAX_NDIM];
+  int64_t strides[SLW_TENSOR_MAX_NDIM];
 } slw_tensor;
 
 /** Bytes that a compact tensor of this shape and type takes.

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
+ * The runtime's own services in the calling convention, for hosts whose language binding calls
+ * nothing else (Python through tvm-ffi) and for RPC sessions. `handle` is ignored.
+ */
+#ifndef SLIPWAY_PACKED_H_
+#define SLIPWAY_PACKED_H_
+
+#include "slipway/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** (function, number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms,
+ *  repeats_to_cooldown, preproc function or None, *args) -> bytes: float64 seconds[repeat] */
+SLW_API int slw_packed_time_evaluate(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                     TVMFFIAny *result);
+
+/** (path) -> module */
+SLW_API int slw_packed_module_open(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+
+/** (module, name) -> function, which keeps the module alive */
+SLW_API int slw_packed_module_get_function(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                           TVMFFIAny *result);
+
+/** (graph.bin bytes, name, function or address, name, function or address, ...) -> graph module.
+ * The caller keeps the functions alive. */
+SLW_API int slw_packed_graph_create(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                    TVMFFIAny *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SLIPWAY_PACKED_H_ */

@@ -1,0 +1,159 @@
+"""Exported files as they are read: checked completely before any of their code runs.
+
+A ``.tar`` artifact holds ``lib.so`` (linked for its target), ``metadata.json``, for a model
+``graph.json``, ``graph.bin`` and ``params.bin``, and ``SHA256SUMS``: one ``<hex>  <name>`` line for
+every other member, which ``sha256sum -c`` reads too.  A ``.so`` carries the metadata, and for a
+model graph and parameters, as data symbols.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import platform
+import struct
+import sys
+import tarfile
+from dataclasses import dataclass, field
+from typing import Any
+
+from slipway.errors import ArtifactError
+from slipway.runtime.cpu_features import check_isa
+from slipway.runtime.library import GRAPH_SYMBOL, METADATA_SYMBOL, PARAMS_SYMBOL
+from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_triple
+from slipway.toolchain.zig import architecture_of
+
+FORMAT_VERSION = 1
+LIBRARY_MEMBER = "lib.so"
+SUMS_MEMBER = "SHA256SUMS"
+_AGAIN = "Export it again, or copy it again in binary mode."
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """The contents of an exported file.
+
+    `library` are the bytes of the shared library; `graph` and `params` are None for plain
+    operators; `members` holds everything of a ``.tar``.
+    """
+
+    name: str
+    library: bytes
+    metadata: dict[str, Any]
+    graph: bytes | None = None
+    params: bytes | None = None
+    members: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """What it is: "graph" for a model, "library" for plain operators."""
+        return "graph" if self.graph is not None else "library"
+
+
+def read_tar(data: bytes, name: str) -> dict[str, bytes]:
+    """Return the plain files of a tar archive; ArtifactError if it is damaged or truncated."""
+    members: dict[str, bytes] = {}
+    if len(data) % 512 or not data.endswith(bytes(512)):
+        raise ArtifactError(f"{name} is truncated: the archive's end mark is missing. {_AGAIN}")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            for member in archive:
+                file = archive.extractfile(member) if member.isreg() else None
+                if file is not None:
+                    members[member.name] = file.read()
+    except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+        raise ArtifactError(f"{name} is not a readable tar archive: {error}. {_AGAIN}") from error
+    if not members:
+        raise ArtifactError(f"{name} is an empty or damaged tar archive. {_AGAIN}")
+    return members
+
+
+def check_sums(members: dict[str, bytes], name: str) -> None:
+    """Raise ArtifactError unless every member's SHA-256 sum is the stated one."""
+    if SUMS_MEMBER not in members:
+        raise ArtifactError(f"{name} has no member {SUMS_MEMBER}: it is incomplete. {_AGAIN}")
+    sums: dict[str, str] = {}
+    for line in members[SUMS_MEMBER].decode("utf-8", "replace").splitlines():
+        digest, _, member = line.partition("  ")
+        sums[member] = digest
+    for member, content in members.items():
+        if member != SUMS_MEMBER and sums.get(member) != hashlib.sha256(content).hexdigest():
+            raise ArtifactError(
+                f"{name} is damaged: the SHA-256 sum of its member {member} does not match. "
+                + _AGAIN
+            )
+    absent = [member for member in sums if member not in members]
+    if absent:
+        raise ArtifactError(f"{name} is incomplete: {', '.join(absent)} is missing. {_AGAIN}")
+
+
+def parse_metadata(text: bytes | memoryview, name: str) -> dict[str, Any]:
+    """Return metadata as a dictionary; ArtifactError if damaged or of another version."""
+    try:
+        metadata = json.loads(bytes(text).rstrip(b"\0").decode())
+        version = metadata["format_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{name} has metadata that cannot be read. {_AGAIN}") from error
+    if version != FORMAT_VERSION:
+        writer = metadata.get("compiler", "another version of Slipway")
+        raise ArtifactError(
+            f"{name} has format version {version} (written by {writer}), and this Slipway reads "
+            f"version {FORMAT_VERSION}. Compile the model again with this Slipway, or load it with "
+            "the one that wrote it."
+        )
+    if not isinstance(metadata, dict):
+        raise ArtifactError(f"{name} has metadata that cannot be read. {_AGAIN}")
+    return metadata
+
+
+def open_library(content: bytes, name: str) -> tuple[ElfFile, dict[str, Any]]:
+    """Check a shared library's structure and metadata, without regard to this machine."""
+    if not is_elf(content):
+        raise ArtifactError(f"{name} is not an ELF shared library. {_AGAIN}")
+    elf = ElfFile(content, name)
+    text = elf.symbol_bytes(METADATA_SYMBOL)
+    return elf, {} if text is None else parse_metadata(text, name)
+
+
+def check_runs_here(elf: ElfFile, metadata: dict[str, Any], name: str) -> None:
+    """Raise ArtifactError if this machine cannot run the library's code."""
+    here = architecture_of(platform.machine())
+    machine = machine_of_triple(here)
+    bits = struct.calcsize("P") * 8
+    if (machine is not None and elf.machine != machine) or elf.is_64 != (bits == 64):
+        triple = metadata.get("triple")
+        made_for = f"{elf.machine_name} (target triple {triple})" if triple else elf.machine_name
+        here_name = MACHINE_NAMES.get(machine or 0, here)
+        raise ArtifactError(
+            f"{name} was compiled for {made_for}, and this machine is {here_name}. Run it on such "
+            "a device (over RPC, say), or compile it for this machine: Target('llvm')."
+        )
+    if sys.platform != "linux" and "linux" in str(metadata.get("triple", "")):
+        raise ArtifactError(f"{name} is a Linux library, and this system is {sys.platform}.")
+    check_isa([str(feature) for feature in metadata.get("isa", ())], name)
+
+
+def read_artifact(data: bytes, name: str, *, here: bool = True) -> Artifact:
+    """Read and check an exported ``.tar`` or ``.so``; with `here` also that it can run here."""
+    if is_elf(data):
+        library, members = data, {}
+    else:
+        members = read_tar(data, name)
+        check_sums(members, name)
+        if LIBRARY_MEMBER not in members:
+            raise ArtifactError(f"{name} holds no {LIBRARY_MEMBER}: it is incomplete. {_AGAIN}")
+        library = members[LIBRARY_MEMBER]
+    elf, metadata = open_library(library, name)
+    if "metadata.json" in members:
+        metadata = {**metadata, **parse_metadata(members["metadata.json"], name)}
+    if here:
+        check_runs_here(elf, metadata, name)
+    graph = members.get("graph.bin") or _symbol(elf, GRAPH_SYMBOL)
+    params = members.get("params.bin") or _symbol(elf, PARAMS_SYMBOL)
+    return Artifact(name, library, metadata, graph, params, members)
+
+
+def _symbol(elf: ElfFile, symbol: str) -> bytes | None:
+    found = elf.symbol_bytes(symbol)
+    return None if found is None else bytes(found)

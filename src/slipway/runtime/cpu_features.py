@@ -1,0 +1,174 @@
+"""Which instruction set extensions this processor has, under LLVM's names.
+
+Read from what the system says (``/proc/cpuinfo``), so that a device host needs no compiler to
+know whether a library can run on it.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from slipway.errors import ArtifactError
+
+# /proc/cpuinfo "flags" (x86) -> LLVM feature, where the spelling differs.
+_X86 = {
+    "pni": "sse3",
+    "pclmulqdq": "pclmul",
+    "sse4_1": "sse4.1",
+    "sse4_2": "sse4.2",
+    "bmi1": "bmi",
+    "abm": "lzcnt",
+    "rdrand": "rdrnd",
+    "sha_ni": "sha",
+    "avx512_vbmi2": "avx512vbmi2",
+    "avx512_vnni": "avx512vnni",
+    "avx512_bitalg": "avx512bitalg",
+    "avx512_vpopcntdq": "avx512vpopcntdq",
+    "avx512_bf16": "avx512bf16",
+    "avx512_fp16": "avx512fp16",
+    "avx512_vp2intersect": "avx512vp2intersect",
+    "avx_vnni": "avxvnni",
+    "amx_bf16": "amx-bf16",
+    "amx_tile": "amx-tile",
+    "amx_int8": "amx-int8",
+}
+_X86_PLAIN = frozenset(
+    [
+        "mmx",
+        "sse",
+        "sse2",
+        "ssse3",
+        "fma",
+        "cx16",
+        "movbe",
+        "popcnt",
+        "aes",
+        "avx",
+        "f16c",
+        "cmov",
+        "avx2",
+        "bmi2",
+        "avx512f",
+        "avx512dq",
+        "adx",
+        "avx512ifma",
+        "avx512cd",
+        "avx512bw",
+        "avx512vl",
+        "avx512vbmi",
+        "gfni",
+        "vaes",
+        "vpclmulqdq",
+        "sse4a",
+        "xop",
+        "fma4",
+    ]
+)
+# "Features" of /proc/cpuinfo (ARM) -> LLVM features.
+_AARCH64 = {
+    "fp": "fp-armv8",
+    "asimd": "neon",
+    "aes": "aes",
+    "sha2": "sha2",
+    "crc32": "crc",
+    "atomics": "lse",
+    "fphp": "fullfp16",
+    "asimdrdm": "rdm",
+    "jscvt": "jsconv",
+    "fcma": "complxnum",
+    "lrcpc": "rcpc",
+    "sha3": "sha3",
+    "asimddp": "dotprod",
+    "sve": "sve",
+    "asimdfhm": "fp16fml",
+    "sve2": "sve2",
+    "i8mm": "i8mm",
+    "bf16": "bf16",
+    "sme": "sme",
+}
+_ARM = {
+    "neon": "neon",
+    "vfpv3": "vfp3",
+    "vfpv4": "vfp4",
+    "idiva": "hwdiv-arm",
+    "idivt": "hwdiv",
+    "vfpd32": "d32",
+    "asimdhp": "fullfp16",
+    "asimddp": "dotprod",
+    "aes": "aes",
+    "sha2": "sha2",
+    "crc32": "crc",
+}
+
+
+def parse_cpuinfo(text: str, machine: str) -> frozenset[str]:
+    """Return LLVM features from the text of ``/proc/cpuinfo`` of a machine (``uname -m``)."""
+    words: set[str] = set()
+    isa = ""
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            words = set(value.split())
+        elif key.strip() == "isa":
+            isa = value.strip().lower()
+    if machine in ("x86_64", "AMD64", "i686"):
+        return frozenset(
+            _X86.get(word, word) for word in words if word in _X86 or word in _X86_PLAIN
+        )
+    if machine in ("aarch64", "arm64"):
+        return frozenset(_AARCH64[word] for word in words if word in _AARCH64)
+    if machine.startswith("arm"):
+        found = {_ARM[word] for word in words if word in _ARM}
+        return frozenset(found | ({"vfp2"} if "vfp" in words else set()))
+    if machine.startswith("riscv"):
+        base, *extensions = isa.removeprefix("rv64").removeprefix("rv32").split("_")
+        letters = set(base.replace("g", "imafd"))
+        return frozenset(letters | set(extensions))
+    return frozenset()
+
+
+def known_features(machine: str) -> frozenset[str]:
+    """Return the features that can be looked up on a kind of machine; others are not checked."""
+    if machine in ("x86_64", "AMD64", "i686"):
+        return frozenset(_X86.values()) | _X86_PLAIN
+    if machine in ("aarch64", "arm64"):
+        return frozenset(_AARCH64.values())
+    if machine.startswith("arm"):
+        return frozenset(_ARM.values())
+    return frozenset("iamfdcv") if machine.startswith("riscv") else frozenset()
+
+
+@lru_cache(maxsize=1)
+def host_features() -> frozenset[str]:
+    """Return the features of this processor; empty where the system does not say."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return frozenset()
+    return parse_cpuinfo(text, platform.machine())
+
+
+def missing_features(needed: Iterable[str]) -> list[str]:
+    """Return those of the features `needed` that this processor is known to lack, sorted."""
+    have = host_features()
+    if not have:
+        return []
+    checked = known_features(platform.machine())
+    return sorted(name for name in set(needed) if name in checked and name not in have)
+
+
+def check_isa(needed: Iterable[str], name: str) -> None:
+    """Raise ArtifactError if code that uses these features cannot run here."""
+    missing = missing_features(needed)
+    if missing:
+        have = host_features()
+        best = [word for word in ("avx512f", "avx2", "avx", "sse4.2", "neon") if word in have]
+        here = f"; the best it has is {best[0]}" if best else ""
+        raise ArtifactError(
+            f"{name} needs the processor features {', '.join(missing)}, which this processor does "
+            f"not have{here}. Compile it for this processor: give its -mcpu in the target, or "
+            "leave those features out of -mattr."
+        )

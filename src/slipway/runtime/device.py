@@ -1,0 +1,182 @@
+"""Devices: a kind, a number, and for a remote one the session it belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from slipway.errors import ExecutionError, did_you_mean
+
+if TYPE_CHECKING:
+    from slipway.runtime.ndarray import NDArray
+
+# DLPack's device types; the second name of a pair is another spelling.
+_TYPES = {
+    "cpu": 1,
+    "cuda": 2,
+    "opencl": 4,
+    "aocl": 5,
+    "sdaccel": 6,
+    "vulkan": 7,
+    "metal": 8,
+    "vpi": 9,
+    "rocm": 10,
+    "ext_dev": 12,
+    "webgpu": 15,
+    "hexagon": 16,
+}
+_SYNONYMS = {
+    "llvm": "cpu",
+    "c": "cpu",
+    "stackvm": "cpu",
+    "gpu": "cuda",
+    "nvptx": "cuda",
+    "cl": "opencl",
+    "mtl": "metal",
+}
+_NAMES = {number: name for name, number in _TYPES.items()}
+
+
+class RemoteHook(Protocol):
+    """What a remote session gives its devices, so that arrays can live there."""
+
+    def empty(self, shape: tuple[int, ...], dtype: str, device: Device) -> NDArray:
+        """Allocate an array on the remote device."""
+
+    def sync(self, device: Device) -> None:
+        """Wait until the remote device has finished its work."""
+
+
+class Device:
+    """One device: ``cpu(0)``.
+
+    Attributes: `device_type` (DLPack's number), `device_id`, `remote` (the session's hook, or
+    None for this process).
+    """
+
+    __slots__ = ("device_id", "device_type", "remote")
+
+    def __init__(
+        self, device_type: int | str, device_id: int = 0, remote: RemoteHook | None = None
+    ) -> None:
+        if isinstance(device_type, str):
+            device_type = _type_number(device_type)
+        self.device_type = int(device_type)
+        self.device_id = int(device_id)
+        self.remote = remote
+
+    @property
+    def type_name(self) -> str:
+        """The kind's name: "cpu", "cuda", ..."""
+        return _NAMES.get(self.device_type, f"device{self.device_type}")
+
+    @property
+    def exist(self) -> bool:
+        """Whether code can run there from this process."""
+        return self.remote is not None or (self.device_type == 1 and self.device_id == 0)
+
+    def sync(self) -> None:
+        """Wait until the device has finished its work; the CPU always has."""
+        if self.remote is not None:
+            self.remote.sync(self)
+        else:
+            self.check()
+
+    def check(self) -> None:
+        """Raise ExecutionError if this process cannot run code on the device."""
+        if not self.exist:
+            raise ExecutionError(
+                f"{self} is not a device this process can use: only cpu(0) is. Compile for "
+                f"Target('llvm') and use cpu(0), or reach the device over RPC "
+                f"(remote.{self.type_name}({self.device_id}))."
+            )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device_type, self.device_id
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Device):
+            return NotImplemented
+        return (self.device_type, self.device_id, id(self.remote)) == (
+            other.device_type,
+            other.device_id,
+            id(other.remote),
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.device_type, self.device_id, id(self.remote)))
+
+    def __repr__(self) -> str:
+        place = "remote " if self.remote is not None else ""
+        return f"{place}{self.type_name}({self.device_id})"
+
+
+def _type_number(name: str) -> int:
+    word = name.split()[0] if name.split() else name
+    word = _SYNONYMS.get(word, word)
+    if word not in _TYPES:
+        hint = did_you_mean(word, [*_TYPES, *_SYNONYMS])
+        raise ValueError(f"{name!r} is not a kind of device.{hint} Known: {', '.join(_TYPES)}.")
+    return _TYPES[word]
+
+
+def device(dev_type: str | int, dev_id: int = 0) -> Device:
+    """Return a device by the name of its kind: ``device("cpu", 0)``; "llvm" and "c" mean cpu.
+
+    ``"cpu:0"`` is understood as well.
+    """
+    if isinstance(dev_type, str) and ":" in dev_type:
+        dev_type, _, number = dev_type.partition(":")
+        dev_id = int(number)
+    return Device(dev_type, dev_id)
+
+
+context = device  # the classic name
+
+
+def cpu(dev_id: int = 0) -> Device:
+    """Return the CPU."""
+    return Device(1, dev_id)
+
+
+def cuda(dev_id: int = 0) -> Device:
+    """Return an NVIDIA GPU."""
+    return Device(2, dev_id)
+
+
+def opencl(dev_id: int = 0) -> Device:
+    """Return an OpenCL device."""
+    return Device(4, dev_id)
+
+
+def vulkan(dev_id: int = 0) -> Device:
+    """Return a Vulkan device."""
+    return Device(7, dev_id)
+
+
+def metal(dev_id: int = 0) -> Device:
+    """Return an Apple GPU."""
+    return Device(8, dev_id)
+
+
+def rocm(dev_id: int = 0) -> Device:
+    """Return an AMD GPU."""
+    return Device(10, dev_id)
+
+
+def ext_dev(dev_id: int = 0) -> Device:
+    """Return an extension device."""
+    return Device(12, dev_id)
+
+
+def webgpu(dev_id: int = 0) -> Device:
+    """Return a WebGPU device."""
+    return Device(15, dev_id)
+
+
+def hexagon(dev_id: int = 0) -> Device:
+    """Return a Hexagon DSP."""
+    return Device(16, dev_id)
+
+
+gpu = cuda
+cl = opencl

@@ -1,0 +1,319 @@
+"""The graph executor: one instance of a compiled model, fed with inputs and run.
+
+The work is done in C, here or on a remote device; this is its classic face.  The functions it
+calls (`set_input`, `run`, ...) are described in ``crt/include/slipway/graph_module.h``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ExecutionError, did_you_mean
+from slipway.runtime.benchmark_result import BenchmarkResult
+from slipway.runtime.device import Device, cpu
+from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.library import FUNCTION_PREFIX
+from slipway.runtime.module import LibraryModule, Module
+from slipway.runtime.native_library import native_runtime
+from slipway.runtime.ndarray import NDArray, array, empty
+from slipway.runtime.packed_func import PackedFunc, to_ffi_function
+
+
+class NativeModule(Module):
+    """A module object of the C runtime in this process, seen from Python."""
+
+    type_key = "graph"
+
+    def __init__(self, handle: Any, keep_alive: object = None) -> None:
+        super().__init__("run")
+        self._handle = handle
+        self._keep_alive = keep_alive
+
+    def _find_function(self, name: str) -> Callable[..., Any] | None:
+        try:
+            found = native_runtime().packed("module_get_function")(self._handle, name)
+        except AttributeError:
+            return None
+        return PackedFunc(found, keep_alive=self)
+
+
+def create_native(tables: GraphTables | bytes, library: Module) -> NativeModule:
+    """Make a graph executor in C that calls the compiled functions of `library`."""
+    blob = tables if isinstance(tables, bytes) else tables.to_binary()
+    parsed = tables if isinstance(tables, GraphTables) else GraphTables.from_binary(tables)
+    args: list[Any] = []
+    kept: list[Any] = [library]
+    for name in parsed.functions():
+        code = library.library if isinstance(library, LibraryModule) else None
+        address = code.address(FUNCTION_PREFIX + name) if code is not None else None
+        if address:
+            args += [name, address]
+        else:
+            function = to_ffi_function(library.get_function(name, query_imports=True))
+            kept.append(function)
+            args += [name, function]
+    handle = native_runtime().packed("graph_create")(blob, *args)
+    return NativeModule(handle, keep_alive=kept)
+
+
+class GraphModule:
+    """A model ready to run.
+
+    Parameters: the graph module that a factory returned (``lib["default"](dev)``), local or remote.
+    Attributes: `module`, whose functions and `time_evaluator` may be used directly.
+    """
+
+    def __init__(self, module: Module) -> None:
+        if isinstance(module, GraphModule):
+            module = module.module
+        if not isinstance(module, Module):
+            raise TypeError(
+                f"GraphModule takes what lib['default'](dev) returns, not {type(module).__name__}."
+            )
+        self.module = module
+        self._set_input = module["set_input"]
+        self._run = module["run"]
+        self._get_output = module["get_output"]
+        self._get_input = module["get_input"]
+        self._types: dict[str, tuple[tuple[int, ...], str, str]] | None = None
+
+    # Inputs.
+
+    def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
+        """Set one input by name or number, and any number of them by keyword.
+
+        Values are NDArrays or anything NumPy takes; Python lists and numbers get the input's dtype.
+        Raises ExecutionError for a name that the model lacks, and for another shape or dtype.
+        """
+        if key is not None:
+            if value is None:
+                raise ExecutionError(f"set_input({key!r}): the value is missing.")
+            self._set_one(key, value)
+        # Larger ones first, as classic TVM does: they find the memory least in pieces.
+        for name in sorted(params, key=lambda name: -int(np.prod(np.shape(params[name]) or (1,)))):
+            self._set_one(name, params[name])
+
+    def _set_one(self, key: str | int, value: Any) -> None:
+        if isinstance(value, NDArray) and value.device.remote is self._remote():
+            self._set_input(key, value)
+            return
+        if isinstance(value, NDArray):
+            value = value.numpy()
+        if not hasattr(value, "dtype"):
+            known = self._input_types()
+            name = list(known)[key] if isinstance(key, int) and key < len(known) else str(key)
+            value = np.asarray(value, dtype=known[name][1] if name in known else None)
+        self._set_input(key, array(np.asarray(value), self._device()))
+
+    def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
+        """Let an input use the memory of `value`, which must stay until it is replaced."""
+        self.module["set_input_zero_copy"](key, value)
+        self._kept = {**getattr(self, "_kept", {}), key: value}
+
+    def set_output_zero_copy(self, index: int, value: NDArray) -> None:
+        """Let an output be written into `value`, which must stay until it is replaced."""
+        self.module["set_output_zero_copy"](index, value)
+        self._kept = {**getattr(self, "_kept", {}), ("output", index): value}
+
+    def load_params(self, params_bytes: bytes | bytearray) -> None:
+        """Set parameters from the bytes of ``save_param_dict``."""
+        self.module["load_params"](bytes(params_bytes))
+        self._types = None
+
+    def share_params(self, other: GraphModule, params_bytes: bytes | bytearray = b"") -> None:
+        """Take the parameters of another instance of the same model."""
+        if not isinstance(other.module, NativeModule):
+            raise ExecutionError("share_params works between models in this process only.")
+        self.module["share_params"](other.module._handle)
+
+    # Running.
+
+    def run(self, **inputs: Any) -> None:
+        """Run the model, after setting `inputs` by name."""
+        if inputs:
+            self.set_input(**inputs)
+        self._run()
+
+    def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
+        """Return output `index`: a view that the next run overwrites, or copied into `out`."""
+        if out is not None:
+            self._get_output(index, out)
+            return out
+        result: NDArray = self._get_output(index)
+        return result
+
+    def get_input(self, index: str | int, out: NDArray | None = None) -> NDArray:
+        """Return an input by name or number, as `get_output` does."""
+        if out is not None:
+            self._get_input(index, out)
+            return out
+        result: NDArray = self._get_input(index)
+        return result
+
+    def debug_get_output(self, node: str | int, out: NDArray | None = None) -> NDArray:
+        """Return what a layer last computed; its memory may have been used again since."""
+        found = self.module["debug_get_output"]
+        if out is not None:
+            found(node, out)
+            return out
+        result: NDArray = found(node)
+        return result
+
+    # What the model looks like.
+
+    def get_num_inputs(self) -> int:
+        """Return the number of inputs, parameters included."""
+        return int(self.module["get_num_inputs"]())
+
+    def get_num_outputs(self) -> int:
+        """Return the number of outputs."""
+        return int(self.module["get_num_outputs"]())
+
+    def get_input_index(self, name: str) -> int:
+        """Return the number of an input; -1 if there is none of that name."""
+        return int(self.module["get_input_index"](name))
+
+    def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Return (shapes, dtypes) by name of the inputs that are not parameters."""
+        own = {n: t for n, t in self._input_types().items() if t[2] != "param"}
+        return {n: t[0] for n, t in own.items()}, {n: t[1] for n, t in own.items()}
+
+    def get_output_info(self) -> list[tuple[tuple[int, ...], str]]:
+        """Return (shape, dtype) of each output."""
+        lines = _parse_lines(str(self.module["get_output_info"]()))
+        return [(shape, dtype) for shape, dtype, _ in lines.values()]
+
+    def node_names(self) -> list[tuple[str, str]]:
+        """Return (layer, function) of every step in order; function "" for inputs."""
+        text = str(self.module["get_node_info"]())
+        return [(line.split("\t")[0], line.split("\t")[1]) for line in text.splitlines()]
+
+    def _input_types(self) -> dict[str, tuple[tuple[int, ...], str, str]]:
+        if self._types is None:
+            self._types = _parse_lines(str(self.module["get_input_info"]()))
+        return self._types
+
+    def _device(self) -> Device:
+        device = getattr(self.module, "device", None)
+        return device if isinstance(device, Device) else cpu(0)
+
+    def _remote(self) -> object:
+        return self._device().remote
+
+    # Timing.
+
+    def profile(
+        self, number: int = 10, repeat: int = 3, **inputs: Any
+    ) -> list[tuple[str, str, float]]:
+        """Measure every layer: (layer, function, seconds), in order, inputs left out.
+
+        The time of a layer is the least of `repeat` means over `number` runs each.
+        """
+        self.set_input(**inputs)
+        names = self.node_names()
+        blob = self.module["profile"](number, repeat)
+        times = np.frombuffer(blob, dtype="<f8").reshape(repeat, len(names)).min(axis=0)
+        return [
+            (layer, function, float(seconds))
+            for (layer, function), seconds in zip(names, times, strict=True)
+            if function
+        ]
+
+    def benchmark(
+        self,
+        device: Device,
+        func_name: str = "run",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: int = 0,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        **inputs: Any,
+    ) -> BenchmarkResult:
+        """Measure whole runs; with `end_to_end` also moving inputs in and outputs out.
+
+        Times are in seconds per run, measured on the device (`end_to_end`: seen from here).
+        """
+        options = {
+            "repeat": repeat,
+            "number": number,
+            "min_repeat_ms": min_repeat_ms,
+            "limit_zero_time_iterations": limit_zero_time_iterations,
+            "cooldown_interval_ms": cooldown_interval_ms,
+            "repeats_to_cooldown": repeats_to_cooldown,
+        }
+        if end_to_end:
+            return self._benchmark_end_to_end(options, inputs)
+        self.set_input(**inputs)
+        return self.module.time_evaluator(func_name, device, **options)()
+
+    def _benchmark_end_to_end(
+        self, options: Mapping[str, int], inputs: Mapping[str, Any]
+    ) -> BenchmarkResult:
+        outputs = range(self.get_num_outputs())
+
+        def whole() -> None:
+            self.set_input(**inputs)
+            self._run()
+            for index in outputs:
+                self._get_output(index).numpy()
+
+        evaluate = native_runtime().packed("time_evaluate")
+        order = (
+            "number",
+            "repeat",
+            "min_repeat_ms",
+            "limit_zero_time_iterations",
+            "cooldown_interval_ms",
+            "repeats_to_cooldown",
+        )
+        blob = bytes(evaluate(to_ffi_function(whole), *(options[name] for name in order), None))
+        return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self.module[name]
+
+
+def create(graph_json: str, lib: Module, device: Device | list[Device]) -> GraphModule:
+    """Make an executor from a graph's JSON and the library with its functions.
+
+    `lib` may be a remote module: the executor is then made on its device.
+    """
+    dev = device[0] if isinstance(device, list) else device
+    make_remote = getattr(lib, "create_graph", None)
+    if dev.remote is not None or make_remote is not None:
+        if make_remote is None:
+            raise ExecutionError(
+                f"the library is in this process and the device is {dev}: load the library on the "
+                "device first, with remote.upload and remote.load_module."
+            )
+        return GraphModule(make_remote(GraphTables.from_json(graph_json).to_binary(), dev))
+    dev.check()
+    return GraphModule(create_native(GraphTables.from_json(graph_json), lib))
+
+
+def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
+    """Parse "name<TAB>dtype<TAB>1,3<TAB>role" lines into {name: (shape, dtype, role)}."""
+    parsed: dict[str, tuple[tuple[int, ...], str, str]] = {}
+    for line in text.splitlines():
+        name, dtype, shape, role = line.split("\t")
+        parsed[name] = (tuple(int(extent) for extent in shape.split(",") if extent), dtype, role)
+    return parsed
+
+
+def check_input_name(name: str, known: list[str]) -> None:
+    """Raise ExecutionError unless `name` is among the `known` inputs."""
+    if name not in known:
+        raise ExecutionError(
+            f"the model has no input {name!r}.{did_you_mean(name, known)} "
+            f"Its inputs are: {', '.join(known)}."
+        )
+
+
+__all__ = ["GraphModule", "NativeModule", "create", "create_native", "empty"]

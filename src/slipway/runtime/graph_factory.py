@@ -1,0 +1,132 @@
+"""A compiled model before it runs: library, graph and parameters; "default" makes executors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import ExecutionError
+from slipway.runtime.artifact import Artifact
+from slipway.runtime.device import Device, cpu
+from slipway.runtime.graph_executor import NativeModule, create_native
+from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.module import Module
+from slipway.runtime.ndarray import NDArray
+from slipway.runtime.params import load_param_dict, save_param_dict
+
+
+class GraphExecutorFactoryModule(Module):
+    """What ``relay.build`` returns and ``load_module`` reads back.
+
+    ``factory["default"](dev)`` makes an executor with its parameters set.  Unpacks as
+    ``graph_json, lib, params``.
+    """
+
+    type_key = "graph_factory"
+
+    def __init__(
+        self,
+        tables: GraphTables,
+        library: Module,
+        params: Mapping[str, NDArray] | bytes,
+        module_name: str = "default",
+        metadata: dict[str, Any] | None = None,
+        graph_json: str | None = None,
+    ) -> None:
+        super().__init__(module_name)
+        self.tables = tables
+        self.library_module = library
+        self.module_name = module_name
+        self.metadata = metadata or {}
+        self._graph_json = graph_json
+        self._params: Mapping[str, NDArray] | None = None
+        self._param_bytes: bytes | None = None
+        if isinstance(params, bytes | bytearray):
+            self._param_bytes = bytes(params)
+        else:
+            self._params = params
+        self.imported_modules.append(library)
+
+    @classmethod
+    def from_artifact(cls, artifact: Artifact, library: Module) -> GraphExecutorFactoryModule:
+        """Make the factory of a loaded artifact."""
+        assert artifact.graph is not None
+        text = artifact.members.get("graph.json")
+        return cls(
+            GraphTables.from_binary(artifact.graph),
+            library,
+            artifact.params or b"",
+            str(artifact.metadata.get("module_name", "default")),
+            artifact.metadata,
+            text.decode() if text else None,
+        )
+
+    # The classic accessors.
+
+    def get_graph_json(self) -> str:
+        """Return the graph as classic JSON."""
+        if self._graph_json is None:
+            self._graph_json = self.tables.to_json()
+        return self._graph_json
+
+    get_executor_config = get_graph_json
+
+    def get_lib(self) -> Module:
+        """Return the module with the compiled functions."""
+        return self.library_module
+
+    def get_params(self) -> dict[str, NDArray]:
+        """Return the parameters by name."""
+        if self._params is None:
+            self._params = load_param_dict(self._param_bytes) if self._param_bytes else {}
+        return dict(self._params)
+
+    def param_bytes(self) -> bytes:
+        """Return the parameters as ``save_param_dict`` writes them."""
+        if self._param_bytes is None:
+            self._param_bytes = bytes(save_param_dict(self._params or {}))
+        return self._param_bytes
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.get_graph_json()
+        yield self.get_lib()
+        yield self.get_params()
+
+    # Module.
+
+    def function_names(self) -> list[str]:
+        """Return the factory's function and those of the library."""
+        return ["default", *self.library_module.function_names()]
+
+    def _find_function(self, name: str) -> Callable[..., Any] | None:
+        if name in ("default", self.module_name):
+            return self.create_executor
+        return self.library_module._lookup(name, query_imports=False)
+
+    def create_executor(self, dev: Device | None = None, *more: Device) -> NativeModule:
+        """Return a new graph module on `dev`, its parameters set; give it to `GraphModule`."""
+        dev = dev or cpu(0)
+        if more or not isinstance(dev, Device):
+            raise ExecutionError("lib['default'] takes one device, for example cpu(0).")
+        if dev.remote is not None:
+            raise ExecutionError(
+                f"this library is in this process and {dev} is not: export it, then remote.upload "
+                "and remote.load_module give you the library on the device."
+            )
+        dev.check()
+        made = create_native(self.tables, self.library_module)
+        if self.param_bytes():
+            made["load_params"](self.param_bytes())
+        return made
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the source of the compiled functions."""
+        return self.library_module.get_source(fmt)
+
+    def export_library(self, file_name: str | os.PathLike[str], **options: Any) -> Any:
+        """Write the model; a loaded one can be written again as a ``.tar``."""
+        if Path(file_name).suffix != ".tar":
+            return super().export_library(file_name, **options)
+        raise ExecutionError("a loaded model is a file already: copy that.")

@@ -1,0 +1,81 @@
+"""Opening what was exported: one function for every kind of file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from slipway.errors import ArtifactError
+from slipway.runtime.artifact import LIBRARY_MEMBER, Artifact, read_artifact, read_tar
+from slipway.runtime.graph_factory import GraphExecutorFactoryModule
+from slipway.runtime.library import DsoLibrary
+from slipway.runtime.module import LibraryModule, Module
+from slipway.toolchain.ar import read_archive
+from slipway.toolchain.elf import ElfFile, is_elf
+
+_OBJECT_SUFFIXES = (".o", ".obj")
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
+    """Load an exported ``.so``, ``.tar``, ``.o``, ``.obj`` or ``.a`` and return its module.
+
+    Objects are linked first, which needs ziglang.  A model gives a factory: ``module["default"]``
+    makes a graph executor.  Raises FileNotFoundError, or ArtifactError when the file is damaged, of
+    another version, or for another processor; none of its code has run then.
+    """
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"there is no file {file}. Write it with export_library, or check the path "
+            f"(the current folder is {Path.cwd()})."
+        ) from None
+    except IsADirectoryError:
+        raise ArtifactError(f"{file} is a folder; load_module takes an exported file.") from None
+    suffix = f".{fmt}" if fmt else file.suffix.lower()
+    return module_of_artifact(
+        read_artifact(shared_library_bytes(data, suffix, file.name), file.name)
+    )
+
+
+def module_of_artifact(artifact: Artifact) -> Module:
+    """Load a checked artifact's library into this process and return its module."""
+    library = LibraryModule(DsoLibrary(artifact.name, artifact.library), artifact.metadata)
+    if artifact.graph is None:
+        return library
+    return GraphExecutorFactoryModule.from_artifact(artifact, library)
+
+
+def shared_library_bytes(data: bytes, suffix: str, name: str) -> bytes:
+    """Return `data` in a form that loads: objects and archives of objects are linked first."""
+    if suffix in _OBJECT_SUFFIXES:
+        return link_for_its_machine([data], name)
+    if suffix == ".a":
+        return link_for_its_machine(list(read_archive(data, name).values()), name)
+    if suffix == ".tar":
+        members = read_tar(data, name)
+        objects = [c for n, c in sorted(members.items()) if n.endswith(_OBJECT_SUFFIXES)]
+        if objects and LIBRARY_MEMBER not in members:  # a classic .tar of objects
+            return link_for_its_machine(objects, name)
+    return data
+
+
+def link_for_its_machine(objects: list[bytes], name: str) -> bytes:
+    """Link objects into a shared library for whatever machine they are for."""
+    import tempfile
+
+    from slipway.toolchain.link import link_shared
+
+    found = [content for content in objects if is_elf(content)]
+    if not found:
+        raise ArtifactError(
+            f"{name} holds no ELF object. Save it again with save() or export_library, or copy it "
+            "again in binary mode."
+        )
+    architecture = {62: "x86_64", 183: "aarch64", 40: "armv7", 243: "riscv64"}.get(
+        ElfFile(found[0], name).machine, "unknown"
+    )
+    with tempfile.TemporaryDirectory(prefix="slipway-load-") as folder:
+        linked = link_shared(found, f"{architecture}-linux", Path(folder) / "linked.so")
+        return linked.read_bytes()

@@ -1,0 +1,201 @@
+"""Modules: things that hand out functions by name, and can be saved or exported."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import ExecutionError, did_you_mean
+from slipway.runtime.benchmark_result import BenchmarkResult
+from slipway.runtime.device import Device
+from slipway.runtime.library import FUNCTION_PREFIX, Library, fill_slots
+from slipway.runtime.native_library import native_runtime, tvm_ffi
+from slipway.runtime.packed_func import PackedFunc, get_global_func, to_ffi_function
+
+MAIN = "__tvm_main__"  # the classic name of a module's entry
+
+
+class Module:
+    """Base of all modules: compiled libraries, graph executors, remote modules.
+
+    A kind implements `_find_function` (a callable or None) and `function_names`; `type_key` names
+    the kind, `entry_name` is what calling the module itself calls.
+    """
+
+    type_key = "module"
+
+    def __init__(self, entry_name: str | None = None) -> None:
+        self.entry_name: str = entry_name or MAIN
+        self.imported_modules: list[Module] = []
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def _find_function(self, name: str) -> Callable[..., Any] | None:
+        """Return the module's own function `name`, or None."""
+        raise NotImplementedError
+
+    def function_names(self) -> list[str]:
+        """Return the names of the module's own functions."""
+        return []
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """Tell whether there is a function `name`."""
+        return self._lookup(name, query_imports) is not None
+
+    def _lookup(self, name: str, query_imports: bool) -> Callable[..., Any] | None:
+        found = self._functions.get(name)
+        if found is None:
+            own_name = self.entry_name if name == MAIN else name
+            found = self._find_function(own_name)
+            if found is not None:
+                self._functions[name] = found
+        if found is None and query_imports:
+            for module in self.imported_modules:
+                found = module._lookup(name, query_imports)
+                if found is not None:
+                    break
+        return found
+
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
+        """Return the function `name`; with `query_imports` also look into imported modules.
+
+        Raises AttributeError if there is none.
+        """
+        found = self._lookup(name, query_imports)
+        if found is None:
+            names = self.function_names()
+            known = f" It has: {', '.join(names)}." if names else ""
+            raise AttributeError(
+                f"the module has no function {name!r}.{did_you_mean(name, names)}{known}"
+            )
+        return found
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if not isinstance(name, str):
+            raise ValueError("functions of a module are found by name: module['name'].")
+        return self.get_function(name)
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the entry function."""
+        entry = self._functions.get(MAIN) or self.get_function(MAIN)
+        return entry(*args)
+
+    def import_module(self, module: Module) -> None:
+        """Make another module's functions available through `query_imports`."""
+        if not isinstance(module, Module):
+            raise TypeError(f"only modules can be imported, not {type(module).__name__}.")
+        self.imported_modules.append(module)
+
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Device,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: int = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        f_preproc: str | Callable[..., Any] = "",
+    ) -> Callable[..., BenchmarkResult]:
+        """Return a function that takes `func_name`'s arguments and measures its runs.
+
+        One run warms up; then `repeat` measurements of `number` runs each, where `number` grows
+        until a measurement lasts `min_repeat_ms`.  `f_preproc`, a function or the name of a global
+        one, is called with the arguments before each measurement.  Times are in seconds, taken in
+        C next to the call.
+        """
+        dev.check()
+        function = to_ffi_function(self.get_function(func_name, query_imports=True))
+        preproc = None
+        if f_preproc:
+            before = get_global_func(f_preproc) if isinstance(f_preproc, str) else f_preproc
+            assert before is not None
+            preproc = to_ffi_function(before)
+        options = (
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+            preproc,
+        )
+        evaluate = PackedFunc(native_runtime().packed("time_evaluate"))
+
+        def evaluator(*args: Any) -> BenchmarkResult:
+            blob = evaluate(function, *options, *args)
+            return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
+
+        return evaluator
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the module's source in a format ("ll", "asm", "c"); "" if it has none."""
+        return ""
+
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write the module's code to a file, in the format that its suffix or `fmt` names."""
+        raise ExecutionError(
+            f"a module of kind {self.type_key!r} has no source code or object to save; use "
+            "export_library on what tvm.build returned."
+        )
+
+    def export_library(self, file_name: str | os.PathLike[str], **options: Any) -> Any:
+        """Write the module to a library or an artifact that `load_module` reads."""
+        raise ExecutionError(
+            f"a module of kind {self.type_key!r} cannot be exported; use export_library on what "
+            "tvm.build or relay.build returned."
+        )
+
+    def __repr__(self) -> str:
+        return f"<Module {self.type_key} with {', '.join(self.function_names()) or 'no functions'}>"
+
+
+class LibraryModule(Module):
+    """The compiled functions of a `Library` (a loaded file, or code just compiled).
+
+    `metadata` is the library's ``__slipway_metadata`` as a dictionary.
+    """
+
+    type_key = "library"
+
+    def __init__(self, library: Library, metadata: dict[str, Any] | None = None) -> None:
+        self.metadata = metadata or {}
+        names = [str(name) for name in self.metadata.get("functions", ())]
+        entry = self.metadata.get("entry") or (names[0] if len(names) == 1 else None)
+        super().__init__(entry)
+        self.library = library
+        self._names = names
+        self._tensors: dict[str, Any] = {}
+        fill_slots(library)
+
+    def function_names(self) -> list[str]:
+        """Return the names that the metadata lists."""
+        return list(self._names)
+
+    def _find_function(self, name: str) -> Callable[..., Any] | None:
+        address = self.library.address(FUNCTION_PREFIX + name)
+        if not address:
+            return None
+        make = tvm_ffi().Function.__from_extern_c__
+        return PackedFunc(make(address, keep_alive_object=self.library))
+
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        fcompile: Any = None,
+        cc: Any = None,
+        options: Sequence[str] | None = None,
+        **_: Any,
+    ) -> Path:
+        """Write a loaded library again; only a plain copy of its file is possible."""
+        path = getattr(self.library, "path", None)
+        target = Path(file_name)
+        if path is None or Path(path).suffix != target.suffix:
+            return Path(super().export_library(file_name))
+        from slipway.toolchain.link import write_file
+
+        write_file(target, Path(path).read_bytes())
+        return target

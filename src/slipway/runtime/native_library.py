@@ -1,0 +1,79 @@
+"""The C runtime in this process: loaded on first use, its errors handed to tvm-ffi."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache, lru_cache
+from typing import Any
+
+from slipway import errors
+from slipway.errors import SlipwayError, ToolchainError
+from slipway.toolchain import native
+
+
+def tvm_ffi() -> Any:
+    """Return the tvm_ffi module, which knows our exception classes from then on."""
+    return _tvm_ffi()
+
+
+@lru_cache(maxsize=1)
+def _tvm_ffi() -> Any:
+    import tvm_ffi
+
+    for cls in vars(errors).values():
+        if isinstance(cls, type) and issubclass(cls, SlipwayError):
+            tvm_ffi.register_error(cls.__name__, cls)
+    for cls in (FileNotFoundError, OSError, MemoryError, TimeoutError, ConnectionError):
+        tvm_ffi.register_error(cls.__name__, cls)
+    return tvm_ffi
+
+
+class _FfiFunctions(ctypes.Structure):
+    _fields_ = (
+        ("function_get_global", ctypes.c_void_p),
+        ("function_call", ctypes.c_void_p),
+    )
+
+
+class NativeRuntime:
+    """The loaded library: `lib` (ctypes), and its functions in the calling convention."""
+
+    def __init__(self) -> None:
+        self.path = native.host_runtime()
+        self.lib = ctypes.CDLL(str(self.path))
+        ffi = tvm_ffi()
+        self._ffi_functions = _FfiFunctions(
+            address_of(ffi.LIB.TVMFFIFunctionGetGlobal), address_of(ffi.LIB.TVMFFIFunctionCall)
+        )
+        self.lib.slw_set_ffi_functions(ctypes.byref(self._ffi_functions))
+        self.lib.slw_error_set_sink(
+            ctypes.c_void_p(address_of(ffi.LIB.TVMFFIErrorSetRaisedFromCStr))
+        )
+
+    def address(self, symbol: str) -> int:
+        """Return the address of one of the library's functions."""
+        return address_of(getattr(self.lib, symbol))
+
+    @cache  # noqa: B019 - one instance lives as long as the process
+    def packed(self, name: str) -> Any:
+        """Return ``slw_packed_<name>`` as a tvm_ffi Function."""
+        return tvm_ffi().Function.__from_extern_c__(self.address(f"slw_packed_{name}"))
+
+
+def address_of(function: Any) -> int:
+    """Return the address of a ctypes function."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@lru_cache(maxsize=1)
+def native_runtime() -> NativeRuntime:
+    """Return the C runtime; ToolchainError when this machine has none and cannot build it."""
+    return NativeRuntime()
+
+
+def native_runtime_or_none() -> NativeRuntime | None:
+    """Return the C runtime, or None where there is none: kernels then run on one thread."""
+    try:
+        return native_runtime()
+    except (ToolchainError, OSError):
+        return None

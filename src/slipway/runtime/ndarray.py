@@ -1,0 +1,343 @@
+"""Arrays: memory with a shape and a dtype on a device, exchanged through DLPack without copies."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from slipway import dtypes
+from slipway.errors import ExecutionError
+from slipway.runtime.device import Device, cpu
+from slipway.runtime.native_library import tvm_ffi
+
+ALIGNMENT_BYTES = 64
+_NUMPY_OWN = frozenset(
+    [
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+    ]
+)
+
+
+class NDArray:
+    """An array in this process, over a tvm_ffi Tensor.
+
+    A remote array subclasses this and replaces `_read`, `_write` and `__init__`; everything else
+    is written in terms of `shape`, `dtype` and `device`.
+
+    Attributes: `shape`, `dtype` (a plain string, for example "float32"), `device`.
+    """
+
+    __slots__ = ("__weakref__", "_tensor", "device", "dtype", "shape")
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: Device
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+        self.shape = tuple(tensor.shape)
+        self.dtype = dtypes.canonical(str(tensor.dtype))
+        kind, number = tensor.__dlpack_device__()
+        self.device = Device(kind, number)
+
+    # The two operations that differ between local and remote memory.
+
+    def _read(self) -> npt.NDArray[Any]:
+        """Return a NumPy array of the elements; it may be a view."""
+        return _numpy_view(self._tensor, self.shape, self.dtype)
+
+    def _write(self, source: npt.NDArray[Any]) -> None:
+        """Overwrite all elements from a C-contiguous array of the same shape and dtype."""
+        np.copyto(_numpy_view(self._tensor, self.shape, self.dtype), source)
+
+    # What users call.
+
+    @property
+    def ctx(self) -> Device:
+        """The device, under its classic name."""
+        return self.device
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self.size * dtypes.bytes_of(self.dtype)
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """Return a copy of the elements as a NumPy array."""
+        return np.array(self._read())
+
+    asnumpy = numpy
+
+    def copyfrom(self, source: Any) -> NDArray:
+        """Overwrite the elements with those of `source` (array, NDArray, nested lists).
+
+        Shapes must be equal; other dtypes are converted as NumPy's ``astype`` does.  Returns self.
+        """
+        values = source._read() if isinstance(source, NDArray) else np.asarray(source)
+        wanted = numpy_dtype(self.dtype)
+        lanes = dtypes.lanes_of(self.dtype)
+        shape = self.shape if lanes == 1 else (*self.shape, lanes)
+        if values.shape != shape:
+            raise ValueError(
+                f"cannot copy an array of shape {values.shape} into one of shape {shape}. Reshape "
+                "it first, or allocate the array with that shape."
+            )
+        self._write(np.ascontiguousarray(values, dtype=wanted).reshape(shape))
+        return self
+
+    def copyto(self, target: NDArray | Device) -> NDArray:
+        """Copy the elements into `target`, or into a new array on the device `target`."""
+        if isinstance(target, Device):
+            target = empty(self.shape, self.dtype, target)
+        if not isinstance(target, NDArray):
+            raise TypeError(f"copyto takes an NDArray or a device, not {type(target).__name__}.")
+        if target.shape != self.shape or target.dtype != self.dtype:
+            raise ValueError(
+                f"cannot copy {self.dtype}{list(self.shape)} into "
+                f"{target.dtype}{list(target.shape)}: shape and dtype must be equal."
+            )
+        target._write(np.ascontiguousarray(self._read()))
+        return target
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, slice) and index == slice(None):
+            if isinstance(value, int | float | bool | np.generic):
+                value = np.full(self.shape, value, dtype=numpy_dtype(self.dtype))
+            self.copyfrom(value)
+            return
+        raise IndexError("only y[:] = value is supported; use y.numpy() for parts of an array.")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a 0-dimensional array has no length")
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype)
+
+    def __float__(self) -> float:
+        return float(self._read().reshape(()))
+
+    def __int__(self) -> int:
+        return int(self._read().reshape(()))
+
+    def __repr__(self) -> str:
+        return f"<NDArray shape={self.shape}, dtype={self.dtype}, {self.device}>\n{self._read()!r}"
+
+    def same_as(self, other: object) -> bool:
+        """Tell whether both are the same array in memory."""
+        if not isinstance(other, NDArray):
+            return False
+        return self is other or self._tensor.same_as(other._tensor)
+
+    # DLPack, and tvm-ffi's protocol for arguments.
+
+    def __tvm_ffi_object__(self) -> Any:
+        return self._tensor
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device.__dlpack_device__()
+
+    def to_dlpack(self) -> Any:
+        """Return a DLPack capsule that shares the memory and keeps it alive."""
+        return self._tensor.__dlpack__()
+
+
+class _Capsule:
+    """Gives a bare DLPack capsule the protocol that importers ask for."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+def array(source: Any, device: Device | None = None, dtype: str | None = None) -> NDArray:
+    """Return a new array on `device` (default ``cpu(0)``) with a copy of the elements of `source`.
+
+    Lists and Python numbers become float32 and int32, as classic scripts expect of literals.
+    """
+    if isinstance(source, NDArray):
+        values, inferred = source._read(), source.dtype
+        shape = source.shape
+    else:
+        values = np.asarray(source)
+        if not hasattr(source, "dtype"):
+            values = values.astype(
+                {"f": "float32", "i": "int32"}.get(values.dtype.kind, values.dtype)
+            )
+        inferred, shape = dtypes.canonical(values.dtype), values.shape
+    made = empty(shape, dtype or inferred, device)
+    return made.copyfrom(values)
+
+
+def empty(
+    shape: int | Sequence[int], dtype: str = "float32", device: Device | None = None, **_: Any
+) -> NDArray:
+    """Return a new array with arbitrary elements, aligned to 64 bytes.
+
+    `shape` is an extent or a sequence of them; ``()`` makes a scalar, and extents may be 0.
+    """
+    extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"cannot make an array of shape {extents}: an extent is negative.")
+    dtype = dtypes.canonical(dtype)
+    device = device or cpu(0)
+    if device.remote is not None:
+        return device.remote.empty(extents, dtype, device)
+    device.check()
+    return NDArray(_allocate(extents, dtype))
+
+
+def from_dlpack(source: Any) -> NDArray:
+    """Return an array over the memory of a tensor or DLPack capsule, which stays alive with it.
+
+    The memory must be on the CPU and writable; arrays that are not need ``array(source)``.
+    """
+    if type(source).__name__ == "PyCapsule":
+        source = _Capsule(source)
+    if isinstance(source, NDArray):
+        return NDArray(source._tensor)
+    return NDArray(tvm_ffi().from_dlpack(source))
+
+
+def numpy_dtype(dtype: str) -> Any:
+    """Return the NumPy dtype of one lane of `dtype`; ExecutionError if NumPy has none."""
+    name = dtypes.scalar_of(dtype)
+    if name in _NUMPY_OWN:
+        return np.dtype(name)
+    if name == "bfloat16":
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ExecutionError(
+                "NumPy has no bfloat16 of its own. Install ml_dtypes, which adds it: "
+                "pip install ml_dtypes."
+            ) from None
+        return np.dtype(ml_dtypes.bfloat16)
+    raise ExecutionError(f"an array of {dtype} cannot be seen from NumPy.")
+
+
+def _allocate(shape: tuple[int, ...], dtype: str) -> Any:
+    """Make a tvm_ffi Tensor over aligned memory that NumPy owns."""
+    size_bytes = math.prod(shape) * dtypes.bytes_of(dtype)
+    if size_bytes >= 2**62:
+        raise MemoryError(f"an array of shape {shape} does not fit into memory.")
+    raw = np.empty(size_bytes + ALIGNMENT_BYTES, dtype=np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT_BYTES
+    memory = raw[start : start + size_bytes]
+    ffi = tvm_ffi()
+    if dtype in _NUMPY_OWN and size_bytes:
+        return ffi.from_dlpack(memory.view(dtype).reshape(shape))
+    # NumPy cannot say the type or the shape: borrow its bytes and describe them ourselves.
+    owner = ffi.from_dlpack(raw)
+    extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    strides = (ctypes.c_int64 * max(len(shape), 1))(*_compact_strides(shape))
+    code, bits, lanes = dtypes.parse(dtype)
+    prototype = _DLTensor(
+        data=raw.ctypes.data + start,
+        device_type=1,
+        ndim=len(shape),
+        code=dtypes.DLPACK_CODE[code],
+        bits=bits,
+        lanes=lanes,
+        shape=ctypes.addressof(extents),
+        strides=ctypes.addressof(strides),
+    )
+    handle = ctypes.c_void_p()
+    view = ffi.LIB.TVMFFITensorCreateUnsafeView
+    if view(ctypes.c_void_p(owner.__chandle__()), ctypes.byref(prototype), ctypes.byref(handle)):
+        raise MemoryError(f"an array of shape {shape} and dtype {dtype} cannot be made.")
+    return _adopt(handle.value or 0)
+
+
+def _compact_strides(shape: tuple[int, ...]) -> list[int]:
+    """Return row-major strides in elements; an extent of 0 counts as 1."""
+    strides = [1] * len(shape)
+    for axis in reversed(range(len(shape) - 1)):
+        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+    return strides
+
+
+def _adopt(handle: int) -> Any:
+    """Wrap a new tensor handle, whose one reference becomes Python's."""
+    # A DLPack capsule is the way in that needs nothing but public functions.
+    ffi = tvm_ffi()
+    managed = ctypes.c_void_p()
+    failed = ffi.LIB.TVMFFITensorToDLPack(ctypes.c_void_p(handle), ctypes.byref(managed))
+    ffi.LIB.TVMFFIObjectDecRef(ctypes.c_void_p(handle))
+    if failed:
+        raise MemoryError("a tensor cannot be handed over.")
+    return ffi.from_dlpack(_Capsule(_new_capsule(managed, b"dltensor", None)))
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+
+def _numpy_view(tensor: Any, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+    """Return a NumPy array over a CPU tensor's memory, which keeps the tensor alive."""
+    if tensor.__dlpack_device__()[0] != 1:
+        raise ExecutionError("an array that is not on the CPU cannot be read; copy it first.")
+    element = numpy_dtype(dtype)
+    lanes = dtypes.lanes_of(dtype)
+    full = shape if lanes == 1 else (*shape, lanes)
+    if math.prod(full) == 0:
+        return np.empty(full, element)
+    if not tensor.is_contiguous():
+        if dtype not in _NUMPY_OWN:
+            raise ExecutionError(f"an array of {dtype} that is not contiguous cannot be read.")
+        return np.from_dlpack(tensor)
+    raw = (ctypes.c_char * (math.prod(full) * element.itemsize)).from_address(tensor.data_ptr())
+    raw._tensor = tensor
+    return np.frombuffer(raw, dtype=element).reshape(full)

@@ -1,0 +1,173 @@
+"""Functions that any language can call: Python's registered in one table, compiled ones wrapped.
+
+The functions themselves are tvm-ffi's.  `PackedFunc` adds what classic scripts expect of them:
+arrays arrive and return as `NDArray`, functions as `PackedFunc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+from slipway.errors import did_you_mean
+from slipway.runtime.native_library import tvm_ffi
+from slipway.runtime.ndarray import NDArray
+
+
+class PackedFunc:
+    """A function in the calling convention, callable from Python.
+
+    Arguments may be numbers, strings, bytes, None, devices, `NDArray`, anything with DLPack (NumPy
+    arrays too), functions, and lists of these.
+    """
+
+    __slots__ = ("__weakref__", "_function", "_keep_alive")
+
+    def __init__(self, function: Any, keep_alive: object = None) -> None:
+        self._function = function
+        self._keep_alive = keep_alive
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it; an error keeps the class it was raised with, where Python knows that class."""
+        for arg in args:
+            if not isinstance(arg, NDArray) and callable(arg):
+                args = tuple(_as_argument(item) for item in args)
+                break
+        result = self._function(*args)
+        return result if result is None else from_ffi(result)
+
+    def __tvm_ffi_object__(self) -> Any:
+        return self._function
+
+    def __repr__(self) -> str:
+        return f"<PackedFunc at {self._function.__chandle__():#x}>"
+
+
+Function = PackedFunc
+
+
+def from_ffi(value: Any) -> Any:
+    """Return what a user expects for a value that came through tvm-ffi."""
+    ffi = tvm_ffi()
+    if isinstance(value, ffi.Tensor):
+        return NDArray(value)
+    if isinstance(value, ffi.Function):
+        return PackedFunc(value)
+    if isinstance(value, ffi.core.String):
+        return str(value)
+    if isinstance(value, ffi.core.Bytes):
+        return bytes(value)
+    return value
+
+
+def to_ffi_function(function: Callable[..., Any]) -> Any:
+    """Return `function` as a tvm_ffi Function; a Python one will see our arrays and functions."""
+    if isinstance(function, PackedFunc):
+        return function._function
+    ffi = tvm_ffi()
+    if isinstance(function, ffi.Function):
+        return function
+
+    def callback(*args: Any) -> Any:
+        try:
+            result = function(*(from_ffi(arg) for arg in args))
+        except Exception as error:
+            _make_known(type(error))
+            raise
+        return _as_argument(result) if callable(result) else result
+
+    return ffi.convert(callback)
+
+
+def _make_known(cls: type[Exception]) -> None:
+    """Let an exception of this class come out of a compiled caller as what it was."""
+    core = tvm_ffi().core
+    if cls not in core.ERROR_TYPE_TO_NAME:
+        name = cls.__name__
+        if name in core.ERROR_NAME_TO_TYPE:
+            name = f"{cls.__module__}.{cls.__qualname__}"
+        tvm_ffi().register_error(name, cls)
+
+
+def _as_argument(value: Any) -> Any:
+    if isinstance(value, NDArray | PackedFunc) or not callable(value):
+        return value
+    if hasattr(value, "__tvm_ffi_object__") or hasattr(value, "__dlpack__"):
+        return value
+    return to_ffi_function(value)
+
+
+@overload
+def register_func(
+    func_name: str, f: None = None, override: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+
+
+@overload
+def register_func(
+    func_name: str | Callable[..., Any],
+    f: Callable[..., Any] | None = None,
+    override: bool = False,
+) -> Any: ...
+
+
+def register_func(
+    func_name: str | Callable[..., Any],
+    f: Callable[..., Any] | None = None,
+    override: bool = False,
+) -> Any:
+    """Register a function under a global name; usable as a decorator.
+
+    ``@register_func("my.add")``, ``@register_func`` (its own name), or
+    ``register_func("my.add", function)``.  Raises ValueError if the name is taken, unless
+    `override` is set.
+    """
+    if callable(func_name):
+        return register_func(func_name.__name__, func_name, override)
+    name = func_name
+    if f is None:
+        return lambda function: register_func(name, function, override)
+    if not override and tvm_ffi().get_global_func(name, allow_missing=True) is not None:
+        raise ValueError(
+            f"the global function {name!r} is registered already; pass override=True to replace it."
+        )
+    tvm_ffi().register_global_func(name, to_ffi_function(f), override=override)
+    return f
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
+    """Return the global function `name`.
+
+    Raises ValueError if there is none, or returns None with `allow_missing`.
+    """
+    found = tvm_ffi().get_global_func(name, allow_missing=True)
+    if found is not None:
+        return PackedFunc(found)
+    if allow_missing:
+        return None
+    hint = did_you_mean(name, list_global_func_names())
+    raise ValueError(
+        f"there is no global function {name!r}.{hint} Register it with register_func({name!r})."
+    )
+
+
+def list_global_func_names() -> list[str]:
+    """Return the names of all global functions."""
+    return [str(name) for name in tvm_ffi().registry.list_global_func_names()]
+
+
+def remove_global_func(name: str) -> None:
+    """Take a global function out of the table."""
+    tvm_ffi().registry.remove_global_func(name)
+
+
+def convert(value: Any) -> Any:
+    """Return `value` in the form that functions take: a Python function becomes a PackedFunc."""
+    if callable(value) and not isinstance(value, PackedFunc | NDArray):
+        return PackedFunc(to_ffi_function(value))
+    return value
+
+
+def convert_to_packed_func(function: Callable[..., Any]) -> PackedFunc:
+    """Return a Python function as a PackedFunc."""
+    return PackedFunc(to_ffi_function(function))

@@ -1,0 +1,130 @@
+"""The classic binary format of parameters: ``save_param_dict`` and ``load_param_dict``.
+
+Little-endian: u64 0xF7E58D4F05049CB7, u64 0, u64 n, n names (u64 length, UTF-8), u64 n, n tensors
+(u64 0xDD5E40F096B4A13F, u64 0, device i32 i32, ndim i32, dtype u8 u8 u16, i64 shape[ndim],
+i64 bytes, data).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from slipway import dtypes
+from slipway.errors import ArtifactError
+from slipway.runtime.ndarray import NDArray, array, empty, numpy_dtype
+
+_LIST_MAGIC = 0xF7E58D4F05049CB7
+_TENSOR_MAGIC = 0xDD5E40F096B4A13F
+_MAX_NDIM = 16
+
+
+def save_param_dict(params: Mapping[str, Any]) -> bytearray:
+    """Return the bytes of named arrays (NDArray or NumPy), in the mapping's order."""
+    out = bytearray(struct.pack("<QQQ", _LIST_MAGIC, 0, len(params)))
+    for name in params:
+        encoded = name.encode()
+        out += struct.pack("<Q", len(encoded)) + encoded
+    out += struct.pack("<Q", len(params))
+    for value in params.values():
+        values = value.numpy() if isinstance(value, NDArray) else np.asarray(value)
+        values = np.ascontiguousarray(values).reshape(values.shape)
+        code, bits, lanes = dtypes.parse(dtypes.canonical(values.dtype))
+        out += struct.pack("<QQii", _TENSOR_MAGIC, 0, 1, 0)
+        out += struct.pack("<iBBH", values.ndim, dtypes.DLPACK_CODE[code], bits, lanes)
+        out += struct.pack(f"<{values.ndim}q", *values.shape)
+        out += struct.pack("<q", values.nbytes)
+        out += values.tobytes()
+    return out
+
+
+class _Reader:
+    """Takes fields off the front of the bytes; ArtifactError when they end too soon."""
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        self._data = memoryview(data).cast("B")
+        self._at = 0
+
+    def take(self, size: int) -> memoryview:
+        if size < 0 or self._at + size > len(self._data):
+            raise ArtifactError(
+                "the parameters are truncated: the data ends before what it announces. Write them "
+                "again with save_param_dict, and copy them in binary mode."
+            )
+        piece = self._data[self._at : self._at + size]
+        self._at += size
+        return piece
+
+    def unpack(self, form: str) -> tuple[int, ...]:
+        return struct.unpack(form, self.take(struct.calcsize(form)))
+
+
+def _damaged(why: str) -> ArtifactError:
+    return ArtifactError(
+        f"the parameters cannot be read: {why}. They must come from save_param_dict."
+    )
+
+
+def read_params(data: bytes | bytearray | memoryview) -> dict[str, npt.NDArray[Any]]:
+    """Return the named arrays as NumPy views of `data`; ArtifactError if it is damaged."""
+    reader = _Reader(data)
+    magic, _, count = reader.unpack("<QQQ")
+    if magic != _LIST_MAGIC:
+        raise _damaged("they do not begin as parameters do")
+    names: list[str] = []
+    for _ in range(count):
+        (length,) = reader.unpack("<Q")
+        names.append(str(reader.take(length), "utf-8", "replace"))
+    if reader.unpack("<Q")[0] != count:
+        raise _damaged("names and tensors differ in number")
+    return {name: _read_tensor(reader) for name in names}
+
+
+def _read_tensor(reader: _Reader) -> npt.NDArray[Any]:
+    magic, _, _, _, ndim, code, bits, lanes = reader.unpack("<QQiiiBBH")
+    if magic != _TENSOR_MAGIC or not 0 <= ndim <= _MAX_NDIM:
+        raise _damaged("a tensor does not begin as tensors do")
+    shape = reader.unpack(f"<{ndim}q")
+    (size_bytes,) = reader.unpack("<q")
+    try:
+        dtype = dtypes.from_dlpack(code, bits, lanes)
+    except (KeyError, ValueError) as error:
+        raise _damaged("a tensor has an unknown dtype") from error
+    expected = dtypes.bytes_of(dtype)
+    for extent in shape:
+        expected *= extent
+    if min(shape, default=0) < 0 or expected != size_bytes:
+        raise _damaged("a tensor's size does not fit its shape")
+    return np.frombuffer(reader.take(size_bytes), dtype=numpy_dtype(dtype)).reshape(shape)
+
+
+def load_param_dict(data: bytes | bytearray | memoryview) -> dict[str, NDArray]:
+    """Return the named arrays in `data` as NDArrays; ArtifactError if it is damaged."""
+    loaded: dict[str, NDArray] = {}
+    for name, values in read_params(data).items():
+        loaded[name] = empty(values.shape, dtypes.canonical(values.dtype)).copyfrom(values)
+    return loaded
+
+
+def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write ``save_param_dict(params)`` to a file."""
+    Path(path).write_bytes(save_param_dict(params))
+
+
+def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray]:
+    """Read what `save_param_dict_to_file` wrote."""
+    return load_param_dict(Path(path).read_bytes())
+
+
+def as_ndarrays(params: Mapping[str, Any]) -> dict[str, NDArray]:
+    """Return `params` with every value as an NDArray."""
+    return {
+        name: value if isinstance(value, NDArray) else array(value)
+        for name, value in params.items()
+    }
