@@ -67,7 +67,9 @@ class GraphModule:
     Attributes: `module`, whose functions and `time_evaluator` may be used directly.
     """
 
-    def __init__(self, module: Module) -> None:
+    module: Module
+
+    def __init__(self, module: Module | GraphModule) -> None:
         if isinstance(module, GraphModule):
             module = module.module
         if not isinstance(module, Module):
@@ -240,7 +242,7 @@ class GraphModule:
 
         Times are in seconds per run, measured on the device (`end_to_end`: seen from here).
         """
-        options = {
+        options: dict[str, Any] = {
             "repeat": repeat,
             "number": number,
             "min_repeat_ms": min_repeat_ms,

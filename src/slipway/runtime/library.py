@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import os
 import tempfile
+import weakref
 from pathlib import Path
-from typing import IO, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from slipway.errors import ArtifactError
 from slipway.runtime.native_library import address_of, native_runtime_or_none, tvm_ffi
@@ -50,16 +52,16 @@ class DsoLibrary:
 
     def __init__(self, path: str | os.PathLike[str], content: bytes | None = None) -> None:
         self.path = Path(path).resolve()
-        self._file: IO[bytes] | None = None
-        name = str(self.path)
-        if content is not None:
-            self._file, name = _private_copy(content)
+        name, file = (str(self.path), -1) if content is None else _private_copy(content)
         try:
             self._handle = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as error:
+            _close(None, file)
             raise ArtifactError(
                 f"the system cannot load {self.path}: {error}. Export the library for this system."
             ) from error
+        # The number in /proc/self/fd/N is the loader's name for the library: keep it taken.
+        weakref.finalize(self, _close, self._handle._handle, file).atexit = False
 
     def address(self, symbol: str) -> int | None:
         """Return the address of an exported symbol, or None."""
@@ -69,20 +71,31 @@ class DsoLibrary:
             return None
 
 
-def _private_copy(content: bytes) -> tuple[IO[bytes], str]:
-    """Return a file with this content, and a path to it that no other library has had."""
+def _private_copy(content: bytes) -> tuple[str, int]:
+    """Write a nameless file; return a path that the loader has for no other library, and the file.
+
+    The file number is -1 where the system has no nameless files: the path is then a real one.
+    """
     if hasattr(os, "memfd_create"):
-        file = os.fdopen(os.memfd_create("slipway-library"), "wb")
-        path = f"/proc/self/fd/{file.fileno()}"
+        file = os.memfd_create("slipway-library")
+        with os.fdopen(os.dup(file), "wb") as out:
+            out.write(content)
+        path = f"/proc/self/fd/{file}"
         if os.access(path, os.R_OK):
-            file.write(content)
-            file.flush()
-            return file, path
-        file.close()
-    named = tempfile.NamedTemporaryFile(prefix="slipway-", suffix=".so")  # noqa: SIM115
-    named.write(content)
-    named.flush()
-    return named, named.name
+            return path, file
+        os.close(file)
+    handle, path = tempfile.mkstemp(prefix="slipway-", suffix=".so")
+    with os.fdopen(handle, "wb") as out:
+        out.write(content)
+    return path, -1
+
+
+def _close(handle: int | None, file: int) -> None:
+    """Unload a library, then give its file number back."""
+    if handle is not None:
+        _ctypes.dlclose(handle)
+    if file >= 0:
+        os.close(file)
 
 
 def fill_slots(library: Library) -> None:
