@@ -92,7 +92,11 @@ def test_padding_inlined_into_a_convolution():
         ),
         name="pad",
     )
-    c, dy, dx = te.reduce_axis((0, 3), "c"), te.reduce_axis((0, 3), "dy"), te.reduce_axis((0, 3), "dx")
+    c, dy, dx = (
+        te.reduce_axis((0, 3), "c"),
+        te.reduce_axis((0, 3), "dy"),
+        te.reduce_axis((0, 3), "dx"),
+    )
     conv = te.compute(
         (4, 8, 8),
         lambda o, y, x: te.sum(pad[c, y + dy, x + dx] * w[o, c, dy, dx], axis=[c, dy, dx]),
@@ -104,7 +108,9 @@ def test_padding_inlined_into_a_convolution():
         out = np.zeros((4, 8, 8), "float32")
         for i in range(3):
             for j in range(3):
-                out += np.einsum("chw,oc->ohw", padded[:, i : i + 8, j : j + 8], weights[:, :, i, j])
+                out += np.einsum(
+                    "chw,oc->ohw", padded[:, i : i + 8, j : j + 8], weights[:, :, i, j]
+                )
         return out
 
     for where in ("root", "inline", "tile"):
@@ -173,3 +179,45 @@ def test_symbolic_shape():
         y = np.zeros_like(x)
         run(func, x, y)
         np.testing.assert_array_equal(y, x + 1)
+
+
+def test_cache_write_to_a_register_tile():
+    m = n = depth = 32
+    a, b = te.placeholder((m, depth), name="A"), te.placeholder((depth, n), name="B")
+    k = te.reduce_axis((0, depth), "k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    cc = s.cache_write(c, "local")
+    xo, yo, xi, yi = s[c].tile(c.op.axis[0], c.op.axis[1], 4, 16)
+    s[c].unroll(xi)
+    s[c].vectorize(yi)
+    s[cc].compute_at(s[c], yo)
+    xc, yc = s[cc].op.axis
+    s[cc].reorder(k, xc, yc)
+    s[cc].unroll(xc)
+    s[cc].vectorize(yc)
+    func = check(s, [a, b, c], lambda x, y: x @ y)
+    text = str(func)
+    assert "allocate C.local: float32[64] @local" in text
+    assert "C.local[ramp(48, 1, 16)]" in text
+
+
+def test_cache_read_for_one_of_two_readers():
+    a, b, c, s = elementwise()
+    cache = s.cache_read(a, "local", [b])
+    outer, _ = s[c].split(c.op.axis[0], 16)
+    s[b].compute_at(s[c], outer)
+    s[cache].compute_at(s[c], outer)
+    check(s, [a, c], lambda x: (x + 1) * 2)
+
+
+@pytest.mark.parametrize(("factor", "place"), [(4, 0), (5, 1), (16, -1)])
+def test_rfactor(factor, place):
+    a = te.placeholder((6, 32), name="A")
+    k = te.reduce_axis((0, 32), "k")
+    b = te.compute((6,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    s = te.create_schedule(b.op)
+    _, ki = s[b].split(k, factor=factor)
+    bf = s.rfactor(b, ki, place)
+    s[bf].compute_at(s[b], s[b].op.axis[0])
+    check(s, [a, b], lambda x: x.sum(1))

@@ -1,0 +1,248 @@
+"""Primitives that change the graph of a schedule: cache_read, cache_write, rfactor.
+
+An operation is immutable, so a consumer that must read another tensor is replaced by a copy with
+the same axes.  The stage stays the same object; `Schedule.stage_map` finds it under every
+operation it has had, so the user's handles keep working.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import Atom, Linear
+from slipway.errors import ScheduleError
+from slipway.ir import ops
+from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad, Range, Reduce, Var
+from slipway.te.loop_nest import LoopNest
+from slipway.te.operation import ComputeOp, ExternOp, Operation, ScanOp
+from slipway.te.rewrite import replace_nodes, rewrite
+from slipway.te.schedule import Schedule
+from slipway.te.stage import SCOPE, Stage
+from slipway.te.tensor import Tensor
+
+
+def replace_inputs(op: Operation, mapping: dict[Tensor, Tensor]) -> Operation:
+    """Return `op` reading other tensors; the same object when it reads none of them."""
+    if not any(t in mapping for t in op.input_tensors):
+        return op
+    if isinstance(op, ComputeOp):
+
+        def rule(node: Any) -> Any:
+            if isinstance(node, ProducerLoad) and node.producer in mapping:
+                return ProducerLoad(mapping[node.producer], node.indices)
+            return None
+
+        return op.replace(body=tuple(rewrite(b, rule) for b in op.body))  # type: ignore[no-any-return]
+    if isinstance(op, ExternOp):
+        return op.replace(inputs=tuple(mapping.get(t, t) for t in op.inputs))  # type: ignore[no-any-return]
+    if isinstance(op, ScanOp):
+        changed = {
+            name: tuple(mapping.get(t, t) for t in getattr(op, name)) for name in ("init", "update")
+        }
+        return op.replace(**changed)  # type: ignore[no-any-return]
+    return op
+
+
+def _replace_dataflow(sch: Schedule, mapping: dict[Tensor, Tensor]) -> None:
+    """Let every stage read the new tensors, and the copies that this makes in turn."""
+    for stage in sch.stages:
+        fresh = replace_inputs(stage.op, mapping)
+        if fresh is not stage.op:
+            _exchange(sch, stage, fresh, mapping)
+
+
+def _exchange(sch: Schedule, stage: Stage, fresh: Operation, mapping: dict[Tensor, Tensor]) -> None:
+    for old, new in zip(stage.op.outputs, fresh.outputs, strict=True):
+        mapping[old] = new
+    sch.outputs = [fresh if op is stage.op else op for op in sch.outputs]
+    stage.op = fresh
+    sch.stage_map[fresh] = stage
+
+
+def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+    """See `Schedule.cache_read`."""
+    stage = sch[tensor]
+    source = stage.op.output(tensor.value_index)
+    items = list(readers) if isinstance(readers, (tuple, list)) else [readers]
+    if not items:
+        raise ScheduleError(f"cache_read of {tensor.name!r} needs at least one reader, got none")
+    reading = [sch[r] for r in items]
+    for reader in reading:
+        if source not in reader.op.input_tensors:
+            users = [s.name for s in sch.stages if source in s.op.input_tensors]
+            raise ScheduleError(
+                f"cannot cache {tensor.name!r} for stage {reader.name!r}: it does not read that "
+                f"tensor. Its readers are: {', '.join(users) or 'none'}"
+            )
+    from slipway.te.compute import compute
+
+    names = [f"ax{d}" for d in range(source.ndim)]
+    name = f"{source.name}.{scope}"
+    cache = compute(source.shape, lambda *i: source(*i), name, varargs_names=names)
+    mapping: dict[Tensor, Tensor] = {}
+    for reader in reading:
+        fresh = replace_inputs(reader.op, {source: cache})
+        _exchange(sch, reader, fresh, mapping)
+    _replace_dataflow(sch, mapping)
+    added = sch.add_stage(cache.op, sch.stages.index(stage) + 1)
+    added.scope = scope
+    # A copy for stages that run inside a scan's loop runs there too.
+    sch.log(
+        None,
+        "cache_read",
+        (sch.tensor_key(tensor), scope, [["stage", r.number] for r in reading]),
+    )
+    return cache  # type: ignore[no-any-return]
+
+
+def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
+    """See `Schedule.cache_write`."""
+    many = isinstance(tensor, (tuple, list))
+    tensors = list(tensor) if many else [tensor]
+    stage = sch[tensors[0]]
+    op = stage.op
+    if not isinstance(op, ComputeOp):
+        raise ScheduleError(
+            f"cannot cache_write stage {stage.name!r}: it is a {type(op).__name__}; only a "
+            "compute can be redirected. Use cache_read on it for its consumers"
+        )
+    if len(tensors) != op.num_outputs or any(sch[t] is not stage for t in tensors):
+        raise ScheduleError(
+            f"cannot cache_write stage {stage.name!r}: it computes {op.num_outputs} tensors "
+            "together; pass all of them in one list"
+        )
+    if stage.relations:
+        raise ScheduleError(
+            f"cannot cache_write stage {stage.name!r}: its axes are split or fused already. "
+            "Call cache_write first, then split the axes of s[T] and of the cache"
+        )
+    axes = tuple(IterVar(a.dom, Var(a.name + ".c", a.dtype), a.kind, a.thread_tag) for a in op.axis)
+    mapping = dict(zip((a.var for a in op.axis), (a.var for a in axes), strict=True))
+    body = tuple(replace_nodes(b, mapping) for b in op.body)
+    cache_op = ComputeOp(f"{op.name}.{scope}", axes, body, op.tag, op.attrs)
+    here = tuple(a.var for a in op.axis)
+    copies = tuple(ProducerLoad(cache_op.output(i), here) for i in range(op.num_outputs))
+    fresh = ComputeOp(op.name, op.axis, copies, op.tag, op.attrs)
+    position = sch.stages.index(stage)
+    attrs = stage.iter_var_attrs
+    replaced: dict[Tensor, Tensor] = {}
+    _exchange(sch, stage, fresh, replaced)
+    stage.set_op(fresh)
+    stage.iter_var_attrs.update({a: m for a, m in attrs.items() if a in fresh.axis})
+    _replace_dataflow(sch, replaced)
+    added = sch.add_stage(cache_op, position)
+    added.scope = scope
+    sch.log(None, "cache_write", ([sch.tensor_key(t) for t in tensors], scope, many))
+    return list(cache_op.outputs) if many else cache_op.output(0)
+
+
+def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
+    """See `Schedule.rfactor`."""
+    stage = sch[tensor]
+    op = stage.op
+    stage._leaf(axis, "rfactor")
+    if axis.kind != "reduce" or not isinstance(op, ComputeOp):
+        raise ScheduleError(
+            f"cannot rfactor axis {axis.name!r} of stage {stage.name!r}: it is not a reduction "
+            f"axis. Its reduction loops are: "
+            f"{', '.join(a.name for a in stage.leaf_iter_vars if a.kind == 'reduce') or 'none'}"
+        )
+    if stage.attach_type == SCOPE:
+        raise ScheduleError(
+            f"cannot rfactor stage {stage.name!r} after compute_at; call rfactor first"
+        )
+    ndim = len(op.axis)
+    place = factor_axis if factor_axis >= 0 else ndim + 1 + factor_axis
+    if not 0 <= place <= ndim:
+        raise ScheduleError(
+            f"rfactor of stage {stage.name!r}: factor_axis {factor_axis} is outside "
+            f"[{-ndim - 1}, {ndim}]"
+        )
+    number = len(stage.axes_ever)
+    factored, partial_axis = _factored_op(stage, op, axis, place)
+    fresh = _reducing_op(op, factored, partial_axis, place)
+    position = sch.stages.index(stage)
+    sch.log(stage, "rfactor", (sch.tensor_key(tensor), axis, factor_axis))
+    replaced: dict[Tensor, Tensor] = {}
+    _exchange(sch, stage, fresh, replaced)
+    stage.set_op(fresh)
+    _replace_dataflow(sch, replaced)
+    sch.add_stage(factored, position)
+    assert len(stage.axes_ever) > number
+    return factored.output(0) if factored.num_outputs == 1 else list(factored.outputs)
+
+
+def _factored_op(
+    stage: Stage, op: ComputeOp, axis: IterVar, place: int
+) -> tuple[ComputeOp, IterVar]:
+    """The operation of partial results, and the data axis that stands for `axis`."""
+    an = Analyzer()
+    nest = LoopNest(an, stage)
+    zero = {a: (an.linear(_dom(a).min), an.linear(_dom(a).extent)) for a in op.root_iter_vars}
+    nest.build(zero)
+    reduced = {loop.axis: loop for loop in nest.loops if loop.reduces}
+    size = reduced[axis].extent
+    data = [IterVar(a.dom, Var(a.name, a.dtype), "data") for a in op.axis]
+    extent = an.to_expr(size)
+    partial = IterVar(Range.of(extent), Var(axis.name, axis.dtype), "data")
+    # Loop variables of the stage become the factored operation's own axes.
+    values: dict[Atom, Linear] = {}
+    rest: list[IterVar] = []
+    for loop_axis, loop in reduced.items():
+        if loop_axis is axis:
+            target = partial
+        else:
+            target = IterVar(
+                Range.of(an.to_expr(loop.extent)), Var(loop_axis.name, loop_axis.dtype), "reduce"
+            )
+            rest.append(target)
+        if loop.atom is not None:
+            values[loop.atom] = Linear({an.var_atom(target.var): 1}, 0, target.dtype)
+    mapping: dict[Any, PrimExpr] = {a.var: new.var for a, new in zip(op.axis, data, strict=True)}
+    for a in op.reduce_axis:
+        mapping[a.var] = an.to_expr(an.substitute(nest.values[an.var_atom(a.var)], values))
+    first: Reduce = op.body[0]  # type: ignore[assignment]
+    condition = replace_nodes(first.condition, mapping)
+    data_atoms = {loop.atom for loop in nest.loops if not loop.reduces}
+    for value, limit in nest.guards:
+        if not any(a.variables & data_atoms for a in value.terms):
+            at = an.to_expr(an.substitute(value, values))
+            condition = ops.logical_and(condition, ops.less(at, an.to_expr(limit)))
+    sources = tuple(replace_nodes(s, mapping) for s in first.source)
+    axes = (*data[:place], partial, *data[place:])
+    body: tuple[PrimExpr, ...]
+    if rest:
+        body = tuple(
+            Reduce(first.combiner, sources, tuple(rest), condition, b.value_index)  # type: ignore[attr-defined]
+            for b in op.body
+        )
+    else:
+        body = tuple(
+            ops.if_then_else(
+                condition,
+                sources[b.value_index],  # type: ignore[attr-defined]
+                first.combiner.identity[b.value_index],  # type: ignore[attr-defined]
+            )
+            for b in op.body
+        )
+    return ComputeOp(op.name + ".rf", axes, body, op.tag, op.attrs), partial
+
+
+def _reducing_op(op: ComputeOp, factored: ComputeOp, partial: IterVar, place: int) -> ComputeOp:
+    """The original operation, as a reduction of the partial results."""
+    axis = IterVar(partial.dom, Var(partial.name + ".v", partial.dtype), "reduce")
+    here = [a.var for a in op.axis]
+    indices = (*here[:place], axis.var, *here[place:])
+    first: Reduce = op.body[0]  # type: ignore[assignment]
+    sources = tuple(ProducerLoad(t, indices) for t in factored.outputs)
+    body = tuple(
+        Reduce(first.combiner, sources, (axis,), ops.TRUE, b.value_index, first.init)  # type: ignore[attr-defined]
+        for b in op.body
+    )
+    return ComputeOp(op.name, op.axis, body, op.tag, op.attrs)
+
+
+def _dom(axis: IterVar) -> Range:
+    assert axis.dom is not None
+    return axis.dom
