@@ -22,7 +22,7 @@ FLOORS = {
     4: ("relay", "schedules"),
     5: ("build", "executor", "frontends"),
     6: ("rpc", "micro", "meta_schedule"),
-    7: ("cli", "exec", "contrib", "tir", "__init__", "__main__"),
+    7: ("cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__"),
 }
 FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
 

@@ -14,12 +14,12 @@ _PACKAGES = (
     "toolchain transform"
 )
 _OF_RUNTIME = (
-    "NDArray PackedFunc cl context cpu cuda device get_global_func gpu hexagon metal opencl "
-    "register_func rocm vulkan webgpu"
+    "NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu hexagon "
+    "metal opencl register_func rocm vulkan webgpu"
 )
 # Tensor expressions, under the names they had before `te` was a package of its own.
 _OF_TE = (
-    "any all abs ceil compute const convert cos create_schedule div erf exp extern floor "
+    "any all abs ceil compute const cos create_schedule div erf exp extern floor "
     "if_then_else log max min max_value min_value placeholder power reduce_axis round rsqrt scan "
     "select sigmoid sin size_var sqrt sum tan tanh thread_axis trunc var"
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -43,11 +44,16 @@ def progress(items: Sequence[T], title: str) -> Iterable[T]:
     err.print(f"[green]✓[/] {title} [dim]({time.perf_counter() - start:.1f} s)[/]")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Print a table; every column but the first is aligned to the right."""
-    view = Table(title=title, title_justify="left", title_style="bold", header_style="")
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    title: str | None = None,
+    text_columns: int = 1,
+) -> None:
+    """Print a table; the columns after the first `text_columns` hold numbers: aligned right."""
+    view = Table(title=title, title_justify="left", title_style="bold", header_style="", box=SIMPLE)
     for index, name in enumerate(columns):
-        view.add_column(name, justify="left" if index == 0 else "right")
+        view.add_column(name, justify="left" if index < text_columns else "right")
     for row in rows:
         view.add_row(*row)
     out.print(view)

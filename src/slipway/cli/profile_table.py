@@ -12,12 +12,12 @@ def profile_rows(module: Any, limit: int | None = None) -> list[tuple[str, str, 
 
     With `limit`, the layers after the first `limit` are summed up in one last row.
     """
-    layers = sorted(module.profile(), key=lambda layer: -layer.seconds)
-    whole = sum(layer.seconds for layer in layers) or 1.0
+    layers = sorted(module.profile(), key=lambda layer: -layer[2])
+    whole = sum(seconds for _, _, seconds in layers) or 1.0
     shown = layers if limit is None else layers[:limit]
-    rows = [(x.name, time_text(x.seconds), f"{x.seconds / whole:.1%}") for x in shown]
+    rows = [(name, time_text(seconds), f"{seconds / whole:.1%}") for name, _, seconds in shown]
     rest = layers[len(shown) :]
     if rest:
-        seconds = sum(layer.seconds for layer in rest)
+        seconds = sum(seconds for _, _, seconds in rest)
         rows.append((f"{len(rest)} others", time_text(seconds), f"{seconds / whole:.1%}"))
     return rows

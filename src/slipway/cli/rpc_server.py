@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,9 @@ def rpc_server(
     port_end: Annotated[int, typer.Option(help="The port before which the search ends.")] = 9199,
     key: Annotated[str, typer.Option(help="The device's name, which a client may ask for.")] = "",
     tracker: Annotated[str | None, typer.Option(help="HOST:PORT of a tracker.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="The token that clients on other machines must have.")
+    ] = None,
 ) -> None:
     """Serve this machine as a device, until interrupted.
 
@@ -22,7 +26,9 @@ def rpc_server(
 
     For example:
 
-        slipway rpc-server --host 0.0.0.0 --port 9090
+        slipway rpc-server
+
+        slipway rpc-server --host 0.0.0.0 --port 9090 --token-file token.txt
     """
     from slipway.exec import rpc_server as server
 
@@ -31,4 +37,6 @@ def rpc_server(
         arguments += ["--key", key]
     if tracker:
         arguments += ["--tracker", tracker]
+    if token_file is not None:
+        arguments += ["--token-file", str(token_file)]
     sys.exit(server.main(arguments))

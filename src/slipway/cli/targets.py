@@ -35,4 +35,4 @@ def targets(
     if kinds:
         console.out.print(f"Kinds: {', '.join(kinds)}")
     if tags:
-        console.table(("tag", "target"), tags.items())
+        console.table(("tag", "target"), tags.items(), text_columns=2)

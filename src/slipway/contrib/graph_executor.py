@@ -1,0 +1,5 @@
+"""Running a compiled model; see `slipway.runtime.graph_executor`."""
+
+from slipway.runtime.graph_executor import GraphModule, create
+
+__all__ = ["GraphModule", "create"]
