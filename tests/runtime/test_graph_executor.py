@@ -1,0 +1,228 @@
+import numpy as np
+import pytest
+
+from slipway.errors import ArtifactError, ExecutionError
+from slipway.runtime import cpu, load_module
+from slipway.runtime import ndarray as nd
+from slipway.runtime.artifact_writer import write_artifact
+from slipway.runtime.graph_executor import GraphModule, create
+from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.params import save_param_dict
+
+SHAPE = (2, 3)
+
+
+def tables():
+    """y = (data + weight) + 1, and a reshape in place."""
+    entry = GraphEntry(SHAPE, "float32", 0)
+    at = [GraphEntry(SHAPE, "float32", i) for i in range(3)]
+    return GraphTables(
+        nodes=(
+            GraphNode("data", None, ()),
+            GraphNode("weight", None, ()),
+            GraphNode("sum", "add", ((0, 0), (1, 0))),
+            GraphNode("plus", "add_one", ((2, 0),)),
+            GraphNode("flat", "__nop", ((3, 0),)),
+        ),
+        entries=(*at, entry.__class__(SHAPE, "float32", 3), GraphEntry((6,), "float32", 3)),
+        inputs=(0, 1),
+        outputs=((4, 0), (2, 0)),
+    )
+
+
+@pytest.fixture
+def library(kernels_library):
+    return load_module(kernels_library)
+
+
+@pytest.fixture
+def model(library):
+    made = GraphModule(create(tables().to_json(), library, cpu(0)))
+    made.load_params(save_param_dict({"weight": np.full(SHAPE, 10, "float32")}))
+    return made
+
+
+def test_runs_and_returns_outputs(model):
+    data = np.arange(6, dtype="float32").reshape(SHAPE)
+    model.set_input("data", data)
+    model.run()
+    np.testing.assert_array_equal(model.get_output(0).numpy(), (data + 11).ravel())
+    np.testing.assert_array_equal(model.get_output(1).numpy(), data + 10)
+    model.run(data=nd.array(data * 2))
+    out = nd.empty((6,))
+    assert model.get_output(0, out) is out
+    np.testing.assert_array_equal(out.numpy(), (data * 2 + 11).ravel())
+
+
+def test_inputs_by_number_keyword_and_list(model):
+    model.set_input(0, np.ones(SHAPE, "float32"))
+    model.run()
+    assert model.get_output(1).numpy()[0, 0] == 11
+    model.set_input(data=[[1, 2, 3], [4, 5, 6]], weight=np.zeros(SHAPE, "float32"))
+    model.run()
+    np.testing.assert_array_equal(model.get_output(0).numpy(), [2, 3, 4, 5, 6, 7])
+
+
+def test_describes_itself(model):
+    assert model.get_num_inputs() == 2
+    assert model.get_num_outputs() == 2
+    assert model.get_input_index("weight") == 1
+    assert model.get_input_index("wait") == -1
+    assert model.get_input_info() == ({"data": SHAPE}, {"data": "float32"})
+    assert model.get_output_info() == [((6,), "float32"), (SHAPE, "float32")]
+    assert model.get_input("weight").numpy()[0, 0] == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("dta", np.ones(SHAPE, "float32"), r"no input 'dta'. Its inputs are: 'data'"),
+        ("data", np.ones((3, 2), "float32"), r"'data' has shape \(2, 3\).*got \(3, 2\)"),
+        ("data", np.ones(SHAPE, "float64"), r"'data' has dtype float32.*got float64"),
+        (7, np.ones(SHAPE, "float32"), r"no input 7"),
+    ],
+)
+def test_wrong_inputs_are_explained(model, name, value, words):
+    with pytest.raises((ExecutionError, IndexError), match=words):
+        model.set_input(name, value)
+
+
+def test_failing_layer_is_named(library):
+    bad = GraphTables(
+        nodes=(GraphNode("x", None, ()), GraphNode("boom", "fail", ((0, 0),))),
+        entries=(GraphEntry((4,), "float32", 0), GraphEntry((4,), "float32", 1)),
+        inputs=(0,),
+        outputs=((1, 0),),
+    )
+    model = create(bad.to_json(), library, cpu(0))
+    with pytest.raises(ValueError, match=r"layer 'boom' \(function fail\) failed: this kernel"):
+        model.run()
+
+
+def test_missing_function_is_named(library):
+    lost = GraphTables(
+        nodes=(GraphNode("x", None, ()), GraphNode("y", "not_there", ((0, 0),))),
+        entries=(GraphEntry((4,), "float32", 0), GraphEntry((4,), "float32", 1)),
+        inputs=(0,),
+        outputs=((1, 0),),
+    )
+    with pytest.raises(AttributeError, match="not_there"):
+        create(lost.to_json(), library, cpu(0))
+
+
+def test_zero_copy_uses_the_given_memory(model):
+    data, out = nd.array(np.ones(SHAPE, "float32")), nd.empty((6,))
+    model.set_input_zero_copy("data", data)
+    data[:] = 5
+    model.run()
+    assert model.get_output(1).numpy()[0, 0] == 15
+    assert out.shape == (6,)
+
+
+def test_output_stays_alive_without_the_model(library):
+    made = create(tables().to_json(), library, cpu(0))
+    made.run(data=np.ones(SHAPE, "float32"), weight=np.ones(SHAPE, "float32"))
+    out = made.get_output(0)
+    del made
+    np.testing.assert_array_equal(out.numpy(), np.full(6, 3))
+
+
+def test_profile_names_layers_and_benchmark_measures(model):
+    rows = model.profile(number=2, repeat=2, data=np.ones(SHAPE, "float32"))
+    assert [row[:2] for row in rows] == [("sum", "add"), ("plus", "add_one"), ("flat", "__nop")]
+    assert all(0 <= seconds < 1 for _, _, seconds in rows)
+    result = model.benchmark(cpu(0), repeat=3, number=2)
+    assert len(result.results) == 3
+    assert result.mean > 0
+    whole = model.benchmark(cpu(0), repeat=2, number=2, end_to_end=True, data=np.ones(SHAPE, "f4"))
+    assert whole.mean > 0
+    assert len(model.module.time_evaluator("run", cpu(0), repeat=2, number=1)().results) == 2
+
+
+def test_debug_get_output(model):
+    model.run(data=np.ones(SHAPE, "float32"))
+    assert model.debug_get_output("sum").numpy()[0, 0] == 11
+    assert model.debug_get_output(3).numpy()[0, 0] == 12
+
+
+@pytest.fixture
+def artifact(kernels_library, tmp_path):
+    graph = tables()
+    return write_artifact(
+        tmp_path / "model.tar",
+        kernels_library.read_bytes(),
+        metadata={"target": "llvm", "compiler": "test"},
+        graph_json=graph.to_json(),
+        graph_binary=graph.to_binary(),
+        params=save_param_dict({"weight": np.full(SHAPE, 10, "float32")}),
+    )
+
+
+def test_artifact_round_trip(artifact):
+    lib = load_module(artifact)
+    model = GraphModule(lib["default"](cpu(0)))
+    model.run(data=np.ones(SHAPE, "float32"))
+    assert model.get_output(1).numpy()[0, 0] == 11
+    graph, code, params = lib
+    assert "weight" in params
+    assert code["add_one"] is not None
+    assert GraphTables.from_json(graph).functions() == ["add", "add_one"]
+
+
+def test_artifact_opens_in_the_c_runtime_too(artifact):
+    from slipway.runtime.graph_executor import NativeModule
+    from slipway.runtime.native_library import native_runtime
+
+    library = native_runtime().packed("module_open")(str(artifact))
+    find = native_runtime().packed("module_get_function")
+    made = find(library, "default")(cpu(0))
+    model = GraphModule(NativeModule(made))
+    model.run(data=np.ones(SHAPE, "float32"))
+    assert model.get_output(1).numpy()[0, 0] == 11
+    a, b = nd.array(np.ones(8, "float32")), nd.empty((8,))
+    find(library, "__tvm_main__")(a, b)
+    assert b.numpy()[0] == 2
+    with pytest.raises(AttributeError, match=r"default, .*add_one"):
+        find(library, "adone")
+
+
+def test_same_artifact_twice_gives_same_bytes(artifact, kernels_library, tmp_path):
+    graph = tables()
+    again = write_artifact(
+        tmp_path / "again.tar",
+        kernels_library.read_bytes(),
+        metadata={"compiler": "test", "target": "llvm"},
+        graph_json=graph.to_json(),
+        graph_binary=graph.to_binary(),
+        params=save_param_dict({"weight": np.full(SHAPE, 10, "float32")}),
+    )
+    assert again.read_bytes() == artifact.read_bytes()
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_damage_anywhere_is_an_error(artifact, tmp_path, native):
+    from slipway.runtime.native_library import native_runtime
+
+    def open_it(path):
+        if native:
+            native_runtime().packed("module_open")(str(path))
+        else:
+            load_module(path)
+
+    good = artifact.read_bytes()
+    bad = tmp_path / "bad.tar"
+    for at in range(0, len(good) - 1024, 997):
+        changed = bytearray(good)
+        changed[at] ^= 0x40
+        bad.write_bytes(changed)
+        try:
+            open_it(bad)
+        except ArtifactError:
+            continue
+        # Padding and unused header fields carry nothing.
+        assert good[at] == 0, f"a changed byte at {at} went unseen"
+    content = len(good.rstrip(b"\0"))  # what follows is the archive's end mark and padding
+    for size in (0, 100, 512, 5000, content // 2, content - 600, content - 1):
+        bad.write_bytes(good[:size])
+        with pytest.raises(ArtifactError):
+            open_it(bad)
