@@ -79,6 +79,8 @@ class ElfFile:
         self.machine: int = header[1]
         self._sections_at: int = header[5]
         self._num_sections: int = header[11]
+        if self._sections_at + header[10] * header[11] > len(self.data):
+            raise self._damaged("it ends before its own tables do")
         self.segments = tuple(self._read_segments(header[4], header[8], header[9]))
 
     @property

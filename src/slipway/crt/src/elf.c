@@ -221,6 +221,8 @@ static slw_status locate_tables(slw_elf *elf, const dynamic_table *table) {
 slw_status slw_elf_parse(slw_elf *elf, const void *bytes, size_t size_bytes, uint64_t page_bytes) {
   const uint8_t *p = bytes;
   uint64_t entry_bytes;
+  uint64_t sections_at;
+  uint64_t sections_bytes;
   uint64_t dynamic_at = 0;
   uint64_t dynamic_bytes = 0;
   dynamic_table table;
@@ -247,7 +249,12 @@ slw_status slw_elf_parse(slw_elf *elf, const void *bytes, size_t size_bytes, uin
       elf->num_segments == 0 || elf->num_segments > MAX_SEGMENTS) {
     return SLW_ERROR_FORMAT;
   }
-  if (!slw_in_range(elf->segments_at, entry_bytes * elf->num_segments, size_bytes)) {
+  /* Section headers are not used, but they come last: a file without them has been cut. */
+  sections_at = elf->is_64 ? slw_load64(p + 40) : slw_load32(p + 32);
+  sections_bytes = (uint64_t)slw_load16(p + (elf->is_64 ? 58 : 46)) *
+                   slw_load16(p + (elf->is_64 ? 60 : 48));
+  if (!slw_in_range(elf->segments_at, entry_bytes * elf->num_segments, size_bytes) ||
+      !slw_in_range(sections_at, sections_bytes, size_bytes)) {
     return SLW_ERROR_TRUNCATED;
   }
   status = check_segments(elf, &dynamic_at, &dynamic_bytes);
