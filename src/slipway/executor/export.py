@@ -1,0 +1,107 @@
+"""Writing compiled code to files: libraries, objects, archives and artifacts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slipway.codegen.compiled import CompiledModule
+from slipway.errors import ArtifactError
+from slipway.runtime.artifact_writer import write_artifact
+from slipway.toolchain.ar import write_archive
+from slipway.toolchain.link import Linker, link_shared, write_file
+
+SUFFIXES = (".tar", ".so", ".dylib", ".dll", ".wasm", ".o", ".obj", ".a")
+
+
+@dataclass(frozen=True)
+class ModelParts:
+    """What an artifact of a model holds beside its library."""
+
+    graph_json: str
+    graph_binary: bytes
+    params: bytes
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def export(
+    path: str | os.PathLike[str],
+    compiled: CompiledModule,
+    model: ModelParts | None = None,
+    cc: Linker | None = None,
+    options: Sequence[str] | None = None,
+) -> Path:
+    """Write compiled functions (and their model) to `path`, in the format its ending names.
+
+    ``.tar``: the artifact.  ``.so``, ``.dylib``, ``.wasm``: the linked library, a model inside it
+    as data.  ``.o``: one object; ``.a``: an archive of objects.  `cc` replaces the linker that
+    comes with Slipway: a compiler's path, or a function like ``ndk.create_shared``.  Equal inputs
+    give equal bytes, and the file is there whole or not at all.  Raises ArtifactError for an
+    unknown ending, ToolchainError when linking fails.
+    """
+    out = Path(path)
+    suffix = out.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ArtifactError(
+            f"cannot tell from {out.name!r} what to write: the name must end in "
+            f"{', '.join(SUFFIXES)}"
+        )
+    if not out.parent.is_dir():
+        raise ArtifactError(f"cannot write {out}: the folder {out.parent} does not exist")
+    if suffix == ".tar":
+        return _write_tar(out, compiled, model, cc, options)
+    objects = list(compiled.objects)
+    if model is not None:
+        objects.append(model_object(compiled, model))
+    if suffix in (".o", ".obj"):
+        write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
+    elif suffix == ".a":
+        write_file(out, write_archive({f"slipway{i}.o": data for i, data in enumerate(objects)}))
+    else:
+        link_shared(objects, compiled.target.triple, out, cc=cc, options=options)
+    return out
+
+
+def _merged(compiled: CompiledModule, objects: Sequence[bytes]) -> bytes:
+    from slipway.codegen.compiled import merge_objects
+
+    return merge_objects(tuple(objects))
+
+
+def _write_tar(
+    out: Path,
+    compiled: CompiledModule,
+    model: ModelParts | None,
+    cc: Linker | None,
+    options: Sequence[str] | None,
+) -> Path:
+    import json
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="slipway-export-") as folder:
+        linked = link_shared(
+            compiled.objects, compiled.target.triple, Path(folder) / "lib.so", cc, options=options
+        ).read_bytes()
+    metadata = json.loads(compiled.metadata)
+    if model is None:
+        return write_artifact(out, linked, metadata=metadata)
+    return write_artifact(
+        out,
+        linked,
+        metadata={**metadata, **model.metadata},
+        graph_json=model.graph_json,
+        graph_binary=model.graph_binary,
+        params=model.params,
+    )
+
+
+def model_object(compiled: CompiledModule, model: ModelParts) -> bytes:
+    """Return an object that holds the model's graph and parameters as exported data."""
+    from slipway.codegen.llvm.data import data_object
+    from slipway.runtime.library import GRAPH_SYMBOL, PARAMS_SYMBOL
+
+    blobs = {GRAPH_SYMBOL: model.graph_binary, PARAMS_SYMBOL: model.params}
+    return data_object(blobs, compiled.target)
