@@ -20,7 +20,7 @@ FLOORS = {
     2: ("ir", "arith"),
     3: ("te", "passes", "codegen"),
     4: ("relay", "schedules"),
-    5: ("build", "executor", "frontends"),
+    5: ("driver", "executor", "frontends"),
     6: ("rpc", "micro", "meta_schedule"),
     7: ("cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__"),
 }

@@ -10,7 +10,7 @@ import importlib
 from typing import Any
 
 _PACKAGES = (
-    "arith contrib dtypes errors exec frontends ir libinfo relay rpc runtime target te tir "
+    "arith contrib dtypes errors exec frontends ir libinfo nd relay rpc runtime target te tir "
     "toolchain transform"
 )
 _OF_RUNTIME = (
@@ -29,10 +29,9 @@ _PLACES = {
     **{name: f"slipway.{name}" for name in _PACKAGES.split()},
     **{name: f"slipway.runtime:{name}" for name in _OF_RUNTIME.split()},
     **{name: f"slipway.te:{name}" for name in _OF_TE.split()},
-    "nd": "slipway.runtime.ndarray",
     "IRModule": "slipway.ir.function:IRModule",
-    "build": "slipway.build:build",
-    "lower": "slipway.build:lower",
+    "build": "slipway.driver:build",
+    "lower": "slipway.driver:lower",
     "__version__": "slipway.version:VERSION",
 }
 
