@@ -188,7 +188,7 @@ def test_cache_write_to_a_register_tile():
     c = te.compute((m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
     s = te.create_schedule(c.op)
     cc = s.cache_write(c, "local")
-    xo, yo, xi, yi = s[c].tile(c.op.axis[0], c.op.axis[1], 4, 16)
+    _, yo, xi, yi = s[c].tile(c.op.axis[0], c.op.axis[1], 4, 16)
     s[c].unroll(xi)
     s[c].vectorize(yi)
     s[cc].compute_at(s[c], yo)
@@ -221,3 +221,89 @@ def test_rfactor(factor, place):
     bf = s.rfactor(b, ki, place)
     s[bf].compute_at(s[b], s[b].op.axis[0])
     check(s, [a, b], lambda x: x.sum(1))
+
+
+def test_scan_is_a_cumulative_sum():
+    m, n = 6, 5
+    x = te.placeholder((m, n), name="X")
+    state = te.placeholder((m, n), name="state")
+    init = te.compute((1, n), lambda _, i: x[0, i], name="init")
+    update = te.compute((m, n), lambda t, i: state[t - 1, i] + x[t, i], name="update")
+    result = te.scan(init, update, state, inputs=[x])
+    s = te.create_schedule(result.op)
+    s[update].vectorize(update.op.axis[1])
+    check(s, [x, result], lambda a: np.cumsum(a, axis=0))
+
+
+def test_scan_with_a_stage_inside_its_body():
+    m, n = 6, 5
+    x = te.placeholder((m, n), name="X")
+    state = te.placeholder((m, n), name="state")
+    init = te.compute((1, n), lambda _, i: x[0, i], name="init")
+    double = te.compute((m, n), lambda t, i: state[t - 1, i] * 2.0, name="double")
+    update = te.compute((m, n), lambda t, i: double[t, i] + x[t, i], name="update")
+    result = te.scan(init, update, state, inputs=[x])
+    s = te.create_schedule(result.op)
+    _, inner = s[update].split(update.op.axis[1], 2)
+    s[double].compute_at(s[update], inner)
+
+    def reference(a):
+        out = a.copy()
+        for t in range(1, m):
+            out[t] = out[t - 1] * 2 + a[t]
+        return out
+
+    check(s, [x, result], reference)
+
+
+def test_scan_with_two_states():
+    m, n = 5, 3
+    x = te.placeholder((m, n), name="X")
+    s1, s2 = te.placeholder((m, n)), te.placeholder((m, n))
+    i1 = te.compute((1, n), lambda _, i: x[0, i])
+    i2 = te.compute((1, n), lambda _, i: x[0, i] * 2.0)
+    u1 = te.compute((m, n), lambda t, i: s1[t - 1, i] + x[t, i])
+    u2 = te.compute((m, n), lambda t, i: s2[t - 1, i] + s1[t - 1, i])
+    r1, r2 = te.scan([i1, i2], [u1, u2], [s1, s2])
+    s = te.create_schedule(r1.op)
+    func = te.lower(s, [x, r1, r2])
+    data = np.arange(15, dtype="float32").reshape(m, n)
+    a, b = np.zeros((m, n), "float32"), np.zeros((m, n), "float32")
+    run(func, data, a, b)
+    first, second = data.copy(), data * 2
+    for t in range(1, m):
+        first[t] = first[t - 1] + data[t]
+        second[t] = second[t - 1] + first[t - 1]
+    np.testing.assert_array_equal(a, first)
+    np.testing.assert_array_equal(b, second)
+
+
+def test_extern_calls_a_packed_function():
+    from slipway.ir import ops
+
+    a = te.placeholder((4, 5), name="A")
+    b = te.compute((4, 5), lambda i, j: a[i, j] + 1.0, name="B")
+    c = te.extern(
+        (4, 5),
+        [b],
+        lambda ins, outs: ops.call_intrin(
+            "int32",
+            "call_packed",
+            "twice",
+            ops.call_intrin("handle", "tensor_view", ins[0].data, 4, 5),
+            ops.call_intrin("handle", "tensor_view", outs[0].data, 4, 5),
+        ),
+        name="C",
+    )
+    d = te.compute((4, 5), lambda i, j: c[i, j] * 3.0, name="D")
+    s = te.create_schedule(d.op)
+    x, y = np.ones((4, 5), "float32"), np.zeros((4, 5), "float32")
+
+    def twice(source, target):
+        target[:] = source * 2
+
+    func = te.lower(s, [a, d])
+    for step in (lambda f: f, *PIPELINE):
+        func = step(func)
+        run(func, x, y, packed={"twice": twice})
+        np.testing.assert_array_equal(y, 12)

@@ -7,93 +7,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.arith.linear import Linear
 from slipway.ir import expr as E
 from slipway.ir import ops
 
+if TYPE_CHECKING:
+    from slipway.arith.analyzer import Analyzer
+
 # -- integer expressions to linear sums --------------------------------------------------------
 
 
-def _add(an: Any, e: Any) -> Linear:
+def _add(an: Analyzer, e: Any) -> Linear:
     return _merged(an, an.linear(e.a).plus(an.linear(e.b)))
 
 
-def _sub(an: Any, e: Any) -> Linear:
+def _sub(an: Analyzer, e: Any) -> Linear:
     return _merged(an, an.linear(e.a).minus(an.linear(e.b)))
 
 
-def _merged(an: Any, x: Linear) -> Linear:
+def _merged(an: Analyzer, x: Linear) -> Linear:
     for atom in x.terms:
         if atom.kind == "mod":
-            return an.recombine(x)  # type: ignore[no-any-return]
+            return an.recombine(x)
     return x
 
 
-def _mul(an: Any, e: Any) -> Linear:
-    return an.multiply(an.linear(e.a), an.linear(e.b))  # type: ignore[no-any-return]
+def _mul(an: Analyzer, e: Any) -> Linear:
+    return an.multiply(an.linear(e.a), an.linear(e.b))
 
 
-def _floor(an: Any, e: Any) -> Linear:
+def _floor(an: Analyzer, e: Any) -> Linear:
     x, y = an.linear(e.a), an.linear(e.b)
     quotient = type(e) is E.FloorDiv
     if y.is_const and y.const != 0:
-        return (an.floordiv if quotient else an.floormod)(x, y.const)  # type: ignore[no-any-return]
+        return (an.floordiv if quotient else an.floormod)(x, y.const)
     if x.is_const and x.const == 0:
         return x
     if y.low > 0 and x.low >= 0 and an.recombine(x.minus(y)).high < 0:
         return Linear({}, 0, x.dtype) if quotient else x
-    return an.opaque(type(e)(an.to_expr(x), an.to_expr(y)))  # type: ignore[no-any-return]
+    return an.opaque(type(e)(an.to_expr(x), an.to_expr(y)))
 
 
-def _trunc(an: Any, e: Any) -> Linear:
+def _trunc(an: Analyzer, e: Any) -> Linear:
     x, y = an.linear(e.a), an.linear(e.b)
     quotient = type(e) is E.Div
     if y.is_const and y.const > 0 and x.low >= 0:
-        return (an.floordiv if quotient else an.floormod)(x, y.const)  # type: ignore[no-any-return]
+        return (an.floordiv if quotient else an.floormod)(x, y.const)
     if x.is_const and y.is_const and y.const != 0:
         fold = ops.truncdiv if quotient else ops.truncmod
-        return an.linear(fold(an.to_expr(x), an.to_expr(y)))  # type: ignore[no-any-return]
-    return an.opaque(type(e)(an.to_expr(x), an.to_expr(y)))  # type: ignore[no-any-return]
+        return an.linear(fold(an.to_expr(x), an.to_expr(y)))
+    return an.opaque(type(e)(an.to_expr(x), an.to_expr(y)))
 
 
-def _extreme(an: Any, e: Any) -> Linear:
+def _extreme(an: Analyzer, e: Any) -> Linear:
     pick = an.minimum if type(e) is E.Min else an.maximum
-    return pick(an.linear(e.a), an.linear(e.b))  # type: ignore[no-any-return]
+    return pick(an.linear(e.a), an.linear(e.b))
 
 
-def _cast_index(an: Any, e: Any) -> Linear:
+def _cast_index(an: Analyzer, e: Any) -> Linear:
     value = e.value
     if value.dtype in ("int32", "int64"):
         inner = an.linear(value)
         if inner.is_const:
-            return an.linear(ops.const(inner.const, e.dtype))  # type: ignore[no-any-return]
-        return an.opaque(E.Cast(e.dtype, an.to_expr(inner)))  # type: ignore[no-any-return]
-    return an.opaque(ops.cast(an.simplify(value), e.dtype))  # type: ignore[no-any-return]
+            return an.linear(ops.const(inner.const, e.dtype))
+        return an.opaque(E.Cast(e.dtype, an.to_expr(inner)))
+    return an.opaque(ops.cast(an.simplify(value), e.dtype))
 
 
-def _select_index(an: Any, e: Any) -> Linear:
+def _select_index(an: Analyzer, e: Any) -> Linear:
     condition = an.simplify(e.condition)
     if isinstance(condition, E.IntImm):
-        return an.linear(e.true_value if condition.value else e.false_value)  # type: ignore[no-any-return]
+        return an.linear(e.true_value if condition.value else e.false_value)
     yes, no = an.linear(e.true_value), an.linear(e.false_value)
     if yes.key == no.key:
         return yes
-    return an.opaque(E.Select(condition, an.to_expr(yes), an.to_expr(no)))  # type: ignore[no-any-return]
+    return an.opaque(E.Select(condition, an.to_expr(yes), an.to_expr(no)))
 
 
-def _call_index(an: Any, e: Any) -> Linear:
+def _call_index(an: Analyzer, e: Any) -> Linear:
     if e.op == "if_then_else":
         condition = an.simplify(e.args[0])
         if isinstance(condition, E.IntImm):
-            return an.linear(e.args[1] if condition.value else e.args[2])  # type: ignore[no-any-return]
+            return an.linear(e.args[1] if condition.value else e.args[2])
     if e.op == "shift_left" and isinstance(e.args[1], E.IntImm) and 0 <= e.args[1].value < 31:
-        return an.linear(e.args[0]).scaled(1 << e.args[1].value)  # type: ignore[no-any-return]
+        return an.linear(e.args[0]).scaled(1 << e.args[1].value)
     args = tuple(an.simplify(a) if isinstance(a, E.PrimExpr) else a for a in e.args)
     same = all(a is b for a, b in zip(args, e.args, strict=True))
-    return an.opaque(e if same else E.Call(e.dtype, e.op, args))  # type: ignore[no-any-return]
+    return an.opaque(e if same else E.Call(e.dtype, e.op, args))
 
 
 BUILDERS: dict[type, Callable[[Any, Any], Linear]] = {
@@ -129,7 +132,7 @@ _FOLD: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def _binary(an: Any, e: Any) -> Any:
+def _binary(an: Analyzer, e: Any) -> Any:
     a, b = an.simplify(e.a), an.simplify(e.b)
     kind = type(e)
     if isinstance(a, (E.IntImm, E.FloatImm)) and isinstance(b, (E.IntImm, E.FloatImm)):
@@ -158,7 +161,7 @@ def _is_number(value: Any, number: int) -> bool:
     return isinstance(value, E.IntImm) and value.value == number
 
 
-def _vector_rule(an: Any, kind: type, a: Any, b: Any) -> Any:
+def _vector_rule(an: Analyzer, kind: type, a: Any, b: Any) -> Any:
     """Ramp and Broadcast arithmetic of integers: the result stays a Ramp or Broadcast."""
     left, right = type(a), type(b)
     if left is E.Broadcast and right is E.Broadcast and a.num_lanes == b.num_lanes:
@@ -184,22 +187,22 @@ def _vector_rule(an: Any, kind: type, a: Any, b: Any) -> Any:
     return E.Ramp(base, stride, a.num_lanes)
 
 
-def _and(an: Any, e: Any) -> Any:
+def _and(an: Analyzer, e: Any) -> Any:
     a, b = an.simplify(e.a), an.simplify(e.b)
     return e if a is e.a and b is e.b else ops.logical_and(a, b)
 
 
-def _or(an: Any, e: Any) -> Any:
+def _or(an: Analyzer, e: Any) -> Any:
     a, b = an.simplify(e.a), an.simplify(e.b)
     return e if a is e.a and b is e.b else ops.logical_or(a, b)
 
 
-def _not(an: Any, e: Any) -> Any:
+def _not(an: Analyzer, e: Any) -> Any:
     a = an.simplify(e.a)
     return e if a is e.a else ops.logical_not(a)
 
 
-def _select(an: Any, e: Any) -> Any:
+def _select(an: Analyzer, e: Any) -> Any:
     condition = an.simplify(e.condition)
     if isinstance(condition, E.Broadcast) and isinstance(condition.value, E.IntImm):
         condition = condition.value
@@ -213,7 +216,7 @@ def _select(an: Any, e: Any) -> Any:
     return E.Select(condition, yes, no)
 
 
-def _cast(an: Any, e: Any) -> Any:
+def _cast(an: Analyzer, e: Any) -> Any:
     value = an.simplify(e.value)
     if isinstance(value, (E.IntImm, E.FloatImm)):
         return ops.cast(value, e.dtype)
@@ -223,7 +226,7 @@ def _cast(an: Any, e: Any) -> Any:
     return e if value is e.value else E.Cast(e.dtype, value)
 
 
-def _call(an: Any, e: Any) -> Any:
+def _call(an: Analyzer, e: Any) -> Any:
     if e.op == "if_then_else":
         condition = an.simplify(e.args[0])
         if isinstance(condition, E.IntImm):
@@ -236,18 +239,18 @@ def _call(an: Any, e: Any) -> Any:
     return E.Call(e.dtype, e.op, args)
 
 
-def _load(an: Any, e: Any) -> Any:
+def _load(an: Analyzer, e: Any) -> Any:
     indices = tuple(an.simplify(i) for i in e.indices)
     if all(a is b for a, b in zip(indices, e.indices, strict=True)):
         return e
     return E.BufferLoad(e.buffer, indices)
 
 
-def _compare(an: Any, e: Any) -> Any:
+def _compare(an: Analyzer, e: Any) -> Any:
     return an._compare(e)
 
 
-def _leaf(an: Any, e: Any) -> Any:
+def _leaf(an: Analyzer, e: Any) -> Any:
     return e
 
 

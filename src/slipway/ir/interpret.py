@@ -1,7 +1,8 @@
 """The reference interpreter: runs a PrimFunc on NumPy arrays, slowly and exactly.
 
 It is the oracle of the tests: every stage of the pipeline, from multi-dimensional loops to
-flattened vector code, must give the same numbers here.  Parallel, vectorized, unrolled and thread
+flattened vector code, must give the same numbers here.  Every node is compiled once
+into a Python closure; scalar integers are Python ints, wrapped to their type.  Parallel, vectorized, unrolled and thread
 loops run as serial ones.  Every load and store is checked against the buffer's size.
 
 float16 and float32 results are rounded after every operation, as compiled code does; bfloat16
@@ -10,6 +11,7 @@ arrays are NumPy uint16 holding the upper half of a float32.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +39,7 @@ def run(func: PrimFunc, *arrays: Any, packed: PackedFunctions | None = None) -> 
     machine.bind_arguments(func, arrays)
     with np.errstate(all="ignore"):
         try:
-            machine.stmt(func.body)
+            machine.compile(func.body)()
         except _ReturnError as result:
             return int(result.status)
     return 0
@@ -75,10 +77,29 @@ def round_bfloat16(value: Any) -> Any:
 
 
 class _Machine:
+    """Memory, variables, and the closures of the nodes met so far."""
+
     def __init__(self, packed: PackedFunctions) -> None:
         self.packed = packed
         self.values: dict[int, Any] = {}
         self.memory: dict[int, np.ndarray[Any, Any]] = {}  # flat, by data Var
+        self.code: dict[int, tuple[Any, Callable[[], Any]]] = {}
+
+    def expr(self, node: Any) -> Any:
+        """Return the value of an expression now."""
+        return self.compile(node)()
+
+    def compile(self, node: Any) -> Callable[[], Any]:
+        """Return the closure that runs `node`."""
+        known = self.code.get(id(node))
+        if known is not None:
+            return known[1]
+        make = _COMPILE.get(type(node))
+        if make is None:
+            raise LoweringError(f"the interpreter cannot run a {type(node).__name__}: {node}")
+        closure = make(self, node)
+        self.code[id(node)] = (node, closure)
+        return closure
 
     # -- arguments -----------------------------------------------------------------------------
 
@@ -90,9 +111,9 @@ class _Machine:
         for param, given in zip(func.params, arrays, strict=True):
             buffer = func.buffer_of(param)
             if buffer is None:
-                self.values[id(param)] = numpy_dtype(param.dtype).type(given)
-                continue
-            self._bind_array(func.name, param.name, buffer, given)
+                self.values[id(param)] = _scalar(param.dtype, given)
+            else:
+                self._bind_array(func.name, param.name, buffer, given)
 
     def _bind_array(self, function: str, name: str, buffer: Buffer, array: Any) -> None:
         want = storage_dtype(buffer.dtype)
@@ -105,97 +126,48 @@ class _Machine:
             )
         for extent, given in zip(buffer.shape, array.shape, strict=True):
             if isinstance(extent, E.Var) and id(extent) not in self.values:
-                self.values[id(extent)] = numpy_dtype(extent.dtype).type(given)
+                self.values[id(extent)] = int(given)
             elif int(self.expr(extent)) != given:
                 raise ExecutionError(
                     f"argument {name} of {function} has shape {array.shape}, "
                     f"needs {tuple(int(self.expr(s)) for s in buffer.shape)}"
                 )
         if buffer.strides:
-            for stride, extent, step in zip(
-                buffer.strides, array.shape, array.strides, strict=True
-            ):
-                given = step // array.itemsize
-                if isinstance(stride, E.Var) and id(stride) not in self.values:
-                    self.values[id(stride)] = numpy_dtype(stride.dtype).type(given)
-                elif extent > 1 and int(self.expr(stride)) != given:
-                    raise ExecutionError(f"argument {name} of {function} has other strides")
-            size = 1 + sum(
-                (n - 1) * (s // array.itemsize)
-                for n, s in zip(array.shape, array.strides, strict=True)
-            )
-            flat = np.lib.stride_tricks.as_strided(array, (size,), (array.itemsize,))
+            self.memory[id(buffer.data)] = self._strided(function, name, buffer, array)
+        elif array.flags.c_contiguous:
+            self.memory[id(buffer.data)] = array.reshape(-1)
         else:
-            if not array.flags.c_contiguous:
-                raise ExecutionError(f"argument {name} of {function} must be C-contiguous")
-            flat = array.reshape(-1)
-        if isinstance(buffer.elem_offset, E.Var) and id(buffer.elem_offset) not in self.values:
-            self.values[id(buffer.elem_offset)] = numpy_dtype(buffer.elem_offset.dtype).type(0)
-        self.memory[id(buffer.data)] = flat
+            raise ExecutionError(f"argument {name} of {function} must be C-contiguous")
+        if isinstance(buffer.elem_offset, E.Var):
+            self.values.setdefault(id(buffer.elem_offset), 0)
 
-    # -- statements ------------------------------------------------------------------------------
+    def _strided(self, function: str, name: str, buffer: Buffer, array: Any) -> Any:
+        steps = [s // array.itemsize for s in array.strides]
+        for stride, extent, step in zip(buffer.strides, array.shape, steps, strict=True):
+            if isinstance(stride, E.Var) and id(stride) not in self.values:
+                self.values[id(stride)] = step
+            elif extent > 1 and int(self.expr(stride)) != step:
+                raise ExecutionError(f"argument {name} of {function} has strides {steps}")
+        size = 1 + sum((n - 1) * s for n, s in zip(array.shape, steps, strict=True))
+        return np.lib.stride_tricks.as_strided(array, (size,), (array.itemsize,))
 
-    def stmt(self, node: S.Stmt) -> None:
-        match node:
-            case S.BufferStore():
-                self.store(node)
-            case S.For():
-                self.loop(node)
-            case S.SeqStmt():
-                for inner in node.stmts:
-                    self.stmt(inner)
-            case S.IfThenElse():
-                if bool(self.expr(node.condition)):
-                    self.stmt(node.then_case)
-                elif node.else_case is not None:
-                    self.stmt(node.else_case)
-            case S.Allocate():
-                self.allocate(node.buffer)
-                self.stmt(node.body)
-            case S.LetStmt():
-                self.values[id(node.var)] = self.expr(node.value)
-                self.stmt(node.body)
-            case S.AttrStmt():
-                self.stmt(node.body)
-            case S.AssertStmt():
-                if not bool(self.expr(node.condition)):
-                    raise ExecutionError(node.message.value)
-                self.stmt(node.body)
-            case S.While():
-                while bool(self.expr(node.condition)):
-                    self.stmt(node.body)
-            case S.Evaluate():
-                self.expr(node.value)
-            case _:
-                raise LoweringError(f"the interpreter cannot run a {type(node).__name__}")
+    # -- memory ------------------------------------------------------------------------------------
 
-    def loop(self, node: S.For) -> None:
-        first, extent = int(self.expr(node.min)), int(self.expr(node.extent))
-        cast = numpy_dtype(node.loop_var.dtype).type
-        names = [id(node.loop_var)]
-        if node.thread is not None:
-            names.append(id(node.thread.var))
-        for value in range(first, first + extent):
-            for name in names:
-                self.values[name] = cast(value)
-            self.stmt(node.body)
+    def find(self, buffer: Buffer, verb: str) -> Any:
+        try:
+            return self.memory[id(buffer.data)]
+        except KeyError:
+            raise ExecutionError(f"buffer {buffer.name} is {verb} outside its allocation") from None
 
     def allocate(self, buffer: Buffer) -> None:
-        size = int(self.last_index(buffer)) + 1
-        memory = np.empty(max(size, 0), storage_dtype(buffer.dtype))
-        # A value that was never written must not look like a right one.
-        memory.fill(
-            np.nan if memory.dtype.kind == "f" else 113 if memory.dtype.kind != "b" else True
-        )
-        self.memory[id(buffer.data)] = memory
-
-    def last_index(self, buffer: Buffer) -> int:
-        """The greatest position from the data pointer that `buffer` reaches."""
         shape = [int(self.expr(s)) for s in buffer.shape]
         offset = 0 if buffer.elem_offset is None else int(self.expr(buffer.elem_offset))
-        return offset + sum(
-            (n - 1) * s for n, s in zip(shape, self.strides(buffer, shape), strict=True)
-        )
+        strides = self.strides(buffer, shape)
+        size = 1 + offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        memory = np.empty(max(size, 0), storage_dtype(buffer.dtype))
+        # A value that was never written must not look like a right one.
+        memory.fill(np.nan if memory.dtype.kind == "f" else 113)
+        self.memory[id(buffer.data)] = memory
 
     def strides(self, buffer: Buffer, shape: list[int]) -> list[int]:
         if buffer.strides:
@@ -206,106 +178,41 @@ class _Machine:
             step *= extent
         return steps[::-1]
 
-    # -- memory ------------------------------------------------------------------------------------
-
-    def locate(self, buffer: Buffer, indices: tuple[E.PrimExpr, ...]) -> Any:
-        shape = [int(self.expr(s)) for s in buffer.shape]
-        position: Any = 0 if buffer.elem_offset is None else int(self.expr(buffer.elem_offset))
-        if len(indices) != len(shape):
+    def locate(self, buffer: Buffer, indices: tuple[E.PrimExpr, ...]) -> Callable[[], Any]:
+        """Return a closure that gives the checked position from the data pointer."""
+        if len(indices) != buffer.ndim:
             raise ExecutionError(
-                f"buffer {buffer.name} has {len(shape)} dimensions, indexed with {len(indices)}"
+                f"buffer {buffer.name} has {buffer.ndim} dimensions, indexed with {len(indices)}"
             )
-        for index, extent, stride in zip(indices, shape, self.strides(buffer, shape), strict=True):
-            value = np.asarray(self.expr(index), dtype=np.int64)
-            if np.any(value < 0) or np.any(value >= extent):
-                raise ExecutionError(
-                    f"index {value} of buffer {buffer.name} is outside [0, {extent}): {index}"
-                )
-            position = position + value * stride
+        compiled = [self.compile(i) for i in indices]
+        fixed = buffer.constant_shape()
+        plan: list[Any] = []
+
+        def layout() -> list[Any]:
+            shape = [int(self.expr(s)) for s in buffer.shape]
+            return list(zip(compiled, shape, self.strides(buffer, shape), indices, strict=True))
+
+        if fixed is not None and all(isinstance(s, E.IntImm) for s in buffer.strides):
+            plan = layout()
+        start = None if buffer.elem_offset is None else self.compile(buffer.elem_offset)
+
+        def position() -> Any:
+            total: Any = 0 if start is None else start()
+            for index, extent, stride, source in plan or layout():
+                value = index()
+                if type(value) is int:
+                    inside = 0 <= value < extent
+                else:
+                    value = np.asarray(value, dtype=np.int64)
+                    inside = bool(value.min() >= 0 and value.max() < extent)
+                if not inside:
+                    raise ExecutionError(
+                        f"index {value} of buffer {buffer.name} is outside [0, {extent}): {source}"
+                    )
+                total = total + value * stride
+            return total
+
         return position
-
-    def load(self, node: E.BufferLoad) -> Any:
-        memory = self.memory.get(id(node.buffer.data))
-        if memory is None:
-            raise ExecutionError(f"buffer {node.buffer.name} is read outside its allocation")
-        values = memory[self.locate(node.buffer, node.indices)]
-        if dtypes.code_of(node.dtype) == "bfloat":
-            return (np.asarray(values).astype(np.uint32) << 16).view(np.float32)[()]
-        return values
-
-    def store(self, node: S.BufferStore) -> None:
-        memory = self.memory.get(id(node.buffer.data))
-        if memory is None:
-            raise ExecutionError(f"buffer {node.buffer.name} is written outside its allocation")
-        value = self.expr(node.value)
-        if dtypes.code_of(node.buffer.dtype) == "bfloat":
-            value = (round_bfloat16(value).view(np.uint32) >> 16).astype(np.uint16)
-        memory[self.locate(node.buffer, node.indices)] = value
-
-    # -- expressions -------------------------------------------------------------------------------
-
-    def expr(self, node: Any) -> Any:
-        method = _EVALUATE.get(type(node))
-        if method is None:
-            raise LoweringError(f"the interpreter cannot evaluate a {type(node).__name__}: {node}")
-        return method(self, node)
-
-    def var(self, node: E.Var) -> Any:
-        try:
-            return self.values[id(node)]
-        except KeyError:
-            raise ExecutionError(f"variable {node.name} is used outside its scope") from None
-
-    def select(self, node: E.Select) -> Any:
-        condition = self.expr(node.condition)
-        yes, no = self.expr(node.true_value), self.expr(node.false_value)
-        return np.where(condition, yes, no).astype(numpy_dtype(node.dtype))[()]
-
-    def let(self, node: E.Let) -> Any:
-        self.values[id(node.var)] = self.expr(node.value)
-        return self.expr(node.body)
-
-    def cast(self, node: E.Cast) -> Any:
-        value = np.asarray(self.expr(node.value))
-        if dtypes.code_of(node.dtype) == "bfloat":
-            return round_bfloat16(value)
-        want = numpy_dtype(node.dtype)
-        if value.dtype.kind == "f" and want.kind in "iu":
-            value = np.trunc(value.astype(np.float64)).astype(np.int64)
-        result = value.astype(want)
-        if dtypes.bits_of(node.dtype) == 4:
-            result = _wrap4(result, node.dtype)
-        return result[()]
-
-    def call(self, node: E.Call) -> Any:
-        if node.op == "if_then_else":
-            condition = self.expr(node.args[0])
-            if np.ndim(condition) == 0:
-                value = self.expr(node.args[1] if condition else node.args[2])
-                return value
-            return np.where(condition, self.expr(node.args[1]), self.expr(node.args[2]))
-        if node.op == "ret":
-            raise _ReturnError(self.expr(node.args[0]))
-        if node.op in ("call_packed", "call_extern", "call_pure_extern"):
-            return self.call_by_name(node)
-        if node.op in ("prefetch", "storage_sync"):
-            return 0
-        if node.op == "reinterpret":
-            value = np.asarray(self.expr(node.args[0]))
-            return value.view(numpy_dtype(dtypes.scalar_of(node.dtype)))[()]
-        if node.op in ("address_of", "access_ptr", "tensor_view"):
-            return self.pointer(node)
-        entry = INTRINSICS.get(node.op)
-        if entry is None or entry.reference is None:
-            function = self.packed.get(node.op)
-            if function is not None:
-                return function(*(self.expr(a) for a in node.args))
-            raise LoweringError(f"the interpreter has no meaning for the call {node.op}")
-        args = [self.expr(a) for a in node.args]
-        result = np.asarray(entry.reference(*args))
-        if dtypes.code_of(node.dtype) == "bfloat":
-            return round_bfloat16(result)
-        return result.astype(numpy_dtype(node.dtype))[()]
 
     def call_by_name(self, node: E.Call) -> Any:
         name = node.args[0]
@@ -313,23 +220,335 @@ class _Machine:
         function = self.packed.get(name.value)
         if function is None:
             raise ExecutionError(f"the interpreter was given no function {name.value!r}")
-        result = function(*(self.argument(a) for a in node.args[1:]))
+        arguments = (a.value if isinstance(a, E.StringImm) else self.expr(a) for a in node.args[1:])
+        result = function(*arguments)
         return 0 if result is None else result
 
-    def argument(self, node: Any) -> Any:
-        return node.value if isinstance(node, E.StringImm) else self.expr(node)
-
     def pointer(self, node: E.Call) -> Any:
-        """Pointers are array views that start at the element."""
+        """Return a pointer: an array view that starts at the element."""
         first: Any = node.args[0]
         if node.op == "address_of":
-            position = int(self.locate(first.buffer, first.indices))
-            return self.memory[id(first.buffer.data)][position:]
+            position = int(self.locate(first.buffer, first.indices)())
+            return self.find(first.buffer, "read")[position:]
         memory = self.memory[id(first)]
         if node.op == "tensor_view":
             shape = [int(self.expr(s)) for s in node.args[1:]]
             return memory[: int(np.prod(shape))].reshape(shape)
         return memory[int(self.expr(node.args[1])) :]
+
+
+Closure = Callable[[], Any]
+
+
+def _scalar(dtype: str, value: Any) -> Any:
+    kind = numpy_dtype(dtype)
+    return int(value) if kind.kind in "iu" else kind.type(value)
+
+
+# -- statements ------------------------------------------------------------------------------------
+
+
+def _store(m: _Machine, node: S.BufferStore) -> Closure:
+    value, position, buffer = (
+        m.compile(node.value),
+        m.locate(node.buffer, node.indices),
+        node.buffer,
+    )
+    if dtypes.code_of(buffer.dtype) == "bfloat":
+
+        def run_bfloat() -> None:
+            bits = (np.asarray(round_bfloat16(value())).view(np.uint32) >> 16).astype(np.uint16)
+            m.find(buffer, "written")[position()] = bits
+
+        return run_bfloat
+
+    def run_store() -> None:
+        result = value()
+        m.find(buffer, "written")[position()] = result
+
+    return run_store
+
+
+def _for(m: _Machine, node: S.For) -> Closure:
+    first, extent, body = m.compile(node.min), m.compile(node.extent), m.compile(node.body)
+    values, key = m.values, id(node.loop_var)
+    other = id(node.thread.var) if node.thread is not None else key
+
+    def run_loop() -> None:
+        start = int(first())
+        for value in range(start, start + int(extent())):
+            values[key] = values[other] = value
+            body()
+
+    return run_loop
+
+
+def _sequence(m: _Machine, node: S.SeqStmt) -> Closure:
+    steps = [m.compile(s) for s in node.stmts]
+
+    def run_all() -> None:
+        for step in steps:
+            step()
+
+    return run_all
+
+
+def _branch(m: _Machine, node: S.IfThenElse) -> Closure:
+    condition, yes = m.compile(node.condition), m.compile(node.then_case)
+    no = m.compile(node.else_case) if node.else_case is not None else None
+
+    def run_branch() -> None:
+        if condition():
+            yes()
+        elif no is not None:
+            no()
+
+    return run_branch
+
+
+def _allocate(m: _Machine, node: S.Allocate) -> Closure:
+    body, buffer = m.compile(node.body), node.buffer
+
+    def run_body() -> None:
+        m.allocate(buffer)
+        body()
+
+    return run_body
+
+
+def _let_stmt(m: _Machine, node: S.LetStmt) -> Closure:
+    value, body, key = m.compile(node.value), m.compile(node.body), id(node.var)
+
+    def run_let() -> None:
+        m.values[key] = value()
+        body()
+
+    return run_let
+
+
+def _assert(m: _Machine, node: S.AssertStmt) -> Closure:
+    condition, body = m.compile(node.condition), m.compile(node.body)
+
+    def run_assert() -> None:
+        if not condition():
+            raise ExecutionError(node.message.value)
+        body()
+
+    return run_assert
+
+
+def _while(m: _Machine, node: S.While) -> Closure:
+    condition, body = m.compile(node.condition), m.compile(node.body)
+
+    def run_while() -> None:
+        while condition():
+            body()
+
+    return run_while
+
+
+# -- expressions -----------------------------------------------------------------------------------
+
+
+def _var(m: _Machine, node: E.Var) -> Closure:
+    values, key = m.values, id(node)
+
+    def read() -> Any:
+        try:
+            return values[key]
+        except KeyError:
+            raise ExecutionError(f"variable {node.name} is used outside its scope") from None
+
+    return read
+
+
+def _constant(m: _Machine, node: Any) -> Closure:
+    value = _scalar(node.dtype, node.value)
+    if dtypes.code_of(node.dtype) == "bfloat":
+        value = round_bfloat16(value)
+    return lambda: value
+
+
+def _wrapping(dtype: str, function: Callable[[Any, Any], Any], a: Closure, b: Closure) -> Closure:
+    """Integer arithmetic: Python ints for scalars, NumPy arrays for vectors."""
+    low, high = dtypes.int_range(dtypes.scalar_of(dtype))
+    bits = dtypes.bits_of(dtype)
+    mask, half = (1 << bits) - 1, high + 1
+
+    def run_wrapping() -> Any:
+        result = function(a(), b())
+        if type(result) is int:
+            if low <= result <= high:
+                return result
+            result &= mask
+            return result - (mask + 1) if low < 0 and result >= half else result
+        return _wrap4(result, dtype) if bits == 4 else result
+
+    return run_wrapping
+
+
+def _arithmetic(
+    whole: Callable[[Any, Any], Any], real: Callable[[Any, Any], Any]
+) -> Callable[[_Machine, Any], Closure]:
+    def make(m: _Machine, node: Any) -> Closure:
+        a, b = m.compile(node.a), m.compile(node.b)
+        code = dtypes.code_of(node.dtype)
+        if code in ("int", "uint"):
+            return _wrapping(node.dtype, whole, a, b)
+        if code == "bfloat":
+            return lambda: round_bfloat16(real(a(), b()))
+        return lambda: real(a(), b())
+
+    return make
+
+
+def _compare(function: Callable[[Any, Any], Any]) -> Callable[[_Machine, Any], Closure]:
+    def make(m: _Machine, node: Any) -> Closure:
+        a, b = m.compile(node.a), m.compile(node.b)
+        return lambda: function(a(), b())
+
+    return make
+
+
+def _select(m: _Machine, node: E.Select) -> Closure:
+    condition = m.compile(node.condition)
+    yes, no = m.compile(node.true_value), m.compile(node.false_value)
+    kind = numpy_dtype(dtypes.scalar_of(node.dtype))
+
+    def run_select() -> Any:
+        test, first, second = condition(), yes(), no()
+        if np.ndim(test) == 0:
+            return first if test else second
+        return np.where(test, first, second).astype(kind)
+
+    return run_select
+
+
+def _let(m: _Machine, node: E.Let) -> Closure:
+    value, body, key = m.compile(node.value), m.compile(node.body), id(node.var)
+
+    def run_let() -> Any:
+        m.values[key] = value()
+        return body()
+
+    return run_let
+
+
+def _cast(m: _Machine, node: E.Cast) -> Closure:
+    value, dtype = m.compile(node.value), node.dtype
+    want, code = numpy_dtype(dtypes.scalar_of(dtype)), dtypes.code_of(dtype)
+
+    def run_cast() -> Any:
+        given = np.asarray(value())
+        if code == "bfloat":
+            return round_bfloat16(given)
+        if given.dtype.kind == "f" and want.kind in "iu":
+            given = np.trunc(given.astype(np.float64)).astype(np.int64)
+        result = given.astype(want)
+        if dtypes.bits_of(dtype) == 4:
+            result = np.asarray(_wrap4(result, dtype))
+        if result.ndim:
+            return result
+        return int(result) if want.kind in "iu" else result[()]
+
+    return run_cast
+
+
+def _load(m: _Machine, node: E.BufferLoad) -> Closure:
+    position, buffer = m.locate(node.buffer, node.indices), node.buffer
+    code = dtypes.code_of(node.dtype)
+    whole = code in ("int", "uint")
+
+    def run_load() -> Any:
+        at = position()
+        values = m.find(buffer, "read")[at]
+        if code == "bfloat":
+            return (np.asarray(values).astype(np.uint32) << 16).view(np.float32)[()]
+        return int(values) if whole and type(at) is int else values
+
+    return run_load
+
+
+def _call(m: _Machine, node: E.Call) -> Closure:
+    op = node.op
+    if op == "if_then_else":
+        return _if_then_else(m, node)
+    if op == "ret":
+        status = m.compile(node.args[0])
+
+        def leave() -> None:
+            raise _ReturnError(status())
+
+        return leave
+    if op in ("call_packed", "call_extern", "call_pure_extern"):
+        return lambda: m.call_by_name(node)
+    if op in ("prefetch", "storage_sync"):
+        return lambda: 0
+    if op in ("address_of", "access_ptr", "tensor_view"):
+        return lambda: m.pointer(node)
+    args = [m.compile(a) for a in node.args]
+    kind, code = numpy_dtype(dtypes.scalar_of(node.dtype)), dtypes.code_of(node.dtype)
+    if op == "reinterpret":
+        source = numpy_dtype(dtypes.scalar_of(node.args[0].dtype))
+        return lambda: _plain(np.asarray(args[0](), dtype=source).view(kind))
+    entry = INTRINSICS.get(op)
+    if entry is None or entry.reference is None:
+        function = m.packed.get(op)
+        if function is None:
+            raise LoweringError(f"the interpreter has no meaning for the call {op}")
+        return lambda: function(*(a() for a in args))
+    reference = entry.reference
+    kinds = [numpy_dtype(dtypes.scalar_of(a.dtype)) for a in node.args]
+
+    def run_call() -> Any:
+        given = (np.asarray(a(), dtype=k)[()] for a, k in zip(args, kinds, strict=True))
+        result = np.asarray(reference(*given))
+        return round_bfloat16(result) if code == "bfloat" else _plain(result.astype(kind))
+
+    return run_call
+
+
+def _plain(value: Any) -> Any:
+    """A zero-dimensional array as the machine keeps scalars."""
+    if value.ndim:
+        return value
+    return int(value) if value.dtype.kind in "iu" else value[()]
+
+
+def _if_then_else(m: _Machine, node: E.Call) -> Closure:
+    condition, yes, no = (m.compile(a) for a in node.args)
+
+    def run_choice() -> Any:
+        test = condition()
+        if np.ndim(test) == 0:
+            return yes() if test else no()
+        return np.where(test, yes(), no())
+
+    return run_choice
+
+
+def _ramp(m: _Machine, node: E.Ramp) -> Closure:
+    base, stride = m.compile(node.base), m.compile(node.stride)
+    steps = np.arange(node.num_lanes, dtype=numpy_dtype(node.base.dtype))
+    return lambda: base() + stride() * steps
+
+
+def _broadcast(m: _Machine, node: E.Broadcast) -> Closure:
+    value, kind = m.compile(node.value), numpy_dtype(dtypes.scalar_of(node.dtype))
+    return lambda: np.tile(np.atleast_1d(np.asarray(value(), dtype=kind)), node.num_lanes)
+
+
+def _shuffle(m: _Machine, node: E.Shuffle) -> Closure:
+    vectors = [m.compile(v) for v in node.vectors]
+    kind, picked = numpy_dtype(dtypes.scalar_of(node.dtype)), list(node.indices)
+
+    def run_shuffle() -> Any:
+        lanes = np.concatenate([np.atleast_1d(np.asarray(v(), dtype=kind)) for v in vectors])[
+            picked
+        ]
+        return lanes if len(picked) > 1 else _plain(lanes[0:1].reshape(()))
+
+    return run_shuffle
 
 
 def _wrap4(value: Any, dtype: str) -> Any:
@@ -339,91 +558,84 @@ def _wrap4(value: Any, dtype: str) -> Any:
     return low
 
 
+def _check_zero(b: Any) -> None:
+    if type(b) is int and b == 0:
+        raise ExecutionError("integer division by zero")
+
+
 def _floordiv(a: Any, b: Any) -> Any:
-    return np.floor_divide(a, b)
+    _check_zero(b)
+    return a // b
+
+
+def _floormod(a: Any, b: Any) -> Any:
+    _check_zero(b)
+    return a % b
 
 
 def _truncdiv(a: Any, b: Any) -> Any:
-    if np.asarray(a).dtype.kind == "f":
-        return np.divide(a, b)
+    _check_zero(b)
+    if type(a) is int and type(b) is int:
+        quotient = abs(a) // abs(b)
+        return quotient if (a >= 0) == (b >= 0) else -quotient
     quotient = np.abs(a) // np.abs(b)
-    return np.where((a >= 0) == (b >= 0), quotient, -quotient).astype(np.asarray(a).dtype)[()]
+    return np.where((a >= 0) == (b >= 0), quotient, -quotient).astype(np.asarray(a).dtype)
 
 
 def _truncmod(a: Any, b: Any) -> Any:
-    return np.fmod(a, b)
+    return a - b * _truncdiv(a, b)
 
 
-def _min(a: Any, b: Any) -> Any:
-    return np.where(np.less(a, b), a, b).astype(np.asarray(a).dtype)[()]
+def _minimum(a: Any, b: Any) -> Any:
+    if np.ndim(a) == 0 and np.ndim(b) == 0:
+        return a if a < b else b
+    return np.where(np.less(a, b), a, b)
 
 
-def _max(a: Any, b: Any) -> Any:
-    return np.where(np.greater(a, b), a, b).astype(np.asarray(a).dtype)[()]
+def _maximum(a: Any, b: Any) -> Any:
+    if np.ndim(a) == 0 and np.ndim(b) == 0:
+        return a if a > b else b
+    return np.where(np.greater(a, b), a, b)
 
 
-def _arithmetic(function: Callable[[Any, Any], Any]) -> Callable[[_Machine, Any], Any]:
-    def evaluate(machine: _Machine, node: Any) -> Any:
-        result = function(machine.expr(node.a), machine.expr(node.b))
-        parts = dtypes.parse(node.dtype)
-        if parts.code == "bfloat":
-            return round_bfloat16(result)
-        if parts.bits == 4:
-            return _wrap4(np.asarray(result), node.dtype)[()]
-        return result
-
-    return evaluate
-
-
-def _constant(machine: _Machine, node: Any) -> Any:
-    value = numpy_dtype(node.dtype).type(node.value)
-    return round_bfloat16(value) if dtypes.code_of(node.dtype) == "bfloat" else value
-
-
-def _ramp(machine: _Machine, node: E.Ramp) -> Any:
-    base, stride = machine.expr(node.base), machine.expr(node.stride)
-    steps = np.arange(node.num_lanes, dtype=numpy_dtype(node.base.dtype))
-    return base + stride * steps
-
-
-def _broadcast(machine: _Machine, node: E.Broadcast) -> Any:
-    return np.tile(np.atleast_1d(machine.expr(node.value)), node.num_lanes)
-
-
-def _shuffle(machine: _Machine, node: E.Shuffle) -> Any:
-    lanes = np.concatenate([np.atleast_1d(machine.expr(v)) for v in node.vectors])
-    picked = lanes[list(node.indices)]
-    return picked if len(node.indices) > 1 else picked[0]
-
-
-_EVALUATE: dict[type, Callable[[_Machine, Any], Any]] = {
-    E.Var: _Machine.var,
-    E.SizeVar: _Machine.var,
+_COMPILE: dict[type, Callable[[_Machine, Any], Closure]] = {
+    S.BufferStore: _store,
+    S.For: _for,
+    S.SeqStmt: _sequence,
+    S.IfThenElse: _branch,
+    S.Allocate: _allocate,
+    S.LetStmt: _let_stmt,
+    S.AttrStmt: lambda m, n: m.compile(n.body),
+    S.AssertStmt: _assert,
+    S.While: _while,
+    S.Evaluate: lambda m, n: m.compile(n.value),
+    E.Var: _var,
+    E.SizeVar: _var,
     E.IntImm: _constant,
     E.FloatImm: _constant,
-    E.Cast: _Machine.cast,
-    E.Add: _arithmetic(np.add),
-    E.Sub: _arithmetic(np.subtract),
-    E.Mul: _arithmetic(np.multiply),
-    E.Div: _arithmetic(_truncdiv),
-    E.Mod: _arithmetic(_truncmod),
-    E.FloorDiv: _arithmetic(_floordiv),
-    E.FloorMod: _arithmetic(np.mod),
-    E.Min: _arithmetic(_min),
-    E.Max: _arithmetic(_max),
-    E.EQ: lambda m, n: np.equal(m.expr(n.a), m.expr(n.b)),
-    E.NE: lambda m, n: np.not_equal(m.expr(n.a), m.expr(n.b)),
-    E.LT: lambda m, n: np.less(m.expr(n.a), m.expr(n.b)),
-    E.LE: lambda m, n: np.less_equal(m.expr(n.a), m.expr(n.b)),
-    E.GT: lambda m, n: np.greater(m.expr(n.a), m.expr(n.b)),
-    E.GE: lambda m, n: np.greater_equal(m.expr(n.a), m.expr(n.b)),
-    E.And: lambda m, n: np.logical_and(m.expr(n.a), m.expr(n.b)),
-    E.Or: lambda m, n: np.logical_or(m.expr(n.a), m.expr(n.b)),
-    E.Not: lambda m, n: np.logical_not(m.expr(n.a)),
-    E.Select: _Machine.select,
-    E.BufferLoad: _Machine.load,
-    E.Let: _Machine.let,
-    E.Call: _Machine.call,
+    E.Cast: _cast,
+    E.Add: _arithmetic(operator.add, operator.add),
+    E.Sub: _arithmetic(operator.sub, operator.sub),
+    E.Mul: _arithmetic(operator.mul, operator.mul),
+    E.Div: _arithmetic(_truncdiv, np.divide),
+    E.Mod: _arithmetic(_truncmod, np.fmod),
+    E.FloorDiv: _arithmetic(_floordiv, np.floor_divide),
+    E.FloorMod: _arithmetic(_floormod, np.mod),
+    E.Min: _arithmetic(_minimum, _minimum),
+    E.Max: _arithmetic(_maximum, _maximum),
+    E.EQ: _compare(operator.eq),
+    E.NE: _compare(operator.ne),
+    E.LT: _compare(operator.lt),
+    E.LE: _compare(operator.le),
+    E.GT: _compare(operator.gt),
+    E.GE: _compare(operator.ge),
+    E.And: _compare(np.logical_and),
+    E.Or: _compare(np.logical_or),
+    E.Not: lambda m, n: (lambda a: lambda: np.logical_not(a()))(m.compile(n.a)),
+    E.Select: _select,
+    E.BufferLoad: _load,
+    E.Let: _let,
+    E.Call: _call,
     E.Ramp: _ramp,
     E.Broadcast: _broadcast,
     E.Shuffle: _shuffle,

@@ -93,7 +93,7 @@ class _Unroller:
     def _keep(self, node: S.For) -> S.Stmt:
         if not self.names:
             body = self.visit(node.body)
-            return node if body is node.body else node.replace(body=body)  # type: ignore[no-any-return]
+            return node if body is node.body else node.replace(body=body)
         # Each copy of a loop gets its own variable.
         var = E.Var(node.loop_var.name, node.loop_var.dtype)
         saved = self.names.get(id(node.loop_var))
@@ -161,7 +161,7 @@ _LEAVES = (E.IntImm, E.FloatImm, E.StringImm)
 
 
 def count_statements(stmt: S.Stmt) -> int | None:
-    """Return how many stores and calls `stmt` runs, or None when a loop's extent is not constant."""
+    """Return how many stores and calls `stmt` runs, or None when that is not constant."""
     if isinstance(stmt, S.For):
         extent, inner = ops.as_int(stmt.extent), count_statements(stmt.body)
         if (

@@ -182,7 +182,7 @@ class _Lanes:
         if isinstance(condition, E.Call) and condition.op == "likely":
             return E.Call("bool", "likely", (self.in_all_lanes(condition.args[0]),))
         if not isinstance(condition, (E.LT, E.LE, E.GT, E.GE)) or condition.a.dtype != "int32":
-            vector = self.expr(condition)
+            vector: PrimExpr = self.expr(condition)
             if vector.lanes == 1:
                 return vector
             raise _CannotVectorizeError
@@ -247,7 +247,8 @@ class _Lanes:
             a, b = self.expr(node.a), self.expr(node.b)
             if a.lanes != b.lanes:
                 a, b = ops.broadcast_to(a, self.lanes), ops.broadcast_to(b, self.lanes)
-            return node if a is node.a and b is node.b else type(node)(a, b)
+            remake: Any = type(node)
+            return node if a is node.a and b is node.b else remake(a, b)
         raise _CannotVectorizeError
 
     def select(self, node: E.Select) -> Any:

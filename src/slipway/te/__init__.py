@@ -13,7 +13,7 @@ from slipway.ir.ops import (
     truncdiv,
     truncmod,
 )
-from slipway.te.compute import (
+from slipway.te.declare import (
     compute,
     const,
     extern,
@@ -24,7 +24,53 @@ from slipway.te.compute import (
     var,
 )
 from slipway.te.lower import lower
-from slipway.te.math import *  # noqa: F403
+from slipway.te.math import (
+    abs,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    ceil,
+    clz,
+    copysign,
+    cos,
+    cosh,
+    div,
+    erf,
+    exp,
+    exp2,
+    exp10,
+    floor,
+    fma,
+    fmod,
+    indexdiv,
+    indexmod,
+    isfinite,
+    isinf,
+    isnan,
+    ldexp,
+    log,
+    log1p,
+    log2,
+    log10,
+    nearbyint,
+    popcount,
+    pow,
+    power,
+    q_multiply_shift,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.reduction import all, any, comm_reducer, max, min, prod, reduce_axis, sum
 from slipway.te.schedule import Schedule, create_schedule

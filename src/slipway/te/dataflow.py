@@ -75,7 +75,7 @@ def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tenso
                 f"cannot cache {tensor.name!r} for stage {reader.name!r}: it does not read that "
                 f"tensor. Its readers are: {', '.join(users) or 'none'}"
             )
-    from slipway.te.compute import compute
+    from slipway.te.declare import compute
 
     names = [f"ax{d}" for d in range(source.ndim)]
     name = f"{source.name}.{scope}"

@@ -20,6 +20,7 @@ from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.te.inline import inline_bodies
 from slipway.te.loop_nest import Loop, LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, loads_in
+from slipway.te.scan_loop import find_aliases, scan_ranges, scan_reads
 from slipway.te.schedule import Schedule
 from slipway.te.stage import INLINE, ROOT, SCOPE, Stage
 from slipway.te.tensor import Tensor
@@ -49,8 +50,8 @@ class Bounds:
         self.nests: dict[Operation, LoopNest] = {}
         self.regions: dict[Tensor, list[Interval]] = {}
         self.loop_ranges: dict[Atom, Interval] = {}
-        self.aliases: dict[Tensor, Tensor] = {}  # tensors that live in another's storage
         self.bound_to_args = set(args)
+        self.aliases = find_aliases(schedule, self.bound_to_args)  # live in another's storage
         self.loads: dict[Operation, list[ProducerLoad]] = {
             op: [load for expr in body for load in loads_in(expr)]
             for op, body in self.bodies.items()
@@ -183,8 +184,6 @@ class Bounds:
                 yield whole
             return
         if isinstance(op, ScanOp):
-            from slipway.te.scan import scan_reads
-
             yield from scan_reads(self, op, tensor, whole, relaxed)
             return
         nest = self.nests[op]
@@ -230,16 +229,10 @@ class Bounds:
                 assert axis.dom is not None
                 ranges[axis] = (an.linear(axis.dom.min), an.linear(axis.dom.extent))
         elif isinstance(op, ScanOp):
-            from slipway.te.scan import scan_ranges
-
             return scan_ranges(self, op)
         return ranges
 
     # -- storage ---------------------------------------------------------------------------------
-
-    def resolve(self, tensor: Tensor) -> Tensor:
-        """Return the tensor whose storage holds `tensor`."""
-        return self.aliases.get(tensor, tensor)
 
     def allocate(self, tensor: Tensor, stage: Stage, scope: str) -> Storage:
         """Return new storage for the region of `tensor` that is computed."""

@@ -18,6 +18,7 @@ from slipway.ir.visit import map_children, substitute
 from slipway.te.infer_bound import Bounds, Storage
 from slipway.te.loop_nest import Loop, LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
+from slipway.te.scan_loop import scan_statement
 from slipway.te.schedule import Schedule
 from slipway.te.stage import INLINE, ROOT, SCOPE, Stage
 from slipway.te.tensor import Tensor
@@ -84,7 +85,7 @@ class Lowering:
                     self._own(tensor if stage is None else stage.op.output(tensor.value_index), arg)
         else:
             raise ScheduleError(
-                f"argument {len(self.params)} is {arg!r}: pass Tensors, Buffers and te.var variables"
+                f"argument {len(self.params)} is {arg!r}: pass Tensors, Buffers and variables"
             )
         handle = Var(buffer.name, "handle")
         self.params.append(handle)
@@ -130,9 +131,11 @@ class Lowering:
             if isinstance(stage.op, PlaceholderOp) or stage.attach_type == INLINE:
                 continue
             for tensor in stage.op.outputs:
-                if tensor not in self.storage:
+                if tensor not in self.storage and not self._shared(tensor):
                     scope = stage.scope or "global"
                     self.storage[tensor] = self.bounds.allocate(tensor, stage, scope)
+        for tensor, owner in self.bounds.aliases.items():
+            self.storage[tensor] = self.storage[owner]
         body = self.pipeline(self.root, S.NOP)
         attrs = (("global_symbol", name), ("noalias", True))
         return PrimFunc(tuple(self.params), body, tuple(self.buffer_map), attrs)
@@ -165,8 +168,6 @@ class Lowering:
             return ComputeNest(self, stage).statement()
         if isinstance(stage.op, ExternOp):
             return self._extern(stage.op)
-        from slipway.te.scan import scan_statement
-
         return scan_statement(self, stage)
 
     def _extern(self, op: ExternOp) -> S.Stmt:
@@ -237,7 +238,8 @@ class ComputeNest:
 
     def _guards(self) -> list[tuple[PrimExpr, frozenset[Atom]]]:
         """Conditions (with the loops they depend on) under which the body may run."""
-        an, found, seen = self.an, [], set()
+        an, seen = self.an, set()
+        found: list[tuple[PrimExpr, frozenset[Atom]]] = []
 
         def require(value: Linear, extent: Linear) -> None:
             difference = an.recombine(value.minus(extent))
@@ -455,11 +457,11 @@ class Converter:
 
     def _load(self, node: E.ProducerLoad) -> PrimExpr:
         tensor: Tensor = node.producer
-        storage = self.lowering.storage.get(self.lowering.bounds.resolve(tensor))
+        storage = self.lowering.storage.get(tensor)
         if storage is None:
             raise ScheduleError(
-                f"tensor {tensor.name!r} is read, but is neither computed by the schedule nor among "
-                "the arguments"
+                f"tensor {tensor.name!r} is read, but is neither computed by the schedule nor "
+                "among the arguments"
             )
         indices = []
         for position, index in enumerate(node.indices):

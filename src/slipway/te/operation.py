@@ -24,6 +24,8 @@ class Operation(Node):
     """Base of all operations."""
 
     __slots__ = ("_inputs", "_outputs")
+    _inputs: tuple[Tensor, ...]
+    _outputs: tuple[Tensor, ...]
     name: str
     tag: str
 
@@ -40,7 +42,7 @@ class Operation(Node):
     def outputs(self) -> tuple[Tensor, ...]:
         """All outputs."""
         try:
-            return self._outputs  # type: ignore[no-any-return,has-type]
+            return self._outputs
         except AttributeError:
             made = tuple(Tensor(self, i) for i in range(self.num_outputs))
             object.__setattr__(self, "_outputs", made)
@@ -50,7 +52,7 @@ class Operation(Node):
     def input_tensors(self) -> tuple[Tensor, ...]:
         """The tensors it reads, each once, in order of first use."""
         try:
-            return self._inputs  # type: ignore[no-any-return,has-type]
+            return self._inputs
         except AttributeError:
             found: dict[int, Tensor] = {}
             for tensor in self._find_inputs():

@@ -43,7 +43,7 @@ def comm_reducer(
 
     ``fcombine(x, y)`` combines two values (tuples for a tuple reduction); ``fidentity(dtype)``
     (one dtype per value) returns the starting value.  The reducer is called as
-    ``reducer(expr, axis=k, where=None, init=None)`` and returns the reduced value, or one per value.
+    ``reducer(expr, axis=k, where=None, init=None)`` and returns the reduced value (or a tuple).
     """
 
     def reducer(

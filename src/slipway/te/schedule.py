@@ -22,7 +22,11 @@ def create_schedule(ops: Any) -> Schedule:
     for one in outputs:
         if not isinstance(one, Operation):
             raise ScheduleError(f"te.create_schedule takes T.op (or a list of them), got {one!r}")
-    return Schedule(outputs)
+    schedule = Schedule(outputs)
+    from slipway.te.scan_loop import attach_scan_bodies
+
+    attach_scan_bodies(schedule)
+    return schedule
 
 
 class Schedule:

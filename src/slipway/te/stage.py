@@ -212,7 +212,7 @@ class Stage:
     def reorder(self, *args: IterVar) -> None:
         """Put the given loops in the given order, in the places they take up now.
 
-        rewrite: ``for a: for b`` -> ``for b: for a``.  Loops that are not named stay where they are.
+        rewrite: ``for a: for b`` -> ``for b: for a``.  Other loops stay where they are.
         """
         axes = (
             list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
@@ -317,7 +317,9 @@ class Stage:
         self._leaf(var, "prefetch in")
         mark = self.attr(var)
         mark.prefetch = (*mark.prefetch, (tensor, ops.as_expr(offset)))
-        self._log("prefetch", self.schedule.tensor_key(tensor), var, int(ops.as_expr(offset)))
+        self._log(
+            "prefetch", self.schedule.tensor_key(tensor), var, ops.as_int(ops.as_expr(offset))
+        )
 
     def tensorize(self, var: IterVar, tensor_intrin: Any) -> None:
         """Replace loop `var` and all loops inside it by a tensor intrinsic."""

@@ -48,6 +48,7 @@ class Tensor(Node):
         return tuple(self.op.axis)
 
     def __call__(self, *indices: Any) -> PrimExpr:
+        """Return the element at the given indices, one per dimension."""
         flat = (
             indices[0] if len(indices) == 1 and isinstance(indices[0], (tuple, list)) else indices
         )

@@ -10,7 +10,7 @@ from slipway import dtypes
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.expr import IterVar, PrimExpr, Range, Reduce, SizeVar, Var
+from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, Reduce, SizeVar, Var
 from slipway.ir.stmt import Evaluate, Stmt, seq
 from slipway.ir.visit import walk
 from slipway.te.operation import ComputeOp, ExternOp, PlaceholderOp, ScanOp
@@ -34,7 +34,7 @@ def const(value: Any, dtype: str | None = None, span: Any = None) -> PrimExpr:
 
 
 def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None) -> IterVar:
-    """Return a thread axis: ``te.thread_axis("threadIdx.x")`` or ``te.thread_axis((0, n), tag)``."""
+    """Return a thread axis: ``te.thread_axis("threadIdx.x")`` or ``thread_axis((0, n), tag)``."""
     if isinstance(dom, str):
         dom, tag = None, dom
     if not tag:
@@ -49,7 +49,7 @@ def _shape(shape: Any) -> tuple[PrimExpr, ...]:
     for extent in dims:
         if not dtypes.is_integral(extent.dtype):
             raise ValueError(f"a shape holds integers, got {extent} of type {extent.dtype}")
-        if isinstance(extent, ops.IntImm) and extent.value < 0:
+        if isinstance(extent, IntImm) and extent.value < 0:
             raise ValueError(f"a shape cannot be negative: {items}")
     return dims
 
