@@ -10,7 +10,7 @@ from typing import Any
 
 _NAMES = {
     "slipway.runtime.artifact_writer": "write_artifact",
-    "slipway.runtime.benchmark_result": "BenchmarkResult",
+    "slipway.runtime.timing": "BenchmarkResult",
     "slipway.runtime.device": (
         "Device cl context cpu cuda device ext_dev gpu hexagon metal opencl rocm vulkan webgpu"
     ),

@@ -1,13 +1,10 @@
-"""Devices: a kind, a number, and for a remote one the session it belongs to."""
+"""Devices: a kind and a number. Those of a remote session are its own, see `RemoteDevice`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from slipway.errors import ExecutionError, did_you_mean
-
-if TYPE_CHECKING:
-    from slipway.runtime.ndarray import NDArray
 
 # DLPack's device types; the second name of a pair is another spelling.
 _TYPES = {
@@ -36,33 +33,31 @@ _SYNONYMS = {
 _NAMES = {number: name for name, number in _TYPES.items()}
 
 
-class RemoteHook(Protocol):
-    """What a remote session gives its devices, so that arrays can live there."""
+@runtime_checkable
+class RemoteDevice(Protocol):
+    """A device of another machine: a remote session's kind of device has this."""
 
-    def empty(self, shape: tuple[int, ...], dtype: str, device: Device) -> NDArray:
-        """Allocate an array on the remote device."""
+    @property
+    def device_type(self) -> int:
+        """DLPack's number."""
 
-    def sync(self, device: Device) -> None:
-        """Wait until the remote device has finished its work."""
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Allocate an array there."""
 
 
 class Device:
-    """One device: ``cpu(0)``.
+    """One device of this process: ``cpu(0)``.
 
-    Attributes: `device_type` (DLPack's number), `device_id`, `remote` (the session's hook, or
-    None for this process).
+    Attributes: `device_type` (DLPack's number), `device_id`.
     """
 
-    __slots__ = ("device_id", "device_type", "remote")
+    __slots__ = ("device_id", "device_type")
 
-    def __init__(
-        self, device_type: int | str, device_id: int = 0, remote: RemoteHook | None = None
-    ) -> None:
+    def __init__(self, device_type: int | str, device_id: int = 0) -> None:
         if isinstance(device_type, str):
             device_type = _type_number(device_type)
         self.device_type = int(device_type)
         self.device_id = int(device_id)
-        self.remote = remote
 
     @property
     def type_name(self) -> str:
@@ -72,14 +67,11 @@ class Device:
     @property
     def exist(self) -> bool:
         """Whether code can run there from this process."""
-        return self.remote is not None or (self.device_type == 1 and self.device_id == 0)
+        return self.device_type == 1 and self.device_id == 0
 
     def sync(self) -> None:
         """Wait until the device has finished its work; the CPU always has."""
-        if self.remote is not None:
-            self.remote.sync(self)
-        else:
-            self.check()
+        self.check()
 
     def check(self) -> None:
         """Raise ExecutionError if this process cannot run code on the device."""
@@ -96,18 +88,13 @@ class Device:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Device):
             return NotImplemented
-        return (self.device_type, self.device_id, id(self.remote)) == (
-            other.device_type,
-            other.device_id,
-            id(other.remote),
-        )
+        return (self.device_type, self.device_id) == (other.device_type, other.device_id)
 
     def __hash__(self) -> int:
-        return hash((self.device_type, self.device_id, id(self.remote)))
+        return hash((self.device_type, self.device_id))
 
     def __repr__(self) -> str:
-        place = "remote " if self.remote is not None else ""
-        return f"{place}{self.type_name}({self.device_id})"
+        return f"{self.type_name}({self.device_id})"
 
 
 def _type_number(name: str) -> int:

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ExecutionError, did_you_mean
-from slipway.runtime.benchmark_result import BenchmarkResult
-from slipway.runtime.device import Device, cpu
+from slipway import dtypes
+from slipway.errors import ExecutionError
+from slipway.runtime.device import Device
 from slipway.runtime.graph_format import GraphTables
 from slipway.runtime.library import FUNCTION_PREFIX
 from slipway.runtime.module import LibraryModule, Module
 from slipway.runtime.native_library import native_runtime
-from slipway.runtime.ndarray import NDArray, array, empty
+from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.packed_func import PackedFunc, to_ffi_function
+from slipway.runtime.timing import BenchmarkResult
 
 
 class NativeModule(Module):
@@ -67,21 +68,24 @@ class GraphModule:
     Attributes: `module`, whose functions and `time_evaluator` may be used directly.
     """
 
-    module: Module
+    module: Any
 
-    def __init__(self, module: Module | GraphModule) -> None:
+    def __init__(self, module: Any) -> None:
         if isinstance(module, GraphModule):
             module = module.module
-        if not isinstance(module, Module):
+        if not hasattr(module, "get_function"):
             raise TypeError(
                 f"GraphModule takes what lib['default'](dev) returns, not {type(module).__name__}."
             )
         self.module = module
+        self._is_local = isinstance(module, Module)
         self._set_input = module["set_input"]
         self._run = module["run"]
         self._get_output = module["get_output"]
         self._get_input = module["get_input"]
         self._types: dict[str, tuple[tuple[int, ...], str, str]] | None = None
+        self._remote_inputs: dict[str | int, Any] = {}
+        self._kept: dict[Any, NDArray] = {}
 
     # Inputs.
 
@@ -100,31 +104,52 @@ class GraphModule:
             self._set_one(name, params[name])
 
     def _set_one(self, key: str | int, value: Any) -> None:
-        if isinstance(value, NDArray) and value.device.remote is self._remote():
-            self._set_input(key, value)
-            return
-        if isinstance(value, NDArray):
-            value = value.numpy()
         if not hasattr(value, "dtype"):
             known = self._input_types()
             name = list(known)[key] if isinstance(key, int) and key < len(known) else str(key)
             value = np.asarray(value, dtype=known[name][1] if name in known else None)
-        self._set_input(key, array(np.asarray(value), self._device()))
+        if self._is_local:
+            self._set_input(key, value if isinstance(value, NDArray) else array(value))
+        elif hasattr(value, "session"):
+            self._set_input(key, value)
+        else:
+            self._send_input(key, value)
+
+    def _send_input(self, key: str | int, value: Any) -> None:
+        """Write into a remote model's input where it lies: one trip, and no second tensor."""
+        target = self._remote_inputs.get(key)
+        if target is None:
+            target = self._remote_inputs[key] = self._get_input(key)
+        given = (tuple(value.shape), dtypes.canonical(value.dtype))
+        if given != (tuple(target.shape), target.dtype):
+            raise ExecutionError(
+                f"set_input: {key!r} has shape {tuple(target.shape)} and dtype {target.dtype} in "
+                f"this model, got {given[0]} and {given[1]}. Convert it first, or compile the "
+                "model for that shape."
+            )
+        target.copyfrom(value)
 
     def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
         """Let an input use the memory of `value`, which must stay until it is replaced."""
         self.module["set_input_zero_copy"](key, value)
-        self._kept = {**getattr(self, "_kept", {}), key: value}
+        self._kept[key] = value
 
     def set_output_zero_copy(self, index: int, value: NDArray) -> None:
         """Let an output be written into `value`, which must stay until it is replaced."""
         self.module["set_output_zero_copy"](index, value)
-        self._kept = {**getattr(self, "_kept", {}), ("output", index): value}
+        self._kept["output", index] = value
 
     def load_params(self, params_bytes: bytes | bytearray) -> None:
         """Set parameters from the bytes of ``save_param_dict``."""
-        self.module["load_params"](bytes(params_bytes))
+        self.module["load_params"](self._blob(bytes(params_bytes)))
         self._types = None
+
+    def _blob(self, content: bytes) -> Any:
+        """Return bytes as the module's functions take them: to a device they go as a tensor."""
+        if self._is_local:
+            return content
+        values = np.frombuffer(content, np.uint8)
+        return self._get_input(0).device.empty(values.shape, "uint8").copyfrom(values)
 
     def share_params(self, other: GraphModule, params_bytes: bytes | bytearray = b"") -> None:
         """Take the parameters of another instance of the same model."""
@@ -199,13 +224,6 @@ class GraphModule:
             self._types = _parse_lines(str(self.module["get_input_info"]()))
         return self._types
 
-    def _device(self) -> Device:
-        device = getattr(self.module, "device", None)
-        return device if isinstance(device, Device) else cpu(0)
-
-    def _remote(self) -> object:
-        return self._device().remote
-
     # Timing.
 
     def profile(
@@ -227,7 +245,7 @@ class GraphModule:
 
     def benchmark(
         self,
-        device: Device,
+        device: Any,
         func_name: str = "run",
         repeat: int = 5,
         number: int = 5,
@@ -253,7 +271,8 @@ class GraphModule:
         if end_to_end:
             return self._benchmark_end_to_end(options, inputs)
         self.set_input(**inputs)
-        return self.module.time_evaluator(func_name, device, **options)()
+        measured: BenchmarkResult = self.module.time_evaluator(func_name, device, **options)()
+        return measured
 
     def _benchmark_end_to_end(
         self, options: Mapping[str, int], inputs: Mapping[str, Any]
@@ -278,26 +297,28 @@ class GraphModule:
         blob = bytes(evaluate(to_ffi_function(whole), *(options[name] for name in order), None))
         return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
 
-    def __getitem__(self, name: str) -> Callable[..., Any]:
+    def __getitem__(self, name: str) -> Any:
         return self.module[name]
 
 
-def create(graph_json: str, lib: Module, device: Device | list[Device]) -> GraphModule:
+def create(graph_json: str, lib: Any, device: Any) -> GraphModule:
     """Make an executor from a graph's JSON and the library with its functions.
 
     `lib` may be a remote module: the executor is then made on its device.
     """
-    dev = device[0] if isinstance(device, list) else device
-    make_remote = getattr(lib, "create_graph", None)
-    if dev.remote is not None or make_remote is not None:
-        if make_remote is None:
-            raise ExecutionError(
-                f"the library is in this process and the device is {dev}: load the library on the "
-                "device first, with remote.upload and remote.load_module."
-            )
-        return GraphModule(make_remote(GraphTables.from_json(graph_json).to_binary(), dev))
-    dev.check()
-    return GraphModule(create_native(GraphTables.from_json(graph_json), lib))
+    dev = device[0] if isinstance(device, list | tuple) else device
+    tables = GraphTables.from_json(graph_json)
+    if isinstance(dev, Device):
+        dev.check()
+        return GraphModule(create_native(tables, lib))
+    if isinstance(lib, Module):
+        raise ExecutionError(
+            f"the library is in this process and {dev} is not: load the library on the device "
+            "first, with remote.upload and remote.load_module."
+        )
+    blob = np.frombuffer(tables.to_binary(), np.uint8)
+    sent = dev.empty(blob.shape, "uint8").copyfrom(blob)
+    return GraphModule(lib["__slipway_graph_create"](sent))
 
 
 def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
@@ -307,15 +328,3 @@ def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
         name, dtype, shape, role = line.split("\t")
         parsed[name] = (tuple(int(extent) for extent in shape.split(",") if extent), dtype, role)
     return parsed
-
-
-def check_input_name(name: str, known: list[str]) -> None:
-    """Raise ExecutionError unless `name` is among the `known` inputs."""
-    if name not in known:
-        raise ExecutionError(
-            f"the model has no input {name!r}.{did_you_mean(name, known)} "
-            f"Its inputs are: {', '.join(known)}."
-        )
-
-
-__all__ = ["GraphModule", "NativeModule", "create", "create_native", "empty"]

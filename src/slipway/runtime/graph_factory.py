@@ -9,7 +9,7 @@ from typing import Any
 
 from slipway.errors import ExecutionError
 from slipway.runtime.artifact import Artifact
-from slipway.runtime.device import Device, cpu
+from slipway.runtime.device import Device, RemoteDevice, cpu
 from slipway.runtime.graph_executor import NativeModule, create_native
 from slipway.runtime.graph_format import GraphTables
 from slipway.runtime.module import Module
@@ -108,13 +108,13 @@ class GraphExecutorFactoryModule(Module):
     def create_executor(self, dev: Device | None = None, *more: Device) -> NativeModule:
         """Return a new graph module on `dev`, its parameters set; give it to `GraphModule`."""
         dev = dev or cpu(0)
-        if more or not isinstance(dev, Device):
-            raise ExecutionError("lib['default'] takes one device, for example cpu(0).")
-        if dev.remote is not None:
+        if not isinstance(dev, Device) and isinstance(dev, RemoteDevice):
             raise ExecutionError(
                 f"this library is in this process and {dev} is not: export it, then remote.upload "
                 "and remote.load_module give you the library on the device."
             )
+        if more or not isinstance(dev, Device):
+            raise ExecutionError("lib['default'] takes one device, for example cpu(0).")
         dev.check()
         made = create_native(self.tables, self.library_module)
         if self.param_bytes():

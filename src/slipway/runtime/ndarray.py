@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from slipway import dtypes
 from slipway.errors import ExecutionError
-from slipway.runtime.device import Device, cpu
+from slipway.runtime.device import Device, RemoteDevice, cpu
 from slipway.runtime.native_library import tvm_ffi
 
 ALIGNMENT_BYTES = 64
@@ -35,10 +35,7 @@ _NUMPY_OWN = frozenset(
 
 
 class NDArray:
-    """An array in this process, over a tvm_ffi Tensor.
-
-    A remote array subclasses this and replaces `_read`, `_write` and `__init__`; everything else
-    is written in terms of `shape`, `dtype` and `device`.
+    """An array in this process, over a tvm_ffi Tensor.  Remote ones are a remote session's.
 
     Attributes: `shape`, `dtype` (a plain string, for example "float32"), `device`.
     """
@@ -55,8 +52,6 @@ class NDArray:
         self.dtype = dtypes.canonical(str(tensor.dtype))
         kind, number = tensor.__dlpack_device__()
         self.device = Device(kind, number)
-
-    # The two operations that differ between local and remote memory.
 
     def _read(self) -> npt.NDArray[Any]:
         """Return a NumPy array of the elements; it may be a view."""
@@ -99,7 +94,7 @@ class NDArray:
 
         Shapes must be equal; other dtypes are converted as NumPy's ``astype`` does.  Returns self.
         """
-        values = source._read() if isinstance(source, NDArray) else np.asarray(source)
+        values = _values_of(source)
         wanted = numpy_dtype(self.dtype)
         lanes = dtypes.lanes_of(self.dtype)
         shape = self.shape if lanes == 1 else (*self.shape, lanes)
@@ -111,18 +106,18 @@ class NDArray:
         self._write(np.ascontiguousarray(values, dtype=wanted).reshape(shape))
         return self
 
-    def copyto(self, target: NDArray | Device) -> NDArray:
+    def copyto(self, target: Any) -> Any:
         """Copy the elements into `target`, or into a new array on the device `target`."""
-        if isinstance(target, Device):
+        if isinstance(target, Device | RemoteDevice):
             target = empty(self.shape, self.dtype, target)
-        if not isinstance(target, NDArray):
+        if not hasattr(target, "copyfrom"):
             raise TypeError(f"copyto takes an NDArray or a device, not {type(target).__name__}.")
         if target.shape != self.shape or target.dtype != self.dtype:
             raise ValueError(
                 f"cannot copy {self.dtype}{list(self.shape)} into "
                 f"{target.dtype}{list(target.shape)}: shape and dtype must be equal."
             )
-        target._write(np.ascontiguousarray(self._read()))
+        target.copyfrom(self._read())
         return target
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -173,6 +168,15 @@ class NDArray:
         return self._tensor.__dlpack__()
 
 
+def _values_of(source: Any) -> npt.NDArray[Any]:
+    """Return the elements of any kind of array, local or remote, for reading."""
+    if isinstance(source, NDArray):
+        return source._read()
+    if not isinstance(source, np.ndarray) and hasattr(source, "asnumpy"):
+        return np.asarray(source.asnumpy())
+    return np.asarray(source)
+
+
 class _Capsule:
     """Gives a bare DLPack capsule the protocol that importers ask for."""
 
@@ -201,27 +205,24 @@ class _DLTensor(ctypes.Structure):
     )
 
 
-def array(source: Any, device: Device | None = None, dtype: str | None = None) -> NDArray:
+def array(source: Any, device: Any = None, dtype: str | None = None) -> NDArray:
     """Return a new array on `device` (default ``cpu(0)``) with a copy of the elements of `source`.
 
     Lists and Python numbers become float32 and int32, as classic scripts expect of literals.
     """
+    values = _values_of(source)
     if isinstance(source, NDArray):
-        values, inferred = source._read(), source.dtype
-        shape = source.shape
+        inferred, shape = source.dtype, source.shape
     else:
-        values = np.asarray(source)
         if not hasattr(source, "dtype"):
-            values = values.astype(
-                {"f": "float32", "i": "int32"}.get(values.dtype.kind, values.dtype)
-            )
+            literal = {"f": "float32", "i": "int32"}.get(values.dtype.kind)
+            values = values.astype(literal) if literal else values
         inferred, shape = dtypes.canonical(values.dtype), values.shape
-    made = empty(shape, dtype or inferred, device)
-    return made.copyfrom(values)
+    return empty(shape, dtype or inferred, device).copyfrom(values)
 
 
 def empty(
-    shape: int | Sequence[int], dtype: str = "float32", device: Device | None = None, **_: Any
+    shape: int | Sequence[int], dtype: str = "float32", device: Any = None, **_: Any
 ) -> NDArray:
     """Return a new array with arbitrary elements, aligned to 64 bytes.
 
@@ -231,10 +232,12 @@ def empty(
     if any(extent < 0 for extent in extents):
         raise ValueError(f"cannot make an array of shape {extents}: an extent is negative.")
     dtype = dtypes.canonical(dtype)
-    device = device or cpu(0)
-    if device.remote is not None:
-        return device.remote.empty(extents, dtype, device)
-    device.check()
+    if device is not None and not isinstance(device, Device):
+        if not isinstance(device, RemoteDevice):
+            raise TypeError(f"{device!r} is not a device; write for example cpu(0).")
+        remote: NDArray = device.empty(extents, dtype)
+        return remote
+    (device or cpu(0)).check()
     return NDArray(_allocate(extents, dtype))
 
 

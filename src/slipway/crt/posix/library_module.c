@@ -15,6 +15,7 @@
 #include "slipway/module.h"
 #include "slipway/sha256.h"
 #include "slipway/tar.h"
+#include "slipway/tensor.h"
 
 #define SYMBOL_BYTES 256
 #define HEX_BYTES (2 * SLW_SHA256_BYTES)
@@ -79,6 +80,23 @@ static int call_default(void *handle, const TVMFFIAny *args, int32_t num_args,
   return 0;
 }
 
+/* "__slipway_graph_create": graph.bin (bytes or uint8 tensor) -> graph module with our kernels. */
+static int create_graph(void *handle, const TVMFFIAny *args, int32_t num_args,
+                        TVMFFIAny *result) {
+  library_module *self = handle;
+  const char *data = NULL;
+  size_t size = 0;
+  slw_module *made = NULL;
+  if (num_args != 1 || slw_any_get_blob(&args[0], &data, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "__slipway_graph_create takes the bytes of graph.bin");
+  }
+  if (slw_graph_module_create(data, size, lookup_kernel, self, &self->head, &made) != SLW_OK) {
+    return -1;
+  }
+  slw_any_set_module(result, made);
+  return 0;
+}
+
 static int give_metadata(void *handle, const TVMFFIAny *args, int32_t num_args,
                          TVMFFIAny *result) {
   const library_module *self = handle;
@@ -124,6 +142,10 @@ static slw_status get_function(slw_module *module, const char *name, slw_functio
   out->self = self;
   if (strcmp(name, "default") == 0 && self->graph.size_bytes > 0) {
     out->call = call_default;
+    return SLW_OK;
+  }
+  if (strcmp(name, "__slipway_graph_create") == 0) {
+    out->call = create_graph;
     return SLW_OK;
   }
   if (strcmp(name, "__slipway_metadata") == 0) {

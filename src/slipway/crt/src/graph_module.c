@@ -250,8 +250,8 @@ static int load_params(void *handle, const TVMFFIAny *args, int32_t num_args, TV
   if (slw_graph_arg_count("load_params", num_args, 1, 1) != 0) {
     return -1;
   }
-  if (slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
-    return slw_error_setf("TypeError", "load_params: the argument must be bytes");
+  if (slw_any_get_blob(&args[0], &data, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "load_params: the argument must be bytes, or a uint8 tensor");
   }
   if (slw_graph_module_load_params(handle, data, size, &num_set) != SLW_OK) {
     return -1;

@@ -260,7 +260,7 @@ static int profile(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFI
   return (failed == 0) ? 0 : -1;
 }
 
-/* Use the inputs of another instance of the same model in place of our own copies. */
+/* Copy the parameters of another instance of the same model. */
 static int share_params(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
   slw_graph_module *self = handle;
   const slw_module *module;

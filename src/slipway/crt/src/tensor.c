@@ -150,6 +150,20 @@ slw_status slw_tensor_copy(const DLTensor *from, DLTensor *to) {
   return SLW_OK;
 }
 
+slw_status slw_any_get_blob(const TVMFFIAny *value, const char **data, size_t *size_bytes) {
+  const DLTensor *tensor = slw_any_get_tensor(value);
+  if (tensor == NULL) {
+    return slw_any_get_bytes(value, data, size_bytes);
+  }
+  if (tensor->dtype.code != kDLUInt || tensor->dtype.bits != 8 ||
+      tensor->device.device_type != kDLCPU || !slw_tensor_is_contiguous(tensor) ||
+      slw_tensor_size_bytes(tensor->shape, tensor->ndim, tensor->dtype, size_bytes) != SLW_OK) {
+    return SLW_ERROR_ARGUMENT;
+  }
+  *data = (const char *)tensor->data + tensor->byte_offset;
+  return SLW_OK;
+}
+
 void slw_dtype_text(DLDataType dtype, char *text, size_t size_bytes) {
   static const char *const NAMES[] = {"int", "uint", "float", "handle", "bfloat", "complex",
                                       "bool"};

@@ -6,7 +6,7 @@
  *   set_input(name | index, tensor)            copies; checks shape and dtype
  *   set_input_zero_copy(name | index, tensor)  keeps the pointer; the caller keeps the memory
  *   set_output_zero_copy(index, tensor)
- *   load_params(bytes)                         classic save_param_dict bytes -> int, number set
+ *   load_params(bytes | uint8 tensor)          classic save_param_dict bytes -> int, number set
  *   run()
  *   get_input(name | index [, tensor])         a tensor over the input's memory, or copied
  *   get_output(index [, tensor])               a tensor over the output's memory, or copied
@@ -18,7 +18,7 @@
  *   run_node(node)
  *   debug_get_output(node | name [, tensor])   output 0 of a node as it is now
  *   profile(number, repeat)                    -> bytes: float64 seconds[repeat][num_nodes]
- *   share_params(other graph module, bytes)    inputs named in bytes use the other's memory
+ *   share_params(other graph module)           copies the other instance's parameters
  */
 #ifndef SLIPWAY_GRAPH_MODULE_H_
 #define SLIPWAY_GRAPH_MODULE_H_

@@ -48,6 +48,10 @@ SLW_API slw_status slw_tensor_view(const DLTensor *source, TVMFFIObject *owner, 
  * @retval SLW_ERROR_TENSOR they are not */
 SLW_API slw_status slw_tensor_copy(const DLTensor *from, DLTensor *to);
 
+/** View a value that carries bytes: text or bytes (slw_any_get_bytes), or a contiguous uint8 tensor
+ * on the CPU, which is how large ones travel. @retval SLW_ERROR_ARGUMENT it is none of these */
+SLW_API slw_status slw_any_get_blob(const TVMFFIAny *value, const char **data, size_t *size_bytes);
+
 /** Write a type's name ("float32x4") into `text` of at least 24 bytes. */
 SLW_API void slw_dtype_text(DLDataType dtype, char *text, size_t size_bytes);
 
