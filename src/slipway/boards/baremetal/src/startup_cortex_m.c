@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cortex-M: vector table, memory set-up, faults, the tick counter and the exit.
+ */
+#include "board.h"
+#include "board_config.h"
+
+extern uint32_t __stack_top[], __data_load[], __data_start[], __data_end[];
+extern uint32_t __bss_start[], __bss_end[];
+extern int main(void);
+void Reset_Handler(void);
+
+#define REGISTER(address) (*(volatile uint32_t *)(address))
+#define SYST_CSR REGISTER(0xE000E010u)
+#define SYST_RVR REGISTER(0xE000E014u)
+#define SYST_CVR REGISTER(0xE000E018u)
+#define CPACR REGISTER(0xE000ED88u)
+#define CCR REGISTER(0xE000ED14u)
+#define CFSR REGISTER(0xE000ED28u)
+#define SYST_MASK 0xFFFFFFu
+
+static volatile uint32_t wraps;
+
+static void systick(void) { ++wraps; }
+
+#if BOARD_EXIT_SEMIHOSTING
+_Noreturn void board_exit(int status) {
+  /* SYS_EXIT_EXTENDED with ADP_Stopped_ApplicationExit: the status reaches the emulator's. */
+  const uint32_t block[2] = {0x20026u, (uint32_t)status};
+  register uint32_t operation __asm__("r0") = 0x20u;
+  register const uint32_t *argument __asm__("r1") = block;
+  __asm__ volatile("bkpt 0xAB" : "+r"(operation) : "r"(argument) : "memory");
+  for (;;) {
+  }
+}
+#else
+_Noreturn void board_exit(int status) {
+  (void)status;
+  for (;;) {
+    __asm__ volatile("wfi");
+  }
+}
+#endif
+
+static void fault(void) {
+  uint32_t status = CFSR;
+  board_print("FAULT cfsr=");
+  board_print_hex(&status, sizeof(status));
+  board_print("\n");
+  board_exit(100);
+}
+
+uint64_t board_time_ns(void) {
+  uint32_t before;
+  uint32_t count;
+  uint64_t ticks;
+  do {
+    before = wraps;
+    count = SYST_CVR;
+  } while (before != wraps);
+  ticks = (uint64_t)before * (SYST_MASK + 1u) + (SYST_MASK - count);
+  /* In two parts, because ticks * 10^9 would overflow after minutes. */
+  return ticks / BOARD_CLOCK_HZ * 1000000000u + ticks % BOARD_CLOCK_HZ * 1000000000u / BOARD_CLOCK_HZ;
+}
+
+void Reset_Handler(void) {
+  uint32_t *to;
+  const uint32_t *from = __data_load;
+#if BOARD_HAS_FPU
+  CPACR |= 0xFu << 20; /* full access to the FPU, which is MVE's switch too */
+#endif
+#if defined(__ARM_FEATURE_MVE)
+  CCR |= 1u << 19; /* low-overhead loops */
+#endif
+  __asm__ volatile("dsb\n isb" ::: "memory");
+  for (to = __data_start; to < __data_end;) {
+    *to++ = *from++;
+  }
+  for (to = __bss_start; to < __bss_end;) {
+    *to++ = 0;
+  }
+  SYST_RVR = SYST_MASK;
+  SYST_CVR = 0;
+  SYST_CSR = 7; /* on, with interrupt, from the processor's clock */
+  board_uart_init();
+  board_exit(main());
+}
+
+__attribute__((section(".vectors"), used)) void (*const board_vectors[16])(void) = {
+    (void (*)(void))__stack_top, Reset_Handler, fault, fault, fault, fault, fault, fault,
+    0, 0, 0, fault, fault, 0, fault, systick,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * RISC-V, machine mode: entry, memory set-up, traps, the instruction counter and the exit.
+ */
+#include "board.h"
+#include "board_config.h"
+
+extern uint32_t __bss_start[], __bss_end[], __data_load[], __data_start[], __data_end[];
+extern int main(void);
+void board_start(void);
+void board_trap(void);
+
+__asm__(
+    ".section .vectors, \"ax\"\n"
+    ".option push\n.option arch, +zicsr\n"
+    ".globl Reset_Handler\nReset_Handler:\n"
+    ".option push\n.option norelax\nla gp, __global_pointer$\n.option pop\n"
+    "la sp, __stack_top\n"
+    "la t0, board_trap_entry\ncsrw mtvec, t0\n"
+    "j board_start\n"
+    ".align 2\nboard_trap_entry:\n"
+    "la sp, __stack_top\n"
+    "j board_trap\n"
+    ".option pop\n.text\n");
+
+_Noreturn void board_exit(int status) {
+  volatile uint32_t *test = (volatile uint32_t *)0x100000u;
+  *test = status == 0 ? 0x5555u : ((uint32_t)status << 16) | 0x3333u;
+  for (;;) {
+  }
+}
+
+static uintptr_t read_mcause(void) {
+  uintptr_t value;
+  __asm__ volatile(".option push\n.option arch, +zicsr\ncsrr %0, mcause\n.option pop"
+                   : "=r"(value));
+  return value;
+}
+
+void board_trap(void) {
+  uintptr_t cause = read_mcause();
+  board_print("FAULT mcause=");
+  board_print_hex(&cause, sizeof(cause));
+  board_print("\n");
+  board_exit(100);
+}
+
+#define READ_CSR(name, value) \
+  __asm__ volatile(".option push\n.option arch, +zicsr\ncsrr %0, " name "\n.option pop" \
+                   : "=r"(value))
+
+static uint64_t instructions(void) {
+#if __riscv_xlen == 32
+  uint32_t high;
+  uint32_t low;
+  uint32_t again;
+  do {
+    READ_CSR("minstreth", high);
+    READ_CSR("minstret", low);
+    READ_CSR("minstreth", again);
+  } while (high != again);
+  return ((uint64_t)high << 32) | low;
+#else
+  uint64_t value;
+  READ_CSR("minstret", value);
+  return value;
+#endif
+}
+
+uint64_t board_time_ns(void) {
+  uint64_t count = instructions();
+  return count / BOARD_CLOCK_HZ * 1000000000u + count % BOARD_CLOCK_HZ * 1000000000u / BOARD_CLOCK_HZ;
+}
+
+void board_start(void) {
+  uint32_t *to;
+  const uint32_t *from = __data_load;
+  for (to = __data_start; to < __data_end;) {
+    *to++ = *from++;
+  }
+  for (to = __bss_start; to < __bss_end;) {
+    *to++ = 0;
+  }
+  board_uart_init();
+  board_exit(main());
+}

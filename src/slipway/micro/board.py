@@ -1,0 +1,136 @@
+"""Boards: one data file each, with memories, compiler flags, serial line, clock and emulator."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import SlipwayError, did_you_mean
+
+DEVICES = Path(__file__).parent.parent / "boards" / "devices"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory of a board; `size` and `origin` in bytes.  FLASH holds code, RAM data and stack."""
+
+    name: str
+    origin: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Uart:
+    """A serial line: which driver, and where its registers are; kind "none" has no driver."""
+
+    kind: str = "none"
+    base: int = 0
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """How to run an image without the board: a program and its arguments for this machine."""
+
+    program: str
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board as its data file describes it."""
+
+    name: str
+    title: str
+    core: str
+    startup: str
+    compiler: str
+    cflags: tuple[str, ...]
+    target: str
+    clock_hz: int
+    memories: tuple[Memory, ...]
+    uart: Uart = Uart()
+    exit: str = "none"
+    emulator: Emulator | None = None
+    aliases: tuple[str, ...] = ()
+
+    def memory(self, name: str) -> Memory:
+        """Return one memory by name; raises ValueError with the names there are."""
+        for memory in self.memories:
+            if memory.name == name:
+                return memory
+        names = [m.name for m in self.memories]
+        raise ValueError(
+            f"board {self.name} has no memory {name!r}; it has {', '.join(names)}."
+            + did_you_mean(name, names)
+        )
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes for code and constants."""
+        return self.memory("FLASH").size
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of the main RAM."""
+        return self.memory("RAM").size
+
+    @property
+    def is_arm(self) -> bool:
+        """Whether the core is a Cortex-M."""
+        return self.startup == "cortex_m"
+
+
+def _read(path: Path) -> Board:
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        emulator = data.get("emulator")
+        return Board(
+            name=path.stem,
+            title=data["title"],
+            core=data["core"],
+            startup=data["startup"],
+            compiler=data["compiler"],
+            cflags=tuple(data["cflags"]),
+            target=data["target"],
+            clock_hz=data["clock_hz"],
+            memories=tuple(Memory(m["name"], m["origin"], m["size"]) for m in data["memory"]),
+            uart=Uart(**data.get("uart", {})),
+            exit=data.get("exit", "none"),
+            emulator=None if emulator is None else Emulator(emulator["program"], tuple(emulator["args"])),
+            aliases=tuple(data.get("aliases", ())),
+        )
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise SlipwayError(
+            f"{path} does not describe a board: {error!r}; see the files in {DEVICES}"
+        ) from error
+
+
+@functools.cache
+def _boards() -> dict[str, Board]:
+    return {path.stem: _read(path) for path in sorted(DEVICES.glob("*.toml"))}
+
+
+def board_names() -> list[str]:
+    """Return the names of all boards that come with Slipway."""
+    return list(_boards())
+
+
+def find_board(name: str) -> Board:
+    """Return a board by name, by another name that users know it by, or from its own data file.
+
+    Underscores and dashes are the same.  Raises SlipwayError for an unknown board.
+    """
+    if name.endswith(".toml"):
+        return _read(Path(name))
+    wanted = name.replace("_", "-")
+    for board in _boards().values():
+        if wanted in (board.name, *(alias.replace("_", "-") for alias in board.aliases)):
+            return board
+    every = [n for b in _boards().values() for n in (b.name, *b.aliases)]
+    raise SlipwayError(
+        f"no board is called {name!r}; there are {', '.join(board_names())}. A path ending in "
+        ".toml names a board description of your own." + did_you_mean(name, every)
+    )

@@ -1,0 +1,57 @@
+"""The linker script of a board: where code, data, arenas and stack go."""
+
+from __future__ import annotations
+
+from slipway.micro.board import Board
+
+_TEMPLATE = """\
+/* Generated from the description of {name}. */
+MEMORY {{
+{memories}
+}}
+ENTRY(Reset_Handler)
+SECTIONS {{
+  .vectors : {{ KEEP(*(.vectors)) }} > FLASH
+  .text : {{ *(.text .text.*) }} > FLASH
+  .rodata : {{ . = ALIGN(8); *(.rodata .rodata.* .srodata .srodata.*) . = ALIGN(4); }} > FLASH
+  .ARM.extab : {{ *(.ARM.extab*) }} > FLASH
+  .ARM.exidx : {{ *(.ARM.exidx*) }} > FLASH
+  .eh_frame : {{ KEEP(*(.eh_frame)) }} > FLASH
+  .data : {{
+    . = ALIGN(8); __data_start = .;
+    *(.data .data.*)
+    __global_pointer$ = . + 0x800; *(.sdata .sdata.*)
+    . = ALIGN(4); __data_end = .;
+  }} > RAM AT > FLASH
+  __data_load = LOADADDR(.data);
+  .bss (NOLOAD) : {{
+    . = ALIGN(8); __bss_start = .;
+    *(.sbss .sbss.* .bss .bss.*) *(COMMON)
+    . = ALIGN(4); __bss_end = .;
+  }} > RAM
+  .arena (NOLOAD) : {{ . = ALIGN(16); *(.slipway.arena .slipway.arena.*) . = ALIGN(4); }} > RAM
+{pools}  end = .; __end__ = .;
+  .stack (NOLOAD) : {{
+    . = ALIGN(16); __stack_base = .; . += {stack}; . = ALIGN(16); __stack_top = .;
+  }} > RAM
+  /DISCARD/ : {{ *(.comment) *(.note*) *(.riscv.attributes) }}
+}}
+"""
+
+
+def linker_script(board: Board, stack_bytes: int) -> str:
+    """Return the script: FLASH holds code, RAM data, arena and stack.
+
+    Memory in section ``.slipway.pool.<NAME>`` goes to the memory of that name.
+    """
+    memories = "\n".join(
+        f"  {m.name} ({'rx' if m.name == 'FLASH' else 'rwx'}) : "
+        f"ORIGIN = {m.origin:#x}, LENGTH = {m.size:#x}"
+        for m in board.memories
+    )
+    pools = "".join(
+        f"  .pool.{m.name} (NOLOAD) : {{ . = ALIGN(16); *(.slipway.pool.{m.name}) }} > {m.name}\n"
+        for m in board.memories
+        if m.name != "FLASH"
+    )
+    return _TEMPLATE.format(name=board.name, memories=memories, pools=pools, stack=stack_bytes)

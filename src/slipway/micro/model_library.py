@@ -1,0 +1,123 @@
+"""Model Library Format: an archive of everything that firmware needs of a model.
+
+The layout is classic TVM's, version 7::
+
+    metadata.json                      sizes, target, memory map
+    codegen/host/src/*.c               the generated code
+    codegen/host/include/*.h           its interface
+    codegen/host/lib/*.o               or objects, when the target is llvm
+    parameters/<model>.params          weights, where the code does not hold them
+    src/<model>.relay                  the model as text
+    executor-config/graph/<model>.graph
+
+Version 7 puts each model's description under ``modules``; the same keys stand at the top level as
+earlier versions had them.  The same library gives the same bytes: members are sorted, owners and
+times are fixed (SOURCE_DATE_EPOCH sets the export time, else it is 1970-01-01).
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+import os
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from slipway.errors import ArtifactError
+
+VERSION = 7
+
+
+@dataclass
+class ModelLibrary:
+    """The contents of an archive; `metadata` is the description of the one model in it."""
+
+    name: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    objects: dict[str, bytes] = field(default_factory=dict)
+    params: bytes | None = None
+    relay_text: str | None = None
+    graph_json: str | None = None
+
+    def members(self) -> dict[str, bytes]:
+        """Return each member's path and bytes."""
+        host = "codegen/host"
+        files = {f"{host}/src/{n}": text.encode() for n, text in self.sources.items()}
+        files |= {f"{host}/include/{n}": text.encode() for n, text in self.headers.items()}
+        files |= {f"{host}/lib/{n}": data for n, data in self.objects.items()}
+        if self.params is not None:
+            files[f"parameters/{self.name}.params"] = self.params
+        if self.relay_text is not None:
+            files[f"src/{self.name}.relay"] = self.relay_text.encode()
+        if self.graph_json is not None:
+            files[f"executor-config/graph/{self.name}.graph"] = self.graph_json.encode()
+        one = {"export_datetime": _export_time(), "model_name": self.name, **self.metadata}
+        whole = {**one, "modules": {self.name: one}, "version": VERSION}
+        files["metadata.json"] = json.dumps(whole, indent=2, sort_keys=True).encode()
+        return files
+
+
+def _export_time() -> str:
+    seconds = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def write_model_library(library: ModelLibrary, path: str | Path) -> Path:
+    """Write the archive in one step: a reader sees all of it, or nothing."""
+    path = Path(path)
+    buffer = io.BytesIO()
+    members = library.members()
+    folders = {str(p) for name in members for p in PurePosixPath(name).parents} - {"."}
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name in sorted([*members, *folders]):
+            info = tarfile.TarInfo(f"./{name}")
+            info.uname = info.gname = "root"
+            if name in members:
+                info.size, info.mode = len(members[name]), 0o644
+                archive.addfile(info, io.BytesIO(members[name]))
+            else:
+                info.type, info.mode = tarfile.DIRTYPE, 0o755
+                archive.addfile(info)
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(buffer.getvalue())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def unpack_model_library(path: str | Path, folder: str | Path) -> dict[str, Any]:
+    """Unpack an archive into a folder and return its metadata.
+
+    Raises ArtifactError for what is no such archive, and for a version that is newer.
+    """
+    target = Path(folder)
+    try:
+        with tarfile.open(path) as archive:
+            archive.extractall(target, filter="data")
+        metadata: dict[str, Any] = json.loads((target / "metadata.json").read_text())
+        version = metadata["version"]
+    except (tarfile.TarError, OSError, ValueError, KeyError) as error:
+        raise ArtifactError(f"{path} is no Model Library Format archive: {error}") from error
+    if version > VERSION:
+        raise ArtifactError(
+            f"{path} has Model Library Format version {version}; this Slipway reads up to "
+            f"{VERSION}. Install a newer one."
+        )
+    return metadata
+
+
+def only_model(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of the archive's model, whatever version described it."""
+    modules = metadata.get("modules")
+    if modules:
+        found: dict[str, Any] = next(iter(modules.values()))
+        return found
+    return dict(metadata)

@@ -1,0 +1,249 @@
+"""Projects: a template turned into a directory that builds, flashes and talks to firmware."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from slipway.errors import SlipwayError, did_you_mean
+from slipway.libinfo import find_crt_include_path
+from slipway.micro.model_library_format import export_model_library_format
+from slipway.micro.project_api import client
+
+TEMPLATES = ("crt", "baremetal", "cmake", "zephyr", "arduino")
+
+
+class TemplateProjectError(SlipwayError):
+    """A generated project was expected, and the directory is a template."""
+
+
+class NotATemplateProjectError(SlipwayError):
+    """A template was expected, and the directory is a generated project."""
+
+
+def get_microtvm_template_projects(platform: str) -> str:
+    """Return the directory of a template that comes with Slipway.
+
+    `platform` is "crt" (a process of this machine), "baremetal", "cmake", "zephyr" or "arduino".
+    """
+    folder = Path(__file__).parent.parent / "boards" / platform
+    if platform not in TEMPLATES or not (folder / client.SERVER_PYTHON_FILENAME).is_file():
+        known = [t for t in TEMPLATES if (folder.parent / t).is_dir()]
+        raise ValueError(
+            f"there is no project template {platform!r}; there are {', '.join(known)}."
+            + did_you_mean(platform, known)
+        )
+    return str(folder)
+
+
+class ProjectTransport:
+    """The byte stream to a project's running firmware; a context manager."""
+
+    def __init__(
+        self, api_client: client.ProjectAPIClient, options: Mapping[str, Any] | None
+    ) -> None:
+        self._client = api_client
+        self._options = options
+        self._timeouts: dict[str, float] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the firmware can be talked to."""
+        return self._timeouts is not None
+
+    def timeouts(self) -> dict[str, float]:
+        """Return the waiting times, in seconds, that the project asks for."""
+        if self._timeouts is None:
+            raise SlipwayError("the transport is not open; open it first, or use `with`")
+        return self._timeouts
+
+    def open(self) -> None:
+        """Start or connect to the firmware."""
+        self._timeouts = self._client.open_transport(self._options)["timeouts"]
+
+    def close(self) -> None:
+        """Close the stream; nothing happens when it is closed."""
+        if self._timeouts is not None and not self._client.is_shutdown:
+            self._timeouts = None
+            self._client.close_transport()
+
+    def read(self, n: int, timeout_sec: float | None) -> bytes:
+        """Read 1 to `n` bytes; raises IoTimeoutError when none came in time."""
+        return self._client.read_transport(n, timeout_sec)
+
+    def write(self, data: bytes, timeout_sec: float | None) -> None:
+        """Write all of `data`."""
+        self._client.write_transport(data, timeout_sec)
+
+    def __enter__(self) -> ProjectTransport:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class GeneratedProject:
+    """A project directory: `build`, `flash`, `transport`."""
+
+    @classmethod
+    def from_directory(
+        cls, project_dir: str | Path, options: Mapping[str, Any] | None = None
+    ) -> GeneratedProject:
+        """Open a directory that a template generated."""
+        return cls(client.instantiate_from_dir(project_dir), options)
+
+    def __init__(
+        self, api_client: client.ProjectAPIClient, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self._client = api_client
+        self._options = options
+        self._info = api_client.server_info_query()
+        if self._info["is_template"]:
+            api_client.shutdown()
+            raise TemplateProjectError(
+                "the directory is a template, not a project; micro.generate_project makes one of it"
+            )
+
+    def info(self) -> dict[str, Any]:
+        """Return what the project says about itself."""
+        return self._info
+
+    def build(self) -> None:
+        """Compile the firmware."""
+        self._client.build(self._options)
+
+    def flash(self) -> None:
+        """Program the device."""
+        self._client.flash(self._options)
+
+    def transport(self) -> ProjectTransport:
+        """Return the byte stream to the firmware, not yet open."""
+        return ProjectTransport(self._client, self._options)
+
+    def close(self) -> None:
+        """End the project's server."""
+        self._client.shutdown()
+
+
+class TemplateProject:
+    """A template directory: `generate_project`."""
+
+    @classmethod
+    def from_directory(cls, template_project_dir: str | Path) -> TemplateProject:
+        """Open a template directory."""
+        return cls(client.instantiate_from_dir(template_project_dir))
+
+    def __init__(self, api_client: client.ProjectAPIClient) -> None:
+        self._client = api_client
+        self._info = api_client.server_info_query()
+        if not self._info["is_template"]:
+            api_client.shutdown()
+            raise NotATemplateProjectError(
+                "the directory is a generated project, not a template; "
+                "GeneratedProject.from_directory opens it"
+            )
+
+    def info(self) -> dict[str, Any]:
+        """Return what the template says about itself."""
+        return self._info
+
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        known = {option["name"]: option for option in self._info["project_options"]}
+        for name, value in options.items():
+            if name not in known:
+                raise ValueError(
+                    f"the template {self._info['platform_name']!r} has no option {name!r}; there "
+                    f"are {', '.join(known)}." + did_you_mean(name, known)
+                )
+            choices = known[name].get("choices")
+            if choices and value not in choices:
+                raise ValueError(
+                    f"option {name!r} cannot be {value!r}; the choices are {', '.join(choices)}."
+                    + did_you_mean(str(value), choices)
+                )
+        for name, option in known.items():
+            if "generate_project" in (option.get("required") or ()) and name not in options:
+                raise ValueError(
+                    f"the template {self._info['platform_name']!r} needs the option {name!r}: "
+                    f"{option.get('help')}"
+                )
+
+    def generate_project(
+        self, module: Any, project_dir: str | Path, options: Mapping[str, Any] | None = None
+    ) -> GeneratedProject:
+        """Make a project of a built module, in a directory that does not exist yet."""
+        with tempfile.TemporaryDirectory() as folder:
+            archive = export_model_library_format(module, Path(folder) / "model.tar")
+            return self.generate_project_from_mlf(archive, project_dir, options)
+
+    def generate_project_from_mlf(
+        self,
+        model_library_format_path: str | Path,
+        project_dir: str | Path,
+        options: Mapping[str, Any] | None = None,
+    ) -> GeneratedProject:
+        """Make a project of a Model Library Format archive."""
+        target = Path(project_dir).resolve()
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise FileExistsError(f"{target} exists and is not empty; give a new directory")
+        options = dict(options or {})
+        self._check_options(options)
+        self._client.generate_project(
+            Path(model_library_format_path).resolve(), get_standalone_crt_dir(), target, options
+        )
+        self._client.shutdown()
+        return GeneratedProject.from_directory(target, options)
+
+
+def get_standalone_crt_dir() -> str:
+    """Return the folder that holds the device runtime: include/ and src/."""
+    return str(Path(find_crt_include_path()).parent)
+
+
+def _template_folder(template_dir: str | Path) -> Path:
+    if isinstance(template_dir, str) and template_dir in TEMPLATES:
+        return Path(get_microtvm_template_projects(template_dir))
+    return Path(template_dir)
+
+
+def generate_project(
+    template_dir: str | Path | None = None,
+    module: Any = None,
+    generated_project_dir: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    template_project_dir: str | Path | None = None,
+    project_dir: str | Path | None = None,
+) -> GeneratedProject:
+    """Make a project of a built module.
+
+    `template_dir` is the name of a template that comes with Slipway or a directory with a
+    `microtvm_api_server.py`; `options` are the template's.  `template_project_dir` and
+    `project_dir` are classic names of the first and third argument.
+    """
+    template = template_dir if template_dir is not None else template_project_dir
+    folder = generated_project_dir if generated_project_dir is not None else project_dir
+    if template is None or module is None or folder is None:
+        raise TypeError("generate_project needs template_dir, module and generated_project_dir")
+    opened = TemplateProject.from_directory(_template_folder(template))
+    return opened.generate_project(module, folder, options)
+
+
+def generate_project_from_mlf(
+    template_dir: str | Path,
+    project_dir: str | Path,
+    mlf_path: str | Path,
+    options: Mapping[str, Any] | None = None,
+) -> GeneratedProject:
+    """Make a project of a Model Library Format archive on disk."""
+    template = TemplateProject.from_directory(_template_folder(template_dir))
+    return template.generate_project_from_mlf(mlf_path, project_dir, options)
