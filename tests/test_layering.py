@@ -36,7 +36,9 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+# What lies in boards/ are templates: programs of their own, not modules of the package.
+PATHS = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] != "boards"]
+MODULES = {module_name(path): path for path in PATHS}
 
 
 def is_face(module: str) -> bool:

@@ -10,8 +10,8 @@ import importlib
 from typing import Any
 
 _PACKAGES = (
-    "arith contrib dtypes errors exec frontends ir libinfo nd relay rpc runtime target te tir "
-    "toolchain transform"
+    "arith contrib dtypes errors exec frontends ir libinfo micro nd relay rpc runtime target te "
+    "tir toolchain transform"
 )
 _OF_RUNTIME = (
     "NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu hexagon "

@@ -99,7 +99,9 @@ def _read(path: Path) -> Board:
             memories=tuple(Memory(m["name"], m["origin"], m["size"]) for m in data["memory"]),
             uart=Uart(**data.get("uart", {})),
             exit=data.get("exit", "none"),
-            emulator=None if emulator is None else Emulator(emulator["program"], tuple(emulator["args"])),
+            emulator=None
+            if emulator is None
+            else Emulator(emulator["program"], tuple(emulator["args"])),
             aliases=tuple(data.get("aliases", ())),
         )
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:

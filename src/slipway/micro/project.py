@@ -193,20 +193,21 @@ class TemplateProject:
     ) -> GeneratedProject:
         """Make a project of a Model Library Format archive."""
         target = Path(project_dir).resolve()
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise FileExistsError(f"{target} exists and is not empty; give a new directory")
         options = dict(options or {})
-        self._check_options(options)
-        self._client.generate_project(
-            Path(model_library_format_path).resolve(), get_standalone_crt_dir(), target, options
-        )
-        self._client.shutdown()
+        try:
+            if target.exists() and (not target.is_dir() or any(target.iterdir())):
+                raise FileExistsError(f"{target} exists and is not empty; give a new directory")
+            self._check_options(options)
+            archive = Path(model_library_format_path).resolve()
+            self._client.generate_project(archive, get_standalone_crt_dir(), target, options)
+        finally:
+            self._client.shutdown()
         return GeneratedProject.from_directory(target, options)
 
 
 def get_standalone_crt_dir() -> str:
     """Return the folder that holds the device runtime: include/ and src/."""
-    return str(Path(find_crt_include_path()).parent)
+    return find_crt_include_path()[0]
 
 
 def _template_folder(template_dir: str | Path) -> Path:

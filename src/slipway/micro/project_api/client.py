@@ -75,6 +75,10 @@ class ProjectAPIClient:
                 self.process.kill()
                 self.process.wait()
 
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.shutdown()
+
     def _request(self, method: str, **params: Any) -> Any:
         if self.is_shutdown:
             raise ConnectionShutdownError("the connection to the project's server is closed")
@@ -194,6 +198,4 @@ def instantiate_from_dir(project_dir: str | Path, debug: bool = False) -> Projec
     )
     os.close(server_reads)
     os.close(server_writes)
-    return ProjectAPIClient(
-        os.fdopen(client_reads, "rb"), os.fdopen(client_writes, "wb"), process
-    )
+    return ProjectAPIClient(os.fdopen(client_reads, "rb"), os.fdopen(client_writes, "wb"), process)

@@ -304,7 +304,6 @@ class ProjectAPIServer:
         self._write_file.flush()
 
 
-
 def _validate(request: typing.Any) -> None:
     """Raise the JSON-RPC error of a request that is none."""
 

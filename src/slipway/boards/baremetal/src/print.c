@@ -4,7 +4,7 @@
 #include "board.h"
 
 #define PAINT 0xC5A5C5A5u
-#define MARGIN_WORDS 16u /* below the painting function's own frame */
+#define MARGIN_BYTES 64u /* below the painting function's own frame */
 
 extern uint32_t __stack_base[], __stack_top[];
 
@@ -36,9 +36,8 @@ void board_print_hex(const void *bytes, uint32_t size_bytes) {
 
 void board_stack_paint(void) {
   volatile uint32_t *at = __stack_base;
-  uint32_t here; /* lies near the stack pointer */
-  volatile uint32_t *limit = &here - MARGIN_WORDS;
-  for (; at < limit; ++at) {
+  uintptr_t limit = (uintptr_t)__builtin_frame_address(0) - MARGIN_BYTES;
+  for (; (uintptr_t)at < limit; ++at) {
     *at = PAINT;
   }
 }

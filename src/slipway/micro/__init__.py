@@ -1,0 +1,29 @@
+"""Microcontrollers: model archives, projects, emulated boards."""
+
+from slipway.micro.model_library_format import (
+    UnsupportedInModelLibraryFormatError,
+    export_model_library_format,
+)
+from slipway.micro.project import (
+    GeneratedProject,
+    NotATemplateProjectError,
+    TemplateProject,
+    TemplateProjectError,
+    generate_project,
+    generate_project_from_mlf,
+    get_microtvm_template_projects,
+    get_standalone_crt_dir,
+)
+
+__all__ = [
+    "GeneratedProject",
+    "NotATemplateProjectError",
+    "TemplateProject",
+    "TemplateProjectError",
+    "UnsupportedInModelLibraryFormatError",
+    "export_model_library_format",
+    "generate_project",
+    "generate_project_from_mlf",
+    "get_microtvm_template_projects",
+    "get_standalone_crt_dir",
+]

@@ -1,0 +1,287 @@
+"""The bare-metal template: firmware from generated C, a board's data file, and gcc.
+
+A generated project stands on its own: ``make`` builds it, and the copied data says for which board.
+An emulated board is "flashed" and run by starting its emulator; a real one is programmed by the
+command in the option ``flash_command``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from slipway.micro.board import DEVICES, Board, board_names, find_board
+from slipway.micro.emulator import EmulatorProcess
+from slipway.micro.linker_script import linker_script
+from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.project_api import server
+from slipway.micro.toolchain import find_tool, run_tool
+
+PROJECT_TYPES = ("bench", "host_driven", "example_project")
+MODEL_ARCHIVE = "model.tar"
+IMAGE = "build/firmware.elf"
+_STACK_BYTES = 16384
+_GENERATE = ["generate_project"]
+
+
+class BaremetalHandler(server.ProjectAPIHandler):
+    """Serves the template directory and the directories generated from it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.emulator: EmulatorProcess | None = None
+
+    @property
+    def is_template(self) -> bool:
+        """Whether this is the template itself: a project holds its model's archive."""
+        return not (self.folder / MODEL_ARCHIVE).exists()
+
+    def server_info_query(self, tvm_version: str) -> server.ServerInfo:
+        """Describe the template or project."""
+        option = server.ProjectOption
+        return server.ServerInfo(
+            platform_name="baremetal",
+            is_template=self.is_template,
+            model_library_format_path=None if self.is_template else self.folder / MODEL_ARCHIVE,
+            project_options=[
+                *server.default_project_options(
+                    project_type={"choices": list(PROJECT_TYPES)},
+                    board={"help": f"A board ({', '.join(board_names())}) or a .toml of your own."},
+                ),
+                option(
+                    "stack_bytes",
+                    optional=_GENERATE,
+                    type="int",
+                    default=_STACK_BYTES,
+                    help="Bytes of stack to reserve.",
+                ),
+                option(
+                    "heap_bytes",
+                    optional=_GENERATE,
+                    type="int",
+                    default=65536,
+                    help="Bytes for tensors and messages of a host_driven project.",
+                ),
+                option(
+                    "flash_command",
+                    optional=["flash"],
+                    type="str",
+                    help="Command that programs the board; {elf} is the image.",
+                ),
+                option("optimise", optional=_GENERATE, type="str", default="-O2", help="gcc's -O."),
+            ],
+        )
+
+    def generate_project(
+        self,
+        model_library_format_path: Path,
+        standalone_crt_dir: Path,
+        project_dir: Path,
+        options: dict[str, Any],
+    ) -> None:
+        """Lay a project out: model, runtime, board support, linker script, Makefile."""
+        board = find_board(options["board"])
+        kind = options["project_type"]
+        if kind not in PROJECT_TYPES:
+            raise ValueError(f"project_type {kind!r}: the choices are {', '.join(PROJECT_TYPES)}")
+        project_dir.mkdir(parents=True, exist_ok=True)
+        metadata = only_model(
+            unpack_model_library(model_library_format_path, project_dir / "model")
+        )
+        shutil.copyfile(model_library_format_path, project_dir / MODEL_ARCHIVE)
+        shutil.copyfile(
+            self.folder / "microtvm_api_server.py", project_dir / "microtvm_api_server.py"
+        )
+        shutil.copytree(self.folder / "src", project_dir / "board")
+        source = Path(options["board"])
+        description = source if source.suffix == ".toml" else DEVICES / f"{board.name}.toml"
+        shutil.copyfile(description, project_dir / f"{board.name}.toml")
+        crt = project_dir / "crt"
+        shutil.copytree(standalone_crt_dir / "include", crt / "include")
+        shutil.copytree(standalone_crt_dir / "src", crt / "src")
+        (project_dir / "board" / "board_config.h").write_text(board_config(board))
+        (project_dir / "firmware.ld").write_text(
+            linker_script(board, int(options.get("stack_bytes", _STACK_BYTES)))
+        )
+        (project_dir / "board" / "model_config.h").write_text(model_config(metadata, options))
+        (project_dir / "Makefile").write_text(makefile(board, project_dir, kind, options))
+        (project_dir / "project.json").write_text(
+            json.dumps({"board": f"{board.name}.toml", "options": options}, indent=2)
+        )
+        extra = options.get("extra_files_tar")
+        if extra:
+            shutil.unpack_archive(extra, project_dir, filter="data")
+
+    def _board(self) -> Board:
+        project = json.loads((self.folder / "project.json").read_text())
+        return find_board(str(self.folder / project["board"]))
+
+    def build(self, options: dict[str, Any]) -> None:
+        """Run make; raises ToolchainError with the compiler's words."""
+        board = self._board()
+        find_tool(board.compiler)
+        jobs = str(min(4, os.cpu_count() or 1))
+        run_tool([find_tool("make"), "-C", str(self.folder), "-j", jobs], "building the firmware")
+
+    def flash(self, options: dict[str, Any]) -> None:
+        """Program the board; an emulator reads the image when the transport opens."""
+        elf = self.folder / IMAGE
+        if not elf.is_file():
+            raise FileNotFoundError(f"{elf} is missing; build the project first")
+        command = options.get("flash_command")
+        if command:
+            subprocess.run(command.format(elf=elf), shell=True, check=True, timeout=300)
+        elif self._board().emulator is None:
+            raise ValueError(
+                f"{self._board().title}: say how to program it with the option flash_command, for "
+                "example 'openocd -f board/st_nucleo_l4.cfg -c \"program {elf} verify reset exit\"'"
+            )
+
+    def open_transport(self, options: dict[str, Any]) -> server.TransportTimeouts:
+        """Start the emulator with its serial line on a pipe."""
+        board = self._board()
+        elf = self.folder / IMAGE
+        if not elf.is_file():
+            raise FileNotFoundError(f"{elf} is missing; build the project first")
+        if board.emulator is None:
+            raise ValueError(
+                f"{board.title}: this template reaches emulated boards; for a real one give "
+                "micro.Session a transport over its serial port"
+            )
+        self.emulator = EmulatorProcess(board, elf)
+        return server.TransportTimeouts(0.0, 20.0, 60.0)
+
+    def close_transport(self) -> None:
+        """End the emulator."""
+        if self.emulator is not None:
+            self.emulator.close()
+            self.emulator = None
+
+    def read_transport(self, n: int, timeout_sec: float | None) -> bytes:
+        """Read what the firmware sent."""
+        if self.emulator is None:
+            raise server.TransportClosedError()
+        return self.emulator.read(n, timeout_sec)
+
+    def write_transport(self, data: bytes, timeout_sec: float | None) -> None:
+        """Send to the firmware."""
+        if self.emulator is None:
+            raise server.TransportClosedError()
+        self.emulator.write(data, timeout_sec)
+
+
+def board_config(board: Board) -> str:
+    """Return board_config.h: which registers and features the board's sources use."""
+    has_fpu = any("-mfpu" in flag or "float-abi=hard" in flag for flag in board.cflags)
+    lines = [
+        f"/* Generated from the description of {board.name}. */",
+        "#ifndef BOARD_CONFIG_H_",
+        "#define BOARD_CONFIG_H_",
+        f'#define BOARD_NAME "{board.name}"',
+        f"#define BOARD_CLOCK_HZ {board.clock_hz}u",
+        f"#define BOARD_UART_BASE {board.uart.base:#x}u",
+        f"#define BOARD_HAS_FPU {int(has_fpu)}",
+        f"#define BOARD_EXIT_SEMIHOSTING {int(board.exit == 'semihosting')}",
+        "#endif",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def model_config(metadata: dict[str, Any], options: dict[str, Any]) -> str:
+    """Return model_config.h: the generated functions' names and the sizes of inputs and outputs."""
+    name = metadata["model_name"]
+    prefix = f"tvmgen_{name}"
+    main = (metadata.get("memory", {}).get("functions", {}).get("main") or [{}])[0]
+    inputs, outputs = main.get("inputs", {}), main.get("outputs", {})
+
+    def table(macro: str, tensors: dict[str, Any]) -> str:
+        rows = " ".join(
+            f'X({c_name(tensor)}, {info["size"]}, "{info["dtype"]}")'
+            for tensor, info in tensors.items()
+        )
+        return f"#define {macro}(X) {rows}"
+
+    lines = [
+        "/* Generated: which model this firmware holds. */",
+        "#ifndef MODEL_CONFIG_H_",
+        "#define MODEL_CONFIG_H_",
+        f'#define MODEL_NAME "{name}"',
+        f"#define MODEL_HEADER <{prefix}.h>",
+        f"#define MODEL_INPUTS struct {prefix}_inputs",
+        f"#define MODEL_OUTPUTS struct {prefix}_outputs",
+        f"#define MODEL_RUN {prefix}_run",
+        table("MODEL_FOR_EACH_INPUT", inputs),
+        table("MODEL_FOR_EACH_OUTPUT", outputs),
+        f"#define MODEL_HEAP_BYTES {int(options.get('heap_bytes') or 65536)}u",
+        "#endif",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def c_name(name: str) -> str:
+    """Return a tensor's name as a C identifier."""
+    cleaned = "".join(ch if ch.isalnum() and ch.isascii() else "_" for ch in name)
+    return cleaned if not cleaned[:1].isdigit() else f"_{cleaned}"
+
+
+_MAKEFILE = """\
+# Generated; `make` leaves build/firmware.elf and its map file.
+CC = {compiler}
+CPU = {cpu}
+CFLAGS = $(CPU) -std=c11 {optimise} -g -ffunction-sections -fdata-sections -fno-common \\
+  -fstack-usage -Wall -Wextra {extra}\\
+  -DSLW_STATIC -Iboard -Icrt/include -Icrt/src -Imodel/codegen/host/include
+LDFLAGS = $(CPU) -nostartfiles {libs}-T firmware.ld -Wl,--gc-sections -Wl,--no-warn-rwx-segments \\
+  -Wl,-Map=build/firmware.map
+SOURCES = {sources}
+OBJECTS = $(patsubst %.c,build/%.o,$(SOURCES)){objects}
+
+build/firmware.elf: $(OBJECTS) firmware.ld
+\t$(CC) $(LDFLAGS) -o $@ $(OBJECTS)
+
+build/%.o: %.c
+\t@mkdir -p $(dir $@)
+\t$(CC) $(CFLAGS) -MMD -c -o $@ $<
+
+clean:
+\trm -rf build
+
+.PHONY: clean
+-include $(patsubst %.c,build/%.d,$(SOURCES))
+"""
+
+
+def makefile(board: Board, project: Path, kind: str, options: dict[str, Any]) -> str:
+    """Return the project's Makefile."""
+    main = {"bench": "main_bench.c", "example_project": "main_example.c"}.get(kind, "main_rpc.c")
+    sources = [
+        f"board/{main}",
+        "board/print.c",
+        f"board/startup_{board.startup}.c",
+        f"board/uart_{board.uart.kind}.c",
+    ]
+    generated = sorted((project / "model" / "codegen" / "host" / "src").glob("*.c"))
+    sources += [str(path.relative_to(project)) for path in generated]
+    if kind == "host_driven":
+        sources += [
+            f"crt/src/{path.name}" for path in sorted((project / "crt" / "src").glob("*.c"))
+        ]
+    objects = sorted((project / "model" / "codegen" / "host" / "lib").glob("*.o"))
+    extra = [f"-D{d}" for d in (options.get("compile_definitions") or "").split()]
+    if options.get("warning_as_error"):
+        extra.append("-Werror")
+    return _MAKEFILE.format(
+        compiler=board.compiler,
+        cpu=" ".join(board.cflags),
+        optimise=options.get("optimise") or "-O2",
+        extra="".join(f"{flag} " for flag in extra),
+        libs="--specs=nano.specs --specs=nosys.specs " if board.is_arm else "",
+        sources=" \\\n  ".join(sources),
+        objects="".join(f" {path.relative_to(project)}" for path in objects),
+    )

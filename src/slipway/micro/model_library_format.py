@@ -1,0 +1,27 @@
+"""Classic name of the archive's writer: `export_model_library_format`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import ArtifactError
+from slipway.micro.model_library import ModelLibrary, write_model_library
+
+
+class UnsupportedInModelLibraryFormatError(ArtifactError):
+    """The module cannot be written as a Model Library Format archive."""
+
+
+def export_model_library_format(mod: Any, file_name: str | Path) -> Path:
+    """Write a built module as a Model Library Format archive and return the path.
+
+    The same module always gives the same bytes.  Raises UnsupportedInModelLibraryFormatError for
+    what has no sources or objects to ship.
+    """
+    if isinstance(mod, ModelLibrary):
+        return write_model_library(mod, file_name)
+    raise UnsupportedInModelLibraryFormatError(
+        f"a {type(mod).__name__} cannot be exported; give what relay.build returned for the "
+        "target 'c', with executor=Executor('aot') or Executor('graph') and runtime=Runtime('crt')"
+    )

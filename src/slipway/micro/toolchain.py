@@ -1,0 +1,62 @@
+"""Programs that firmware needs: cross compilers, make, emulators; found, run, and explained."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from slipway.errors import ToolchainError
+
+_PACKAGES = {
+    "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+    "arm-none-eabi-nm": "binutils-arm-none-eabi",
+    "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+    "qemu-system-arm": "qemu-system-arm",
+    "qemu-system-riscv32": "qemu-system-misc",
+    "qemu-system-riscv64": "qemu-system-misc",
+    "make": "make",
+    "cmake": "cmake",
+    "cppcheck": "cppcheck",
+}
+
+
+def find_tool(name: str) -> str:
+    """Return the path of a program; raises ToolchainError with the install line."""
+    path = shutil.which(name)
+    if path is None:
+        package = _PACKAGES.get(name, name)
+        raise ToolchainError(
+            f"{name} is not installed. On Debian and Ubuntu: sudo apt-get install {package}"
+        )
+    return path
+
+
+def has_tool(name: str) -> bool:
+    """Tell whether a program is installed."""
+    return shutil.which(name) is not None
+
+
+def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> str:
+    """Run a program to its end and return what it printed.
+
+    Raises ToolchainError with the program's own words when it fails or takes too long.
+    """
+    try:
+        done = subprocess.run(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolchainError(
+            f"{purpose} took more than {timeout_s:g} s: {shlex.join(command)}"
+        ) from None
+    if done.returncode != 0:
+        words = (done.stderr.strip() or done.stdout.strip())[-4000:]
+        raise ToolchainError(f"{purpose} failed ({shlex.join(command)}):\n{words}")
+    return done.stdout
