@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 GLUE = Path(__file__).parent.parent / "src/slipway/codegen/glue"
-FLAGS = ["-std=c11", "-ffreestanding", "-Oz", "-Wno-unused-command-line-argument", "-fno-builtin", "-fno-stack-protector",
+FLAGS = ["-std=c11", "-ffreestanding", "-Oz", "-fno-builtin", "-fno-stack-protector",
+         "-Wno-unused-command-line-argument",
          "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fvisibility=hidden",
          "-fno-sanitize=all", "-emit-llvm", "-S", "-x", "c"]  # fmt: skip
 

@@ -63,14 +63,13 @@ def parse_triple(text: str) -> Triple:
     ``arm64-apple-macos``, ``armv7l-none-linux-gnueabihf`` and plain ``wasm32`` are understood.
     """
     words = text.split("-")
-    for pattern, arch, table, bits in _ARCHES:
-        if re.fullmatch(pattern, words[0]):
-            break
-    else:
+    row = next((row for row in _ARCHES if re.fullmatch(row[0], words[0])), None)
+    if row is None:
         raise TargetError(
             f"unknown architecture {words[0]!r} in target triple {text!r}."
             f"{did_you_mean(words[0], _SAMPLES)} Write for example aarch64-linux-gnu."
         )
+    _, arch, table, bits = row
     system = next(
         (s for w in words[1:] for s in _SYSTEMS if re.fullmatch(s + r"[0-9.]*", w)
          and s not in ("none", "unknown")),

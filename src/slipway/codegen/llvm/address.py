@@ -130,11 +130,11 @@ class Addresses:
             base = known
         if form[0] == 0:
             return base
-        key = ("at", base, size * form[0])
-        known = w.known(key)
+        spot = ("at", base, size * form[0])
+        known = w.known(spot)
         if known is None:
             known = w.put(f"getelementptr inbounds i8, ptr {base}, {self.word} {size * form[0]}")
-            w.remember(key, known)
+            w.remember(spot, known)
         return known
 
 

@@ -78,7 +78,8 @@ class ExpressionEmitter:
             return types.float_text(node.value, node.dtype, self.soft_half)  # type: ignore[attr-defined]
         for layer in reversed(self.memo):
             if id(node) in layer:
-                return layer[id(node)][1]
+                found: str = layer[id(node)][1]
+                return found
         method = self._dispatch.get(kind)
         if method is None:
             raise CodegenError(f"a {kind} cannot be compiled: lower it first ({node})")
