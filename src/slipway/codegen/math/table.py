@@ -1,20 +1,74 @@
-"""Which function expands an intrinsic, and the error bound it keeps."""
+"""Which function expands an intrinsic, and the error bound it keeps.
+
+The bounds are in units in the last place of the result, over all finite arguments (see the
+notes on sin, cos and tan in codegen.math.trigonometric for very large ones), and hold with and
+without fused multiply-add.  tests/codegen/test_math.py checks them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from slipway import dtypes
+from slipway.codegen.math import exponential, logarithm, special, trigonometric
+from slipway.codegen.math.build import num
 from slipway.ir import expr as E
 
 
+def _rsqrt(x: E.PrimExpr) -> E.PrimExpr:
+    return E.Div(num(1.0, x), E.Call(x.dtype, "sqrt", (x,)))
+
+
+# op: (expansion, bound for float32, bound for float64)
+_TABLE: dict[str, tuple[Callable[..., E.PrimExpr], float, float]] = {
+    "exp": (exponential.exp, 1.5, 1.5),
+    "exp2": (exponential.exp2, 1.5, 1.5),
+    "exp10": (exponential.exp10, 2.0, 2.0),
+    "expm1": (exponential.expm1, 2.0, 2.0),
+    "tanh": (exponential.tanh, 3.0, 3.0),
+    "sigmoid": (exponential.sigmoid, 2.5, 2.5),
+    "sinh": (exponential.sinh, 2.0, 2.0),
+    "cosh": (exponential.cosh, 2.0, 2.0),
+    "log": (logarithm.log, 1.0, 1.0),
+    "log2": (logarithm.log2, 1.5, 1.5),
+    "log10": (logarithm.log10, 1.5, 1.5),
+    "log1p": (logarithm.log1p, 1.5, 1.5),
+    "asinh": (logarithm.asinh, 3.0, 3.0),
+    "acosh": (logarithm.acosh, 3.0, 3.0),
+    "atanh": (logarithm.atanh, 3.0, 3.0),
+    "sin": (trigonometric.sin, 2.0, 2.0),
+    "cos": (trigonometric.cos, 2.0, 2.0),
+    "tan": (trigonometric.tan, 4.0, 4.0),
+    "asin": (trigonometric.asin, 3.0, 3.0),
+    "acos": (trigonometric.acos, 2.0, 2.0),
+    "atan": (trigonometric.atan, 2.0, 2.0),
+    "atan2": (trigonometric.atan2, 3.0, 3.0),
+    "erf": (special.erf, 2.0, 2.0),
+    "pow": (special.power, 1.0, 1.0),
+    "rsqrt": (_rsqrt, 1.5, 1.5),
+}
+
+
+def functions() -> list[str]:
+    """Return the names of all expanded functions."""
+    return sorted(_TABLE)
+
+
 def expand(op: str, args: tuple[E.PrimExpr, ...]) -> E.PrimExpr | None:
-    """Return the arithmetic that computes `op` of `args`, or None when it has no expansion."""
-    return None
+    """Return the arithmetic that computes `op` of float32 or float64 `args`, or None."""
+    entry = _TABLE.get(op)
+    if entry is None:
+        return None
+    if not dtypes.is_float(args[0].dtype):  # an integer argument counts as float32
+        args = tuple(E.Cast(dtypes.with_lanes("float32", a.lanes), a) for a in args)
+    return entry[0](*args)
+
+
+def ulp_bound(op: str, dtype: str) -> float:
+    """Return the greatest error of `op` in units in the last place of `dtype`."""
+    return _TABLE[op][1 if dtypes.bits_of(dtype) == 32 else 2]
 
 
 def exact_fma(a: E.PrimExpr, b: E.PrimExpr, c: E.PrimExpr) -> E.PrimExpr:
     """A * b + c."""
     return E.Add(E.Mul(a, b), c)
-
-
-def ulp_bound(op: str, dtype: str) -> float:
-    """Return the greatest error of `op`, in units in the last place."""
-    return 0.0
