@@ -1,5 +1,7 @@
-"""log and its family: x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1, s = f / (2 + f),
-log(x) = k log(2) + f - f^2 / 2 + s (f^2 / 2 + R(s^2))  (the scheme of fdlibm).
+"""log and its family, by the scheme of fdlibm.
+
+x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1, s = f / (2 + f), and
+log(x) = k log(2) + f - f^2 / 2 + s (f^2 / 2 + R(s^2)).
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ from slipway.codegen.math.build import (
 )  # fmt: skip
 from slipway.ir import expr as E
 
-_LN2 = ((6.9313812256e-01, 9.0580006145e-06), (6.93147180369123816490e-01, 1.90821492927058770002e-10))  # fmt: skip
+_LN2 = (
+    (6.9313812256e-01, 9.0580006145e-06),
+    (6.93147180369123816490e-01, 1.90821492927058770002e-10),
+)
 
 
 @dataclass
@@ -77,7 +82,7 @@ def _specials(x: E.PrimExpr, result: E.PrimExpr) -> E.PrimExpr:
 
 def _sum(p: Parts, correction: E.PrimExpr | None = None) -> E.PrimExpr:
     high, low = (pick(p.f, _LN2[0][i], _LN2[1][i]) for i in (0, 1))
-    small = E.Mul(p.k, low)
+    small: E.PrimExpr = E.Mul(p.k, low)
     if correction is not None:
         small = E.Add(small, correction)
     inner = E.Sub(E.Add(p.tail, small), p.half_square)

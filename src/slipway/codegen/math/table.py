@@ -66,7 +66,8 @@ def expand(op: str, args: tuple[E.PrimExpr, ...]) -> E.PrimExpr | None:
 
 def ulp_bound(op: str, dtype: str) -> float:
     """Return the greatest error of `op` in units in the last place of `dtype`."""
-    return _TABLE[op][1 if dtypes.bits_of(dtype) == 32 else 2]
+    _, single, double = _TABLE[op]
+    return single if dtypes.bits_of(dtype) == 32 else double
 
 
 def exact_fma(a: E.PrimExpr, b: E.PrimExpr, c: E.PrimExpr) -> E.PrimExpr:

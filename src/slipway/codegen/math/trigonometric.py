@@ -26,7 +26,10 @@ from slipway.codegen.math.build import (
 from slipway.ir import expr as E
 
 _TWO_OVER_PI = 0.63661977236758134308
-_PI_2 = ((1.57079637050628662109375, -4.37113900018624283e-8), (1.57079632679489655800e00, 6.12323399573676603587e-17))  # fmt: skip
+_PI_2 = (
+    (1.57079637050628662109375, -4.37113900018624283e-8),
+    (1.57079632679489655800e00, 6.12323399573676603587e-17),
+)
 
 
 def _reduced(b: Block, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
