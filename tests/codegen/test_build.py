@@ -11,6 +11,7 @@ import pytest
 
 from slipway.codegen.build import build_module
 from slipway.codegen.compiled import merge_objects
+from slipway.codegen.llvm.data import data_object
 from slipway.errors import CodegenError
 from slipway.ir.function import IRModule
 from slipway.target import Target
@@ -103,3 +104,17 @@ def test_empty_module_and_other_kinds_are_errors():
         build_module(IRModule(()), Target("llvm"))
     with pytest.raises(CodegenError, match="'cuda' has no code generator"):
         build_module(kernels.vector_add(), Target("cuda"))
+
+
+@pytest.mark.parametrize("target", CROSS)
+def test_data_objects_link(target, tmp_path):
+    blobs = {"__slipway_graph": b"abc", "__slipway_params": bytes(range(256)) * 1000}
+    goal = Target(target)
+    code = build_module(kernels.vector_add(), goal).objects
+    assert undefined_symbols((*code, data_object(blobs, goal)), tmp_path) == []
+    library = (tmp_path / "m.so").read_bytes()
+    assert blobs["__slipway_params"] in library
+    names = subprocess.run(
+        ["nm", "-D", str(tmp_path / "m.so")], capture_output=True, text=True, check=True
+    ).stdout
+    assert "__slipway_params_size" in names

@@ -8,8 +8,9 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.errors import CodegenError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.target import Target
+from slipway.version import VERSION
 
-COMPILER = "slipway 0.1.0"
+COMPILER = f"slipway {VERSION}"
 
 
 def build_module(
