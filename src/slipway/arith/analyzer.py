@@ -14,6 +14,8 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.arith.linear import INF, Atom, Bound, Linear
+from slipway.arith.rules import BUILDERS as _BUILDERS
+from slipway.arith.rules import RULES as _RULES
 from slipway.ir import expr as E
 from slipway.ir import ops
 
@@ -164,8 +166,10 @@ class Analyzer:
             found = self._memo.get(id(expr))
             if found is not None:
                 return found[1].key
-            if isinstance(expr, (E.IntImm, E.Var, E.BinaryOp)):
+            if isinstance(expr, (E.IntImm, E.Var, E.Add, E.Sub, E.Mul)):
                 return self.linear(expr).key
+            if isinstance(expr, E.BinaryOp):
+                return (type(expr), self.linear(expr.a).key, self.linear(expr.b).key)
         return expr
 
     def _opaque_bounds(self, expr: Any) -> tuple[Bound, Bound]:
@@ -519,6 +523,3 @@ _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
     E.EQ: lambda x, y: x == y,
     E.NE: lambda x, y: x != y,
 }
-
-from slipway.arith.rules import BUILDERS as _BUILDERS  # noqa: E402
-from slipway.arith.rules import RULES as _RULES

@@ -117,7 +117,7 @@ class Bounds:
         for loop in nest.loops:
             if loop.atom is not None:
                 last = loop.extent.shifted(-1)
-                if not last.is_const and not last.terms.keys().isdisjoint(self.loop_ranges):
+                if any(not a.variables.isdisjoint(self.loop_ranges) for a in last.terms):
                     high = last.high
                     last = an.constant(int(high), last.dtype) if high < INF else last
                 self.loop_ranges[loop.atom] = (an.constant(0, loop.axis.dtype), last)

@@ -165,8 +165,10 @@ class LoopNest:
             own_low = interval_of(an, low, relaxed)
             own_last = interval_of(an, low.plus(extent).shifted(-1), relaxed)
             if own_low is None or own_last is None:
-                if inside is not None:
-                    found[atom] = inside
+                assert axis.dom is not None
+                whole = an.linear(axis.dom.min)
+                end = whole.plus(an.linear(axis.dom.extent)).shifted(-1)
+                found[atom] = inside or (whole, end)
                 continue
             low, last = own_low[0], own_last[1]
             if inside is None:

@@ -1,0 +1,225 @@
+"""The verifier: what is legal in a PrimFunc at each stage of the pipeline.
+
+============  ==============================================================================
+stage         rules added to those above it
+============  ==============================================================================
+``"loops"``   no te nodes; every variable is defined, once, before its use; every buffer is a
+              parameter or allocated around its use; as many indices as dimensions; types fit
+``"flat"``    every access has one index, into a one-dimensional buffer without strides
+``"ready"``   no vectorized and no unrolled loop; vector values are stored to vector indices
+============  ==============================================================================
+
+The tests run it after every pass, and so does ``PassContext(instruments=[VerifyEachPass()])``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from slipway import dtypes
+from slipway.errors import LoweringError
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.function import PrimFunc
+from slipway.ir.intrin import INTRINSICS
+
+STAGES = ("loops", "flat", "ready")
+# The stage that a function has reached behind each pass of the pipeline.
+STAGE_AFTER = {
+    "lower": "loops",
+    "flatten_storage": "flat",
+    "loop_partition": "flat",
+    "vectorize_loop": "flat",
+    "unroll_loop": "ready",
+}
+
+
+def verify(func: PrimFunc, stage: str = "loops") -> PrimFunc:
+    """Return `func` when it is legal at `stage`; raise LoweringError naming each fault otherwise."""
+    if stage not in STAGES:
+        raise ValueError(f"stage must be one of {', '.join(STAGES)}, not {stage!r}")
+    checker = _Checker(func, STAGES.index(stage))
+    checker.function()
+    if checker.faults:
+        listed = "\n  ".join(checker.faults[:8])
+        more = f"\n  and {len(checker.faults) - 8} more" if len(checker.faults) > 8 else ""
+        raise LoweringError(f"{func.name} is not legal at stage {stage!r}:\n  {listed}{more}")
+    return func
+
+
+class VerifyEachPass:
+    """An instrument that verifies the function after every pass."""
+
+    def __init__(self) -> None:
+        self.stage = "loops"
+
+    def run_after_pass(self, func: PrimFunc, info: Any) -> None:
+        """Verify `func` at the stage that the pass leaves it in."""
+        if info.name == "flatten_storage":
+            self.stage = "loops"
+        self.stage = max(self.stage, STAGE_AFTER.get(info.name, self.stage), key=STAGES.index)
+        try:
+            verify(func, self.stage)
+        except LoweringError as error:
+            raise LoweringError(f"after pass {info.name}: {error}") from None
+
+
+class _Checker:
+    def __init__(self, func: PrimFunc, level: int) -> None:
+        self.func = func
+        self.level = level
+        self.faults: list[str] = []
+        self.defined: set[E.Var] = set()
+        self.buffers: set[E.Var] = set()
+        self.seen: dict[int, Any] = {}
+
+    def function(self) -> None:
+        func = self.func
+        self.defined.update(func.params)
+        for param, buffer in func.buffer_map:
+            if param not in func.params:
+                self.fault(f"buffer {buffer.name} is mapped to {param}, which is no parameter")
+            self.buffers.add(buffer.data)
+            sizes = (*buffer.shape, *buffer.strides)
+            fields = sizes if buffer.elem_offset is None else (*sizes, buffer.elem_offset)
+            self.defined.update(f for f in fields if isinstance(f, E.Var))
+        self.stmt(func.body)
+
+    def fault(self, text: str) -> None:
+        if text not in self.faults:
+            self.faults.append(text)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def stmt(self, node: Any) -> None:
+        match node:
+            case S.SeqStmt():
+                for inner in node.stmts:
+                    self.stmt(inner)
+            case S.For():
+                self.loop(node)
+            case S.BufferStore():
+                self.store(node)
+            case S.IfThenElse():
+                self.condition(node.condition)
+                self.stmt(node.then_case)
+                if node.else_case is not None:
+                    self.stmt(node.else_case)
+            case S.LetStmt():
+                self.expr(node.value)
+                if node.value.dtype != node.var.dtype:
+                    self.fault(f"let {node.var} of {node.var.dtype} is given {node.value.dtype}")
+                self.scoped([node.var], node.body)
+            case S.Allocate():
+                self.exprs(node.buffer.shape)
+                if node.buffer.data in self.buffers:
+                    self.fault(f"buffer {node.buffer.name} is allocated inside its own allocation")
+                self.buffers.add(node.buffer.data)
+                self.stmt(node.body)
+                self.buffers.discard(node.buffer.data)
+            case S.AttrStmt():
+                self.stmt(node.body)
+            case S.AssertStmt():
+                self.condition(node.condition)
+                self.stmt(node.body)
+            case S.While():
+                self.condition(node.condition)
+                self.stmt(node.body)
+            case S.Evaluate():
+                self.expr(node.value)
+            case _:
+                self.fault(f"{type(node).__name__} does not belong here")
+
+    def loop(self, node: S.For) -> None:
+        self.exprs((node.min, node.extent))
+        for name, part in (("start", node.min), ("extent", node.extent)):
+            if part.dtype != node.loop_var.dtype:
+                self.fault(
+                    f"loop {node.loop_var.name} has type {node.loop_var.dtype}, "
+                    f"its {name} {part.dtype}"
+                )
+        if self.level >= 2 and node.kind in (S.ForKind.VECTORIZED, S.ForKind.UNROLLED):
+            constant = isinstance(node.extent, E.IntImm)
+            if node.kind == S.ForKind.VECTORIZED or (constant and node.extent.value <= 64):  # type: ignore[attr-defined]
+                self.fault(f"{node.kind} loop {node.loop_var.name} is left")
+        names = [node.loop_var]
+        if node.kind == S.ForKind.THREAD:
+            if node.thread is None:
+                self.fault(f"thread loop {node.loop_var.name} names no thread axis")
+            else:
+                names.append(node.thread.var)
+        self.scoped(names, node.body)
+
+    def scoped(self, names: list[E.Var], body: S.Stmt) -> None:
+        fresh = [n for n in names if n not in self.defined]
+        if names[0] not in fresh:
+            self.fault(f"variable {names[0].name} is defined inside its own scope")
+        self.defined.update(fresh)
+        self.seen = {}
+        self.stmt(body)
+        self.defined.difference_update(fresh)
+        self.seen = {}
+
+    def store(self, node: S.BufferStore) -> None:
+        self.access(node.buffer, node.indices, "stored to")
+        self.expr(node.value)
+        lanes = max((i.lanes for i in node.indices), default=1)
+        element = dtypes.parse(node.buffer.dtype)
+        want = dtypes.make(element.code, element.bits, element.lanes * lanes)
+        if node.value.dtype != want:
+            self.fault(f"buffer {node.buffer.name} takes {want} here, got {node.value.dtype}")
+
+    def condition(self, node: E.PrimExpr) -> None:
+        self.expr(node)
+        if node.dtype != "bool":
+            self.fault(f"condition {node} has type {node.dtype}, needs bool")
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def access(self, buffer: Buffer, indices: tuple[E.PrimExpr, ...], verb: str) -> None:
+        if buffer.data not in self.buffers:
+            self.fault(f"buffer {buffer.name} is {verb} outside its allocation")
+        if len(indices) != buffer.ndim:
+            self.fault(
+                f"buffer {buffer.name} of {buffer.ndim} dimensions is {verb} with "
+                f"{len(indices)} indices"
+            )
+        if self.level >= 1 and (buffer.ndim != 1 or buffer.strides or buffer.elem_offset):
+            self.fault(f"buffer {buffer.name} is not flat")
+        for index in indices:
+            self.expr(index)
+            if not dtypes.is_integral(index.dtype):
+                self.fault(f"index {index} of buffer {buffer.name} has type {index.dtype}")
+
+    def exprs(self, nodes: Iterable[Any]) -> None:
+        for node in nodes:
+            self.expr(node)
+
+    def expr(self, node: Any) -> None:
+        if id(node) in self.seen or not isinstance(node, E.PrimExpr):
+            return
+        self.seen[id(node)] = node
+        match node:
+            case E.Var():
+                if node not in self.defined and node not in self.buffers:
+                    self.fault(f"variable {node.name} is used outside its scope")
+            case E.BufferLoad():
+                self.access(node.buffer, node.indices, "read")
+            case E.ProducerLoad() | E.Reduce():
+                self.fault(f"{type(node).__name__} belongs to te: {node}")
+            case E.Let():
+                self.expr(node.value)
+                self.defined.add(node.var)
+                self.expr(node.body)
+                self.defined.discard(node.var)
+            case E.Call():
+                known = INTRINSICS.get(node.op)
+                if known is not None and known.arity >= 0 and known.arity != len(node.args):
+                    self.fault(f"{node.op} takes {known.arity} arguments, got {len(node.args)}")
+                self.exprs(node.args)
+            case _:
+                for name in node.FIELDS:
+                    value = getattr(node, name)
+                    self.exprs(value if type(value) is tuple else (value,))

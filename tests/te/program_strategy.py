@@ -1,0 +1,191 @@
+"""Random tensor programs with random legal schedules, for the property tests."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from slipway import te
+
+
+@dataclass
+class Program:
+    schedule: object
+    args: list
+    reference: object  # arrays of the inputs -> the output
+    log: list
+
+
+def _unary(draw, x, name):
+    kind = draw(st.sampled_from(["add", "mul", "relu", "neg", "shift"]))
+    amount = draw(st.integers(1, 3))
+    if kind == "add":
+        return te.compute(x.shape, lambda *i: x(*i) + float(amount), name), lambda a: a + amount
+    if kind == "mul":
+        return te.compute(x.shape, lambda *i: x(*i) * float(amount), name), lambda a: a * amount
+    if kind == "relu":
+        return te.compute(x.shape, lambda *i: te.max(x(*i) - 2.0, 0.0), name), lambda a: np.maximum(
+            a - 2, 0
+        )
+    if kind == "neg":
+        return te.compute(x.shape, lambda *i: 1.0 - x(*i), name), lambda a: 1 - a
+    # A shift along the last axis, with zeros coming in.
+    size = int(x.shape[-1])
+
+    def body(*i):
+        return te.if_then_else(i[-1] >= amount, x(*i[:-1], i[-1] - amount), 0.0)
+
+    def shifted(a):
+        out = np.zeros_like(a)
+        if amount < size:
+            out[..., amount:] = a[..., :-amount]
+        return out
+
+    return te.compute(x.shape, body, name), shifted
+
+
+def _stencil(draw, x, name):
+    size = int(x.shape[-1])
+    taps = draw(st.integers(1, min(3, size)))
+    shape = (*x.shape[:-1], size - taps + 1)
+
+    def body(*i):
+        total = x(*i[:-1], i[-1])
+        for t in range(1, taps):
+            total = total + x(*i[:-1], i[-1] + t)
+        return total
+
+    def reference(a):
+        return sum(a[..., t : t + size - taps + 1] for t in range(taps))
+
+    return te.compute(shape, body, name), reference
+
+
+def _reduction(draw, x, name):
+    axis = draw(st.integers(0, x.ndim - 1))
+    extent = int(x.shape[axis])
+    k = te.reduce_axis((0, extent), "k")
+    shape = tuple(s for d, s in enumerate(x.shape) if d != axis)
+    kind = draw(st.sampled_from(["sum", "max", "min"]))
+    reducer = {"sum": te.sum, "max": te.max, "min": te.min}[kind]
+
+    def body(*i):
+        return reducer(x(*i[:axis], k, *i[axis:]), axis=k)
+
+    return te.compute(shape, body, name), lambda a: getattr(a, kind)(axis=axis)
+
+
+def _matmul(draw, x, name):
+    depth, columns = int(x.shape[1]), draw(st.integers(1, 9))
+    w = te.placeholder((depth, columns), name=name + "_w")
+    k = te.reduce_axis((0, depth), "k")
+    out = te.compute(
+        (x.shape[0], columns), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name=name
+    )
+    return out, w
+
+
+def _transpose(x, name):
+    return te.compute(x.shape[::-1], lambda *i: x(*i[::-1]), name), lambda a: a.T
+
+
+@st.composite
+def programs(draw):
+    """Up to four stages over one or two inputs, then schedule primitives on each stage."""
+    ndim = draw(st.integers(1, 3))
+    shape = tuple(draw(st.integers(1, 9)) for _ in range(ndim))
+    source = te.placeholder(shape, name="X")
+    inputs, stages, steps, log = [source], [], [], []
+    current = source
+    for number in range(draw(st.integers(1, 4))):
+        name = f"T{number}"
+        kinds = ["unary", "unary", "stencil", "transpose"]
+        if current.ndim > 1:
+            kinds.append("reduction")
+        if current.ndim == 2:
+            kinds.append("matmul")
+        kind = draw(st.sampled_from(kinds))
+        log.append(kind)
+        if kind == "unary":
+            current, reference = _unary(draw, current, name)
+        elif kind == "stencil":
+            current, reference = _stencil(draw, current, name)
+        elif kind == "transpose":
+            current, reference = _transpose(current, name)
+        elif kind == "reduction":
+            current, reference = _reduction(draw, current, name)
+        else:
+            current, weight = _matmul(draw, current, name)
+            inputs.append(weight)
+            reference = len(inputs) - 1
+        stages.append(current)
+        steps.append(reference)
+
+    def run_reference(*arrays):
+        value = arrays[0]
+        for step in steps:
+            value = value @ arrays[step] if isinstance(step, int) else step(value)
+        return np.ascontiguousarray(value, dtype="float32")
+
+    s = te.create_schedule(stages[-1].op)
+    _schedule(draw, s, stages, log)
+    return Program(s, [*inputs, stages[-1]], run_reference, log)
+
+
+def _schedule(draw, s, stages, log):
+    caches = []
+    if draw(st.integers(0, 3)) == 0:
+        log.append("cache_write")
+        caches.append(s.cache_write(stages[-1], "local"))
+    where = [*stages[:-1], *caches]
+    below = {t: n for t, n in zip(where, [*stages[1:], stages[-1]], strict=False)}
+    if caches:
+        below = {t: (n if n is not stages[-1] else caches[0]) for t, n in below.items()}
+        below[caches[0]] = stages[-1]
+    # From the output up, so that consumers have their loops before producers attach to them.
+    for tensor in [stages[-1], *reversed(where)]:
+        stage = s[tensor]
+        if tensor is not stages[-1]:
+            place = draw(st.sampled_from(["root", "inline", "at", "at"]))
+            consumer = s[below[tensor]]
+            if place == "inline" and not stage.op.reduce_axis and tensor not in caches:
+                log.append(f"{tensor.name} inline")
+                stage.compute_inline()
+                continue
+            while consumer.attach_type == "inline":
+                consumer = s[below[next(t for t in where if s[t] is consumer)]]
+            if place == "at":
+                axis = draw(st.sampled_from(consumer.leaf_iter_vars or [None]))
+                if axis is not None:
+                    log.append(f"{tensor.name} at {consumer.name}.{axis.name}")
+                    stage.compute_at(consumer, axis)
+        _loops(draw, stage, log)
+
+
+def _loops(draw, stage, log):
+    for _ in range(draw(st.integers(0, 4))):
+        leaves = list(stage.leaf_iter_vars)
+        if not leaves:
+            return
+        axis = draw(st.sampled_from(leaves))
+        what = draw(
+            st.sampled_from(["split", "nparts", "fuse", "reorder", "unroll", "vectorize", "parallel"])
+        )
+        log.append(f"{stage.name}.{axis.name} {what}")
+        if what == "split":
+            stage.split(axis, factor=draw(st.integers(1, 5)))
+        elif what == "nparts":
+            stage.split(axis, nparts=draw(st.integers(1, 5)))
+        elif what == "fuse":
+            place = leaves.index(axis)
+            if place + 1 < len(leaves) and leaves[place + 1].kind == axis.kind:
+                stage.fuse(axis, leaves[place + 1])
+        elif what == "reorder":
+            stage.reorder(*draw(st.permutations(leaves)))
+        elif what == "unroll":
+            stage.unroll(axis)
+        elif what == "vectorize" and axis.kind == "data" and axis is leaves[-1]:
+            stage.vectorize(axis)
+        elif what == "parallel" and axis.kind == "data" and axis is leaves[0]:
+            if stage.attach_type == "root":
+                stage.parallel(axis)
