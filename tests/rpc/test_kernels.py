@@ -36,6 +36,23 @@ def test_kernel_error_arrives(module):
         module["myadd"](1)
 
 
+def test_timing_on_the_device(remote, module):
+    a = remote.cpu(0).empty((1024,), "float32")
+    evaluate = module.time_evaluator("myadd", remote.cpu(0), number=5, repeat=4)
+    result = evaluate(a, a)
+    assert len(result.results) == 4
+    assert 0 < result.mean < 1
+    # One run warms up, then 4 times 5.
+    assert (a.numpy() == 21).all()
+
+
+def test_timing_of_a_failing_kernel(remote, module):
+    with pytest.raises(ValueError, match="myadd: expects 2"):
+        module.time_evaluator("myadd", remote.cpu(0))()
+    with pytest.raises(ValueError, match="number, repeat"):
+        module.time_evaluator("add_ints", remote.cpu(0), number=0)(1, 2)
+
+
 def test_missing_kernel(module):
     with pytest.raises(AttributeError, match="no function 'nothing'"):
         module["nothing"]

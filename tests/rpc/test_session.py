@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from slipway import rpc
+from slipway import nd, rpc
 from slipway.errors import RemoteError, RPCConnectionError, RPCError
 
 
@@ -110,6 +110,34 @@ def test_copy_on_the_device(remote):
     np.testing.assert_array_equal(source.copyto(remote.cpu(0)).numpy(), np.arange(1000))
 
 
+def test_local_nd_functions_make_remote_tensors(remote):
+    data = np.random.default_rng(3).random((3, 5), "float32")
+    there = nd.array(data, remote.cpu(0))
+    assert isinstance(there, rpc.RemoteNDArray)
+    np.testing.assert_array_equal(there.asnumpy(), data)
+    empty = nd.empty((3, 5), "float32", remote.cpu(0))
+    there.copyto(empty)
+    np.testing.assert_array_equal(empty.numpy(), data)
+    here = nd.empty((3, 5), "float32")
+    there.copyto(here)
+    np.testing.assert_array_equal(here.numpy(), data)
+    np.testing.assert_array_equal(nd.array(there).numpy(), data)
+    here.copyto(empty)
+    empty[:] = 2.5
+    assert (empty.numpy() == 2.5).all()
+    into = np.empty((3, 5), "float32")
+    assert there.copyto(into) is into
+    np.testing.assert_array_equal(into, data)
+
+
+def test_remote_tensor_is_no_argument_of_a_local_function(remote):
+    tensor = remote.cpu(0).empty((1,))
+    import tvm_ffi
+
+    with pytest.raises(RPCError, match="cannot be an argument of a function in this process"):
+        tvm_ffi.get_global_func("test.rpc.echo")(tensor)
+
+
 def test_copy_of_another_shape_is_refused(remote):
     tensor = remote.cpu(0).empty((4,), "float32")
     with pytest.raises(ValueError, match=r"shape \(5,\).*shape \(4,\)"):
@@ -130,7 +158,7 @@ def test_devices(remote):
     assert remote.cpu(0).exist
     assert not remote.cuda(0).exist
     assert remote.device("cpu") == remote.cpu(0)
-    with pytest.raises(ValueError, match="no kind of device 'tpu9'"):
+    with pytest.raises(ValueError, match="'tpu9' is not a kind of device"):
         remote.device("tpu9")
 
 

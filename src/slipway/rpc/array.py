@@ -6,29 +6,31 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from slipway import dtypes
 from slipway.errors import RPCError
+from slipway.rpc.device import RemoteDevice
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, dtype_parts, get_tensor
+from slipway.runtime.device import Device
+from slipway.runtime.ndarray import NDArray, numpy_dtype
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
-    from slipway.rpc.device import RemoteDevice
 
 _HANDLE_RANGE = struct.Struct("<QQQ")
 _COPY = struct.Struct("<QQQQQ")
 _ALLOC = struct.Struct("<iiBBHI")
 
 
-class RemoteNDArray(Remote):
+class RemoteNDArray(Remote, NDArray):
     """A tensor in the memory of a remote device, with the faces of a local NDArray.
 
     Made by ``nd.array(x, remote.cpu(0))``, ``nd.empty(shape, dtype, remote.cpu(0))``, or returned
-    by a remote function.
+    by a remote function.  Copies go straight between the connection and NumPy's memory.
     """
 
-    __slots__ = ("_device_id", "_device_type", "dtype", "nbytes", "shape")
+    __slots__ = ("_nbytes", "handle", "session")
     _tag = int(Tag.TENSOR)
 
     def __init__(
@@ -38,145 +40,99 @@ class RemoteNDArray(Remote):
         shape: tuple[int, ...],
         dtype: str,
         nbytes: int,
-        device_type: int,
-        device_id: int,
+        device: RemoteDevice,
     ) -> None:
-        super().__init__(session, handle)
+        self.session = session
+        self.handle = handle
         self.shape = shape
         self.dtype = dtype
-        self.nbytes = nbytes
-        self._device_type = device_type
-        self._device_id = device_id
+        self.device = device
+        self._nbytes = nbytes
 
-    @property
-    def device(self) -> RemoteDevice:
-        """The remote device that the tensor lives on."""
-        from slipway.rpc.device import RemoteDevice
-
-        return RemoteDevice(self.session, self._device_type, self._device_id)
-
-    ctx = device
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    def numpy(self) -> np.ndarray[Any, Any]:
+    def numpy(self) -> npt.NDArray[Any]:
         """Copy the tensor to the host."""
-        out = np.empty(self.shape, _numpy_dtype(self.dtype))
-        self._read(out)
-        return out
+        return self._read()
 
     asnumpy = numpy
 
-    def copyfrom(self, source: Any) -> RemoteNDArray:
-        """Copy `source` (NumPy, a local or remote NDArray, a number) into this tensor.
+    def copyto(self, target: Any) -> Any:
+        """Copy into a NumPy array or an NDArray, here or there, or into a new one on a device."""
+        if isinstance(target, np.ndarray):
+            if target.shape != self.shape or target.dtype != numpy_dtype(self.dtype):
+                raise ValueError(
+                    f"cannot copy {self.dtype}{list(self.shape)} into "
+                    f"{target.dtype}{list(target.shape)}: shape and dtype must be equal."
+                )
+            if not (target.flags.c_contiguous and target.flags.writeable):
+                raise ValueError("a remote tensor is copied into contiguous, writable arrays only.")
+            self._receive(target)
+            return target
+        if isinstance(target, RemoteDevice) and target.session is self.session:
+            target = allocate(self.session, self.shape, self.dtype, target)
+        if (
+            isinstance(target, RemoteNDArray)
+            and target.session is self.session
+            and (target.shape, target.dtype) == (self.shape, self.dtype)
+        ):
+            self._copy_there(target)
+            return target
+        return super().copyto(target)
 
-        Raises ValueError if the shape is not this tensor's.  Values are converted to its dtype.
-        """
-        if isinstance(source, RemoteNDArray):
-            source.copyto(self)
-            return self
-        if hasattr(source, "numpy") and not isinstance(source, np.ndarray):
-            source = source.numpy()
-        wanted = _numpy_dtype(self.dtype)
-        array = np.asarray(source)
-        if array.ndim == 0 and self.shape != ():
-            array = np.broadcast_to(array, self.shape)
-        if array.shape != self.shape:
-            raise ValueError(
-                f"cannot copy an array of shape {array.shape} into a remote tensor of shape "
-                f"{self.shape}; they must be equal."
-            )
-        self._write(np.ascontiguousarray(array, dtype=wanted))
-        return self
-
-    def copyto(self, target: Any, mem_copy: bool = True) -> Any:
-        """Copy to `target`: a NumPy array, an NDArray here or there, or a device (a new tensor)."""
-        del mem_copy
-        if isinstance(target, RemoteNDArray):
-            self._check_like(target.shape, target.dtype)
-            if target.session is self.session:
-                self._copy_there(target)
-            else:
-                target.copyfrom(self.numpy())
-        elif isinstance(target, np.ndarray):
-            self._check_like(target.shape, dtypes.canonical(target.dtype))
-            if target.flags.c_contiguous and target.flags.writeable:
-                self._read(target)
-            else:
-                target[...] = self.numpy()
-        elif hasattr(target, "copyfrom"):
-            target.copyfrom(self.numpy())
-        elif hasattr(target, "empty"):  # a remote device
-            return self.copyto(target.empty(self.shape, self.dtype))
-        elif hasattr(target, "device_type"):
-            from slipway.runtime import nd
-
-            return nd.array(self.numpy(), target)
-        else:
-            raise TypeError(f"cannot copy a remote tensor to a {type(target).__name__}.")
-        return target
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        if index is not Ellipsis and index != slice(None):
-            raise RPCError("a remote tensor can only be set as a whole: x[:] = values.")
-        self.copyfrom(value)
-
-    def __len__(self) -> int:
-        return self.shape[0]
+    def same_as(self, other: object) -> bool:
+        """Tell whether both are the same tensor on the device."""
+        return isinstance(other, RemoteNDArray) and (
+            (other.session, other.handle) == (self.session, self.handle)
+        )
 
     def __repr__(self) -> str:
-        return f"RemoteNDArray(shape={self.shape}, dtype={self.dtype}, on {self.session})"
+        return f"<RemoteNDArray shape={self.shape}, dtype={self.dtype}, {self.device}>"
 
-    def _check_like(self, shape: tuple[int, ...], dtype: str) -> None:
-        if tuple(shape) != self.shape or dtype != self.dtype:
-            raise ValueError(
-                f"cannot copy a remote tensor of shape {self.shape}, {self.dtype} to one of shape "
-                f"{tuple(shape)}, {dtype}; they must be equal."
-            )
+    def __tvm_ffi_object__(self) -> Any:
+        raise RPCError(
+            f"{self!r} cannot be an argument of a function in this process; pass x.numpy(), or "
+            "call a function of its session."
+        )
 
-    def _write(self, array: np.ndarray[Any, Any]) -> None:
+    def __dlpack__(self, **_: Any) -> Any:
+        raise RPCError(f"{self!r} has no memory in this process; use x.numpy().")
+
+    def _read(self) -> npt.NDArray[Any]:
+        out = np.empty(self.shape, numpy_dtype(self.dtype))
+        self._receive(out)
+        return out
+
+    def _write(self, source: npt.NDArray[Any]) -> None:
         session = self.session
         with session.link.lock:
             session.begin_step()
             _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, 0)
-            session.link.send_data(Code.TENSOR_WRITE, 24, 8, array.ctypes.data, array.nbytes)
+            session.link.send_data(Code.TENSOR_WRITE, 24, 8, source.ctypes.data, self._nbytes)
 
-    def _read(self, array: np.ndarray[Any, Any]) -> None:
+    def _receive(self, out: npt.NDArray[Any]) -> None:
         session = self.session
         with session.link.lock:
             session.begin_step()
-            _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, self.nbytes)
-            session.link.receive_data(Code.TENSOR_READ, 24, array.ctypes.data, self.nbytes)
+            _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, self._nbytes)
+            session.link.receive_data(Code.TENSOR_READ, 24, out.ctypes.data, self._nbytes)
 
     def _copy_there(self, target: RemoteNDArray) -> None:
         session = self.session
         with session.link.lock:
             session.begin_step()
-            _COPY.pack_into(session.link.request, 0, self.handle, 0, target.handle, 0, self.nbytes)
+            _COPY.pack_into(session.link.request, 0, self.handle, 0, target.handle, 0, self._nbytes)
             session.link.call(Code.TENSOR_COPY, _COPY.size)
 
 
 def allocate(
-    session: RPCSession, shape: tuple[int, ...], dtype: str, device_type: int, device_id: int
+    session: RPCSession, shape: tuple[int, ...], dtype: str, device: Device
 ) -> RemoteNDArray:
     """Allocate a tensor, zeroed, on a device of the session."""
     with session.link.lock:
         session.begin_step()
         request = session.link.request
-        _ALLOC.pack_into(request, 0, device_type, device_id, *dtype_parts(dtype), len(shape))
+        parts = dtype_parts(dtype)
+        _ALLOC.pack_into(request, 0, device.device_type, device.device_id, *parts, len(shape))
         struct.pack_into(f"<{len(shape)}q", request, _ALLOC.size, *shape)
         at = session.link.call(Code.TENSOR_ALLOC, _ALLOC.size + 8 * len(shape))
         tensor: RemoteNDArray = get_tensor(session, at + 16)
         return tensor
-
-
-def _numpy_dtype(dtype: str) -> np.dtype[Any]:
-    try:
-        return np.dtype(dtype)
-    except TypeError:
-        raise RPCError(
-            f"NumPy has no type for {dtype!r}; have a remote function convert the tensor first."
-        ) from None

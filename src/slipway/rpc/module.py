@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.errors import ExecutionError
+from slipway.rpc.device import RemoteDevice
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, get_result, put_args
+from slipway.runtime.benchmark_result import BenchmarkResult
+from slipway.runtime.device import Device
+from slipway.runtime.module import Module
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
 
-ENTRY_NAME = "__tvm_main__"
 _CALL = struct.Struct("<QII")
 _TIME = struct.Struct("<QQIIiiiiii")
 _GET = struct.Struct("<QII")
@@ -22,8 +27,12 @@ _GET = struct.Struct("<QII")
 class RemoteFunction(Remote):
     """A function on the device; call it with numbers, text, and tensors of its session."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "handle", "session")
     _tag = int(Tag.FUNCTION)
+
+    def __init__(self, session: RPCSession, handle: int) -> None:
+        self.session = session
+        self.handle = handle
 
     def __call__(self, *args: Any) -> Any:
         """Run the function on the device and return its result."""
@@ -51,84 +60,75 @@ def get_function(session: RPCSession, module: int, name: str) -> RemoteFunction 
     return function
 
 
-class RemoteModule(Remote):
-    """A module loaded on the device: ``remote.load_module("model.tar")``."""
+class RemoteModule(Remote, Module):
+    """A module loaded on the device: ``remote.load_module("model.tar")``.
 
-    __slots__ = ("_functions",)
+    Attributes: `device`, where a graph executor's inputs are made.
+    """
+
     _tag = int(Tag.MODULE)
-    entry_name = ENTRY_NAME
     type_key = "rpc"
 
     def __init__(self, session: RPCSession, handle: int) -> None:
-        super().__init__(session, handle)
-        self._functions: dict[str, RemoteFunction] = {}
+        super().__init__()
+        self.session = session
+        self.handle = handle
+        self.device: Device = RemoteDevice(session, 1, 0)
 
-    def get_function(self, name: str, query_imports: bool = False) -> RemoteFunction:
-        """Return function `name`; AttributeError if the module has none of that name."""
-        del query_imports
-        function = self._functions.get(name)
-        if function is None:
-            function = get_function(self.session, self.handle, name)
-            if function is None:
-                raise AttributeError(f"the remote module {self!r} has no function {name!r}.")
-            self._functions[name] = function
-        return function
+    def _find_function(self, name: str) -> Callable[..., Any] | None:
+        return get_function(self.session, self.handle, name)
 
-    def __getitem__(self, name: str) -> RemoteFunction:
-        return self.get_function(name)
-
-    @property
-    def entry_func(self) -> RemoteFunction:
-        """The module's main function."""
-        return self.get_function(ENTRY_NAME)
-
-    def __call__(self, *args: Any) -> Any:
-        """Call the entry function."""
-        return self.get_function(ENTRY_NAME)(*args)
-
-    @property
-    def imported_modules(self) -> list[RemoteModule]:
-        """Modules imported into this one; the device keeps them inside."""
-        return []
+    def create_graph(self, blob: bytes, dev: Device) -> RemoteModule:
+        """Make a graph executor on the device from flat tables and this module's functions."""
+        create = self.session.get_function("slipway.graph_create")
+        made: RemoteModule = create(self, blob, dev)
+        return made
 
     def time_evaluator(
         self,
         func_name: str,
-        dev: Any = None,
+        dev: Device | None = None,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: int = 0,
         limit_zero_time_iterations: int = 100,
         cooldown_interval_ms: int = 0,
         repeats_to_cooldown: int = 1,
-        cache_flush_bytes: int = 0,
-        f_preproc: str = "",
-    ) -> Any:
+        f_preproc: str | Callable[..., Any] = "",
+    ) -> Callable[..., BenchmarkResult]:
         """Return a function that runs `func_name` on the device and times it there.
 
-        Parameters are those of the local ``Module.time_evaluator``; one round trip measures all.
+        Parameters are those of the local `Module.time_evaluator`; `f_preproc` is a function of
+        the device.  One round trip measures everything.
         """
-        from slipway.runtime.timing import BenchmarkResult
-
-        del dev, cache_flush_bytes
+        del dev
         session = self.session
         function = self.get_function(func_name)
-        preproc = get_function(session, 0, f_preproc) if f_preproc else None
+        preproc = (
+            session.get_function(f_preproc)
+            if isinstance(f_preproc, str) and f_preproc
+            else (f_preproc or None)
+        )
+        if not isinstance(preproc, RemoteFunction | None):
+            raise ExecutionError("f_preproc must be a function of the device, or its name there.")
+        if not isinstance(function, RemoteFunction):
+            raise ExecutionError(f"{func_name!r} is not a function of the device.")
+        before = preproc.handle if preproc is not None else 0
 
         def evaluate(*args: Any) -> BenchmarkResult:
             link = session.link
             with link.lock:
                 session.begin_call()
                 _TIME.pack_into(
-                    link.request, 0, function.handle, preproc.handle if preproc else 0,
-                    session.call_timeout_ms, len(args), number, repeat, min_repeat_ms,
-                    cooldown_interval_ms, repeats_to_cooldown, limit_zero_time_iterations,
+                    link.request, 0, function.handle, before, session.call_timeout_ms, len(args),
+                    number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown,
+                    limit_zero_time_iterations,
                 )  # fmt: skip
                 size = put_args(session, _TIME.size, args)
-                raw = get_result(session, link.call(Code.TIME, size))
-            return BenchmarkResult(np.frombuffer(raw, "<f8").tolist())
+                blob = get_result(session, link.call(Code.TIME, size))
+            return BenchmarkResult(np.frombuffer(blob, "<f8").tolist())
 
         return evaluate
 
     def __repr__(self) -> str:
-        return f"RemoteModule({self.handle & 0xFFFFFFFF} on {self.session})"
+        return f"<RemoteModule on {self.session}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +30,20 @@ _FLOAT64 = struct.Struct("<d")
 
 
 class Remote:
-    """Something that lives on the device, by handle; the device forgets it with this object."""
+    """Something that lives on the device, by handle; the device forgets it with this object.
 
-    __slots__ = ("__weakref__", "handle", "session")
-    _tag = 0
+    A mixin: classes of it have the attributes `session`, `handle` and `_tag`, the value's tag.
+    """
 
-    def __init__(self, session: RPCSession, handle: int) -> None:
-        self.session = session
-        self.handle = handle
+    __slots__ = ()
+    _tag: int
+    session: RPCSession
+    handle: int
 
     def __del__(self) -> None:
-        self.session.link.discard(self.handle)
+        # Nothing to forget where the constructor did not get that far.
+        with contextlib.suppress(AttributeError):
+            self.session.link.discard(self.handle)
 
 
 def put_args(session: RPCSession, at: int, args: tuple[Any, ...]) -> int:
@@ -188,6 +192,7 @@ def _get(session: RPCSession, base: int, at: int) -> Any:
 def get_tensor(session: RPCSession, at: int) -> Any:
     """Make a remote array of the tensor descriptor at `at`."""
     from slipway.rpc.array import RemoteNDArray
+    from slipway.rpc.device import RemoteDevice
 
     replies = session.link.replies
     handle, device_type, device_id, code, bits, lanes, ndim, nbytes = TENSOR_HEAD.unpack_from(
@@ -195,4 +200,5 @@ def get_tensor(session: RPCSession, at: int) -> Any:
     )
     shape = struct.unpack_from(f"<{ndim}q", replies, at + TENSOR_HEAD.size)
     dtype = dtypes.from_dlpack(code, bits, lanes)
-    return RemoteNDArray(session, handle, shape, dtype, nbytes, device_type, device_id)
+    device = RemoteDevice(session, device_type, device_id)
+    return RemoteNDArray(session, handle, shape, dtype, nbytes, device)
