@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from slipway import dtypes
 from slipway.errors import RPCError
-from slipway.rpc.device import RemoteDevice
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, dtype_parts, get_tensor
-from slipway.runtime.device import Device
-from slipway.runtime.ndarray import NDArray, numpy_dtype
+from slipway.runtime.ndarray import numpy_dtype
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
+    from slipway.rpc.device import RemoteDevice
 
 _HANDLE_RANGE = struct.Struct("<QQQ")
 _COPY = struct.Struct("<QQQQQ")
 _ALLOC = struct.Struct("<iiBBHI")
 
 
-class RemoteNDArray(Remote, NDArray):
+class RemoteNDArray(Remote):
     """A tensor in the memory of a remote device, with the faces of a local NDArray.
 
     Made by ``nd.array(x, remote.cpu(0))``, ``nd.empty(shape, dtype, remote.cpu(0))``, or returned
-    by a remote function.  Copies go straight between the connection and NumPy's memory.
+    by a remote function.
     """
 
-    __slots__ = ("_nbytes", "handle", "session")
+    __slots__ = ("__weakref__", "device", "dtype", "handle", "nbytes", "session", "shape")
     _tag = int(Tag.TENSOR)
 
     def __init__(
@@ -46,46 +47,92 @@ class RemoteNDArray(Remote, NDArray):
         self.handle = handle
         self.shape = shape
         self.dtype = dtype
+        self.nbytes = nbytes
         self.device = device
-        self._nbytes = nbytes
+
+    @property
+    def ctx(self) -> RemoteDevice:
+        """The device, under its classic name."""
+        return self.device
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
 
     def numpy(self) -> npt.NDArray[Any]:
         """Copy the tensor to the host."""
-        return self._read()
+        out = np.empty(self.shape, numpy_dtype(self.dtype))
+        self._read(out)
+        return out
 
     asnumpy = numpy
 
-    def copyto(self, target: Any) -> Any:
-        """Copy into a NumPy array or an NDArray, here or there, or into a new one on a device."""
-        if isinstance(target, np.ndarray):
-            if target.shape != self.shape or target.dtype != numpy_dtype(self.dtype):
-                raise ValueError(
-                    f"cannot copy {self.dtype}{list(self.shape)} into "
-                    f"{target.dtype}{list(target.shape)}: shape and dtype must be equal."
-                )
-            if not (target.flags.c_contiguous and target.flags.writeable):
-                raise ValueError("a remote tensor is copied into contiguous, writable arrays only.")
-            self._receive(target)
-            return target
-        if isinstance(target, RemoteDevice) and target.session is self.session:
-            target = allocate(self.session, self.shape, self.dtype, target)
-        if (
-            isinstance(target, RemoteNDArray)
-            and target.session is self.session
-            and (target.shape, target.dtype) == (self.shape, self.dtype)
-        ):
-            self._copy_there(target)
-            return target
-        return super().copyto(target)
+    def copyfrom(self, source: Any) -> RemoteNDArray:
+        """Copy `source` (NumPy, a local or remote NDArray, a number) into this tensor.
 
-    def same_as(self, other: object) -> bool:
-        """Tell whether both are the same tensor on the device."""
-        return isinstance(other, RemoteNDArray) and (
-            (other.session, other.handle) == (self.session, self.handle)
-        )
+        Raises ValueError if the shape is not this tensor's.  Values are converted to its dtype.
+        """
+        if isinstance(source, RemoteNDArray):
+            source.copyto(self)
+            return self
+        if hasattr(source, "numpy") and not isinstance(source, np.ndarray):
+            source = source.numpy()
+        wanted = numpy_dtype(self.dtype)
+        array = np.asarray(source)
+        if array.ndim == 0 and self.shape != ():
+            array = np.broadcast_to(array, self.shape)
+        if array.shape != self.shape:
+            raise ValueError(
+                f"cannot copy an array of shape {array.shape} into a remote tensor of shape "
+                f"{self.shape}; they must be equal."
+            )
+        self._write(np.ascontiguousarray(array, dtype=wanted))
+        return self
 
-    def __repr__(self) -> str:
-        return f"<RemoteNDArray shape={self.shape}, dtype={self.dtype}, {self.device}>"
+    def copyto(self, target: Any, mem_copy: bool = True) -> Any:
+        """Copy to `target`: a NumPy array, an NDArray here or there, or a device (a new tensor)."""
+        del mem_copy
+        if isinstance(target, RemoteNDArray):
+            self._check_like(target.shape, target.dtype)
+            if target.session is self.session:
+                self._copy_there(target)
+            else:
+                target.copyfrom(self.numpy())
+        elif isinstance(target, np.ndarray):
+            self._check_like(target.shape, dtypes.canonical(target.dtype))
+            if target.flags.c_contiguous and target.flags.writeable:
+                self._read(target)
+            else:
+                target[...] = self.numpy()
+        elif hasattr(target, "copyfrom"):
+            target.copyfrom(self.numpy())
+        elif hasattr(target, "empty"):  # a remote device
+            return self.copyto(target.empty(self.shape, self.dtype))
+        elif hasattr(target, "device_type"):
+            from slipway.runtime import nd
+
+            return nd.array(self.numpy(), target)
+        else:
+            raise TypeError(f"cannot copy a remote tensor to a {type(target).__name__}.")
+        return target
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if index is not Ellipsis and index != slice(None):
+            raise RPCError("a remote tensor can only be set as a whole: x[:] = values.")
+        self.copyfrom(value)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype)
 
     def __tvm_ffi_object__(self) -> Any:
         raise RPCError(
@@ -93,45 +140,46 @@ class RemoteNDArray(Remote, NDArray):
             "call a function of its session."
         )
 
-    def __dlpack__(self, **_: Any) -> Any:
-        raise RPCError(f"{self!r} has no memory in this process; use x.numpy().")
+    def __repr__(self) -> str:
+        return f"<RemoteNDArray shape={self.shape}, dtype={self.dtype}, {self.device}>"
 
-    def _read(self) -> npt.NDArray[Any]:
-        out = np.empty(self.shape, numpy_dtype(self.dtype))
-        self._receive(out)
-        return out
+    def _check_like(self, shape: tuple[int, ...], dtype: str) -> None:
+        if tuple(shape) != self.shape or dtype != self.dtype:
+            raise ValueError(
+                f"cannot copy a remote tensor of shape {self.shape}, {self.dtype} to one of shape "
+                f"{tuple(shape)}, {dtype}; they must be equal."
+            )
 
-    def _write(self, source: npt.NDArray[Any]) -> None:
+    def _write(self, array: npt.NDArray[Any]) -> None:
         session = self.session
         with session.link.lock:
             session.begin_step()
             _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, 0)
-            session.link.send_data(Code.TENSOR_WRITE, 24, 8, source.ctypes.data, self._nbytes)
+            session.link.send_data(Code.TENSOR_WRITE, 24, 8, array.ctypes.data, array.nbytes)
 
-    def _receive(self, out: npt.NDArray[Any]) -> None:
+    def _read(self, array: npt.NDArray[Any]) -> None:
         session = self.session
         with session.link.lock:
             session.begin_step()
-            _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, self._nbytes)
-            session.link.receive_data(Code.TENSOR_READ, 24, out.ctypes.data, self._nbytes)
+            _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, self.nbytes)
+            session.link.receive_data(Code.TENSOR_READ, 24, array.ctypes.data, self.nbytes)
 
     def _copy_there(self, target: RemoteNDArray) -> None:
         session = self.session
         with session.link.lock:
             session.begin_step()
-            _COPY.pack_into(session.link.request, 0, self.handle, 0, target.handle, 0, self._nbytes)
+            _COPY.pack_into(session.link.request, 0, self.handle, 0, target.handle, 0, self.nbytes)
             session.link.call(Code.TENSOR_COPY, _COPY.size)
 
 
 def allocate(
-    session: RPCSession, shape: tuple[int, ...], dtype: str, device: Device
+    session: RPCSession, shape: tuple[int, ...], dtype: str, device_type: int, device_id: int
 ) -> RemoteNDArray:
     """Allocate a tensor, zeroed, on a device of the session."""
     with session.link.lock:
         session.begin_step()
         request = session.link.request
-        parts = dtype_parts(dtype)
-        _ALLOC.pack_into(request, 0, device.device_type, device.device_id, *parts, len(shape))
+        _ALLOC.pack_into(request, 0, device_type, device_id, *dtype_parts(dtype), len(shape))
         struct.pack_into(f"<{len(shape)}q", request, _ALLOC.size, *shape)
         at = session.link.call(Code.TENSOR_ALLOC, _ALLOC.size + 8 * len(shape))
         tensor: RemoteNDArray = get_tensor(session, at + 16)

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
-from slipway.rpc.array import RemoteNDArray, allocate
+from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
 from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
 from slipway.rpc.protocol import NAME_MAX_BYTES, Code, greet, padded
 from slipway.rpc.values import get_result
-from slipway.runtime.device import Device
 
 CONNECT_TIMEOUT_S = 10.0
 STEP_TIMEOUT_S = 60.0  # without a byte moving, for everything but calls
@@ -170,14 +169,6 @@ class RPCSession:
         return RemoteDevice(self, name, index)
 
     context = device
-
-    def empty(self, shape: tuple[int, ...], dtype: str, device: Device) -> RemoteNDArray:
-        """Allocate a tensor; what ``nd.empty(..., device=remote.cpu(0))`` calls."""
-        return allocate(self, shape, dtype, device)
-
-    def sync(self, device: Device) -> None:
-        """Wait for a device; requests are answered when their work is done, so it has."""
-        del device
 
     def cpu(self, index: int = 0) -> RemoteDevice:
         """Return the remote processor."""

@@ -2,44 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from slipway import dtypes
+from slipway.rpc import array
 from slipway.runtime.device import Device
 
 if TYPE_CHECKING:
-    from slipway.rpc.array import RemoteNDArray
     from slipway.rpc.client import RPCSession
 
 
-class RemoteDevice(Device):
-    """A device of a remote session: ``remote.cpu(0)``."""
+class RemoteDevice:
+    """A device of a remote session: ``remote.cpu(0)``.
 
-    __slots__ = ()
+    `device_type` and `device_id` are DLPack's; `session` is where it is.
+    """
+
+    __slots__ = ("device_id", "device_type", "session")
 
     def __init__(self, session: RPCSession, device_type: int | str, device_id: int = 0) -> None:
-        super().__init__(device_type, device_id, session)
+        named = Device(device_type, device_id)
+        self.session = session
+        self.device_type = named.device_type
+        self.device_id = named.device_id
 
     @property
-    def session(self) -> RPCSession:
-        """Where the device is."""
-        session: Any = self.remote
-        return session  # type: ignore[no-any-return]
+    def type_name(self) -> str:
+        """The kind's name: "cpu", "cuda", ..."""
+        return Device(self.device_type).type_name
+
+    @property
+    def index(self) -> int:
+        """Number of the device among those of its kind."""
+        return self.device_id
 
     @property
     def exist(self) -> bool:
-        """Whether the remote machine has this device."""
+        """Whether the machine has this device."""
         return bool(self.session.query_device(self.device_type, self.device_id, 0))
 
-    def check(self) -> None:
-        """Do nothing: the device itself refuses what it cannot do, with its own reason."""
+    def sync(self, stream: Any = None) -> None:
+        """Wait until the device has done what it was given; requests are synchronous so far."""
+        del stream
 
-    def empty(self, shape: Sequence[int] | int, dtype: str = "float32") -> RemoteNDArray:
-        """Allocate a tensor on this device; the same as ``nd.empty(shape, dtype, self)``."""
-        from slipway.runtime import ndarray
+    def empty(self, shape: tuple[int, ...] | int, dtype: Any = "float32") -> array.RemoteNDArray:
+        """Allocate a tensor on this device."""
+        extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+        return array.allocate(
+            self.session,
+            tuple(int(extent) for extent in extents),
+            dtypes.canonical(dtype),
+            self.device_type,
+            self.device_id,
+        )
 
-        made: Any = ndarray.empty(shape, dtype, self)
-        return made  # type: ignore[no-any-return]
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RemoteDevice)
+            and other.session is self.session
+            and (other.device_type, other.device_id) == (self.device_type, self.device_id)
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.session), self.device_type, self.device_id))
 
     def __repr__(self) -> str:
         return f"{self.type_name}({self.device_id}) of {self.session}"

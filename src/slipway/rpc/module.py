@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.errors import ExecutionError
-from slipway.rpc.device import RemoteDevice
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, get_result, put_args
-from slipway.runtime.benchmark_result import BenchmarkResult
-from slipway.runtime.device import Device
-from slipway.runtime.module import Module
+from slipway.runtime.module import MAIN
+from slipway.runtime.timing import BenchmarkResult
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
@@ -60,34 +58,65 @@ def get_function(session: RPCSession, module: int, name: str) -> RemoteFunction 
     return function
 
 
-class RemoteModule(Remote, Module):
-    """A module loaded on the device: ``remote.load_module("model.tar")``.
+class RemoteModule(Remote):
+    """A module loaded on the device, with the faces of a local one.
 
-    Attributes: `device`, where a graph executor's inputs are made.
+    Got from ``remote.load_module("model.tar")``, or from a function that makes one.
     """
 
+    __slots__ = ("__weakref__", "_functions", "handle", "imported_modules", "session")
     _tag = int(Tag.MODULE)
     type_key = "rpc"
+    entry_name = MAIN
 
     def __init__(self, session: RPCSession, handle: int) -> None:
-        super().__init__()
         self.session = session
         self.handle = handle
-        self.device: Device = RemoteDevice(session, 1, 0)
+        self.imported_modules: list[RemoteModule] = []
+        self._functions: dict[str, RemoteFunction] = {}
 
-    def _find_function(self, name: str) -> Callable[..., Any] | None:
-        return get_function(self.session, self.handle, name)
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """Tell whether there is a function `name`."""
+        return self._lookup(name, query_imports) is not None
 
-    def create_graph(self, blob: bytes, dev: Device) -> RemoteModule:
-        """Make a graph executor on the device from flat tables and this module's functions."""
-        create = self.session.get_function("slipway.graph_create")
-        made: RemoteModule = create(self, blob, dev)
-        return made
+    def get_function(self, name: str, query_imports: bool = False) -> RemoteFunction:
+        """Return the function `name`; with `query_imports` also look into imported modules.
+
+        Raises AttributeError if there is none.
+        """
+        function = self._lookup(name, query_imports)
+        if function is None:
+            raise AttributeError(f"the remote module {self!r} has no function {name!r}.")
+        return function
+
+    def _lookup(self, name: str, query_imports: bool) -> RemoteFunction | None:
+        function = self._functions.get(name)
+        if function is None:
+            function = get_function(self.session, self.handle, name)
+            if function is not None:
+                self._functions[name] = function
+        if function is None and query_imports:
+            for module in self.imported_modules:
+                function = module._lookup(name, query_imports)
+                if function is not None:
+                    break
+        return function
+
+    def __getitem__(self, name: str) -> RemoteFunction:
+        return self.get_function(name)
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the entry function."""
+        return self.get_function(MAIN)(*args)
+
+    def import_module(self, module: RemoteModule) -> None:
+        """Make another remote module's functions available through `query_imports`."""
+        self.imported_modules.append(module)
 
     def time_evaluator(
         self,
         func_name: str,
-        dev: Device | None = None,
+        dev: Any = None,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: int = 0,
@@ -111,8 +140,6 @@ class RemoteModule(Remote, Module):
         )
         if not isinstance(preproc, RemoteFunction | None):
             raise ExecutionError("f_preproc must be a function of the device, or its name there.")
-        if not isinstance(function, RemoteFunction):
-            raise ExecutionError(f"{func_name!r} is not a function of the device.")
         before = preproc.handle if preproc is not None else 0
 
         def evaluate(*args: Any) -> BenchmarkResult:

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "slipway/error.h"
-#include "slipway/graph_module.h"
 #include "slipway/module.h"
 #include "slipway/rpc_server.h"
 #include "slipway/tensor.h"
@@ -110,45 +109,6 @@ static int get_function(void *context, const TVMFFIAny *module, const char *name
   return SLW_RPC_OK;
 }
 
-/* slipway.graph_create(library module, graph.bin, device) -> graph module */
-static slw_status find_in_module(void *context, const char *name, slw_function *out) {
-  return slw_module_get_function(context, name, out);
-}
-
-static int graph_create(void *self, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
-  slw_module *library = num_args == 3 ? slw_any_get_module(&args[0]) : NULL;
-  slw_module *graph = NULL;
-  const char *blob = NULL;
-  size_t size = 0;
-  (void)self;
-  if (library == NULL || slw_any_get_bytes(&args[1], &blob, &size) != SLW_OK) {
-    return slw_error_setf("TypeError", "slipway.graph_create takes a module, bytes and a device");
-  }
-  if (slw_graph_module_create(blob, size, find_in_module, library, library, &graph) != SLW_OK) {
-    return -1;
-  }
-  slw_any_set_module(result, graph);
-  return 0;
-}
-
-static const struct {
-  const char *name;
-  TVMFFISafeCallType call;
-} BUILTINS[] = {{"slipway.graph_create", graph_create}};
-
-static int get_builtin(const char *name, TVMFFIAny *out) {
-  slw_function function = {NULL, NULL};
-  size_t i;
-  for (i = 0; i < sizeof BUILTINS / sizeof BUILTINS[0]; ++i) {
-    if (strcmp(BUILTINS[i].name, name) == 0) {
-      function.call = BUILTINS[i].call;
-      return slw_any_set_function(out, function, NULL) == SLW_OK ? SLW_RPC_OK
-                                                                 : SLW_RPC_FAIL_MEMORY;
-    }
-  }
-  return SLW_RPC_OK; /* no such function: the result stays None */
-}
-
 static int get_global(void *context, const char *name, TVMFFIAny *out) {
   TVMFFIByteArray key;
   void *function = NULL;
@@ -157,7 +117,7 @@ static int get_global(void *context, const char *name, TVMFFIAny *out) {
   key.size = strlen(name);
   if (the_host.config->ffi_get_global == NULL ||
       the_host.config->ffi_get_global(&key, &function) != 0 || function == NULL) {
-    return get_builtin(name, out);
+    return SLW_RPC_OK; /* no such function: the result stays None */
   }
   out->type_index = kTVMFFIFunction;
   out->v_obj = function;
