@@ -28,6 +28,7 @@ class Node:
 
     __slots__ = ("__weakref__",)
     FIELDS: ClassVar[tuple[str, ...]] = ()
+    KIND: ClassVar[str] = "Node"  # the name in JSON: the class name, or a dotted one given in the class
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
@@ -111,5 +112,6 @@ def node(cls: type[N]) -> type[N]:
     made: Any = metaclass(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     made.__init__ = _constructor(made, names, defaults)
-    NODE_CLASSES[cls.__name__] = made
+    made.KIND = cls.__dict__.get("KIND", cls.__name__)
+    NODE_CLASSES[made.KIND] = made
     return made  # type: ignore[no-any-return]

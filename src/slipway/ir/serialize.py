@@ -69,7 +69,7 @@ class _Writer:
                 if id(node) not in self.index:
                     fields = [self._field(getattr(node, name)) for name in node.FIELDS]
                     self.index[id(node)] = len(self.nodes)
-                    self.nodes.append([type(node).__name__, *fields])
+                    self.nodes.append([node.KIND, *fields])
             return ["@", self.index[id(value)]]
         return self._field(value)
 

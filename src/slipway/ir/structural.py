@@ -13,8 +13,11 @@ from typing import Any
 
 from slipway.ir.node import Node
 
-_UNIQUE = ("Var", "SizeVar", "Buffer", "IterVar")
-_IGNORED = {"Var": ("name",), "SizeVar": ("name",), "Buffer": ("name",)}
+_UNIQUE = ("Var", "SizeVar", "Buffer", "IterVar", "relay.Var")
+_IGNORED = {
+    "Var": ("name",), "SizeVar": ("name",), "Buffer": ("name",),
+    "relay.Var": ("name",), "relay.Call": ("span",),
+}  # fmt: skip
 
 
 def structural_equal(lhs: Any, rhs: Any) -> bool:
@@ -50,7 +53,7 @@ class _Comparison:
             return False
         if (id(lhs), id(rhs)) in self.known:
             return True
-        kind = type(lhs).__name__
+        kind = lhs.KIND
         if kind in _UNIQUE:
             if id(lhs) in self.forward or id(rhs) in self.backward:
                 return self.forward.get(id(lhs)) is rhs and self.backward.get(id(rhs)) is lhs
@@ -103,7 +106,7 @@ class _Digest:
         return self._hash([repr(leaf_key(value)).encode()])
 
     def _parts_of_node(self, node: Node) -> list[bytes]:
-        kind = type(node).__name__
+        kind = node.KIND
         parts = [kind.encode()]
         if kind in _UNIQUE:
             parts.append(b"#%d" % self.numbers.setdefault(id(node), len(self.numbers)))

@@ -1,0 +1,151 @@
+"""The table of ONNX operators, and what a converter sees of a node.
+
+A converter is a function ``f(node: NodeView) -> Expr | TupleWrapper | list[Expr]`` decorated with
+`converter`; families of converters live in one file each.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.errors import SlipwayError
+from slipway.frontends.onnx.reader import array_of
+from slipway.relay.expr import Constant, Expr, Function
+from slipway.relay.types import TensorType
+
+Converter = Callable[["NodeView"], Any]
+CONVERTERS: dict[str, Converter] = {}
+
+FAMILIES = (
+    "activation", "arithmetic", "control", "conv", "create", "indexing", "matmul", "norm", "pool",
+    "recurrent", "reduce", "resize", "shape",
+)  # fmt: skip
+
+
+class UnsupportedNode(SlipwayError):
+    """A node that uses what is not supported; the importer gathers them for one report."""
+
+
+def converter(*names: str) -> Callable[[Converter], Converter]:
+    """Decorator: enter a converter for the ONNX operators `names` (of the ai.onnx domain)."""
+
+    def enter(function: Converter) -> Converter:
+        for name in names:
+            CONVERTERS[name] = function
+        return function
+
+    return enter
+
+
+def load_converters() -> dict[str, Converter]:
+    """Import every family and return the table."""
+    for family in FAMILIES:
+        importlib.import_module(f"slipway.frontends.onnx.{family}")
+    return CONVERTERS
+
+
+class NodeView:
+    """One node as its converter sees it: inputs as expressions, attributes decoded."""
+
+    def __init__(
+        self,
+        node: Any,
+        inputs: Sequence[Expr | None],
+        opset: int,
+        subgraph: Callable[[Any, Sequence[Expr]], Function] | None = None,
+    ) -> None:
+        self.kind: str = node.op_type
+        self.name: str = node.name or (node.output[0] if node.output else node.op_type)
+        self.inputs = list(inputs)
+        self.outputs: list[str] = list(node.output)
+        self.opset = opset
+        self.attributes = {a.name: a for a in node.attribute}
+        self.subgraph = subgraph
+
+    # -- attributes ----------------------------------------------------------------------------
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Return the attribute `name`: int, float, str, tuple, array or GraphProto; or `default`."""
+        found = self.attributes.get(name)
+        if found is None:
+            return default
+        match found.type:
+            case 1:
+                return found.f
+            case 2:
+                return found.i
+            case 3:
+                return found.s.decode()
+            case 4:
+                return array_of(found.t)
+            case 5:
+                return found.g
+            case 6:
+                return tuple(found.floats)
+            case 7:
+                return tuple(found.ints)
+            case 8:
+                return tuple(s.decode() for s in found.strings)
+            case _:
+                raise self.unsupported(f"attribute {name!r} has a type that is not served")
+
+    # -- inputs ----------------------------------------------------------------------------------
+
+    def has(self, index: int) -> bool:
+        """Tell whether the optional input is there."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def optional(self, index: int) -> Expr | None:
+        """Return the input, or None when it is left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def input(self, index: int) -> Expr:
+        """Return the input.  Raises UnsupportedNode when the file leaves a required one out."""
+        found = self.optional(index)
+        if found is None:
+            raise self.unsupported(f"input {index} is missing")
+        return found
+
+    def type(self, index: int = 0) -> TensorType:
+        """Return the type of the input."""
+        return self.input(index).tensor_type
+
+    def rank(self, index: int = 0) -> int:
+        """Return the number of axes of the input."""
+        return self.type(index).rank
+
+    def constant(self, index: int, what: str) -> np.ndarray[Any, Any]:
+        """Return the value of an input that must be known at compile time."""
+        found = self.input(index)
+        if not isinstance(found, Constant):
+            raise self.unsupported(
+                f"{what} (input {index}) is computed from the model's inputs; Slipway needs it constant"
+            )
+        return found.array
+
+    def ints(self, index: int, what: str) -> tuple[int, ...]:
+        """Return a constant input as Python ints."""
+        return tuple(int(v) for v in self.constant(index, what).reshape(-1))
+
+    def ints_from(self, index: int, attribute: str, what: str) -> tuple[int, ...] | None:
+        """Return integers from an input or, as older opsets had it, an attribute; None if neither."""
+        if self.has(index):
+            return self.ints(index, what)
+        found = self.attr(attribute)
+        return None if found is None else tuple(int(v) for v in found)
+
+    # -- results ---------------------------------------------------------------------------------
+
+    def unsupported(self, why: str) -> UnsupportedNode:
+        """Return the error to raise for a feature that is not supported."""
+        return UnsupportedNode(why)
+
+    def like(self, value: Any, index: int = 0) -> Constant:
+        """Return a rank-0 constant with the dtype of the input."""
+        made: Constant = relay.const(value, self.type(index).dtype)
+        return made

@@ -1,0 +1,271 @@
+"""`from_onnx`: an ONNX graph becomes a relay function.
+
+Nodes are converted in file order (ONNX requires topological order).  Whatever depends on
+constants only is folded at once, so that shapes, axes and pads computed inside the graph are
+known where an operator needs them.  What cannot be converted is gathered and reported for the
+whole model in one error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ModelError, SlipwayError, TypeInferenceError, did_you_mean
+from slipway.frontends.onnx.converters import Converter, NodeView, UnsupportedNode, load_converters
+from slipway.frontends.onnx.reader import array_of, load_model, value_type
+from slipway.ir.function import IRModule
+from slipway.relay import op_registry
+from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
+from slipway.relay.passes.fold_constant import fold_one
+from slipway.relay.types import TensorType
+from slipway.relay.visit import children, rebuild
+
+MAX_NAMES = 8  # nodes named per problem in the report
+
+
+def from_onnx(
+    model: Any,
+    shape: Mapping[str, Sequence[int]] | None = None,
+    dtype: str | Mapping[str, str] = "float32",
+    opset: int | None = None,
+    freeze_params: bool = True,
+    convert_config: Any = None,
+) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
+    """Import an ONNX model: a ModelProto, a path or bytes.
+
+    `shape` gives inputs their shapes; it is needed where the model leaves a dimension open.
+    `dtype`, as a dictionary, overrides the element type of inputs.  `opset` overrides the file's.
+    With `freeze_params` weights are constants of the graph; without, they are its parameters.
+
+    Returns the module, whose "main" takes the graph's inputs under their names, and the weights
+    by name.  Raises ModelError for a file that cannot be read and for what is not supported.
+    """
+    proto = load_model(model)
+    version = opset or _opset(proto)
+    overrides = dtype if isinstance(dtype, Mapping) else {}
+    importer = _Importer(load_converters(), version, freeze_params)
+    function = importer.main(proto.graph, dict(shape or {}), overrides)
+    return IRModule((("main", function),)), importer.params
+
+
+def _opset(proto: Any) -> int:
+    for entry in proto.opset_import:
+        if entry.domain in ("", "ai.onnx"):
+            return int(entry.version)
+    return 1  # files of the first version name no opset
+
+
+class _Poisoned(Exception):
+    """An input comes from a node that could not be converted."""
+
+
+class _Importer:
+    def __init__(self, converters: dict[str, Converter], opset: int, freeze: bool) -> None:
+        self.converters = converters
+        self.opset = opset
+        self.freeze = freeze
+        self.params: dict[str, np.ndarray[Any, Any]] = {}
+        self.param_vars: list[Var] = []
+        self.folder = _Folder()
+        self.problems: dict[tuple[str, str], list[str]] = {}
+
+    # -- graphs ----------------------------------------------------------------------------------
+
+    def main(
+        self, graph: Any, shapes: dict[str, Sequence[int]], overrides: Mapping[str, str]
+    ) -> Function:
+        values = self._initializers(graph)
+        inputs = self._inputs(graph, values, shapes, overrides)
+        values.update((v.name, v) for v in inputs)
+        self._check_operators(graph)
+        results = self._nodes(graph, values)
+        if self.problems:
+            raise ModelError(self._report())
+        body = results[0] if len(results) == 1 else Tuple(tuple(results))
+        names = tuple(o.name for o in graph.output)
+        used = [v for v in self.param_vars if v.name in self.params]
+        attrs = (("output_names", names),)
+        return Function((*inputs, *used), body, None, attrs)
+
+    def _initializers(self, graph: Any) -> dict[str, Expr | None]:
+        values: dict[str, Expr | None] = {"": None}
+        for tensor in graph.initializer:
+            array = array_of(tensor)
+            # Integers are mostly shapes and axes: they stay constants in either mode.
+            if self.freeze or array.dtype.kind != "f":
+                values[tensor.name] = Constant(array)
+            else:
+                values[tensor.name] = self._parameter(tensor.name, array)
+            if array.dtype.kind == "f" or array.size > 16:
+                self.params[tensor.name] = array
+        return values
+
+    def _parameter(self, name: str, array: np.ndarray[Any, Any]) -> Var:
+        made = Var(name, TensorType(array.shape, array.dtype.name))
+        self.param_vars.append(made)
+        return made
+
+    def _inputs(
+        self,
+        graph: Any,
+        known: Mapping[str, Any],
+        shapes: dict[str, Sequence[int]],
+        overrides: Mapping[str, str],
+    ) -> list[Var]:
+        # Before IR version 4 initializers were listed among the inputs too.
+        infos = [i for i in graph.input if i.name not in known]
+        names = [i.name for i in infos]
+        for name in [*shapes, *overrides]:
+            if name not in names:
+                raise ModelError(
+                    f"the model has no input {name!r}; its inputs are {', '.join(names)}."
+                    f"{did_you_mean(name, names)}"
+                )
+        made = []
+        for info in infos:
+            dims, dtype = value_type(info)
+            dims = self._fixed(info.name, dims, shapes.get(info.name))
+            made.append(Var(info.name, TensorType(dims, overrides.get(info.name, dtype))))
+        return made
+
+    @staticmethod
+    def _fixed(name: str, dims: tuple[Any, ...], given: Sequence[int] | None) -> tuple[int, ...]:
+        if given is None:
+            if any(not isinstance(d, int) for d in dims):
+                example = ", ".join(str(d) if isinstance(d, int) else "1" for d in dims)
+                shown = ", ".join(str(d) for d in dims)
+                raise ModelError(
+                    f"the input {name!r} has shape ({shown}), which is not fixed: "
+                    f"pass shape={{{name!r}: ({example})}}"
+                )
+            return dims
+        wanted = tuple(int(d) for d in given)
+        clash = dims != ("?",) and (
+            len(wanted) != len(dims)
+            or any(isinstance(d, int) and d not in (0, w) for d, w in zip(dims, wanted, strict=True))
+        )
+        if clash:
+            shown = ", ".join(str(d) for d in dims)
+            raise ModelError(
+                f"shape gives the input {name!r} the shape {wanted}, but the model has ({shown})"
+            )
+        return wanted
+
+    # -- nodes -----------------------------------------------------------------------------------
+
+    def _check_operators(self, graph: Any) -> None:
+        """Note every operator that has no converter, subgraphs included, before converting."""
+        graphs = [graph]
+        while graphs:
+            for node in graphs.pop().node:
+                graphs += [a.g for a in node.attribute if a.type == 5]
+                if node.domain not in ("", "ai.onnx"):
+                    self._note(node, f"there is no converter for the domain {node.domain!r}")
+                elif node.op_type not in self.converters:
+                    self._note(node, "there is no converter for it")
+
+    def _note(self, node: Any, problem: str) -> None:
+        name = node.name or (node.output[0] if node.output else "?")
+        self.problems.setdefault((node.op_type, problem), []).append(name)
+
+    def _nodes(self, graph: Any, values: dict[str, Expr | None]) -> list[Expr]:
+        poisoned: set[str] = set()
+        for node in graph.node:
+            try:
+                found = self._node(node, values, poisoned)
+            except _Poisoned:
+                poisoned.update(node.output)
+                continue
+            except (UnsupportedNode, TypeInferenceError) as error:
+                self._note(node, str(error))
+                poisoned.update(node.output)
+                continue
+            values.update(zip(node.output, found, strict=False))
+        results = []
+        for info in graph.output:
+            value = values.get(info.name)
+            if value is None and not self.problems:
+                raise ModelError(f"no node makes the output {info.name!r}: the model is damaged")
+            if value is not None:
+                results.append(value)
+        return results
+
+    def _node(
+        self, node: Any, values: dict[str, Expr | None], poisoned: set[str]
+    ) -> list[Expr]:
+        convert = self.converters.get(node.op_type)
+        if convert is None or node.domain not in ("", "ai.onnx") or poisoned.intersection(node.input):
+            raise _Poisoned
+        inputs = []
+        for name in node.input:
+            if name not in values:
+                raise ModelError(
+                    f"the node {node.name or node.op_type!r} reads {name!r}, which no node before "
+                    "it makes: the model is damaged or its nodes are out of order"
+                )
+            inputs.append(values[name])
+        view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
+        with op_registry.span(view.name):
+            made = convert(view)
+        if isinstance(made, TupleWrapper):
+            made = list(made)
+        elif not isinstance(made, list):
+            made = [made]
+        return [self.folder.fold(m) for m in made]
+
+    def _subgraph(self, outer: dict[str, Expr | None], poisoned: set[str]) -> Any:
+        """Return what converts a subgraph of a node: (graph, inputs) -> its result expressions."""
+
+        def convert(graph: Any, inputs: Sequence[Expr]) -> list[Expr]:
+            values = {**outer, **self._initializers(graph)}
+            values.update((i.name, v) for i, v in zip(graph.input, inputs, strict=True))
+            return self._nodes(graph, values)
+
+        return convert
+
+    # -- the report ------------------------------------------------------------------------------
+
+    def _report(self) -> str:
+        kinds = len({kind for kind, _ in self.problems})
+        nodes = sum(len(names) for names in self.problems.values())
+        lines = [
+            f"the model uses {kinds} operator{'s' * (kinds != 1)} that Slipway cannot import "
+            f"({nodes} node{'s' * (nodes != 1)}, opset {self.opset}):"
+        ]
+        for (kind, problem), names in sorted(self.problems.items()):
+            shown = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
+            lines.append(f"  {kind} x {len(names)} ({shown}): {problem}")
+        return "\n".join(lines)
+
+
+class _Folder:
+    """Folds constants in newly made expressions; each expression is looked at once."""
+
+    def __init__(self) -> None:
+        self.done: dict[int, Expr] = {}
+        self.keep: list[Expr] = []  # ids stay valid while the objects live
+
+    def fold(self, root: Any) -> Expr:
+        if isinstance(root, TupleWrapper):
+            root = root.astuple()
+        if not isinstance(root, Expr):
+            raise SlipwayError(f"a converter made a {type(root).__name__}, not an expression")
+        done = self.done
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            expr, ready = stack.pop()
+            if id(expr) in done:
+                continue
+            if not ready:
+                stack.append((expr, True))
+                stack.extend((c, False) for c in children(expr) if id(c) not in done)
+                continue
+            fresh = rebuild(expr, lambda child: done[id(child)])
+            result = fold_one(fresh)
+            result = fresh if result is None else result
+            done[id(expr)] = done[id(result)] = result
+            self.keep += [expr, result]
+        return done[id(root)]

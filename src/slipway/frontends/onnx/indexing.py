@@ -1,0 +1,125 @@
+"""Operators that read at positions: Slice, Gather, TopK and kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+
+
+@converter("Slice")
+def slice_(node: NodeView) -> Any:
+    """Ranges of axes, by attributes (before opset 10) or inputs."""
+    if node.opset < 10:
+        starts, ends = tuple(node.attr("starts")), tuple(node.attr("ends"))
+        axes, steps = node.attr("axes"), None
+    else:
+        starts, ends = node.ints(1, "the starts"), node.ints(2, "the ends")
+        axes = node.ints(3, "the axes") if node.has(3) else None
+        steps = node.ints(4, "the steps") if node.has(4) else None
+    axes = tuple(axes) if axes is not None else tuple(range(len(starts)))
+    return relay.strided_slice(node.input(0), starts, ends, steps, axes)
+
+
+@converter("Gather")
+def gather(node: NodeView) -> Any:
+    """Slices along an axis; negative indices count from the end."""
+    return relay.take(node.input(0), node.input(1), node.attr("axis", 0), mode="fast")
+
+
+@converter("GatherElements")
+def gather_elements(node: NodeView) -> Any:
+    """One position per element."""
+    return relay.gather(node.input(0), node.attr("axis", 0), node.input(1))
+
+
+@converter("GatherND")
+def gather_nd(node: NodeView) -> Any:
+    """Slices at index tuples, which ONNX keeps along the last axis."""
+    rank = node.rank(1)
+    indices = relay.transpose(node.input(1), (rank - 1, *range(rank - 1)))
+    return relay.gather_nd(node.input(0), indices, node.attr("batch_dims", 0))
+
+
+@converter("TopK")
+def topk(node: NodeView) -> Any:
+    """The greatest or least along an axis."""
+    count = node.attr("k") if node.opset < 10 else node.ints(1, "k")[0]
+    axis, least = node.attr("axis", -1), not node.attr("largest", 1)
+    if count == 0:
+        shape = list(node.type().shape)
+        shape[axis] = 0
+        return [relay.zeros(shape, node.type().dtype), relay.zeros(shape, "int64")]
+    return relay.topk(node.input(0), int(count), axis, "both", least, "int64")
+
+
+@converter("OneHot")
+def one_hot(node: NodeView) -> Any:
+    """Classes as vectors; a negative class counts from the end."""
+    depth = int(node.constant(1, "the depth").reshape(-1)[0])
+    off, on = node.constant(2, "the values").reshape(-1)
+    indices = node.input(0)
+    if indices.tensor_type.dtype != "int64":
+        indices = relay.cast(indices, "int64")
+    indices = relay.floor_mod(indices, relay.const(depth, "int64")) if _may_wrap(indices, depth) else indices
+    dtype = node.type(2).dtype
+    return relay.one_hot(indices, float(on), float(off), depth, node.attr("axis", -1), dtype)
+
+
+def _may_wrap(indices: Any, depth: int) -> bool:
+    """Negative classes wrap once; larger ones give no class, so only a constant can be checked."""
+    if isinstance(indices, relay.Constant):
+        return bool((indices.array < 0).any() and (indices.array >= -depth).all())
+    return False
+
+
+@converter("NonZero")
+def non_zero(node: NodeView) -> Any:
+    """Positions of non-zero elements: their number is known only of a constant."""
+    values = node.constant(0, "the data (its number of non-zero elements is the shape)")
+    return relay.const(np.array(np.nonzero(values), np.int64))
+
+
+@converter("CumSum", "CumProd")
+def cumulative(node: NodeView) -> Any:
+    """Running sum or product."""
+    from slipway.relay.ops.scan import CUMPROD, CUMSUM, ScanAttrs
+
+    axis = node.ints(1, "the axis")[0]
+    attrs = ScanAttrs(axis, bool(node.attr("exclusive", 0)), bool(node.attr("reverse", 0)))
+    return (CUMSUM if node.kind == "CumSum" else CUMPROD)(node.input(0), attrs=attrs)
+
+
+@converter("Trilu")
+def trilu(node: NodeView) -> Any:
+    """The upper or lower triangle, zero elsewhere: a constant mask."""
+    rows, columns = node.type().shape[-2:]
+    k = node.ints(1, "k")[0] if node.has(1) else 0
+    keep = np.ones((rows, columns), bool)
+    keep = np.triu(keep, k) if node.attr("upper", 1) else np.tril(keep, k)
+    return relay.where(relay.const(keep), node.input(0), node.like(0))
+
+
+@converter("ReverseSequence")
+def reverse_sequence(node: NodeView) -> Any:
+    """The first `n` elements of each row turned round; the lengths must be constant."""
+    time, batch = node.attr("time_axis", 0), node.attr("batch_axis", 1)
+    lengths = node.constant(1, "the sequence lengths")
+    shape = node.type().shape
+    positions = np.arange(shape[time])[:, None]
+    swapped = np.where(positions < lengths, lengths - 1 - positions, positions)
+    table = swapped if time < batch else swapped.T
+    view = [1] * len(shape)
+    view[time], view[batch] = shape[time], shape[batch]
+    index = np.broadcast_to(table.reshape(view), shape).astype(np.int64)
+    return relay.gather(node.input(0), time, relay.const(np.ascontiguousarray(index)))
+
+
+@converter("Compress")
+def compress(node: NodeView) -> Any:
+    """The entries where a constant condition holds."""
+    kept = np.flatnonzero(node.constant(1, "the condition"))
+    return relay.take(node.input(0), relay.const(kept.astype(np.int64)), node.attr("axis"), mode="fast")

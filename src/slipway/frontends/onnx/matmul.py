@@ -1,0 +1,72 @@
+"""Matrix products: Gemm, MatMul, Einsum-free forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+
+
+@converter("Gemm")
+def gemm(node: NodeView) -> Any:
+    """alpha * A' @ B' + beta * C, through nn.dense, which wants B transposed."""
+    a, b = node.input(0), node.input(1)
+    alpha, beta = node.attr("alpha", 1.0), node.attr("beta", 1.0)
+    if node.attr("transA", 0):
+        a = relay.transpose(a)
+    if not node.attr("transB", 0):
+        b = relay.transpose(b)
+    product = relay.nn.dense(a, b)
+    if alpha != 1.0:
+        product = relay.multiply(product, node.like(alpha))
+    bias = node.optional(2)
+    if bias is None or beta == 0.0:
+        return product
+    if beta != 1.0:
+        bias = relay.multiply(bias, node.like(beta))
+    shape = bias.tensor_type.shape
+    units = product.tensor_type.shape[1]
+    if shape in ((units,), (1, units)) and units != 1:
+        bias = bias if len(shape) == 1 else relay.reshape(bias, (units,))
+        return relay.nn.bias_add(product, bias, axis=-1)
+    return relay.add(product, bias)
+
+
+@converter("MatMul")
+def matmul(node: NodeView) -> Any:
+    """NumPy's matmul of any ranks."""
+    return product_of(node.input(0), node.input(1))
+
+
+def product_of(a: Any, b: Any) -> Any:
+    """Return ``np.matmul(a, b)`` of two expressions: dense for 2-D weights, else batch_matmul."""
+    left, right = a.tensor_type.shape, b.tensor_type.shape
+    if len(left) == 1 or len(right) == 1:
+        one = relay.expand_dims(a, 0) if len(left) == 1 else a
+        two = relay.expand_dims(b, 1) if len(right) == 1 else b
+        result = product_of(one, two)
+        axes = ([-2] if len(left) == 1 else []) + ([-1] if len(right) == 1 else [])
+        return relay.squeeze(result, axes)
+    if len(right) == 2:
+        # nn.dense takes (units, depth); transposing a constant costs nothing at run time.
+        flat = a if len(left) == 2 else relay.reshape(a, (-1, left[-1]))
+        result = relay.nn.dense(flat, relay.transpose(b, (1, 0)))
+        return result if len(left) == 2 else relay.reshape(result, (*left[:-1], right[-1]))
+    batch = np.broadcast_shapes(left[:-2], right[:-2])
+    count = int(np.prod(batch))
+
+    def flattened(x: Any, shape: tuple[int, ...]) -> Any:
+        own = int(np.prod(shape[:-2]))
+        if own not in (1, count):
+            x = relay.broadcast_to(x, (*batch, *shape[-2:]))
+            own = count
+        return x if len(shape) == 3 and shape[0] == own else relay.reshape(x, (own, *shape[-2:]))
+
+    result = relay.nn.batch_matmul(
+        flattened(a, left), flattened(b, right), transpose_b=False
+    )
+    out = (*batch, left[-2], right[-1])
+    return result if result.tensor_type.shape == out else relay.reshape(result, out)

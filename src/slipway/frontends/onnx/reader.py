@@ -1,0 +1,122 @@
+"""Reading ONNX files: a path, bytes or a ModelProto becomes a checked ModelProto and NumPy arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.errors import ModelError
+
+# TensorProto.DataType -> dtype; the others (strings, complex, float8, int4) are not served.
+DTYPE_OF = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
+    9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64",
+}  # fmt: skip
+
+
+def onnx_package() -> Any:
+    """Return the onnx package.  Raises ModelError with the install command when it is missing."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ModelError(
+            "reading ONNX models needs the onnx package: pip install 'slipway[onnx]'"
+        ) from error
+    return onnx
+
+
+def load_model(model: Any) -> Any:
+    """Return the ModelProto of a path, of bytes, or of a ModelProto itself.
+
+    Raises ModelError, in one paragraph, for a file that is missing, cut short or something else.
+    """
+    onnx = onnx_package()
+    if isinstance(model, onnx.ModelProto):
+        return _checked(model, "the model")
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _parse(onnx, bytes(model), f"the given {len(model)} bytes")
+    if not isinstance(model, (str, Path)):
+        raise ModelError(
+            f"from_onnx takes a ModelProto, a path or bytes, not a {type(model).__name__}"
+        )
+    path = Path(model)
+    if not path.is_file():
+        raise ModelError(f"there is no model file {str(path)!r}")
+    proto = _parse(onnx, path.read_bytes(), repr(str(path)))
+    try:
+        onnx.load_external_data_for_model(proto, str(path.parent))
+    except Exception as error:  # onnx raises several unrelated classes here
+        raise ModelError(
+            f"{str(path)!r} keeps weights in other files that cannot be read: {error}"
+        ) from error
+    return proto
+
+
+def _parse(onnx: Any, data: bytes, what: str) -> Any:
+    if not data:
+        raise ModelError(f"{what} is empty, so it is no ONNX model")
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except Exception as error:  # protobuf's DecodeError lives in a private module
+        raise ModelError(
+            f"{what} ({len(data)} bytes) is not an ONNX model, or the file is cut short or "
+            f"damaged: {error}. Compare its size with the original and copy it again."
+        ) from error
+    return _checked(proto, what)
+
+
+def _checked(proto: Any, what: str) -> Any:
+    if proto.ir_version <= 0 or not proto.HasField("graph") or not proto.graph.output:
+        raise ModelError(
+            f"{what} is not an ONNX model, or the file is cut short or damaged: it has no graph "
+            "with outputs. Export the model again."
+        )
+    return proto
+
+
+def array_of(tensor: Any) -> np.ndarray[Any, Any]:
+    """Return the NumPy array of a TensorProto; the byte count is checked against the shape."""
+    name = tensor.name or "a constant"
+    dtype = DTYPE_OF.get(tensor.data_type)
+    if dtype is None:
+        kind = onnx_package().TensorProto.DataType.Name(tensor.data_type)
+        raise ModelError(f"the tensor {name!r} holds {kind}, which Slipway does not have")
+    shape = tuple(tensor.dims)
+    count = int(np.prod(shape, dtype=np.int64))
+    if tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+        if len(raw) != count * dtypes.bytes_of(dtype):
+            raise ModelError(
+                f"the tensor {name!r} should hold {count} {dtype} elements for shape {shape}, but "
+                f"the file has {len(raw)} bytes of data: it is damaged"
+            )
+        return np.frombuffer(raw, dtype=dtype).reshape(shape)
+    try:
+        array = onnx_package().numpy_helper.to_array(tensor)
+    except Exception as error:  # onnx raises ValueError, TypeError and ValidationError
+        raise ModelError(f"the tensor {name!r} cannot be read: {error}") from error
+    return np.asarray(array)
+
+
+def value_type(info: Any, shape: Any = None) -> tuple[tuple[Any, ...], str]:
+    """Return (dimensions, dtype) of a ValueInfoProto; an unknown dimension is its name or "?"."""
+    kind = info.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise ModelError(f"the input {info.name!r} is a {kind}; only tensors are served")
+    tensor = info.type.tensor_type
+    dtype = DTYPE_OF.get(tensor.elem_type)
+    if dtype is None:
+        raise ModelError(
+            f"the input {info.name!r} has element type {tensor.elem_type}, which Slipway does not have"
+        )
+    if not tensor.HasField("shape"):
+        return ("?",), dtype
+    dims = tuple(
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else (d.dim_param or "?")
+        for d in tensor.shape.dim
+    )
+    return dims, dtype

@@ -1,0 +1,72 @@
+"""Resize and Upsample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+
+METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
+
+
+@converter("Upsample")
+def upsample(node: NodeView) -> Any:
+    """The operator before Resize: asymmetric coordinates, factors as attribute or input."""
+    scales = node.attr("scales") if node.opset < 9 else node.constant(1, "the scales").reshape(-1)
+    factors = [float(s) for s in scales]
+    size = [int(np.floor(d * f)) for d, f in zip(node.type().shape, factors, strict=True)]
+    method = METHODS[node.attr("mode", "nearest")]
+    return relay.image.resize(node.input(0), size, factors, method, "asymmetric", "floor")
+
+
+@converter("Resize")
+def resize(node: NodeView) -> Any:
+    """Resampling to a size or by factors."""
+    shape = node.type().shape
+    mode = node.attr("mode", "nearest")
+    if mode not in METHODS:
+        raise node.unsupported(f"mode {mode!r}")
+    if node.opset < 11:
+        factors = [float(s) for s in node.constant(1, "the scales").reshape(-1)]
+        size = [int(np.floor(d * f)) for d, f in zip(shape, factors, strict=True)]
+        return relay.image.resize(node.input(0), size, factors, METHODS[mode], "asymmetric", "floor")
+    coordinates = node.attr("coordinate_transformation_mode", "half_pixel")
+    if coordinates not in (
+        "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
+    ):  # fmt: skip
+        raise node.unsupported(f"coordinate_transformation_mode {coordinates!r}")
+    axes = [a % len(shape) for a in node.attr("axes", tuple(range(len(shape))))]
+    size, scales = _target(node, shape, axes)
+    if node.attr("antialias", 0) and any(s < 1 for s in scales):
+        raise node.unsupported("antialias while shrinking")
+    return relay.image.resize(
+        node.input(0), size, scales, METHODS[mode], coordinates,
+        node.attr("nearest_mode", "round_prefer_floor"), node.attr("cubic_coeff_a", -0.75),
+        bool(node.attr("exclude_outside", 0)),
+    )  # fmt: skip
+
+
+def _target(
+    node: NodeView, shape: tuple[int, ...], axes: list[int]
+) -> tuple[list[int], list[float]]:
+    """Return the result's size and the exact factors, one entry per axis."""
+    size, scales = list(shape), [1.0] * len(shape)
+    given = node.constant(2, "the scales").reshape(-1) if node.has(2) else np.zeros(0)
+    if given.size:
+        for axis, factor in zip(axes, given, strict=True):
+            scales[axis] = float(factor)
+            size[axis] = int(np.floor(shape[axis] * float(factor)))
+        return size, scales
+    wanted = node.ints(3, "the sizes")
+    policy = node.attr("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        ratios = [w / shape[a] for a, w in zip(axes, wanted, strict=True)]
+        ratio = min(ratios) if policy == "not_larger" else max(ratios)
+        wanted = tuple(int(np.floor(shape[a] * ratio + 0.5)) for a in axes)
+    for axis, extent in zip(axes, wanted, strict=True):
+        size[axis] = extent
+        scales[axis] = extent / shape[axis] if policy == "stretch" else ratio
+    return size, scales

@@ -1,0 +1,161 @@
+"""Operators on shapes and layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+
+
+@converter("Shape")
+def shape_of(node: NodeView) -> Any:
+    """The shape, known from the type."""
+    dims = node.type().shape
+    return relay.const(np.array(dims[node.attr("start", 0) : node.attr("end")], np.int64))
+
+
+@converter("Size")
+def size_of(node: NodeView) -> Any:
+    """The number of elements, known from the type."""
+    return relay.const(np.array(node.type().size, np.int64))
+
+
+@converter("Reshape")
+def reshape(node: NodeView) -> Any:
+    """A new shape, as input or (opset 1) attribute."""
+    wanted = node.ints_from(1, "shape", "the shape")
+    if wanted is None:
+        raise node.unsupported("no shape is given")
+    return relay.reshape(node.input(0), wanted, allowzero=bool(node.attr("allowzero", 0)))
+
+
+@converter("Flatten")
+def flatten(node: NodeView) -> Any:
+    """Two axes: all before `axis`, all from it on."""
+    axis, shape = node.attr("axis", 1), node.type().shape
+    axis = axis + len(shape) if axis < 0 else axis
+    if axis == 1 and shape:
+        return relay.nn.batch_flatten(node.input(0))
+    rows = int(np.prod(shape[:axis], dtype=np.int64))
+    columns = int(np.prod(shape[axis:], dtype=np.int64))
+    return relay.reshape(node.input(0), (rows, columns), allowzero=True)
+
+
+@converter("Transpose")
+def transpose(node: NodeView) -> Any:
+    """Axes permuted."""
+    return relay.transpose(node.input(0), node.attr("perm"))
+
+
+@converter("Squeeze")
+def squeeze(node: NodeView) -> Any:
+    """Axes of extent 1 dropped."""
+    return relay.squeeze(node.input(0), node.ints_from(1, "axes", "the axes"))
+
+
+@converter("Unsqueeze")
+def unsqueeze(node: NodeView) -> Any:
+    """Axes of extent 1 put in; they count in the result."""
+    axes = node.ints_from(1, "axes", "the axes")
+    if axes is None:
+        raise node.unsupported("no axes are given")
+    rank = node.rank() + len(axes)
+    result = node.input(0)
+    for axis in sorted(a % rank for a in axes):
+        result = relay.expand_dims(result, axis)
+    return result
+
+
+@converter("Concat")
+def concat(node: NodeView) -> Any:
+    """Inputs joined along an axis; empty ones of rank 1 add nothing."""
+    parts = [x for x in node.inputs if x is not None]
+    if len(parts) == 1:
+        return parts[0]
+    return relay.concatenate(parts, node.attr("axis", 1))
+
+
+@converter("Split")
+def split(node: NodeView) -> Any:
+    """Parts of given or equal lengths."""
+    axis = node.attr("axis", 0) % node.rank()
+    extent = node.type().shape[axis]
+    lengths = node.ints_from(1, "split", "the lengths")
+    if lengths is None:
+        count = int(node.attr("num_outputs", len(node.outputs)))
+        chunk = -(-extent // count)
+        lengths = tuple(min(chunk, extent - chunk * i) for i in range(count))
+    if sum(lengths) != extent or min(lengths) < 0:
+        raise node.unsupported(f"the lengths {lengths} do not add up to the extent {extent}")
+    cuts = np.cumsum(lengths)[:-1]
+    return relay.split(node.input(0), [int(c) for c in cuts], axis)
+
+
+@converter("Expand")
+def expand(node: NodeView) -> Any:
+    """Broadcast both ways with a shape."""
+    wanted = node.ints(1, "the shape")
+    shape = np.broadcast_shapes(node.type().shape, wanted)
+    if shape == node.type().shape:
+        return node.input(0)
+    return relay.broadcast_to(node.input(0), shape)
+
+
+@converter("Tile")
+def tile(node: NodeView) -> Any:
+    """The tensor repeated as a whole."""
+    if node.opset < 6:
+        reps = [1] * node.rank()
+        reps[node.ints(2, "the axis")[0]] = node.ints(1, "the tiles")[0]
+        return relay.tile(node.input(0), reps)
+    return relay.tile(node.input(0), node.ints(1, "the repeats"))
+
+
+@converter("Pad")
+def pad(node: NodeView) -> Any:
+    """A border of constant, edge, reflected or wrapped elements; negative amounts crop."""
+    rank, mode = node.rank(), node.attr("mode", "constant")
+    amounts = node.ints_from(1, "pads", "the pads")
+    if amounts is None:
+        amounts = tuple(node.attr("paddings", ()))
+    value: Any = node.attr("value", 0.0)
+    if node.has(2):
+        fill = node.constant(2, "the fill value").reshape(-1)
+        value = fill[0].item() if fill.size else 0
+    axes = [a % rank for a in node.ints(3, "the axes")] if node.has(3) else list(range(rank))
+    if len(amounts) != 2 * len(axes):
+        raise node.unsupported(f"{len(amounts)} pads are given for {len(axes)} axes")
+    widths = [(0, 0)] * rank
+    for place, axis in enumerate(axes):
+        widths[axis] = (amounts[place], amounts[place + len(axes)])
+    if not any(low or high for low, high in widths):
+        return node.input(0)
+    if mode not in ("constant", "edge", "reflect", "wrap"):
+        raise node.unsupported(f"mode {mode!r}")
+    return relay.nn.pad(node.input(0), widths, value, mode)
+
+
+@converter("DepthToSpace")
+def depth_to_space(node: NodeView) -> Any:
+    """Channels moved into blocks of space."""
+    n, c, h, w = node.type().shape
+    b = node.attr("blocksize")
+    if node.attr("mode", "DCR") == "DCR":
+        split, axes = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split, axes = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
+    blocks = relay.transpose(relay.reshape(node.input(0), split), axes)
+    return relay.reshape(blocks, (n, c // (b * b), h * b, w * b))
+
+
+@converter("SpaceToDepth")
+def space_to_depth(node: NodeView) -> Any:
+    """Blocks of space moved into channels."""
+    n, c, h, w = node.type().shape
+    b = node.attr("blocksize")
+    blocks = relay.reshape(node.input(0), (n, c, h // b, b, w // b, b))
+    moved = relay.transpose(blocks, (0, 3, 5, 1, 2, 4))
+    return relay.reshape(moved, (n, c * b * b, h // b, w // b))

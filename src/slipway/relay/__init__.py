@@ -1,0 +1,67 @@
+"""The graph language, under classic Relay's names: ``relay.var``, ``relay.nn.conv2d``, ``relay.build``.
+
+A face: every name is looked up on first use, on whatever floor it lives.  A name that is in no
+table is looked for among the operators.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_OF_EXPR = "Call Constant Expr Function GlobalVar If Let Op Tuple TupleGetItem TupleWrapper Var"
+_OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
+_MODULES = "analysis backend expr frontend image interpret nn op op_registry qnn transform visit"
+_COMPOSITES = {
+    "create": "full_like ones ones_like zeros zeros_like",
+    "reduce": "logsumexp std variance",
+    "shape": "swapaxes",
+    "sort": "argsort sort",
+}
+
+# Name -> "module" or "module:attribute" that holds it.
+_PLACES = {
+    **{name: f"slipway.relay.expr:{name}" for name in _OF_EXPR.split()},
+    **{name: f"slipway.relay.types:{name}" for name in _OF_TYPES.split()},
+    **{name: f"slipway.relay.{name}" for name in _MODULES.split()},
+    **{
+        name: f"slipway.relay.ops.{family}:{name}"
+        for family, names in _COMPOSITES.items()
+        for name in names.split()
+    },
+    "ty": "slipway.relay.types",
+    "var": "slipway.relay.construct:var",
+    "bind": "slipway.relay.construct:bind",
+    "const": "slipway.relay.op_registry:const",
+    "astext": "slipway.relay.text:astext",
+    "fromtext": "slipway.relay.parser:parse",
+    "build": "slipway.build:relay_build",
+    "create_executor": "slipway.build:create_executor",
+    "save_param_dict": "slipway.runtime.params:save_param_dict",
+    "load_param_dict": "slipway.runtime.params:load_param_dict",
+}
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is not None:
+        module, _, attribute = place.partition(":")
+        value = importlib.import_module(module)
+        if attribute:
+            value = getattr(value, attribute)
+    else:
+        if name.startswith("_"):
+            raise AttributeError(f"module 'slipway.relay' has no attribute {name!r}")
+        registry = importlib.import_module("slipway.relay.op_registry")
+        definition = registry.load_ops().get(name)
+        if definition is None:
+            known = [*_PLACES, *registry.OPS]
+            near = importlib.import_module("slipway.errors").did_you_mean(name, known)
+            raise AttributeError(f"module 'slipway.relay' has no attribute {name!r}.{near}")
+        value = definition.face_function
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_PLACES)

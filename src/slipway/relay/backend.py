@@ -1,0 +1,75 @@
+"""``relay.backend``: `Executor` and `Runtime`, the values that ``relay.build`` takes.
+
+Both hold a kind and options, and read options with ``[]``, in the classic spelling:
+``Executor("aot", {"unpacked-api": True})["unpacked-api"]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from slipway.errors import TargetError, did_you_mean
+
+
+class _Choice:
+    """A kind with options; unknown ones are errors with a suggestion."""
+
+    OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {}  # kind -> option -> default
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+        what = type(self).__name__
+        if name not in self.OPTIONS:
+            raise TargetError(
+                f"{what} {name!r} is not known; use {' or '.join(map(repr, self.OPTIONS))}."
+                f"{did_you_mean(name, self.OPTIONS)}"
+            )
+        known = self.OPTIONS[name]
+        for key in options or {}:
+            if key not in known:
+                raise TargetError(
+                    f"{what}({name!r}) has no option {key!r}; it has {', '.join(known) or 'none'}."
+                    f"{did_you_mean(key, known)}"
+                )
+        self.name = name
+        self.attrs = {**known, **(options or {})}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.attrs[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.attrs
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the option `key`, or `default`."""
+        return self.attrs.get(key, default)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(sorted(self.attrs.items(), key=str))))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.attrs})"
+
+
+class Executor(_Choice):
+    """How a whole model runs: "graph" (tables walked by an executor) or "aot" (one function)."""
+
+    OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {
+        "graph": {"link-params": False},
+        "aot": {
+            "link-params": True,
+            "unpacked-api": False,
+            "interface-api": "packed",
+            "workspace-byte-alignment": 16,
+            "constant-byte-alignment": 16,
+        },
+    }
+
+
+class Runtime(_Choice):
+    """What the built code runs under: "cpp" (a process with an operating system) or "crt"."""
+
+    OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {"cpp": {}, "crt": {"system-lib": False}}

@@ -1,0 +1,71 @@
+"""How users make leaves of a graph: `var`, and binding values to variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import TypeInferenceError, did_you_mean
+from slipway.relay.expr import Constant, Expr, Function, Var
+from slipway.relay.op_registry import as_expr
+from slipway.relay.types import TensorType, Type
+from slipway.relay.visit import substitute
+
+
+def var(
+    name_hint: str, type_annotation: Type | None = None, shape: Any = None, dtype: str = "float32"
+) -> Var:
+    """Return a new variable.
+
+    Give its type, or its shape (and dtype); without either the type must follow from use.
+    """
+    if type_annotation is not None and shape is not None:
+        raise TypeInferenceError(f"relay.var({name_hint!r}): give type_annotation or shape, not both")
+    if isinstance(type_annotation, (tuple, list)):
+        shape, type_annotation = type_annotation, None
+    if shape is not None:
+        type_annotation = TensorType(shape, dtype)
+    return Var(name_hint, type_annotation)
+
+
+def bind(function: Function, values: Mapping[Any, Any]) -> Function:
+    """Return `function` with some parameters (by name or Var) replaced by constants.
+
+    Raises TypeInferenceError when a value does not have its parameter's type.  Names that are no
+    parameter are left out: a parameter file may hold more than the graph uses.
+    """
+    named = {p.name: p for p in function.params}
+    table: dict[Var, Expr] = {}
+    for key, value in values.items():
+        target = named.get(key) if isinstance(key, str) else key
+        if target is None:
+            continue
+        bound = value if isinstance(value, Expr) else _as_constant(value)
+        if target.type is not None and bound.type != target.type:
+            raise TypeInferenceError(
+                f"parameter {target.name!r} is {target.type}, but the value given is {bound.type}"
+            )
+        table[target] = bound
+    if not table:
+        return function
+    kept = tuple(p for p in function.params if p not in table)
+    return Function(kept, substitute(function.body, table), None, function.attrs)
+
+
+def _as_constant(value: Any) -> Constant:
+    made = as_expr(value.numpy() if hasattr(value, "numpy") else np.asarray(value))
+    assert isinstance(made, Constant)
+    return made
+
+
+def parameter(function: Function, name: str) -> Var:
+    """Return the parameter called `name`.  Raises KeyError with the known names."""
+    for p in function.params:
+        if p.name == name:
+            return p
+    names = [p.name for p in function.params]
+    raise KeyError(
+        f"the function has no input {name!r}; it has {', '.join(names)}.{did_you_mean(name, names)}"
+    )

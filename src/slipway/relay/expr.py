@@ -1,0 +1,364 @@
+"""Expressions of the graph language: dataflow over tensors.
+
+The whole grammar::
+
+    e = Var(name, type) | Constant(array)
+      | Call(op, (e, ...), attrs, span)        op: Op, Function, GlobalVar, or e of function type
+      | Tuple((e, ...)) | TupleGetItem(e, index)
+      | Function((Var, ...), body, ret_type, attrs)
+      | Let(Var, value, body) | If(cond, e, e)
+
+A graph is a DAG: an expression used twice is computed once.  Every expression gets its type when
+it is built, if the types of what it is built from are known; so a wrong operator argument is
+reported where it was written.  Only a Var without annotation (and what uses it) stays untyped
+until `InferType`.  `span` names the model's node, for error messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from slipway.errors import TypeInferenceError
+from slipway.ir.function import BaseFunc, GlobalVar
+from slipway.ir.node import Node, node
+from slipway.relay.types import FuncType, TensorType, TupleType, Type
+
+__all__ = [
+    "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "Tuple",
+    "TupleGetItem", "TupleWrapper", "Var",
+]  # fmt: skip
+
+
+class Expr(Node):
+    """Base of all relay expressions; Python operators on them build calls."""
+
+    __slots__ = ("_type",)
+    _type: Type | None
+
+    @property
+    def type(self) -> Type | None:
+        """The type, or None while it is not known."""
+        return self._type
+
+    @property
+    def checked_type(self) -> Type:
+        """The type.  Raises TypeInferenceError while it is not known: run `InferType` first."""
+        if self._type is None:
+            raise TypeInferenceError(
+                f"the type of {_brief(self)} is not known yet: give every relay.var a shape, "
+                "or run relay.transform.InferType() on the module"
+            )
+        return self._type
+
+    @property
+    def tensor_type(self) -> TensorType:
+        """The type, which must be a tensor's."""
+        found = self.checked_type
+        if not isinstance(found, TensorType):
+            raise TypeInferenceError(f"{_brief(self)} is not a tensor but has type {found}")
+        return found
+
+    def as_function(self) -> Function:
+        """Return the function over the free variables, in order of first use."""
+        from slipway.relay.visit import free_vars
+
+        return Function(tuple(free_vars(self)), self)
+
+    def astype(self, dtype: str) -> Call:
+        """Return this tensor converted to `dtype`."""
+        return _call("cast", self, dtype)
+
+    def __add__(self, other: Any) -> Call:
+        return _call("add", self, other)
+
+    def __radd__(self, other: Any) -> Call:
+        return _call("add", other, self)
+
+    def __sub__(self, other: Any) -> Call:
+        return _call("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Call:
+        return _call("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Call:
+        return _call("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Call:
+        return _call("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Call:
+        return _call("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Call:
+        return _call("divide", other, self)
+
+    def __neg__(self) -> Call:
+        return _call("negative", self)
+
+    def __lt__(self, other: Any) -> Call:
+        return _call("less", self, other)
+
+    def __le__(self, other: Any) -> Call:
+        return _call("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Call:
+        return _call("greater", self, other)
+
+    def __ge__(self, other: Any) -> Call:
+        return _call("greater_equal", self, other)
+
+
+def _call(name: str, *arguments: Any) -> Call:
+    from slipway.relay import op_registry
+
+    made = op_registry.face(name)(*arguments)
+    assert isinstance(made, Call)
+    return made
+
+
+def _brief(expr: Expr) -> str:
+    match expr:
+        case Var():
+            return f"variable %{expr.name}"
+        case Call():
+            where = f" (node {expr.span!r})" if expr.span else ""
+            return f"the call of {_callee_name(expr.op)}{where}"
+        case _:
+            return f"a {type(expr).__name__}"
+
+
+def _callee_name(op: Any) -> str:
+    return str(getattr(op, "name", type(op).__name__))
+
+
+_set_type = Expr.__dict__["_type"].__set__
+
+
+@node
+class Op(Expr):
+    """A named operator of the registry."""
+
+    KIND: ClassVar[str] = "relay.Op"
+    name: str
+
+    def __post_init__(self) -> None:
+        _set_type(self, None)
+
+    @property
+    def definition(self) -> Any:
+        """The operator's entry in the registry."""
+        from slipway.relay import op_registry
+
+        return op_registry.get(self.name)
+
+    def __call__(self, *args: Any, **attrs: Any) -> Any:
+        """Call the operator through its Python face: ``relay.op.get("nn.relu")(x)``."""
+        from slipway.relay import op_registry
+
+        return op_registry.face(self.name)(*args, **attrs)
+
+
+@node
+class Var(Expr):
+    """A parameter of a function or the name of a Let.  Unique by identity."""
+
+    KIND: ClassVar[str] = "relay.Var"
+    name: str
+    type_annotation: Type | None = None
+
+    def __post_init__(self) -> None:
+        _set_type(self, self.type_annotation)
+
+    @property
+    def name_hint(self) -> str:
+        """The name (the classic spelling)."""
+        return self.name
+
+
+@node
+class Constant(Expr):
+    """A tensor known at compile time.  `array` must not be written to."""
+
+    KIND: ClassVar[str] = "relay.Constant"
+    array: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        _set_type(self, TensorType(self.array.shape, self.array.dtype.name))
+
+    @property
+    def data(self) -> Any:
+        """The value as an NDArray (the classic attribute); it shares memory with `array`."""
+        from slipway import runtime
+
+        return runtime.nd.array(self.array)
+
+
+@node
+class Call(Expr):
+    """`op` applied to `args`; `attrs` is the operator's own record, None for functions."""
+
+    KIND: ClassVar[str] = "relay.Call"
+    op: Any
+    args: tuple[Expr, ...]
+    attrs: Any = None
+    span: str = ""
+
+    def __post_init__(self) -> None:
+        from slipway.relay import op_registry
+
+        known = all(argument._type is not None for argument in self.args)
+        _set_type(self, op_registry.infer_call(self) if known else None)
+
+    def with_args(self, args: tuple[Expr, ...]) -> Call:
+        """Return the same call on other arguments."""
+        if all(a is b for a, b in zip(args, self.args, strict=True)):
+            return self
+        return Call(self.op, args, self.attrs, self.span)
+
+
+@node
+class Tuple(Expr):
+    """Several expressions as one."""
+
+    KIND: ClassVar[str] = "relay.Tuple"
+    fields: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        if type(self.fields) is not tuple:
+            object.__setattr__(self, "fields", tuple(self.fields))
+        types = tuple(f._type for f in self.fields)
+        _set_type(self, None if None in types else TupleType(types))  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, index: int) -> Expr:
+        return self.fields[index]
+
+
+@node
+class TupleGetItem(Expr):
+    """The field at `index` of a tuple-valued expression."""
+
+    KIND: ClassVar[str] = "relay.TupleGetItem"
+    tuple_value: Expr
+    index: int
+
+    def __post_init__(self) -> None:
+        known = self.tuple_value._type
+        if known is not None:
+            if not isinstance(known, TupleType):
+                raise TypeInferenceError(
+                    f"cannot take field {self.index} of {_brief(self.tuple_value)}: it has type {known}"
+                )
+            if not 0 <= self.index < len(known.fields):
+                raise TypeInferenceError(
+                    f"there is no field {self.index} in {_brief(self.tuple_value)}: "
+                    f"it has {len(known.fields)} fields"
+                )
+            known = known.fields[self.index]
+        _set_type(self, known)
+
+
+@node
+class Function(Expr, BaseFunc):
+    """A function of `params`.  Attribute "Primitive" = 1 marks one kernel made by FuseOps."""
+
+    KIND: ClassVar[str] = "relay.Function"
+    params: tuple[Var, ...]
+    body: Expr
+    ret_type: Type | None = None
+    attrs: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.params) is not tuple:
+            object.__setattr__(self, "params", tuple(self.params))
+        if isinstance(self.body, TupleWrapper):
+            object.__setattr__(self, "body", self.body.astuple())
+        if isinstance(self.attrs, dict):
+            object.__setattr__(self, "attrs", tuple(self.attrs.items()))
+        result = self.body._type
+        if result is not None:
+            if self.ret_type is None:
+                object.__setattr__(self, "ret_type", result)
+            elif self.ret_type != result:
+                raise TypeInferenceError(
+                    f"the function is declared to return {self.ret_type} but its body is {result}"
+                )
+        types = tuple(p._type for p in self.params)
+        known = None
+        if self.ret_type is not None and None not in types:
+            known = FuncType(types, self.ret_type)  # type: ignore[arg-type]
+        _set_type(self, known)
+
+    def __call__(self, *args: Expr) -> Call:
+        """Return the call of this function."""
+        return Call(self, args)
+
+
+@node
+class Let(Expr):
+    """`body`, in which `var` stands for `value`, computed once."""
+
+    KIND: ClassVar[str] = "relay.Let"
+    var: Var
+    value: Expr
+    body: Expr
+
+    def __post_init__(self) -> None:
+        _set_type(self, self.body._type)
+
+
+@node
+class If(Expr):
+    """`true_branch` where the rank-0 bool `cond` holds, else `false_branch`; one is evaluated."""
+
+    KIND: ClassVar[str] = "relay.If"
+    cond: Expr
+    true_branch: Expr
+    false_branch: Expr
+
+    def __post_init__(self) -> None:
+        condition, known = self.cond._type, self.true_branch._type
+        if condition is not None and condition != TensorType((), "bool"):
+            raise TypeInferenceError(f"the condition of If must be a rank-0 bool, got {condition}")
+        other = self.false_branch._type
+        if known is not None and other is not None and known != other:
+            raise TypeInferenceError(f"the branches of If differ: {known} and {other}")
+        _set_type(self, known if known is not None else other)
+
+
+class TupleWrapper:
+    """A tuple-valued call seen from Python: indexable, iterable, with a length."""
+
+    def __init__(self, tuple_value: Expr, size: int) -> None:
+        self.tuple_value = tuple_value
+        self.size = size
+
+    def astuple(self) -> Expr:
+        """Return the tuple-valued expression."""
+        return self.tuple_value
+
+    def as_function(self) -> Function:
+        """Return the function that gives all fields."""
+        return self.tuple_value.as_function()
+
+    @property
+    def checked_type(self) -> Type:
+        """The tuple's type."""
+        return self.tuple_value.checked_type
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> TupleGetItem:
+        if not -self.size <= index < self.size:
+            raise IndexError(f"the operator has {self.size} results; there is no result {index}")
+        return TupleGetItem(self.tuple_value, index % self.size)
+
+
+def set_type(expr: Expr, type_: Type | None) -> None:
+    """Record the type found by inference; for `InferType` only."""
+    _set_type(expr, type_)

@@ -1,0 +1,184 @@
+"""The reference interpreter: runs a relay graph with the operators' NumPy references.
+
+Slow and exact; the oracle for importers, graph passes and generated code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ExecutionError, did_you_mean
+from slipway.ir.function import IRModule
+from slipway.relay import op_registry
+from slipway.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from slipway.relay.types import TensorType
+from slipway.relay.visit import children
+
+Value = Any  # an array, a tuple of Values, or a Function
+
+
+def interpret(
+    program: IRModule | Expr,
+    *args: Any,
+    params: Mapping[str, Any] | None = None,
+    **inputs: Any,
+) -> Any:
+    """Run `main` of a module (or a function, or an expression) on NumPy arrays.
+
+    Inputs are given in order or by name, `params` by name; the result is an array or a tuple of
+    arrays.  Raises ExecutionError for a missing, unknown or wrongly typed input.
+    """
+    module = program if isinstance(program, IRModule) else None
+    function: Any = program["main"] if isinstance(program, IRModule) else program
+    if not isinstance(function, Function):
+        function = function.as_function()
+    values = _bind(function, args, {**(params or {}), **inputs}, strict=set(inputs))
+    return _Interpreter(module).run(function, values)
+
+
+def _bind(
+    function: Function, args: Sequence[Any], named: Mapping[str, Any], strict: set[str]
+) -> list[Any]:
+    names = [p.name for p in function.params]
+    unknown = sorted(strict - set(names))
+    if unknown:
+        raise ExecutionError(
+            f"there is no input {unknown[0]!r}; the inputs are {', '.join(names)}."
+            f"{did_you_mean(unknown[0], names)}"
+        )
+    if len(args) > len(names):
+        raise ExecutionError(f"got {len(args)} inputs, but there are {len(names)}")
+    given = dict(zip(names, args, strict=False))
+    given.update((n, v) for n, v in named.items() if n in names)
+    values = []
+    for p in function.params:
+        if p.name not in given:
+            raise ExecutionError(f"the input {p.name!r} is missing")
+        value = given[p.name]
+        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+        if isinstance(p.type, TensorType):
+            found = TensorType(array.shape, array.dtype.name)
+            if found != p.type:
+                raise ExecutionError(f"the input {p.name!r} must be {p.type}, got {found}")
+        values.append(array)
+    return values
+
+
+def evaluate_call(call: Call, arguments: Sequence[Value]) -> Value:
+    """Run the reference of one operator call on already computed arguments."""
+    definition = op_registry.get(call.op.name)
+    result = definition.evaluate(call.attrs, *arguments)
+    return tuple(result) if isinstance(result, (tuple, list)) else np.asarray(result)
+
+
+class _Interpreter:
+    def __init__(self, module: IRModule | None) -> None:
+        self.module = module
+
+    def run(self, function: Function, values: Sequence[Value]) -> Value:
+        environment = {id(p): v for p, v in zip(function.params, values, strict=True)}
+        return self.evaluate(function.body, environment)
+
+    def evaluate(self, root: Expr, environment: dict[int, Value]) -> Value:
+        """Evaluate `root`; Lets and Ifs are entered only through their own evaluation."""
+        done = dict(environment)
+        for expr in _eager_order(root, done):
+            done[id(expr)] = self._one(expr, done)
+        return done[id(root)]
+
+    def _one(self, expr: Expr, done: dict[int, Value]) -> Value:
+        match expr:
+            case Constant():
+                return expr.array
+            case Function() | Op():
+                return _Closure(expr, done) if isinstance(expr, Function) else expr
+            case Tuple():
+                return tuple(done[id(f)] for f in expr.fields)
+            case TupleGetItem():
+                return done[id(expr.tuple_value)][expr.index]
+            case Call():
+                return self._call(expr, [done[id(a)] for a in expr.args], done)
+            case Let():
+                inner: Expr = expr
+                scope = done
+                while isinstance(inner, Let):
+                    scope = {**scope, id(inner.var): self.evaluate(inner.value, scope)}
+                    inner = inner.body
+                return self.evaluate(inner, scope)
+            case If():
+                branch = expr.true_branch if bool(done[id(expr.cond)]) else expr.false_branch
+                return self.evaluate(branch, done)
+            case Var():
+                raise ExecutionError(f"the variable {expr.name!r} has no value")
+            case _:
+                raise TypeError(f"cannot evaluate a {type(expr).__name__}")
+
+    def _call(self, call: Call, arguments: list[Value], done: dict[int, Value]) -> Value:
+        if isinstance(call.op, Op):
+            return evaluate_call(call, arguments)
+        target: Any = call.op
+        if isinstance(target, GlobalVar):
+            if self.module is None:
+                raise ExecutionError(f"@{target.name} is called, but there is no module")
+            target = self.module[target.name]
+        if not isinstance(target, Function):
+            target = done[id(target)]
+        if isinstance(target, _Closure):
+            scope = {**target.scope}
+            scope.update(
+                (id(p), v) for p, v in zip(target.function.params, arguments, strict=True)
+            )
+            return self.evaluate(target.function.body, scope)
+        scope = {**done, **{id(p): v for p, v in zip(target.params, arguments, strict=True)}}
+        return self.evaluate(target.body, scope)
+
+
+class _Closure:
+    """A function value with the variables it sees."""
+
+    def __init__(self, function: Function, scope: dict[int, Value]) -> None:
+        self.function = function
+        self.scope = scope
+
+
+def _eager_order(root: Expr, known: dict[int, Value]) -> list[Expr]:
+    """The expressions to evaluate before `root`, stopping at functions, Let bodies and branches."""
+    order: list[Expr] = []
+    seen = set(known)
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        expr, ready = stack.pop()
+        if ready:
+            order.append(expr)
+            continue
+        if id(expr) in seen:
+            continue
+        seen.add(id(expr))
+        stack.append((expr, True))
+        match expr:
+            case Function() | Let():
+                below: tuple[Expr, ...] = ()
+            case If():
+                below = (expr.cond,)
+            case Call() if isinstance(expr.op, Function):
+                below = expr.args
+            case _:
+                below = children(expr)
+        stack.extend((child, False) for child in reversed(below))
+    return order
+

@@ -1,0 +1,23 @@
+"""``relay.op``: operators by name, as ``relay.op.get("nn.relu")``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.relay import nn, op_registry
+from slipway.relay.expr import Op
+from slipway.relay.op_registry import OpPattern
+
+__all__ = ["Op", "OpPattern", "get", "nn"]
+
+
+def get(name: str) -> Op:
+    """Return the operator called `name`.  Raises KeyError with a suggestion."""
+    return op_registry.get(name).op
+
+
+def __getattr__(name: str) -> Any:
+    definition = None if name.startswith("_") else op_registry.load_ops().get(name)
+    if definition is None:
+        raise AttributeError(f"module 'slipway.relay.op' has no attribute {name!r}")
+    return definition.face_function

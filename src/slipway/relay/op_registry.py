@@ -1,0 +1,342 @@
+"""The registry of operators: one `OpDefinition` per operator, filled section by section.
+
+An operator's section in ``relay/ops/<family>.py`` reads::
+
+    @node
+    class LeakyReluAttrs(Attrs):
+        alpha: float = 0.01
+
+    LEAKY_RELU = register_op(
+        "nn.leaky_relu", "data", attrs=LeakyReluAttrs, pattern=OpPattern.ELEMWISE, flops_per_element=2
+    )
+
+    @LEAKY_RELU.type_relation
+    def leaky_relu_type(attrs, data): return data
+
+    @LEAKY_RELU.reference
+    def leaky_relu_reference(attrs, data): return np.where(data > 0, data, data * attrs.alpha)
+
+    @LEAKY_RELU.compute
+    def leaky_relu_compute(attrs, inputs, out_types): ...
+
+    @LEAKY_RELU.face
+    def leaky_relu(data, alpha=0.01): return LEAKY_RELU(data, attrs=LeakyReluAttrs(alpha))
+
+    LEAKY_RELU.sample_case((2, 3))
+
+The type relation takes the attributes and one type per argument; it raises `BadArgument` naming
+the argument at fault.  The reference takes NumPy arrays (a tuple of arrays for a tuple argument);
+it defines what the operator means, and serves constant folding, the interpreter and the tests.
+The compute takes te tensors (tuples taken apart) and gives te tensors, one per result.
+`load_ops` imports every family and rejects an operator with a missing part.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import numpy as np
+
+from slipway.errors import TypeInferenceError, did_you_mean
+from slipway.ir.node import Node
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
+from slipway.relay.types import FuncType, TensorType, TupleType, Type, flatten
+
+
+class OpPattern(IntEnum):
+    """How an operator may be fused; greater is harder.  The values are classic TVM's."""
+
+    ELEMWISE = 0  # out[i] depends on in[i]
+    BROADCAST = 1  # out[i] depends on in[axes of i, in order]
+    INJECTIVE = 2  # out[i] depends on in[f(i)]
+    COMM_REDUCE = 3  # a reduction; takes elementwise producers
+    OUT_ELEMWISE_FUSABLE = 4  # a convolution, say; takes elementwise consumers
+    TUPLE = 7  # a Tuple expression
+    OPAQUE = 8  # stays alone
+
+
+class Attrs(Node):
+    """Base of the operators' attribute records; each is a `@node` with defaults."""
+
+    __slots__ = ()
+    KIND: ClassVar[str] = "relay.Attrs"
+
+
+class BadArgument(TypeInferenceError):
+    """What a type relation raises: the argument (or attribute) at fault, and what is wrong."""
+
+    def __init__(self, argument: str, problem: str) -> None:
+        super().__init__(f"argument {argument!r} {problem}")
+
+
+@dataclass
+class SampleCase:
+    """Arguments to test an operator with: shapes (a list of shapes for a tuple), dtypes, attrs.
+
+    `low` and `high` bound the random values; `make` overrides the random arrays.
+    """
+
+    shapes: tuple[Any, ...]
+    attrs: Any = None
+    dtypes: tuple[str, ...] = ()
+    low: float = -2.0
+    high: float = 2.0
+    make: Callable[[np.random.Generator], Sequence[Any]] | None = None
+
+    def arrays(self, seed: int = 0) -> list[Any]:
+        """Return deterministic arguments for the reference."""
+        rng = np.random.default_rng(seed)
+        if self.make is not None:
+            return list(self.make(rng))
+        kinds = self.dtypes or ("float32",) * len(self.shapes)
+        return [
+            tuple(self._array(rng, s, kind) for s in shape)
+            if isinstance(shape, list)
+            else self._array(rng, shape, kind)
+            for shape, kind in zip(self.shapes, kinds, strict=True)
+        ]
+
+    def _array(self, rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
+        if dtype == "bool":
+            return rng.integers(0, 2, shape).astype(bool)
+        if dtype.startswith(("int", "uint")):
+            low = max(self.low, 0) if dtype.startswith("uint") else self.low
+            return rng.integers(int(low), int(self.high) + 1, shape).astype(dtype)
+        return rng.uniform(self.low, self.high, shape).astype(dtype)
+
+
+@dataclass(eq=False)
+class OpDefinition:
+    """Everything the compiler knows about one operator."""
+
+    name: str
+    arguments: tuple[str, ...]  # a name that ends in "..." takes a tuple
+    attrs_type: type[Attrs] | None
+    pattern: OpPattern
+    flops_per_element: float
+    doc: str
+    op: Op = field(init=False)
+    relation_function: Callable[..., Type] | None = None
+    reference_function: Callable[..., Any] | None = None
+    compute_function: Callable[..., Any] | None = None
+    face_function: Callable[..., Any] | None = None
+    flops_function: Callable[..., float] | None = None
+    cases: list[SampleCase] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.op = Op(self.name)
+
+    # -- the parts of a section --------------------------------------------------------------
+
+    def type_relation(self, function: Callable[..., Type]) -> Callable[..., Type]:
+        """Decorator: set the type rule, ``f(attrs, *types) -> type``."""
+        self.relation_function = function
+        return function
+
+    def reference(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: set the NumPy meaning, ``f(attrs, *arrays) -> array or tuple of arrays``."""
+        self.reference_function = function
+        return function
+
+    def compute(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: set the tensor expression, ``f(attrs, tensors, out_types) -> [tensor]``."""
+        self.compute_function = function
+        return function
+
+    def face(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: set the Python function that users call, with its classic signature."""
+        self.face_function = function
+        return function
+
+    def flops(self, function: Callable[..., float]) -> Callable[..., float]:
+        """Decorator: set the operation count, ``f(attrs, in_types, out_type) -> number``."""
+        self.flops_function = function
+        return function
+
+    def sample_case(self, *shapes: Any, attrs: Attrs | None = None, **options: Any) -> None:
+        """Add arguments to test with; see `SampleCase`."""
+        if attrs is None and self.attrs_type is not None:
+            attrs = self.attrs_type()
+        self.cases.append(SampleCase(shapes, attrs, **options))
+
+    # -- use -----------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, attrs: Attrs | None = None, span: str = "") -> Call:
+        """Return the call of this operator on expressions."""
+        if attrs is None and self.attrs_type is not None:
+            attrs = self.attrs_type()
+        return Call(self.op, tuple(as_expr(a) for a in args), attrs, span or _span)
+
+    def infer(self, attrs: Any, types: Sequence[Type]) -> Type:
+        """Return the result type.  Raises TypeInferenceError naming the argument at fault."""
+        if len(types) != len(self.arguments):
+            raise TypeInferenceError(
+                f"takes {len(self.arguments)} arguments ({', '.join(self.arguments)}), got {len(types)}"
+            )
+        for name, given in zip(self.arguments, types, strict=True):
+            if name.endswith("..."):
+                if not isinstance(given, TupleType):
+                    raise BadArgument(name[:-3], f"must be a tuple of tensors, got {given}")
+            elif not isinstance(given, TensorType):
+                raise BadArgument(name, f"must be a tensor, got {given}")
+        assert self.relation_function is not None
+        return self.relation_function(attrs, *types)
+
+    def evaluate(self, attrs: Any, *arrays: Any) -> Any:
+        """Run the NumPy reference."""
+        assert self.reference_function is not None
+        with np.errstate(all="ignore"):
+            return self.reference_function(attrs, *arrays)
+
+    def count_flops(self, attrs: Any, in_types: Sequence[Type], out_type: Type) -> float:
+        """Return the arithmetic operations of one call (a multiply-add counts two)."""
+        if self.flops_function is not None:
+            return self.flops_function(attrs, in_types, out_type)
+        return self.flops_per_element * sum(t.size for t in flatten(out_type))
+
+    def missing_parts(self) -> list[str]:
+        """Return the names of the parts that this section lacks."""
+        parts = {
+            "doc": self.doc,
+            "type_relation": self.relation_function,
+            "reference": self.reference_function,
+            "compute": self.compute_function,
+            "face": self.face_function,
+            "sample_case": self.cases,
+        }
+        return [name for name, part in parts.items() if not part]
+
+
+OPS: dict[str, OpDefinition] = {}
+_span = ""
+
+
+@contextmanager
+def span(name: str) -> Iterator[None]:
+    """Within the block, new calls belong to the model's node `name`."""
+    global _span
+    outer, _span = _span, name
+    try:
+        yield
+    finally:
+        _span = outer
+
+FAMILIES = (
+    "activation", "binary", "conv", "conv_transpose", "create", "dense", "image", "index", "join",
+    "norm", "pad", "pool", "reduce", "scan", "shape", "softmax", "sort", "unary",
+)  # fmt: skip
+_loaded = False
+
+
+def register_op(
+    name: str,
+    *arguments: str,
+    attrs: type[Attrs] | None = None,
+    pattern: OpPattern,
+    flops_per_element: float = 0.0,
+    doc: str,
+) -> OpDefinition:
+    """Enter an operator into the registry; the sections of `relay.ops` call this on import."""
+    if name in OPS:
+        raise ValueError(f"the operator {name!r} is registered twice")
+    OPS[name] = OpDefinition(name, arguments, attrs, pattern, flops_per_element, doc)
+    return OPS[name]
+
+
+def load_ops() -> dict[str, OpDefinition]:
+    """Import every family and return the complete registry."""
+    global _loaded
+    if not _loaded:
+        for family in FAMILIES:
+            importlib.import_module(f"slipway.relay.ops.{family}")
+        incomplete = {n: parts for n, d in OPS.items() if (parts := d.missing_parts())}
+        if incomplete:
+            raise RuntimeError(f"incomplete operator sections: {incomplete}")
+        _loaded = True
+    return OPS
+
+
+def get(name: str) -> OpDefinition:
+    """Return the definition of operator `name`.  Raises KeyError with a suggestion."""
+    definition = OPS.get(name)
+    if definition is None:
+        definition = load_ops().get(name)
+    if definition is None:
+        raise KeyError(f"there is no operator {name!r}.{did_you_mean(name, OPS)}")
+    return definition
+
+
+def face(name: str) -> Callable[..., Any]:
+    """Return the Python function of operator `name`."""
+    function = get(name).face_function
+    assert function is not None
+    return function
+
+
+def as_expr(value: Any, dtype: str | None = None) -> Expr:
+    """Return `value` as an expression: a list becomes a Tuple, a number or array a Constant."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, TupleWrapper):
+        return value.astuple()
+    if isinstance(value, (tuple, list)) and any(isinstance(v, (Expr, TupleWrapper)) for v in value):
+        return Tuple(tuple(as_expr(v) for v in value))
+    return const(value, dtype)
+
+
+def const(value: Any, dtype: str | None = None) -> Constant:
+    """Return a Constant; Python numbers are int32, float32 or bool unless `dtype` is given."""
+    if hasattr(value, "numpy") and not isinstance(value, np.ndarray):
+        value = value.numpy()
+    if dtype is None and not hasattr(value, "dtype"):
+        kind = np.asarray(value).dtype.kind
+        dtype = {"f": "float32", "i": "int32", "b": "bool"}.get(kind)
+    return Constant(np.asarray(value, dtype))
+
+
+def infer_call(call: Call) -> Type | None:
+    """Return the type of `call`, whose arguments are all typed; None for a module function.
+
+    Raises TypeInferenceError with the operator and the model node in front.
+    """
+    types = [argument.checked_type for argument in call.args]
+    if isinstance(call.op, Op):
+        try:
+            return get(call.op.name).infer(call.attrs, types)
+        except TypeInferenceError as error:
+            where = f" (node {call.span!r})" if call.span else ""
+            raise TypeInferenceError(f"{call.op.name}{where}: {error}") from None
+    if not isinstance(call.op, Expr):
+        return None  # a GlobalVar: the module knows
+    function_type = call.op.type
+    if function_type is None:
+        return None
+    if not isinstance(function_type, FuncType):
+        raise TypeInferenceError(f"cannot call a value of type {function_type}")
+    if tuple(types) != function_type.arg_types:
+        wanted = ", ".join(str(t) for t in function_type.arg_types)
+        given = ", ".join(str(t) for t in types)
+        raise TypeInferenceError(f"a function over ({wanted}) is called with ({given})")
+    return function_type.ret_type
+
+
+def call_definition(expr: Any) -> OpDefinition | None:
+    """Return the definition of the operator that `expr` calls, or None."""
+    if isinstance(expr, Call) and isinstance(expr.op, Op):
+        return get(expr.op.name)
+    return None
+
+
+def is_call_of(expr: Any, *names: str) -> bool:
+    """Tell whether `expr` is a call of one of the named operators."""
+    return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
+
+
+def is_primitive(expr: Any) -> bool:
+    """Tell whether `expr` is a function made by FuseOps: one kernel."""
+    return isinstance(expr, Function) and bool(expr.attr("Primitive"))

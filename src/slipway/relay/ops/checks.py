@@ -1,0 +1,107 @@
+"""Checks that type relations share; each raises `BadArgument` naming the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slipway import dtypes
+from slipway.relay.op_registry import BadArgument
+from slipway.relay.types import TensorType
+
+
+def need_rank(argument: str, given: TensorType, *ranks: int) -> None:
+    """The tensor must have one of the given numbers of axes."""
+    if given.rank not in ranks:
+        wanted = " or ".join(str(r) for r in ranks)
+        raise BadArgument(argument, f"must have {wanted} axes, got {given}")
+
+
+def need_float(argument: str, given: TensorType) -> None:
+    """The elements must be floating point."""
+    if not dtypes.is_float(given.dtype):
+        raise BadArgument(argument, f"must be floating point, got {given}; cast it first")
+
+
+def need_integral(argument: str, given: TensorType) -> None:
+    """The elements must be integers."""
+    if not dtypes.is_integral(given.dtype):
+        raise BadArgument(argument, f"must hold integers, got {given}")
+
+
+def need_number(argument: str, given: TensorType) -> None:
+    """The elements must not be truth values."""
+    if dtypes.is_bool(given.dtype):
+        raise BadArgument(argument, "must hold numbers, got bool; cast it first")
+
+
+def need_dtype(argument: str, given: TensorType, dtype: str, because: str) -> None:
+    """The elements must have exactly `dtype`."""
+    if given.dtype != dtype:
+        raise BadArgument(argument, f"must be {dtype} like {because}, got {given}")
+
+
+def need_shape(argument: str, given: TensorType, shape: Sequence[int], because: str) -> None:
+    """The shape must be exactly `shape`."""
+    if given.shape != tuple(shape):
+        raise BadArgument(argument, f"must have shape {tuple(shape)} ({because}), got {given}")
+
+
+def normal_axis(axis: int, rank: int, argument: str = "axis") -> int:
+    """Return `axis` counted from the front; a negative one counts from the back."""
+    if not -rank <= axis < rank:
+        raise BadArgument(argument, f"is {axis}, but the tensor has {rank} axes")
+    return axis % rank
+
+
+def normal_axes(axes: Sequence[int], rank: int, argument: str = "axis") -> tuple[int, ...]:
+    """Return all `axes` counted from the front, in the given order, without repetition."""
+    normal = tuple(normal_axis(a, rank, argument) for a in axes)
+    if len(set(normal)) != len(normal):
+        raise BadArgument(argument, f"names an axis twice: {tuple(axes)}")
+    return normal
+
+
+def broadcast_shapes(lhs: Sequence[int], rhs: Sequence[int], argument: str) -> tuple[int, ...]:
+    """Return the NumPy broadcast of two shapes; `argument` is blamed when they do not fit."""
+    rank = max(len(lhs), len(rhs))
+    left = (1,) * (rank - len(lhs)) + tuple(lhs)
+    right = (1,) * (rank - len(rhs)) + tuple(rhs)
+    out = []
+    for a, b in zip(left, right, strict=True):
+        if a != b and 1 not in (a, b):
+            raise BadArgument(
+                argument, f"has shape {tuple(rhs)}, which does not broadcast with {tuple(lhs)}"
+            )
+        out.append(b if a == 1 else a)
+    return tuple(out)
+
+
+def as_tuple(value: Any, count: int, what: str) -> tuple[int, ...]:
+    """Return an int or a sequence of ints as a tuple of `count` ints."""
+    if isinstance(value, int):
+        return (value,) * count
+    found = tuple(int(v) for v in value)
+    if len(found) == 1:
+        return found * count
+    if len(found) != count:
+        raise BadArgument(what, f"must be one integer or {count}, got {found}")
+    return found
+
+
+def pad_amounts(value: Any, spatial: int, what: str = "padding") -> tuple[int, ...]:
+    """Return padding as (before of each axis..., after of each axis...); classic spellings.
+
+    One number pads every side, `spatial` numbers pad both sides of each axis, twice that many
+    are taken as they are.
+    """
+    if isinstance(value, int):
+        return (value,) * (2 * spatial)
+    found = tuple(int(v) for v in value)
+    if len(found) == 1:
+        return found * (2 * spatial)
+    if len(found) == spatial:
+        return found + found
+    if len(found) == 2 * spatial:
+        return found
+    raise BadArgument(what, f"must be 1, {spatial} or {2 * spatial} integers, got {found}")

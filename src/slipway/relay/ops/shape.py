@@ -1,0 +1,493 @@
+"""Operators that rearrange elements without changing any: reshape, transpose and kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from slipway.ir.node import node
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops.checks import normal_axes, normal_axis
+from slipway.relay.ops.tensors import read_broadcast, reshape_indices, shape_of, te
+from slipway.relay.types import TensorType, Type
+
+
+def injective(name: str, out: TensorType, function: Callable[..., Any]) -> list[Any]:
+    """Return the one te stage of an injective operator."""
+    return [te().compute(out.shape, function, name=f"T_{name}", tag="injective")]
+
+
+def _reshape_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    shape = shape_of(x)
+    return injective("reshape", out, lambda *i: x(*reshape_indices(out.shape, i, shape)))
+
+
+@node
+class ReshapeAttrs(Attrs):
+    """The new shape.
+
+    As in classic TVM: 0 copies the input's extent at that place, -1 is what remains (once),
+    -2 copies all remaining axes, -3 joins the next two axes, -4 splits one axis into the
+    following two entries (one may be -1).  With `allowzero` 0 means an empty axis.
+    """
+
+    newshape: tuple[int, ...] = ()
+    allowzero: bool = False
+
+
+RESHAPE = register_op(
+    "reshape", "data", attrs=ReshapeAttrs, pattern=OpPattern.INJECTIVE,
+    doc="The same elements in row-major order under another shape.",
+)  # fmt: skip
+
+
+def reshaped(shape: Sequence[int], newshape: Sequence[int], allowzero: bool = False) -> tuple[int, ...]:
+    """Return the shape that `newshape` means for `shape`.  Raises BadArgument when it does not fit."""
+    out: list[int] = []
+    at, free, entries = 0, -1, list(newshape)
+    while entries:
+        d = entries.pop(0)
+        if d > 0 or (d == 0 and allowzero):
+            out.append(d)
+            at += 1
+        elif d == 0 or d == -2:
+            take = shape[at : at + 1] if d == 0 else shape[at:]
+            if d == 0 and not take:
+                raise BadArgument("newshape", f"{tuple(newshape)}: no axis {at} in {tuple(shape)}")
+            out.extend(take)
+            at += len(take)
+        elif d == -1:
+            if free >= 0:
+                raise BadArgument("newshape", f"{tuple(newshape)} has more than one -1")
+            free = len(out)
+            out.append(1)
+            at += 1
+        elif d == -3:
+            out.append(shape[at] * shape[at + 1])
+            at += 2
+        elif d == -4:
+            one, two = entries.pop(0), entries.pop(0)
+            one = shape[at] // two if one == -1 else one
+            two = shape[at] // one if two == -1 else two
+            out.extend((one, two))
+            at += 1
+        else:
+            raise BadArgument("newshape", f"{tuple(newshape)}: {d} has no meaning")
+    size, rest = prod(shape), prod(out)
+    if free >= 0:
+        if rest == 0 or size % rest:
+            raise BadArgument(
+                "newshape", f"{tuple(newshape)} does not divide the {size} elements of {tuple(shape)}"
+            )
+        out[free] = size // rest
+    if prod(out) != size:
+        raise BadArgument(
+            "newshape",
+            f"{tuple(newshape)} has {prod(out)} elements, the data {tuple(shape)} has {size}",
+        )
+    return tuple(out)
+
+
+@RESHAPE.type_relation
+def _reshape_type(attrs: ReshapeAttrs, data: TensorType) -> Type:
+    return TensorType(reshaped(data.shape, attrs.newshape, attrs.allowzero), data.dtype)
+
+
+@RESHAPE.reference
+def _reshape_reference(attrs: ReshapeAttrs, data: Any) -> Any:
+    return np.reshape(data, reshaped(data.shape, attrs.newshape, attrs.allowzero))
+
+
+RESHAPE.compute(_reshape_compute)
+
+
+@RESHAPE.face
+def reshape(data: Any, newshape: Any, allowzero: bool = False) -> Call:
+    """Give the tensor another shape; see `ReshapeAttrs` for 0, -1, -2, -3 and -4."""
+    shape = (newshape,) if isinstance(newshape, int) else tuple(int(d) for d in newshape)
+    return RESHAPE(data, attrs=ReshapeAttrs(shape, bool(allowzero)))
+
+
+RESHAPE.sample_case((2, 3, 4), attrs=ReshapeAttrs((6, -1)))
+RESHAPE.sample_case((2, 12), attrs=ReshapeAttrs((0, 3, 4)))
+RESHAPE.sample_case((4, 6), attrs=ReshapeAttrs((3, 2, 4)))
+RESHAPE.sample_case((), attrs=ReshapeAttrs((1, 1)))
+
+BATCH_FLATTEN = register_op(
+    "nn.batch_flatten", "data", pattern=OpPattern.INJECTIVE,
+    doc="All axes but the first joined into one.",
+)  # fmt: skip
+
+
+@BATCH_FLATTEN.type_relation
+def _batch_flatten_type(attrs: None, data: TensorType) -> Type:
+    if data.rank == 0:
+        raise BadArgument("data", "must have at least one axis, got a scalar")
+    return TensorType((data.shape[0], prod(data.shape[1:])), data.dtype)
+
+
+@BATCH_FLATTEN.reference
+def _batch_flatten_reference(attrs: None, data: Any) -> Any:
+    return data.reshape(data.shape[0], prod(data.shape[1:]))
+
+
+BATCH_FLATTEN.compute(_reshape_compute)
+
+
+@BATCH_FLATTEN.face
+def batch_flatten(data: Any) -> Call:
+    """Join all axes but the first."""
+    return BATCH_FLATTEN(data)
+
+
+BATCH_FLATTEN.sample_case((2, 3, 4, 5))
+
+
+@node
+class TransposeAttrs(Attrs):
+    """Where each result axis comes from; empty reverses the axes."""
+
+    axes: tuple[int, ...] = ()
+
+
+TRANSPOSE = register_op(
+    "transpose", "data", attrs=TransposeAttrs, pattern=OpPattern.INJECTIVE, doc="Axes permuted."
+)
+
+
+def _axes(attrs: TransposeAttrs, rank: int) -> tuple[int, ...]:
+    if not attrs.axes:
+        return tuple(range(rank))[::-1]
+    axes = normal_axes(attrs.axes, rank, "axes")
+    if len(axes) != rank:
+        raise BadArgument("axes", f"{attrs.axes} must name each of the {rank} axes once")
+    return axes
+
+
+@TRANSPOSE.type_relation
+def _transpose_type(attrs: TransposeAttrs, data: TensorType) -> Type:
+    return TensorType(tuple(data.shape[a] for a in _axes(attrs, data.rank)), data.dtype)
+
+
+@TRANSPOSE.reference
+def _transpose_reference(attrs: TransposeAttrs, data: Any) -> Any:
+    return np.ascontiguousarray(np.transpose(data, _axes(attrs, data.ndim)))
+
+
+@TRANSPOSE.compute
+def _transpose_compute(
+    attrs: TransposeAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    axes = _axes(attrs, out.rank)
+
+    def element(*i: Any) -> Any:
+        source = [0] * len(axes)
+        for place, axis in enumerate(axes):
+            source[axis] = i[place]
+        return x(*source)
+
+    return [te().compute(out.shape, element, name="T_transpose", tag="injective,transpose")]
+
+
+@TRANSPOSE.face
+def transpose(data: Any, axes: Any = None) -> Call:
+    """Permute the axes; without `axes`, reverse them."""
+    return TRANSPOSE(data, attrs=TransposeAttrs(() if axes is None else tuple(int(a) for a in axes)))
+
+
+TRANSPOSE.sample_case((2, 3, 4))
+TRANSPOSE.sample_case((2, 3, 4), attrs=TransposeAttrs((1, 2, 0)))
+
+
+@node
+class SqueezeAttrs(Attrs):
+    """The axes of extent 1 to drop; None drops all of them."""
+
+    axis: tuple[int, ...] | None = None
+
+
+SQUEEZE = register_op(
+    "squeeze", "data", attrs=SqueezeAttrs, pattern=OpPattern.INJECTIVE, doc="Axes of extent 1 dropped."
+)
+
+
+def _squeezed(attrs: SqueezeAttrs, shape: Sequence[int]) -> tuple[int, ...]:
+    if attrs.axis is None:
+        return tuple(d for d in shape if d != 1)
+    axes = normal_axes(attrs.axis, len(shape))
+    for a in axes:
+        if shape[a] != 1:
+            raise BadArgument("axis", f"is {attrs.axis}: axis {a} has extent {shape[a]}, not 1")
+    return tuple(d for a, d in enumerate(shape) if a not in axes)
+
+
+@SQUEEZE.type_relation
+def _squeeze_type(attrs: SqueezeAttrs, data: TensorType) -> Type:
+    return TensorType(_squeezed(attrs, data.shape), data.dtype)
+
+
+@SQUEEZE.reference
+def _squeeze_reference(attrs: SqueezeAttrs, data: Any) -> Any:
+    return data.reshape(_squeezed(attrs, data.shape))
+
+
+SQUEEZE.compute(_reshape_compute)
+
+
+@SQUEEZE.face
+def squeeze(data: Any, axis: Any = None) -> Call:
+    """Drop axes of extent 1."""
+    if axis is not None:
+        axis = (int(axis),) if isinstance(axis, int) else tuple(int(a) for a in axis)
+    return SQUEEZE(data, attrs=SqueezeAttrs(axis))
+
+
+SQUEEZE.sample_case((1, 3, 1, 4))
+SQUEEZE.sample_case((1, 3, 1, 4), attrs=SqueezeAttrs((-2,)))
+
+
+@node
+class ExpandDimsAttrs(Attrs):
+    """Where `num_newaxis` axes of extent 1 are put in; negative counts from the result's end."""
+
+    axis: int = 0
+    num_newaxis: int = 1
+
+
+EXPAND_DIMS = register_op(
+    "expand_dims", "data", attrs=ExpandDimsAttrs, pattern=OpPattern.BROADCAST,
+    doc="Axes of extent 1 put in.",
+)  # fmt: skip
+
+
+def _expanded(attrs: ExpandDimsAttrs, shape: Sequence[int]) -> tuple[int, ...]:
+    if not -len(shape) - 1 <= attrs.axis <= len(shape):
+        raise BadArgument("axis", f"is {attrs.axis}, but the data has {len(shape)} axes")
+    at = attrs.axis if attrs.axis >= 0 else attrs.axis + len(shape) + 1
+    return (*shape[:at], *(1,) * attrs.num_newaxis, *shape[at:])
+
+
+@EXPAND_DIMS.type_relation
+def _expand_dims_type(attrs: ExpandDimsAttrs, data: TensorType) -> Type:
+    return TensorType(_expanded(attrs, data.shape), data.dtype)
+
+
+@EXPAND_DIMS.reference
+def _expand_dims_reference(attrs: ExpandDimsAttrs, data: Any) -> Any:
+    return data.reshape(_expanded(attrs, data.shape))
+
+
+EXPAND_DIMS.compute(_reshape_compute)
+
+
+@EXPAND_DIMS.face
+def expand_dims(data: Any, axis: int, num_newaxis: int = 1) -> Call:
+    """Put in `num_newaxis` axes of extent 1 at `axis`."""
+    return EXPAND_DIMS(data, attrs=ExpandDimsAttrs(int(axis), int(num_newaxis)))
+
+
+EXPAND_DIMS.sample_case((2, 3), attrs=ExpandDimsAttrs(1, 2))
+EXPAND_DIMS.sample_case((2, 3), attrs=ExpandDimsAttrs(-1, 1))
+
+
+@node
+class ShapeAttrs(Attrs):
+    """The result's shape."""
+
+    shape: tuple[int, ...] = ()
+
+
+BROADCAST_TO = register_op(
+    "broadcast_to", "data", attrs=ShapeAttrs, pattern=OpPattern.BROADCAST,
+    doc="Repeated along axes of extent 1 to fill a shape.",
+)  # fmt: skip
+
+
+@BROADCAST_TO.type_relation
+def _broadcast_to_type(attrs: ShapeAttrs, data: TensorType) -> Type:
+    try:
+        fits = np.broadcast_shapes(data.shape, attrs.shape) == attrs.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise BadArgument("shape", f"is {attrs.shape}, to which {data} does not broadcast")
+    return TensorType(attrs.shape, data.dtype)
+
+
+@BROADCAST_TO.reference
+def _broadcast_to_reference(attrs: ShapeAttrs, data: Any) -> Any:
+    return np.ascontiguousarray(np.broadcast_to(data, attrs.shape))
+
+
+@BROADCAST_TO.compute
+def _broadcast_to_compute(
+    attrs: ShapeAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    return [
+        te().compute(
+            out.shape, lambda *i: read_broadcast(x, i), name="T_broadcast_to", tag="broadcast"
+        )
+    ]
+
+
+@BROADCAST_TO.face
+def broadcast_to(data: Any, shape: Any) -> Call:
+    """Repeat the tensor along axes of extent 1 until it has `shape`."""
+    return BROADCAST_TO(data, attrs=ShapeAttrs(tuple(int(d) for d in shape)))
+
+
+BROADCAST_TO.sample_case((3, 1), attrs=ShapeAttrs((2, 3, 4)))
+
+
+@node
+class TileAttrs(Attrs):
+    """How often the tensor is repeated along each axis."""
+
+    reps: tuple[int, ...] = (1,)
+
+
+TILE = register_op(
+    "tile", "data", attrs=TileAttrs, pattern=OpPattern.INJECTIVE, doc="The tensor repeated as a whole."
+)
+
+
+def _tile_shapes(attrs: TileAttrs, shape: Sequence[int]) -> tuple[list[int], list[int]]:
+    rank = max(len(shape), len(attrs.reps))
+    full = [1] * (rank - len(shape)) + list(shape)
+    return full, [1] * (rank - len(attrs.reps)) + list(attrs.reps)
+
+
+@TILE.type_relation
+def _tile_type(attrs: TileAttrs, data: TensorType) -> Type:
+    full, reps = _tile_shapes(attrs, data.shape)
+    return TensorType(tuple(d * r for d, r in zip(full, reps, strict=True)), data.dtype)
+
+
+@TILE.reference
+def _tile_reference(attrs: TileAttrs, data: Any) -> Any:
+    return np.tile(data, attrs.reps)
+
+
+@TILE.compute
+def _tile_compute(attrs: TileAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    full, reps = _tile_shapes(attrs, shape_of(x))
+    skip = len(full) - len(shape_of(x))
+
+    def source(*i: Any) -> Any:
+        folded = [j if r == 1 else j % d for j, d, r in zip(i, full, reps, strict=True)]
+        return x(*folded[skip:])
+
+    return injective("tile", out, source)
+
+
+@TILE.face
+def tile(data: Any, reps: Any) -> Call:
+    """Repeat the whole tensor `reps` times along each axis."""
+    return TILE(data, attrs=TileAttrs((reps,) if isinstance(reps, int) else tuple(map(int, reps))))
+
+
+TILE.sample_case((2, 3), attrs=TileAttrs((2, 1, 2)))
+
+
+@node
+class RepeatAttrs(Attrs):
+    """Each element repeated `repeats` times along `axis`."""
+
+    repeats: int = 1
+    axis: int = 0
+
+
+REPEAT = register_op(
+    "repeat", "data", attrs=RepeatAttrs, pattern=OpPattern.INJECTIVE,
+    doc="Each element repeated in place along an axis.",
+)  # fmt: skip
+
+
+@REPEAT.type_relation
+def _repeat_type(attrs: RepeatAttrs, data: TensorType) -> Type:
+    axis = normal_axis(attrs.axis, data.rank)
+    shape = list(data.shape)
+    shape[axis] *= attrs.repeats
+    return TensorType(tuple(shape), data.dtype)
+
+
+@REPEAT.reference
+def _repeat_reference(attrs: RepeatAttrs, data: Any) -> Any:
+    return np.repeat(data, attrs.repeats, axis=attrs.axis)
+
+
+@REPEAT.compute
+def _repeat_compute(attrs: RepeatAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    axis = attrs.axis % out.rank
+    return injective(
+        "repeat", out, lambda *i: x(*i[:axis], i[axis] // attrs.repeats, *i[axis + 1 :])
+    )
+
+
+@REPEAT.face
+def repeat(data: Any, repeats: int, axis: int = 0) -> Call:
+    """Repeat each element `repeats` times along `axis`."""
+    return REPEAT(data, attrs=RepeatAttrs(int(repeats), int(axis)))
+
+
+REPEAT.sample_case((2, 3), attrs=RepeatAttrs(3, 1))
+
+
+@node
+class ReverseAttrs(Attrs):
+    """The axis to turn round."""
+
+    axis: int = 0
+
+
+REVERSE = register_op(
+    "reverse", "data", attrs=ReverseAttrs, pattern=OpPattern.INJECTIVE, doc="One axis turned round."
+)
+
+
+@REVERSE.type_relation
+def _reverse_type(attrs: ReverseAttrs, data: TensorType) -> Type:
+    normal_axis(attrs.axis, data.rank)
+    return data
+
+
+@REVERSE.reference
+def _reverse_reference(attrs: ReverseAttrs, data: Any) -> Any:
+    return np.ascontiguousarray(np.flip(data, attrs.axis))
+
+
+@REVERSE.compute
+def _reverse_compute(
+    attrs: ReverseAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    axis = attrs.axis % out.rank
+    last = out.shape[axis] - 1
+    return injective("reverse", out, lambda *i: x(*i[:axis], last - i[axis], *i[axis + 1 :]))
+
+
+@REVERSE.face
+def reverse(data: Any, axis: int) -> Call:
+    """Turn one axis round."""
+    return REVERSE(data, attrs=ReverseAttrs(int(axis)))
+
+
+REVERSE.sample_case((2, 3, 4), attrs=ReverseAttrs(1))
+
+
+def swapaxes(data: Any, axis1: int, axis2: int) -> Call:
+    """Exchange two axes."""
+    given = as_expr(data)
+    axes = list(range(given.tensor_type.rank))
+    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+    return transpose(given, axes)
+

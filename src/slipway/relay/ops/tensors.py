@@ -1,0 +1,101 @@
+"""Helpers for te computes: broadcasting reads, row-major index arithmetic.
+
+Everything here imports te on use only, so that types and references work without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Tensor = Any  # a te.Tensor
+Index = Any  # an index expression or int
+
+
+def te() -> Any:
+    """Return the te package."""
+    import slipway.te
+
+    return slipway.te
+
+
+def shape_of(tensor: Tensor) -> tuple[int, ...]:
+    """Return a te tensor's shape as Python ints."""
+    return tuple(int(d) for d in tensor.shape)
+
+
+def read_broadcast(tensor: Tensor, out_indices: Sequence[Index]) -> Any:
+    """Return the element of `tensor` that meets `out_indices` under NumPy broadcasting."""
+    shape = shape_of(tensor)
+    tail = out_indices[len(out_indices) - len(shape) :]
+    return tensor(*(0 if d == 1 else i for d, i in zip(shape, tail, strict=True)))
+
+
+def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return row-major strides in elements."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def flat_index(shape: Sequence[int], indices: Sequence[Index]) -> Index:
+    """Return the row-major position of `indices` in `shape`."""
+    position: Index = 0
+    for extent, index in zip(shape, indices, strict=True):
+        position = index if isinstance(position, int) and position == 0 else position * extent + index
+    return position
+
+
+def unflatten(position: Index, shape: Sequence[int]) -> tuple[Index, ...]:
+    """Return the indices in `shape` of a row-major position."""
+    indices: list[Index] = []
+    for axis, (extent, stride) in enumerate(zip(shape, strides_of(shape), strict=True)):
+        if extent == 1:
+            indices.append(0)
+            continue
+        index = position if stride == 1 else position // stride
+        outermost = all(d == 1 for d in shape[:axis])
+        indices.append(index if outermost else index % extent)
+    return tuple(indices)
+
+
+def reshape_indices(
+    out_shape: Sequence[int], out_indices: Sequence[Index], in_shape: Sequence[int]
+) -> tuple[Index, ...]:
+    """Return where a reshaped tensor finds its element, keeping unchanged axes free of division.
+
+    The two shapes are cut into the shortest groups of axes with equal products; a group with one
+    axis on both sides passes its index through.
+    """
+    result: list[Index] = []
+    i = j = 0
+    while i < len(out_shape) or j < len(in_shape):
+        outs, ins = [i], [j]
+        if i >= len(out_shape):
+            result.append(0)  # a trailing input axis of extent 1
+            j += 1
+            continue
+        if j >= len(in_shape):
+            break  # trailing output axes of extent 1
+        left, right = out_shape[i], in_shape[j]
+        while left != right:
+            if left < right:
+                outs.append(outs[-1] + 1)
+                left *= out_shape[outs[-1]]
+            else:
+                ins.append(ins[-1] + 1)
+                right *= in_shape[ins[-1]]
+        i, j = outs[-1] + 1, ins[-1] + 1
+        if len(outs) == len(ins) == 1:
+            result.append(out_indices[outs[0]])
+        else:
+            position = flat_index([out_shape[a] for a in outs], [out_indices[a] for a in outs])
+            result.extend(unflatten(position, [in_shape[a] for a in ins]))
+    return tuple(result)
+
+
+def elementwise(name: str, shape: Sequence[int], function: Any, tag: str = "elemwise") -> Tensor:
+    """Return ``te.compute`` of `function` over `shape`; `tag` is the classic stage tag."""
+    return te().compute(tuple(shape), function, name=name, tag=tag)

@@ -1,0 +1,51 @@
+"""FoldConstant: what depends on constants only is computed now, by the NumPy references.
+
+``add(Constant(1), Constant(2))  ->  Constant(3)``; a tuple-valued call becomes a Tuple.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
+from slipway.relay.interpret import evaluate_call
+from slipway.relay.types import flatten
+from slipway.relay.visit import rewrite
+
+# A result larger than this stays a computation unless its inputs are as large: a broadcast
+# constant belongs into the kernel, not into the parameter file.
+GROWTH_LIMIT_BYTES = 1 << 16
+
+
+def fold_constant(function: Function) -> Function:
+    """Return `function` with constant expressions evaluated."""
+    return rewrite(function, fold_one)  # type: ignore[no-any-return]
+
+
+def fold_one(expr: Any) -> Expr | None:
+    """Return the Constant (or Tuple of them) that `expr` is, or None when it is not known."""
+    if isinstance(expr, TupleGetItem) and isinstance(expr.tuple_value, Tuple):
+        return expr.tuple_value.fields[expr.index]
+    if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.type is None:
+        return None
+    values = [_constant_value(argument) for argument in expr.args]
+    if any(value is None for value in values):
+        return None
+    out_bytes = sum(t.size_bytes for t in flatten(expr.type))
+    in_bytes = sum(t.size_bytes for a in expr.args for t in flatten(a.checked_type))
+    if out_bytes > max(GROWTH_LIMIT_BYTES, 2 * in_bytes):
+        return None
+    result = evaluate_call(expr, values)
+    if isinstance(result, tuple):
+        return Tuple(tuple(Constant(r) for r in result))
+    return Constant(result)
+
+
+def _constant_value(argument: Expr) -> Any:
+    """The array (or tuple of arrays) of a constant argument, or None."""
+    if isinstance(argument, Constant):
+        return argument.array
+    if isinstance(argument, Tuple):
+        values = [_constant_value(f) for f in argument.fields]
+        return None if any(v is None for v in values) else tuple(values)
+    return None

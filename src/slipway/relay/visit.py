@@ -1,0 +1,163 @@
+"""Walks over relay graphs with an explicit stack: any depth, shared nodes visited once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
+
+from slipway.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    Let,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+
+
+def children(expr: Any) -> tuple[Expr, ...]:
+    """Return the expressions directly inside `expr`, in order of evaluation.
+
+    A called Function is a child of its Call; operators and module functions are not.
+    """
+    match expr:
+        case Call():
+            return (expr.op, *expr.args) if _is_local(expr.op) else expr.args
+        case Tuple():
+            return expr.fields
+        case TupleGetItem():
+            return (expr.tuple_value,)
+        case Function():
+            return (*expr.params, expr.body)
+        case Let():
+            return (expr.value, expr.var, expr.body)
+        case If():
+            return (expr.cond, expr.true_branch, expr.false_branch)
+        case Var() | Constant() | Op():
+            return ()
+        case _:
+            raise TypeError(f"{type(expr).__name__} is not a relay expression")
+
+
+def _is_local(op: Any) -> bool:
+    return isinstance(op, Expr) and not isinstance(op, Op)
+
+
+def post_order(root: Expr, into_functions: bool = True) -> list[Expr]:
+    """Return every expression under `root` once, children before parents, `root` last.
+
+    Without `into_functions`, a Function other than `root` is listed, but not entered.
+    """
+    order: list[Expr] = []
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        expr, ready = stack.pop()
+        if ready:
+            order.append(expr)
+            continue
+        if id(expr) in seen:
+            continue
+        seen.add(id(expr))
+        stack.append((expr, True))
+        if into_functions or expr is root or not isinstance(expr, Function):
+            stack.extend((child, False) for child in reversed(children(expr)))
+    return order
+
+
+def rebuild(expr: Any, new: Callable[[Expr], Any]) -> Any:
+    """Return `expr` with each child c replaced by ``new(c)``; the same object when none changed."""
+    match expr:
+        case Call():
+            op = new(expr.op) if _is_local(expr.op) else expr.op
+            args = tuple(new(a) for a in expr.args)
+            if op is expr.op and all(a is b for a, b in zip(args, expr.args, strict=True)):
+                return expr
+            return Call(op, args, expr.attrs, expr.span)
+        case Tuple():
+            fields = tuple(new(f) for f in expr.fields)
+            same = all(a is b for a, b in zip(fields, expr.fields, strict=True))
+            return expr if same else Tuple(fields)
+        case TupleGetItem():
+            value = new(expr.tuple_value)
+            if value is expr.tuple_value:
+                return expr
+            if isinstance(value, Tuple):
+                return value.fields[expr.index]
+            return TupleGetItem(value, expr.index)
+        case Function():
+            params, body = tuple(new(p) for p in expr.params), new(expr.body)
+            same = all(a is b for a, b in zip(params, expr.params, strict=True))
+            if same and body is expr.body:
+                return expr
+            return Function(params, body, None, expr.attrs)
+        case Let():
+            return expr.replace(var=new(expr.var), value=new(expr.value), body=new(expr.body))
+        case If():
+            return expr.replace(
+                cond=new(expr.cond),
+                true_branch=new(expr.true_branch),
+                false_branch=new(expr.false_branch),
+            )
+        case Var() | Constant() | Op():
+            return expr
+        case _:
+            assert_never(expr)
+
+
+def rewrite(root: Expr, rule: Callable[[Any], Expr | None], into_functions: bool = False) -> Any:
+    """Apply `rule` to every expression after its children; None from the rule keeps it.
+
+    Shared expressions are rewritten once.  Functions called inside are left as they are, unless
+    `into_functions`; `root` itself is always entered.
+    """
+    done: dict[int, Expr] = {}
+    for expr in post_order(root, into_functions):
+        if isinstance(expr, Function) and expr is not root and not into_functions:
+            fresh: Expr = expr
+        else:
+            fresh = rebuild(expr, lambda child: done[id(child)])
+        result = rule(fresh)
+        done[id(expr)] = fresh if result is None else result
+    return done[id(root)]
+
+
+def substitute(root: Expr, mapping: Mapping[Any, Expr]) -> Any:
+    """Replace expressions (usually Vars) by others."""
+    if not mapping:
+        return root
+    table = {id(old): new for old, new in mapping.items()}
+    done: dict[int, Expr] = {}
+    for expr in post_order(root):
+        known = table.get(id(expr))
+        done[id(expr)] = (
+            known if known is not None else rebuild(expr, lambda child: done[id(child)])
+        )
+    return done[id(root)]
+
+
+def free_vars(root: Expr) -> list[Var]:
+    """Return the variables that `root` uses and does not bind, in order of first use."""
+    bound: set[int] = set()
+    order = post_order(root)
+    for expr in order:
+        if isinstance(expr, Function):
+            bound.update(id(p) for p in expr.params)
+        elif isinstance(expr, Let):
+            bound.add(id(expr.var))
+    return [e for e in order if isinstance(e, Var) and id(e) not in bound]
+
+
+def use_counts(root: Expr) -> dict[int, int]:
+    """Return, by id, how often each expression under `root` is used as a child."""
+    counts: dict[int, int] = {id(root): 1}
+    for expr in post_order(root, into_functions=False):
+        if isinstance(expr, Function) and expr is not root:
+            continue
+        for child in children(expr):
+            counts[id(child)] = counts.get(id(child), 0) + 1
+    return counts
