@@ -23,6 +23,7 @@ import numpy as np
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import BaseFunc, GlobalVar
 from slipway.ir.node import Node, node
+from slipway.ir.printer import register_printer
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 
 __all__ = [
@@ -362,3 +363,12 @@ class TupleWrapper:
 def set_type(expr: Expr, type_: Type | None) -> None:
     """Record the type found by inference; for `InferType` only."""
     _set_type(expr, type_)
+
+
+def _text(expr: Expr) -> str:
+    from slipway.relay.text import astext
+
+    return astext(expr)
+
+
+register_printer(Expr, _text)

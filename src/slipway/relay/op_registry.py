@@ -227,7 +227,7 @@ def span(name: str) -> Iterator[None]:
         _span = outer
 
 FAMILIES = (
-    "activation", "binary", "conv", "conv_transpose", "create", "dense", "image", "index", "join",
+    "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image", "index", "join",
     "norm", "pad", "pool", "reduce", "scan", "shape", "softmax", "sort", "unary",
 )  # fmt: skip
 _loaded = False

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from slipway import dtypes
 from slipway.errors import TypeInferenceError
 from slipway.ir.node import Node, node
+from slipway.ir.printer import register_printer
 
 
 class Type(Node):
@@ -125,3 +126,6 @@ def flatten(type_: Type) -> list[TensorType]:
 def tensor_types(shapes: Sequence[Sequence[int]], dtype: str) -> list[TensorType]:
     """Return one TensorType per shape, all of one dtype."""
     return [TensorType(tuple(shape), dtype) for shape in shapes]
+
+
+register_printer(Type, str)

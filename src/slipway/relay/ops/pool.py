@@ -11,6 +11,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir.node import node
 from slipway.relay.expr import Call
+from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import (
     Attrs,
     BadArgument,
@@ -22,12 +23,8 @@ from slipway.relay.ops.checks import as_tuple, need_number, pad_amounts
 from slipway.relay.ops.tensors import te
 from slipway.relay.ops.windows import (
     SPATIAL,
-    arrange,
-    check_layout,
     pad_array,
     pad_stage,
-    permutation,
-    pick,
     window_extent,
     windows,
 )
@@ -83,15 +80,28 @@ def _full_padding(attrs: PoolAttrs, size: Sequence[int], out: Sequence[int]) -> 
     return (*attrs.padding[:count], *after)
 
 
+def _spatial_places(layout: str, given: TensorType | None, count: int) -> list[int]:
+    """Return where the spatial axes stand; the other axes may be of any number (NCHW16c, say)."""
+    try:
+        axes = [axis.letter if not axis.block else "" for axis in parse_layout(layout).axes]
+        places = [axes.index(letter) for letter in SPATIAL[count]]
+    except ValueError as error:
+        raise BadArgument(
+            "layout", f"is {layout!r}, which is no order of N, C, {', '.join(SPATIAL[count])}: {error}"
+        ) from None
+    if given is not None and given.rank != len(axes):
+        raise BadArgument("data", f"must have {len(axes)} axes for layout {layout}, got {given}")
+    return places
+
+
 def _pool_relation(attrs: PoolAttrs, data: TensorType) -> Type:
-    spatial = SPATIAL[len(attrs.pool_size)]
-    check_layout("data", attrs.layout, "NC" + spatial, data, "layout")
+    places = _spatial_places(attrs.layout, data, len(attrs.pool_size))
     need_number("data", data)
-    batch, channels, *size = pick(data.shape, attrs.layout, "NC" + spatial)
-    out = (batch, channels, *_out_extents(attrs, size))
-    return TensorType(
-        arrange(dict(zip("NC" + spatial, out, strict=True)), attrs.layout), data.dtype
-    )
+    shape = list(data.shape)
+    extents = _out_extents(attrs, [shape[p] for p in places])
+    for place, extent in zip(places, extents, strict=True):
+        shape[place] = extent
+    return TensorType(tuple(shape), data.dtype)
 
 
 def _lowest(dtype: Any) -> Any:
@@ -101,64 +111,62 @@ def _lowest(dtype: Any) -> Any:
 
 def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
     count = len(attrs.pool_size)
-    plain = data.transpose(permutation(attrs.layout, "NC" + SPATIAL[count]))
-    size = plain.shape[2:]
+    places = _spatial_places(attrs.layout, None, count)
+    ends = list(range(-count, 0))
+    plain = np.moveaxis(data, places, ends)
+    size = plain.shape[-count:]
     out = _out_extents(attrs, size)
     padding = _full_padding(attrs, size, out)
-    taps = tuple(range(2 + count, 2 + 2 * count))
-    crop = (slice(None), slice(None), *(slice(0, e) for e in out))
+    taps = tuple(ends)
+    crop = (..., *(slice(0, e) for e in out), *(slice(None),) * count)
 
     def over(array: Any, fill: Any) -> Any:
-        return windows(
-            pad_array(array, padding, fill), attrs.pool_size, attrs.strides, attrs.dilation
-        )[crop]
+        padded = pad_array(array, padding, fill)
+        return windows(padded, attrs.pool_size, attrs.strides, attrs.dilation)[crop]
 
     if not average:
         found = over(plain, _lowest(data.dtype)).max(axis=taps)
     else:
-        ones = np.ones((1, 1, *size), np.int64)
+        # What counts is pooled like the data: ones inside (and on counted padding), zeros beyond.
+        ones = np.ones(size, np.int64)
         if attrs.count_include_pad:
             ones = pad_array(ones, attrs.padding, 1)
-            extra = (0,) * count + tuple(
-                padding[a + count] - attrs.padding[a + count] for a in range(count)
-            )
-            counted = windows(
-                pad_array(ones, extra, 0), attrs.pool_size, attrs.strides, attrs.dilation
-            )[crop]
+            beyond = [padding[a + count] - attrs.padding[a + count] for a in range(count)]
+            ones = pad_array(ones, (*(0,) * count, *beyond), 0)
+            counted = windows(ones, attrs.pool_size, attrs.strides, attrs.dilation)[crop]
         else:
             counted = over(ones, 0)
         wide = np.float64 if data.dtype.kind == "f" else np.int64
         total = over(plain.astype(wide), 0).sum(axis=taps)
         number = np.maximum(counted.sum(axis=taps), 1)
         found = total / number if wide is np.float64 else np.trunc(total / number)
-    layout = permutation("NC" + SPATIAL[count], attrs.layout)
-    return np.ascontiguousarray(found.astype(data.dtype).transpose(layout))
+    return np.ascontiguousarray(np.moveaxis(found.astype(data.dtype), ends, places))
 
 
 def _pool_compute(attrs: PoolAttrs, inputs: list[Any], out: TensorType, average: bool) -> list[Any]:
     (data,) = inputs
     count = len(attrs.pool_size)
-    spatial = SPATIAL[count]
-    size = pick([int(d) for d in data.shape], attrs.layout, spatial)
-    extents = pick(out.shape, attrs.layout, spatial)
+    places = _spatial_places(attrs.layout, None, count)
+    size = [int(data.shape[p]) for p in places]
+    extents = [out.shape[p] for p in places]
     padding = _full_padding(attrs, size, extents)
-    pads = dict.fromkeys("NC", (0, 0))
-    pads.update({s: (padding[a], padding[a + count]) for a, s in enumerate(spatial)})
+    before, after = [0] * out.rank, [0] * out.rank
+    for a, place in enumerate(places):
+        before[place], after[place] = padding[a], padding[a + count]
     fill = 0 if average else te().min_value(data.dtype).value
-    padded = pad_stage(
-        data, [pads[s][0] for s in attrs.layout], [pads[s][1] for s in attrs.layout], fill
-    )
+    padded = pad_stage(data, before, after, fill)
     taps = [
         te().reduce_axis((0, k), name=f"r{s.lower()}")
-        for k, s in zip(attrs.pool_size, spatial, strict=True)
+        for k, s in zip(attrs.pool_size, SPATIAL[count], strict=True)
     ]
 
     def window(*indices: Any) -> Any:
-        source = dict(zip(attrs.layout, indices, strict=True))
-        for a, s in enumerate(spatial):
-            base = source[s] if attrs.strides[a] == 1 else source[s] * attrs.strides[a]
-            source[s] = base + (taps[a] if attrs.dilation[a] == 1 else taps[a] * attrs.dilation[a])
-        value = padded(*arrange(source, attrs.layout))
+        source = list(indices)
+        for a, place in enumerate(places):
+            base = source[place] if attrs.strides[a] == 1 else source[place] * attrs.strides[a]
+            step = attrs.dilation[a]
+            source[place] = base + (taps[a] if step == 1 else taps[a] * step)
+        value = padded(*source)
         return te().sum(value, axis=taps) if average else te().max(value, axis=taps)
 
     if not average:
@@ -166,10 +174,9 @@ def _pool_compute(attrs: PoolAttrs, inputs: list[Any], out: TensorType, average:
     total = te().compute(out.shape, window, name="pool_sum", tag="pool_sum")
 
     def mean(*indices: Any) -> Any:
-        at = dict(zip(attrs.layout, indices, strict=True))
         number: Any = 1
-        for a, s in enumerate(spatial):
-            number = number * _taps_inside(attrs, a, at[s], size[a], extents[a])
+        for a, place in enumerate(places):
+            number = number * _taps_inside(attrs, a, indices[place], size[a], extents[a])
         value = total(*indices)
         if isinstance(number, int):
             if dtypes.is_float(out.dtype):
@@ -252,6 +259,8 @@ def _register_pool(count: int, average: bool) -> Any:
     definition.sample_case(shape, attrs=pool_attrs(count, 2, 1, 2, 1, layout, False))
     definition.sample_case(shape, attrs=pool_attrs(count, 3, 2, 1, 1, layout, True, True))
     definition.sample_case(shape, attrs=pool_attrs(count, 3, 3, 1, 0, layout, True))
+    blocked = pool_attrs(count, 2, 2, 1, 0, layout + "4c", False)
+    definition.sample_case((1, 2, *shape[2:], 4), attrs=blocked)
     return face
 
 
@@ -272,33 +281,42 @@ def _bins(size: int, out: int) -> list[tuple[int, int]]:
     return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
 
 
+def _adaptive_places(attrs: AdaptivePoolAttrs, given: TensorType | None) -> list[int]:
+    return _spatial_places(attrs.layout, given, _spatial_count(attrs.layout))
+
+
+def _spatial_count(layout: str) -> int:
+    return sum(letter in "DHW" for letter in layout)
+
+
 def _adaptive_relation(attrs: AdaptivePoolAttrs, data: TensorType) -> Type:
-    spatial = attrs.layout.replace("N", "").replace("C", "")
-    check_layout("data", attrs.layout, "NC" + spatial, data, "layout")
-    out = dict(zip(attrs.layout, data.shape, strict=True))
+    places = _adaptive_places(attrs, data)
+    shape = list(data.shape)
     if attrs.output_size:
-        out.update(zip(spatial, as_tuple(attrs.output_size, len(spatial), "output_size"), strict=True))
-    return TensorType(arrange(out, attrs.layout), data.dtype)
+        wanted = as_tuple(attrs.output_size, len(places), "output_size")
+        for place, extent in zip(places, wanted, strict=True):
+            shape[place] = extent
+    return TensorType(tuple(shape), data.dtype)
 
 
 def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Any, average: bool) -> Any:
     result = data.astype(np.float64) if average else data
-    spatial = [i for i, letter in enumerate(attrs.layout) if letter not in "NC"]
-    sizes = attrs.output_size or tuple(data.shape[i] for i in spatial)
-    for axis, out in zip(spatial, sizes, strict=True):
+    places = _adaptive_places(attrs, None)
+    sizes = attrs.output_size or tuple(data.shape[p] for p in places)
+    for axis, out in zip(places, sizes, strict=True):
         pieces = []
         for low, high in _bins(data.shape[axis], out):
             piece = result.take(range(low, high), axis)
             pieces.append(piece.mean(axis) if average else piece.max(axis))
         result = np.stack(pieces, axis)
-    return result.astype(data.dtype)
+    return np.ascontiguousarray(result.astype(data.dtype))
 
 
 def _adaptive_compute(
     attrs: AdaptivePoolAttrs, inputs: list[Any], out: TensorType, average: bool
 ) -> list[Any]:
     (data,) = inputs
-    spatial = [i for i, letter in enumerate(attrs.layout) if letter not in "NC"]
+    spatial = _adaptive_places(attrs, None)
     size = [int(data.shape[i]) for i in spatial]
     extents = [out.shape[i] for i in spatial]
     even = all(s % e == 0 for s, e in zip(size, extents, strict=True))

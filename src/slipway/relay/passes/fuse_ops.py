@@ -1,0 +1,296 @@
+"""FuseOps: operators are grouped into kernels; each becomes a Function with attribute Primitive = 1.
+
+    %0 = nn.conv2d(%x, %w); %1 = add(%0, %b); nn.relu(%1)
+        ->  fn(%p0, %p1, %p2, Primitive=1) { nn.relu(add(nn.conv2d(%p0, %p1), %p2)) }(%x, %w, %b)
+
+The rule is classic TVM's, on post-dominators.  A node's post-dominator is where all paths from it
+meet again; a node is fused into the kernel of its post-dominator when every path between is of a
+kind that can follow it:
+
+- a convolution (OUT_ELEMWISE_FUSABLE) takes elementwise and broadcast consumers of its shape;
+- elementwise and broadcast operators go into injective consumers, reductions, and kernels of
+  convolutions that they lie behind;
+- injective ones go into injective consumers; tuples into the concatenation that reads them.
+
+Scalar constants are written into the kernel; other constants become its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
+from slipway.relay.op_registry import OpPattern
+from slipway.relay.types import TensorType, flatten
+from slipway.relay.visit import children, post_order, rebuild
+
+MAX_DEPTH = 256
+
+# An operator this costly an element is not recomputed for each reader of a broadcast.
+COSTLY_FLOPS = 4
+REPEAT_LIMIT = 2
+
+
+def fuse_ops(function: Function, max_depth: int = MAX_DEPTH) -> Function:
+    """Return `function` whose body calls kernels of at most `max_depth` operators.
+
+    With `max_depth` 1 every operator becomes a kernel of its own.
+    """
+    graph = _Graph(function)
+    if max_depth > 1:
+        for phase in range(3):
+            graph.fuse(phase, max_depth)
+    return _Kernels(function, graph).build()
+
+
+def is_inlined_constant(expr: Expr) -> bool:
+    """Tell whether a constant is written into the kernels that use it."""
+    return isinstance(expr, Constant) and expr.array.size == 1
+
+
+@dataclass(eq=False)
+class _Node:
+    """One expression of the graph, its readers, and its group (a union-find forest)."""
+
+    expr: Expr
+    index: int
+    pattern: OpPattern
+    readers: list[tuple[_Node, OpPattern]] = field(default_factory=list)
+    escapes: bool = False
+    dominator: _Node | None = None
+    dominator_pattern: OpPattern = OpPattern.OPAQUE
+    depth: int = 1
+    parent: _Node | None = None
+    group_pattern: OpPattern = OpPattern.OPAQUE
+    size: int = 1
+
+    def root(self) -> _Node:
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+
+class _Graph:
+    def __init__(self, function: Function) -> None:
+        self.nodes: list[_Node] = []
+        self.of: dict[int, _Node] = {}
+        for expr in post_order(function.body, into_functions=False):
+            if isinstance(expr, (Op, Function)) or is_inlined_constant(expr):
+                continue
+            node = _Node(expr, len(self.nodes), _pattern(expr))
+            node.group_pattern = node.pattern
+            self.nodes.append(node)
+            self.of[id(expr)] = node
+            for child in children(expr):
+                source = self.of.get(id(child))
+                if source is not None:
+                    source.readers.append((node, _edge_pattern(expr, child)))
+        self.of[id(function.body)].escapes = True
+        for node in reversed(self.nodes):
+            self._find_dominator(node)
+
+    # -- post-dominators -------------------------------------------------------------------------
+
+    def _find_dominator(self, node: _Node) -> None:
+        if node.escapes or not node.readers:
+            return
+        meet, pattern = node.readers[0]
+        for reader, edge in node.readers[1:]:
+            pattern = max(pattern, edge)
+            common, on_the_way = _common_dominator(meet, reader)
+            pattern = max(pattern, on_the_way)
+            if common is None:
+                return
+            meet = common
+        node.dominator, node.dominator_pattern = meet, OpPattern(pattern)
+        node.depth = meet.depth + 1
+
+    # -- fusion ----------------------------------------------------------------------------------
+
+    def fuse(self, phase: int, max_depth: int) -> None:
+        for node in self.nodes:
+            sink = node.dominator
+            if node.group_pattern == OpPattern.OPAQUE or sink is None:
+                continue
+            if node.root() is sink.root():
+                continue
+            if node.root().size + sink.root().size > max_depth:
+                continue
+            if self._may_fuse(node, sink, phase) and not _repeats_work(node, sink):
+                self._commit(node, sink, sink)
+
+    def _may_fuse(self, node: _Node, sink: _Node, phase: int) -> bool:
+        own = node.group_pattern
+        if phase == 2:
+            # Injective producers of a tuple that was fused into an injective operator.
+            into_tuple = (
+                own <= OpPattern.INJECTIVE
+                and sink.group_pattern == OpPattern.TUPLE
+                and sink.root().group_pattern <= OpPattern.INJECTIVE
+            )
+            return into_tuple and self._path(node, sink, lambda k, last: k <= OpPattern.INJECTIVE)
+        if sink.group_pattern == OpPattern.TUPLE:
+            return False
+        if own == OpPattern.OUT_ELEMWISE_FUSABLE:
+            return (
+                phase == 0
+                and node.dominator_pattern == OpPattern.ELEMWISE
+                and self._path(node, sink, lambda k, last: k <= OpPattern.BROADCAST)
+            )
+        if own <= OpPattern.BROADCAST:
+            if node.dominator_pattern > OpPattern.COMM_REDUCE:
+                return False
+            ends = (
+                OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE,
+                OpPattern.COMM_REDUCE, OpPattern.OUT_ELEMWISE_FUSABLE,
+            )  # fmt: skip
+            return self._path(
+                node, sink, lambda k, last: k in ends if last else k <= OpPattern.INJECTIVE
+            )
+        if own in (OpPattern.INJECTIVE, OpPattern.TUPLE):
+            return phase == 1 and self._path(node, sink, lambda k, last: k <= OpPattern.INJECTIVE)
+        return False  # a reduction takes no consumers
+
+    def _path(self, source: _Node, sink: _Node, allowed: Callable[[OpPattern, bool], bool]) -> bool:
+        """Tell whether the group of every node on a path from `source` to `sink` is allowed."""
+        seen: set[int] = set()
+        stack = [reader for reader, _ in source.readers]
+        while stack:
+            node = stack.pop()
+            if node.index in seen:
+                continue
+            seen.add(node.index)
+            if not allowed(node.root().group_pattern, node is sink):
+                return False
+            if node is not sink:
+                stack.extend(reader for reader, _ in node.readers)
+        return True
+
+    def _commit(self, source: _Node, sink: _Node, target: _Node) -> None:
+        """Merge everything on the paths from `source` to `sink` into the group of `target`."""
+        seen: set[int] = set()
+        stack = [source]
+        while stack:
+            node = stack.pop()
+            if node.index in seen or node is sink:
+                continue
+            seen.add(node.index)
+            _merge(node, target)
+            stack.extend(reader for reader, _ in node.readers)
+
+
+def _merge(node: _Node, target: _Node) -> None:
+    child, parent = node.root(), target.root()
+    if child is parent:
+        return
+    child.parent = parent
+    parent.size += child.size
+    if child.group_pattern == OpPattern.OUT_ELEMWISE_FUSABLE:
+        parent.group_pattern = OpPattern(max(child.group_pattern, parent.group_pattern))
+
+
+def _common_dominator(one: _Node, two: _Node) -> tuple[_Node | None, OpPattern]:
+    """Return where two nodes' dominator chains meet, and the hardest edge passed on the way."""
+    pattern = OpPattern.ELEMWISE
+    left: _Node | None = one
+    right: _Node | None = two
+    while left is not right:
+        if left is None or right is None:
+            return None, OpPattern.OPAQUE
+        if left.depth >= right.depth:
+            pattern, left, moved = max(pattern, left.dominator_pattern), left.dominator, left
+            if left is None:
+                return None, OpPattern.OPAQUE
+            if moved.depth == right.depth:
+                pattern, right = max(pattern, right.dominator_pattern), right.dominator
+        else:
+            pattern, right = max(pattern, right.dominator_pattern), right.dominator
+    return left, OpPattern(pattern)
+
+
+def _pattern(expr: Expr) -> OpPattern:
+    if isinstance(expr, Call) and isinstance(expr.op, Op):
+        return op_registry.get(expr.op.name).pattern
+    if isinstance(expr, Tuple):
+        return OpPattern.TUPLE
+    if isinstance(expr, TupleGetItem) and len(flatten(expr.tuple_value.checked_type)) > 0:
+        return OpPattern.INJECTIVE
+    return OpPattern.OPAQUE
+
+
+def _edge_pattern(reader: Expr, source: Expr) -> OpPattern:
+    """How `reader` reads `source`: a broadcast between equal shapes is elementwise."""
+    if isinstance(reader, Tuple):
+        return OpPattern.INJECTIVE
+    pattern = _pattern(reader)
+    if pattern == OpPattern.BROADCAST and isinstance(source.type, TensorType):
+        out = reader.type
+        if isinstance(out, TensorType) and out.shape == source.type.shape:
+            return OpPattern.ELEMWISE
+    return pattern
+
+
+def _repeats_work(node: _Node, sink: _Node) -> bool:
+    """Tell whether fusing would compute a costly operator many times for one element."""
+    if not isinstance(node.expr, Call) or not isinstance(sink.expr.type, TensorType):
+        return False
+    definition = op_registry.call_definition(node.expr)
+    if definition is None or definition.flops_per_element < COSTLY_FLOPS:
+        return False
+    own = node.expr.type
+    if not isinstance(own, TensorType) or sink.group_pattern == OpPattern.COMM_REDUCE:
+        return False
+    return sink.expr.type.size > REPEAT_LIMIT * own.size
+
+
+class _Kernels:
+    """Builds the function whose body calls one Function per group."""
+
+    def __init__(self, function: Function, graph: _Graph) -> None:
+        self.function = function
+        self.graph = graph
+        self.inner: dict[int, Expr] = {}  # the expression inside its kernel
+        self.outer: dict[int, Expr] = {}  # the expression in the new body
+        self.params: dict[int, dict[int, tuple[Var, Expr]]] = {}  # by group: source -> parameter
+
+    def build(self) -> Function:
+        for node in self.graph.nodes:
+            root = node.root()
+            if root.size == 1 and not _is_operator(node.expr):
+                self.outer[id(node.expr)] = rebuild(node.expr, self._outside)
+                continue
+            self.inner[id(node.expr)] = rebuild(node.expr, lambda c, r=root: self._inside(c, r))
+            if node is root:
+                self.outer[id(node.expr)] = self._kernel(root)
+        body = self._outside(self.function.body)
+        return Function(self.function.params, body, None, self.function.attrs)
+
+    def _outside(self, expr: Expr) -> Expr:
+        return self.outer.get(id(expr), expr)
+
+    def _inside(self, child: Expr, root: _Node) -> Expr:
+        """Return `child` as seen inside the kernel of `root`: computed there, or a parameter."""
+        source = self.graph.of.get(id(child))
+        if source is None:
+            return child  # a scalar constant
+        if source.root() is root:
+            return self.inner[id(child)]
+        params = self.params.setdefault(root.index, {})
+        if id(child) not in params:
+            params[id(child)] = (Var(f"p{len(params)}", child.checked_type), child)
+        return params[id(child)][0]
+
+    def _kernel(self, root: _Node) -> Expr:
+        params = list(self.params.get(root.index, {}).values())
+        kernel = Function(
+            tuple(var for var, _ in params), self.inner[id(root.expr)], None, (("Primitive", 1),)
+        )
+        return Call(kernel, tuple(self._outside(source) for _, source in params))
+
+
+def _is_operator(expr: Any) -> bool:
+    return isinstance(expr, Call) and isinstance(expr.op, Op)

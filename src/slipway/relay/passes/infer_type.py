@@ -1,0 +1,98 @@
+"""InferType: give every expression its type.
+
+Expressions are typed as they are built; what remains are variables without annotation, whose type
+follows from an operator that uses them (the weight of a dense with `units`, say).  Such a variable
+is replaced by a typed one of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from slipway.errors import TypeInferenceError
+from slipway.relay.expr import Call, Expr, Function, Op, Var
+from slipway.relay.types import TensorType, Type
+from slipway.relay.visit import post_order, rebuild
+
+Guess = Callable[[Any, Sequence[Type | None]], list[Type | None]]
+
+
+def infer_type(function: Function) -> Function:
+    """Return `function` with every expression typed.
+
+    Raises TypeInferenceError naming the variable when a type does not follow.
+    """
+    if function.type is not None:
+        return function
+    typed: dict[int, Expr] = {}
+    done: dict[int, Expr] = {}
+    for expr in post_order(function):
+        if isinstance(expr, Call) and isinstance(expr.op, Op):
+            _guess_arguments(expr, done, typed)
+        done[id(expr)] = rebuild(expr, lambda child: typed.get(id(child)) or done[id(child)])
+    result: Any = done[id(function)]
+    if result.type is None:
+        untyped = [p.name for p in result.params if p.type is None]
+        what = f"variable %{untyped[0]}" if untyped else "a call in the function"
+        raise TypeInferenceError(
+            f"the type of {what} does not follow from its use: give it a shape, "
+            'as in relay.var("x", shape=(1, 3, 224, 224))'
+        )
+    return result  # type: ignore[no-any-return]
+
+
+def _guess_arguments(call: Call, done: dict[int, Expr], typed: dict[int, Expr]) -> None:
+    """Type the untyped variables among the arguments of `call`, where its operator tells."""
+    guess = _GUESSES.get(call.op.name)
+    arguments = [typed.get(id(a)) or done[id(a)] for a in call.args]
+    if guess is None or all(a.type is not None for a in arguments):
+        return
+    found = guess(call.attrs, [a.type for a in arguments])
+    for old, current, type_ in zip(call.args, arguments, found, strict=True):
+        if current.type is None and isinstance(current, Var) and type_ is not None:
+            typed[id(old)] = Var(current.name, type_)
+
+
+def _channels(attrs: Any, types: Sequence[Type | None], axis: int) -> list[Type | None]:
+    data = types[0]
+    if not isinstance(data, TensorType):
+        return list(types)
+    vector = TensorType((data.shape[axis],), data.dtype)
+    return [data, *(vector if t is None else t for t in types[1:])]
+
+
+def _conv(attrs: Any, types: Sequence[Type | None]) -> list[Type | None]:
+    data = types[0]
+    if not isinstance(data, TensorType) or attrs.channels is None or attrs.kernel_size is None:
+        return list(types)
+    channels = data.shape[attrs.data_layout.index("C")]
+    extents = {"O": attrs.channels, "I": channels // attrs.groups}
+    spatial = [letter for letter in attrs.kernel_layout if letter not in "OI"]
+    order = "DHW"[-len(spatial) :]
+    extents.update(zip(order, attrs.kernel_size, strict=True))
+    return [data, TensorType(tuple(extents[s] for s in attrs.kernel_layout), data.dtype)]
+
+
+def _dense(attrs: Any, types: Sequence[Type | None]) -> list[Type | None]:
+    data = types[0]
+    if not isinstance(data, TensorType) or attrs.units is None:
+        return list(types)
+    return [data, TensorType((attrs.units, data.shape[-1]), data.dtype)]
+
+
+def _along_axis(attrs: Any, types: Sequence[Type | None]) -> list[Type | None]:
+    return _channels(attrs, types, attrs.axis)
+
+
+_GUESSES: dict[str, Guess] = {
+    "nn.conv1d": _conv,
+    "nn.conv2d": _conv,
+    "nn.conv3d": _conv,
+    "nn.dense": _dense,
+    "nn.bias_add": _along_axis,
+    "nn.batch_norm": _along_axis,
+    "nn.layer_norm": _along_axis,
+    "nn.instance_norm": _along_axis,
+    "nn.prelu": _along_axis,
+}

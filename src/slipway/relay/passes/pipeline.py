@@ -1,0 +1,84 @@
+"""From an imported module to kernels: the list of graph passes, in order.
+
+`optimize` is what ``relay.build`` runs before it compiles the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from slipway.errors import LoweringError
+from slipway.ir.function import IRModule
+from slipway.passes.context import PassContext
+from slipway.relay.construct import bind
+from slipway.relay.expr import Function
+from slipway.relay.passes.alter_layout import alter_layout
+from slipway.relay.passes.common_subexpr import eliminate_common_subexpr
+from slipway.relay.passes.fold_constant import fold_constant
+from slipway.relay.passes.fold_scale_axis import fold_scale_axis
+from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
+from slipway.relay.passes.infer_type import infer_type
+from slipway.relay.passes.inline import inline
+from slipway.relay.passes.simplify_expr import simplify_expr
+from slipway.relay.passes.simplify_inference import simplify_inference
+
+FunctionPass = Callable[[Function], Function]
+
+# (classic name, least opt_level, pass), for every target and model.
+PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
+    ("InferType", 0, infer_type),
+    ("SimplifyInference", 0, simplify_inference),
+    ("FoldConstant", 2, fold_constant),
+    ("SimplifyExpr", 0, simplify_expr),
+    ("FoldConstant", 2, fold_constant),
+    ("FoldScaleAxis", 3, fold_scale_axis),
+    ("SimplifyExpr", 0, simplify_expr),
+    ("FoldConstant", 2, fold_constant),
+    ("EliminateCommonSubexpr", 3, eliminate_common_subexpr),
+)
+
+
+def main_function(mod: IRModule) -> Function:
+    """Return the relay function "main".  Raises LoweringError when there is none."""
+    main = mod["main"] if "main" in mod else None
+    if not isinstance(main, Function):
+        names = ", ".join(mod) or "nothing"
+        raise LoweringError(f"a model needs a relay function called 'main'; the module has {names}")
+    return main
+
+
+def optimize(
+    mod: IRModule,
+    params: Mapping[str, Any] | None = None,
+    target: Any = None,
+    opt_level: int | None = None,
+    layout_lanes: int = 0,
+) -> IRModule:
+    """Return the module of one function "main" whose body calls kernels (Primitive functions).
+
+    `params` are bound as constants.  `opt_level` None is the PassContext's.  `layout_lanes` above
+    1 carries channels in blocks of that many through the graph (see `alter_layout`); it needs
+    opt_level 3.  Everything in the result is typed; there is no Let and no call but of kernels.
+    """
+    context = PassContext.current()
+    level = context.opt_level if opt_level is None else opt_level
+    main = inline(bind(main_function(mod), params or {}), mod)
+    for name, least, run in PIPELINE:
+        if _enabled(context, name, least, level):
+            main = run(main)
+    if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 3, level):
+        main = fold_constant(simplify_expr(alter_layout(main, layout_lanes)))
+    depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))
+    if not _enabled(context, "FuseOps", 1, level):
+        depth = 1
+    return IRModule((("main", fuse_ops(main, depth)),))
+
+
+def _enabled(context: PassContext, name: str, least: int, level: int) -> bool:
+    return context.is_enabled(name) and (level >= least or name in context.required_pass)
+
+
+def lower_ready(mod: IRModule, params: Mapping[str, Any] | None, target: Any = None) -> IRModule:
+    """Return `optimize` of the module under the current PassContext."""
+    return optimize(mod, params, target)

@@ -1,0 +1,197 @@
+"""The text form of relay: ``str(function)``, ``mod.astext()``.
+
+::
+
+    fn (%x: Tensor[(1, 64), float32], %w: Tensor[(10, 64), float32]) -> Tensor[(1, 10), float32] {
+      %0 = nn.dense(%x, %w, units=10) /* ty=Tensor[(1, 10), float32] */;
+      nn.softmax(%0, axis=-1)
+    }
+
+Calls are numbered in order of evaluation.  Constants up to a few numbers are written out, larger
+ones as ``meta[relay.Constant][i]``.  Names of variables are made unique.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.ir.function import GlobalVar
+from slipway.ir.node import Node
+from slipway.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    Let,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from slipway.relay.visit import children
+
+INLINE_ELEMENTS = 1
+
+
+def astext(expr: Expr) -> str:
+    """Return the text form of a function or any other expression."""
+    return _Printer().text(expr)
+
+
+class _Printer:
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.taken: set[str] = set()
+        self.constants: dict[int, int] = {}
+        self.keep: list[Any] = []
+        self.next = 0
+
+    def text(self, expr: Any) -> str:
+        if isinstance(expr, Function):
+            return "\n".join(self.function(expr, ""))
+        lines: list[str] = []
+        result = self.block(expr, "", lines)
+        return "\n".join([*lines, result])
+
+    def function(self, function: Function, pad: str) -> list[str]:
+        params = ", ".join(
+            f"{self.variable(p)}: {p.type}" if p.type is not None else self.variable(p)
+            for p in function.params
+        )
+        shown = [(k, v) for k, v in function.attrs if k != "output_names"]
+        attrs = "".join(f", {k}={v!r}" if params or i else f"{k}={v!r}" for i, (k, v) in enumerate(shown))
+        result = f" -> {function.ret_type}" if function.ret_type is not None else ""
+        lines: list[str] = []
+        last = self.block(function.body, pad + "  ", lines)
+        return [f"fn ({params}{attrs}){result} {{", *lines, last, pad + "}"]
+
+    def variable(self, var: Any) -> str:
+        if id(var) not in self.names:
+            name, number = f"%{var.name}", 0
+            while name in self.taken:
+                number += 1
+                name = f"%{var.name}_{number}"
+            self.names[id(var)] = name
+            self.taken.add(name)
+            self.keep.append(var)
+        return self.names[id(var)]
+
+    def block(self, root: Expr, pad: str, lines: list[str]) -> str:
+        """Append the statements before `root` to `lines`; return the line that gives its value."""
+        for expr in _statements(root, self.names):
+            if expr is root:
+                break
+            body = self.value(expr, pad)
+            name = f"%{self.next}"
+            self.next += 1
+            self.names[id(expr)] = name
+            self.taken.add(name)
+            self.keep.append(expr)
+            note = f" /* ty={expr.type} */" if isinstance(expr, Call) and expr.type else ""
+            lines.append(f"{pad}{name} = {body}{note};")
+        return pad + self.value(root, pad)
+
+    def atom(self, expr: Expr) -> str:
+        known = self.names.get(id(expr))
+        if known is not None:
+            return known
+        match expr:
+            case Var():
+                return self.variable(expr)
+            case Constant():
+                return self.constant(expr)
+            case Tuple():
+                inner = ", ".join(self.atom(f) for f in expr.fields)
+                return f"({inner},)" if len(expr.fields) == 1 else f"({inner})"
+            case TupleGetItem():
+                return f"{self.atom(expr.tuple_value)}.{expr.index}"
+            case Op():
+                return expr.name
+            case _:
+                return self.value(expr, "  ")
+
+    def constant(self, expr: Constant) -> str:
+        array = expr.array
+        if array.size == 1 and array.ndim == 0:
+            return f"{array.item()!r}{_suffix(array.dtype.name)}"
+        number = self.constants.setdefault(id(expr), len(self.constants))
+        self.keep.append(expr)
+        return f"meta[relay.Constant][{number}]"
+
+    def value(self, expr: Any, pad: str) -> str:
+        match expr:
+            case Call():
+                callee = self.callee(expr.op, pad)
+                parts = [self.atom(a) for a in expr.args]
+                if isinstance(expr.attrs, Node):
+                    parts += [f"{n}={_attr(getattr(expr.attrs, n))}" for n in expr.attrs.FIELDS]
+                return f"{callee}({', '.join(parts)})"
+            case Function():
+                return "\n".join(self.function(expr, pad))
+            case Let():
+                lines: list[str] = []
+                inner: list[str] = []
+                value = self.block(expr.value, pad, lines).strip()
+                body = self.block(expr.body, pad, inner).strip()
+                head = f"let {self.variable(expr.var)} = {value};"
+                return "\n".join([*(ln.strip() for ln in lines), head, *inner, pad + body]).strip()
+            case If():
+                parts = []
+                for branch in (expr.true_branch, expr.false_branch):
+                    inner = []
+                    last = self.block(branch, pad + "  ", inner)
+                    parts.append("\n".join(["{", *inner, last, pad + "}"]))
+                return f"if ({self.atom(expr.cond)}) {parts[0]} else {parts[1]}"
+            case _:
+                return self.atom(expr)
+
+    def callee(self, op: Any, pad: str) -> str:
+        if isinstance(op, GlobalVar):
+            return f"@{op.name}"
+        if isinstance(op, Op):
+            return op.name
+        if isinstance(op, Function):
+            known = self.names.get(id(op))
+            return known if known is not None else "\n".join(self.function(op, pad))
+        return self.atom(op)
+
+
+def _statements(root: Expr, known: dict[int, str]) -> list[Expr]:
+    """The expressions that get a number: calls, functions, choices and Lets, in order."""
+    order: list[Expr] = []
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        expr, ready = stack.pop()
+        if ready:
+            if expr is root or not isinstance(expr, (Var, Constant, Tuple, TupleGetItem, Op)):
+                order.append(expr)
+            continue
+        if id(expr) in seen or id(expr) in known:
+            continue
+        seen.add(id(expr))
+        stack.append((expr, True))
+        match expr:
+            case Function() | Let():
+                below: tuple[Expr, ...] = ()
+            case If():
+                below = (expr.cond,)
+            case Call() if isinstance(expr.op, Function):
+                below = (*expr.args, expr.op)
+            case _:
+                below = children(expr)
+        stack.extend((c, False) for c in reversed(below))
+    return order
+
+
+def _suffix(dtype: str) -> str:
+    return {"float32": "f", "int32": "", "bool": ""}.get(dtype, dtype)
+
+
+def _attr(value: Any) -> str:
+    if isinstance(value, tuple):
+        inner = ", ".join(_attr(v) for v in value)
+        return f"[{inner}]"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
