@@ -183,18 +183,29 @@ def _layer_of(function: Function) -> str:
     best, found = -1, ""
     for expr in post_order(function.body, into_functions=False):
         definition = call_definition(expr)
-        if definition is not None and int(definition.pattern) > best and expr.span:  # type: ignore[attr-defined]
-            best, found = int(definition.pattern), expr.span  # type: ignore[attr-defined]
+        if definition is not None and int(definition.pattern) > best and expr.span:
+            best, found = int(definition.pattern), expr.span
     return found
 
 
 @dataclass(frozen=True)
-class TensorPlaces:
-    """Where tensors lie: `offset` (bytes in the arena) and storage group of each TensorRef."""
+class TensorPlace:
+    """Where one tensor lies: tensors of one `group` share bytes; `offset` None: not in the arena."""
 
-    offsets: dict[TensorRef, int]
-    groups: dict[TensorRef, int]
+    group: int
+    offset: int | None
+
+
+@dataclass(frozen=True)
+class TensorPlaces:
+    """The places of all tensors, and the plan of the arena."""
+
+    places: dict[TensorRef, TensorPlace]
     plan: Plan
+
+    def of(self, node: int, index: int = 0) -> TensorPlace:
+        """Return the place of output `index` of node `node`."""
+        return self.places[TensorRef(node, index)]
 
 
 def place_tensors(graph: ModelGraph, algorithm: str = "best") -> TensorPlaces:
@@ -202,44 +213,36 @@ def place_tensors(graph: ModelGraph, algorithm: str = "best") -> TensorPlaces:
 
     Inputs and outputs live for the whole run, so that they survive repeated runs; the others from
     the node that makes them to the last that reads them.  A reshape in place shares its input's
-    bytes; when the input is a parameter, the reshape is no part of the arena either.
+    bytes.
     """
     last = len(graph.nodes)
     root: dict[TensorRef, TensorRef] = {}
-    first_use: dict[TensorRef, int] = {}
-    last_use: dict[TensorRef, int] = {}
-    for index, node in enumerate(graph.nodes):
+    lives: dict[TensorRef, tuple[int, int]] = {}
+    for number, node in enumerate(graph.nodes):
         for ref in node.inputs:
-            last_use[root[ref]] = index
+            base = root[ref]
+            if base in lives:
+                lives[base] = lives[base][0], number
         for position in range(len(node.types)):
-            ref = TensorRef(index, position)
+            ref = TensorRef(number, position)
             root[ref] = root[node.inputs[0]] if node.function == NOP else ref
-            if root[ref] == ref:
-                first_use[ref] = last_use[ref] = index
-    for name, node_index in ((n.name, i) for i, n in enumerate(graph.nodes) if not n.function):
-        if name not in graph.params:
-            first_use[TensorRef(node_index)], last_use[TensorRef(node_index)] = 0, last
+            if node.function not in ("", NOP):
+                lives[ref] = number, number
+        if not node.function and node.name not in graph.params:
+            lives[TensorRef(number)] = 0, last
     for ref in graph.outputs:
-        last_use[root[ref]] = last
-    params = {TensorRef(i) for i, n in enumerate(graph.nodes) if n.name in graph.params}
-    placed = [ref for ref in first_use if ref not in params]
+        if root[ref] in lives:
+            lives[root[ref]] = lives[root[ref]][0], last
     blocks = [
-        Block(
-            graph.nodes[ref.node].name,
-            max(1, graph.type_of(ref).size_bytes),
-            first_use[ref],
-            last_use[ref],
-        )
-        for ref in placed
+        Block(graph.nodes[r.node].name, max(1, graph.type_of(r).size_bytes), first, end)
+        for r, (first, end) in lives.items()
     ]
     result = plan(blocks, algorithm)
-    at = dict(zip(placed, result.offsets, strict=True))
-    group_of = {offset: i for i, offset in enumerate(sorted(set(result.offsets)))}
-    offsets, groups = {}, {}
+    offset_of = dict(zip(lives, result.offsets, strict=True))
+    groups: dict[Any, int] = {}
+    places = {}
     for ref, base in root.items():
-        if base in at:
-            offsets[ref] = at[base]
-            groups[ref] = group_of[at[base]]
-        else:
-            groups[ref] = len(group_of) + sorted(params, key=lambda r: r.node).index(base)
-    return TensorPlaces(offsets, groups, result)
+        offset = offset_of.get(base)
+        key = base if offset is None else offset
+        places[ref] = TensorPlace(groups.setdefault(key, len(groups)), offset)
+    return TensorPlaces(places, result)

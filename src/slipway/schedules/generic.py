@@ -7,7 +7,7 @@ vectorises the innermost and spreads the outermost over threads where there is e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 
@@ -64,52 +64,66 @@ def inline_injective(
             schedule[op].compute_inline()
 
 
-def schedule_elementwise_stage(
-    schedule: te.Schedule, tensor: te.Tensor, target: Target, parallel: bool = True
-) -> None:
-    """Schedule one stage without reduction: fused, parallel outside, vectorised inside."""
+def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
+    """Schedule a stage without reduction: parallel outside, vectorised inside.
+
+    The innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
+    with it first, where their lengths make whole vectors.
+    """
     stage = schedule[tensor]
     axes = list(stage.op.axis)
     if not axes:
         return
+    total = _work(axes)
+    lanes = vector_lanes(target, tensor.dtype)
+    inner = axes.pop()
+    extent = extent_of(inner)
+    while axes and extent < lanes:
+        extent *= extent_of(axes[-1])
+        inner = stage.fuse(axes.pop(), inner)
+    if extent % lanes == 0 and extent > lanes:
+        rest, inner = stage.split(inner, factor=lanes)
+        axes.append(rest)
+    elif extent > 4 * lanes:
+        rest, inner = stage.split(inner, factor=lanes)
+        axes.append(rest)
+    if 1 < extent:
+        stage.vectorize(inner)
+    if axes and total >= PARALLEL_ELEMENTS:
+        _parallel_outer(stage, axes, total)
+
+
+def _work(axes: Iterable[te.IterVar]) -> int:
     total = 1
     for axis in axes:
         total *= extent_of(axis)
-    lanes = vector_lanes(target, tensor.dtype)
-    inner_extent = extent_of(axes[-1])
+    return total
+
+
+def _parallel_outer(stage: Any, axes: list[te.IterVar], total: int) -> None:
+    """Run the outer loops in parallel, in tasks that are worth a launch."""
     fused = stage.fuse(*axes) if len(axes) > 1 else axes[0]
-    if total % lanes == 0 and (inner_extent % lanes == 0 or _is_flat(tensor)):
-        outer, inner = stage.split(fused, factor=lanes)
-        stage.vectorize(inner)
-    else:
-        outer = fused
-        lanes = 1
-    if parallel and total >= PARALLEL_ELEMENTS:
-        chunk, _ = stage.split(outer, nparts=min(64, max(1, total // lanes)))
-        stage.parallel(chunk)
-
-
-def _is_flat(tensor: te.Tensor) -> bool:
-    """Tell whether a tensor of rank above one may be walked as one long row; never assumed."""
-    return len(tensor.shape) == 1
+    steps = _work(axes)
+    per_step = max(1, total // steps)
+    factor = max(1, min(PARALLEL_ELEMENTS // 4 // per_step, steps))
+    while steps % factor:
+        factor -= 1
+    if factor > 1:
+        fused, _ = stage.split(fused, factor=factor)
+    stage.parallel(fused)
 
 
 def schedule_injective(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
-    """Everything inlined into the outputs, each one flat loop."""
+    """Everything inlined into the outputs, each one nest of loops."""
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
-    for op in {id(t.op): t for t in outs}.values():
-        schedule_elementwise_stage(schedule, op, target)
+    for tensor in {id(t.op): t for t in outs}.values():
+        schedule_elementwise_stage(schedule, tensor, target)
     return schedule
 
 
-def schedule_reduce(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
-    """Reductions with their inputs inlined; parallel over what is kept."""
-    return schedule_opaque(target, outs)
-
-
 def schedule_opaque(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
-    """Each reduction its own loops, each output elementwise; intermediate maps inlined."""
+    """Each reduction its own loops, each output elementwise; maps between them inlined."""
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
     for op in producers(outs):
@@ -121,14 +135,25 @@ def schedule_opaque(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
     return schedule
 
 
+schedule_reduce = schedule_opaque
+
+
 def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
-    """Schedule one reduction: parallel over the outermost kept axes."""
+    """Schedule one reduction: parallel over what is kept, and vectors of the innermost axis.
+
+    A kept innermost axis is the vector, with the reduction loops around it.  Where the reduction
+    itself runs along the innermost axis, it is cut into partial results, one a lane (rfactor).
+    """
     stage = schedule[tensor]
-    axes = list(stage.op.axis)
-    work = 1
-    for axis in (*axes, *stage.op.reduce_axis):
-        work *= extent_of(axis)
-    if not axes or work < PARALLEL_ELEMENTS:
-        return
-    outer = stage.fuse(*axes[:-1]) if len(axes) > 2 else axes[0]
-    stage.parallel(outer)
+    axes, reduced = list(stage.op.axis), list(stage.op.reduce_axis)
+    total = _work([*axes, *reduced])
+    lanes = vector_lanes(target, tensor.dtype)
+    if axes and extent_of(axes[-1]) > 1:
+        extent, inner = extent_of(axes[-1]), axes.pop()
+        if extent % lanes == 0 and extent > lanes or extent > 4 * lanes:
+            rest, inner = stage.split(inner, factor=lanes)
+            axes.append(rest)
+        stage.reorder(*axes, *reduced, inner)
+        stage.vectorize(inner)
+    if axes and total >= PARALLEL_ELEMENTS:
+        stage.parallel(stage.fuse(*axes) if len(axes) > 1 else axes[0])

@@ -41,7 +41,7 @@ class Implementation:
 
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
-_MODULES = ("cpu.conv", "cpu.dense", "cpu.pool", "cpu.softmax")
+_MODULES = ("cpu.conv", "cpu.dense", "cpu.pool")
 _loaded = False
 
 

@@ -297,3 +297,76 @@ DEPTHWISE_NCHWC.sample_case(
         padding=(1, 1, 1, 1), groups=8, data_layout="NCHW4c", kernel_layout="OIHW1i4o"
     ),
 )  # fmt: skip
+
+
+@node
+class DensePackAttrs(Attrs):
+    """Attributes of nn.contrib_dense_pack."""
+
+    out_dtype: str = ""
+
+
+DENSE_PACK = register_op(
+    "nn.contrib_dense_pack", "data", "weight", attrs=DensePackAttrs,
+    pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
+    doc="data @ weight.T, the weight in blocks of units: (M, K) with (N/n, K, n) gives (M, N).",
+)  # fmt: skip
+
+
+@DENSE_PACK.type_relation
+def dense_pack_type(attrs: DensePackAttrs, data: TensorType, weight: TensorType) -> Type:
+    """The depth of data and weight must agree."""
+    need_rank("data", data, 2)
+    need_rank("weight", weight, 3)
+    need_dtype("weight", weight, data.dtype, "data")
+    blocks, _, block = weight.shape
+    need_shape("weight", weight, (blocks, data.shape[1], block), "depth as in data")
+    return TensorType((data.shape[0], blocks * block), attrs.out_dtype or data.dtype)
+
+
+@DENSE_PACK.reference
+def dense_pack_reference(attrs: DensePackAttrs, data: Any, weight: Any) -> Any:
+    """The plain product with the plain weight."""
+    plain = weight.transpose(0, 2, 1).reshape(-1, weight.shape[1])
+    dtype = attrs.out_dtype or data.dtype
+    return data.astype(dtype) @ plain.T.astype(dtype)
+
+
+@DENSE_PACK.compute
+def dense_pack_compute(
+    attrs: DensePackAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    """Sum over the depth."""
+    data, weight = inputs
+    out = out_types[0]
+    _, depth, block = shape_of(weight)
+    k = te().reduce_axis((0, depth), name="k")
+    return [
+        te().compute(
+            out.shape,
+            lambda m, n: te().sum(
+                data(m, k).astype(out.dtype)
+                * weight(
+                    te().floordiv(n, block), k, te().floormod(n, block)
+                ).astype(out.dtype),
+                axis=[k],
+            ),
+            name="T_dense_pack",
+            tag="dense_pack",
+        )
+    ]
+
+
+@DENSE_PACK.flops
+def dense_pack_flops(attrs: DensePackAttrs, in_types: Any, out_type: Any) -> float:
+    """Two for each multiply-add."""
+    return 2.0 * out_type.size * in_types[0].shape[1]
+
+
+@DENSE_PACK.face
+def contrib_dense_pack(data: Any, weight: Any, out_dtype: str = "") -> Call:
+    """Matrix product with a weight in blocks of units."""
+    return DENSE_PACK(data, weight, attrs=DensePackAttrs(out_dtype))
+
+
+DENSE_PACK.sample_case((3, 7), (2, 7, 4))

@@ -1,0 +1,215 @@
+"""`relay.build`: a model's graph to a library, a graph of kernel calls, and parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway import te
+from slipway.codegen.build import build_module
+from slipway.codegen.compiled import CompiledModule
+from slipway.errors import SlipwayError, TargetError
+from slipway.executor.export import ModelParts, export
+from slipway.executor.graph import ModelGraph, TensorPlaces, build_graph, place_tensors
+from slipway.executor.operator_module import OperatorModule
+from slipway.ir.function import BaseFunc, IRModule, PrimFunc
+from slipway.passes.context import PassContext
+from slipway.passes.pipeline import run_pipeline
+from slipway.relay.backend import Executor, Runtime
+from slipway.relay.expr import Expr, Function
+from slipway.relay.transform import optimize
+from slipway.runtime.graph_factory import GraphExecutorFactoryModule
+from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
+from slipway.runtime.ndarray import array
+from slipway.schedules.primitive import schedule_primitive
+from slipway.target import Target
+
+
+def build(
+    ir_mod: IRModule | Function | Expr,
+    target: Target | str | Mapping[str, Any] | None = None,
+    target_host: Target | str | None = None,
+    executor: Executor | None = None,
+    runtime: Runtime | None = None,
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Mapping[str, Any] | None = None,
+    mod_name: str = "default",
+) -> ModelFactory:
+    """Compile the "main" of a relay module for `target`.
+
+    `params` binds parameters of main to constants by name; what the compiler computes from them
+    (folded BatchNorm, packed weights) is in the result's own parameters.  The PassContext's
+    `opt_level` (2 outside of any) chooses the graph passes.  Unpacks as ``graph, lib, params``.
+    Raises TargetError, TypeInferenceError, LoweringError or CodegenError; an error inside one
+    kernel names the kernel.
+    """
+    chosen = _cpu_target(target, target_host)
+    module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
+    optimized = optimize(module, params, chosen, PassContext.current().opt_level)
+    main = optimized["main"]
+    assert isinstance(main, Function)
+    graph = build_graph(main, mod_name=mod_name)
+    places = place_tensors(graph)
+    compiled = compile_kernels(graph, chosen)
+    return ModelFactory(module, chosen, graph, places, compiled, mod_name, executor, runtime)
+
+
+def _cpu_target(target: Any, host: Any) -> Target:
+    if isinstance(target, Mapping) and "kind" not in target:
+        (target,) = target.values()  # the classic {device: target} with one device
+    if target is None:
+        target = Target.current(allow_none=True) or "llvm"
+    chosen = target if isinstance(target, Target) and host is None else Target(target, host)
+    if not chosen.kind.is_cpu:
+        raise TargetError(
+            f"Slipway has no code generator for models on {chosen.kind.name} yet; targets of kind "
+            "llvm and c compile for every CPU"
+        )
+    return chosen
+
+
+def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
+    """Return the loops of one fused function, ready for a code generator.
+
+    Raises what lowering raises, with the kernel's name in front.
+    """
+    try:
+        kernel = schedule_primitive(function, target)
+        return run_pipeline(te.lower(kernel.schedule, list(kernel.args), name=name), target)
+    except SlipwayError as error:
+        raise type(error)(f"in the kernel {name}: {error}") from error
+
+
+def compile_kernels(graph: ModelGraph, target: Target) -> CompiledModule:
+    """Compile all kernels of a model into one module."""
+    functions = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
+    return build_module(functions, target)
+
+
+def graph_tables(graph: ModelGraph, places: TensorPlaces) -> GraphTables:
+    """Return the graph as the runtime's tables, with the planned places of all tensors."""
+    nodes, entries, storages = [], [], []
+    index: dict[int, int] = {}
+    arena = places.plan.size_bytes
+    for number, node in enumerate(graph.nodes):
+        nodes.append(
+            GraphNode(
+                node.name,
+                node.function or None,
+                tuple((ref.node, ref.index) for ref in node.inputs),
+                len(node.types),
+                {"layer": node.layer} if node.layer else {},
+            )
+        )
+        for position, type_ in enumerate(node.types):
+            place = places.of(number, position)
+            size = type_.size_bytes
+            if place.group not in index:
+                index[place.group] = len(storages)
+                if place.offset is None:  # a parameter: memory of its own behind the arena
+                    arena = -(-arena // 64) * 64
+                    storages.append(Storage(arena, size))
+                    arena += size
+                else:
+                    storages.append(Storage(place.offset, size))
+            at = index[place.group]
+            if storages[at].size < size:
+                storages[at] = Storage(storages[at].offset, size)
+            entries.append(GraphEntry(type_.shape, type_.dtype, at))
+    inputs = tuple(i for i, n in enumerate(graph.nodes) if not n.function)
+    outputs = tuple((ref.node, ref.index) for ref in graph.outputs)
+    return GraphTables(tuple(nodes), tuple(entries), inputs, outputs, tuple(storages), arena)
+
+
+class ModelFactory(GraphExecutorFactoryModule):
+    """What ``relay.build`` returns: a compiled model, to run here or to export."""
+
+    def __init__(
+        self,
+        ir_mod: IRModule,
+        target: Target,
+        graph: ModelGraph,
+        places: TensorPlaces,
+        compiled: CompiledModule,
+        mod_name: str,
+        executor: Executor | None,
+        runtime: Runtime | None,
+    ) -> None:
+        library = OperatorModule(compiled)
+        params = {name: array(np.ascontiguousarray(value)) for name, value in graph.params.items()}
+        metadata = _metadata(graph, places, mod_name)
+        super().__init__(graph_tables(graph, places), library, params, mod_name, metadata)
+        self.ir_mod = ir_mod
+        self.target = target
+        self.graph = graph
+        self.memory_plan = places.plan
+        self.compiled = compiled
+        self.executor = executor or Executor("graph")
+        self.runtime = runtime or Runtime("cpp")
+
+    @property
+    def libmod_name(self) -> str:
+        """The name given at build time (the classic attribute)."""
+        return self.module_name
+
+    @property
+    def lib(self) -> OperatorModule:
+        """The module with the compiled kernels (the classic attribute)."""
+        assert isinstance(self.library_module, OperatorModule)
+        return self.library_module
+
+    @property
+    def function_metadata(self) -> dict[str, BaseFunc]:
+        """The relay function behind each kernel's name."""
+        return dict(self.graph.kernels)
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the source of the compiled functions."""
+        return self.compiled.get_source(fmt)
+
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        fcompile: Any = None,
+        cc: Any = None,
+        options: Sequence[str] | None = None,
+        **_: Any,
+    ) -> Path:
+        """Write the model to one file; see `executor.export.export` for endings and linkers."""
+        model = ModelParts(
+            self.get_graph_json(), self.tables.to_binary(), self.param_bytes(), self.metadata
+        )
+        return export(file_name, self.compiled, model, fcompile or cc, options)
+
+
+def _metadata(graph: ModelGraph, places: TensorPlaces, mod_name: str) -> dict[str, Any]:
+    """What metadata.json says of the model beside what the library's own metadata says."""
+
+    def described(name: str, type_: Any) -> dict[str, Any]:
+        return {"name": name, "shape": list(type_.shape), "dtype": type_.dtype}
+
+    inputs = [
+        described(node.name, node.types[0])
+        for node in graph.nodes
+        if not node.function and node.name not in graph.params
+    ]
+    outputs = [
+        described(graph.nodes[ref.node].name, graph.type_of(ref)) for ref in graph.outputs
+    ]
+    return {
+        "module_name": mod_name,
+        "inputs": inputs,
+        "outputs": outputs,
+        "layers": {n.name: n.layer for n in graph.nodes if n.layer},
+        "memory": {
+            "workspace_bytes": places.plan.size_bytes,
+            "lower_bound_bytes": places.plan.lower_bound_bytes,
+            "planner": places.plan.algorithm,
+            "params_bytes": sum(a.nbytes for a in graph.params.values()),
+        },
+    }

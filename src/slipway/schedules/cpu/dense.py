@@ -1,0 +1,57 @@
+"""Matrix products with packed weights: a tile of registers, as in the convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from slipway import te
+from slipway.schedules.cpu.tiles import choose_tile
+from slipway.schedules.generic import (
+    PARALLEL_ELEMENTS,
+    inline_injective,
+    shape_of,
+)
+from slipway.schedules.registry import register_implementation
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+@register_implementation("nn.contrib_dense_pack", name="dense_pack.tile")
+def schedule_dense_pack(
+    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+) -> te.Schedule:
+    """Rows of data by blocks of units; each step of k multiplies a row's value by a vector."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    inline_injective(schedule, outs, keep=[dense])
+    blocks, depth, lanes = shape_of(dense.op.input_tensors[1])
+    rows = shape_of(output)[0]
+    tile = choose_tile(rows, blocks, target)
+    if output.op is dense.op:
+        accumulator = schedule.cache_write(output, "local")
+    else:
+        accumulator = dense
+        schedule[dense].set_scope("local")
+    stage = schedule[output]
+    m, n = stage.op.axis
+    m_outer, m_inner = stage.split(m, factor=tile.rows)
+    n_outer, n_inner = stage.split(n, factor=tile.vectors * lanes)
+    n_block, n_lane = stage.split(n_inner, factor=lanes)
+    stage.reorder(n_outer, m_outer, m_inner, n_block, n_lane)
+    stage.unroll(m_inner)
+    stage.unroll(n_block)
+    stage.vectorize(n_lane)
+    inner = schedule[accumulator]
+    inner.compute_at(stage, m_outer)
+    if rows * blocks * lanes * depth >= PARALLEL_ELEMENTS * 4:
+        stage.parallel(n_outer)
+    m, n = inner.op.axis
+    (k,) = inner.op.reduce_axis
+    n_block, n_lane = inner.split(n, factor=lanes)
+    inner.reorder(k, m, n_block, n_lane)
+    inner.unroll(m)
+    inner.unroll(n_block)
+    inner.vectorize(n_lane)
+    return schedule
