@@ -21,10 +21,11 @@ from slipway.passes.context import PassContext
 from slipway.passes.pipeline import run_pipeline
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Expr, Function
-from slipway.relay.transform import optimize
+from slipway.relay.passes.pipeline import optimize
 from slipway.runtime.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
 from slipway.runtime.ndarray import array
+from slipway.schedules.generic import vector_lanes
 from slipway.schedules.primitive import schedule_primitive
 from slipway.target import Target
 
@@ -50,7 +51,9 @@ def build(
     """
     chosen = _cpu_target(target, target_host)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
-    optimized = optimize(module, params, chosen, PassContext.current().opt_level)
+    level = PassContext.current().opt_level
+    lanes = vector_lanes(chosen, "float32") if level >= 3 else 0
+    optimized = optimize(module, params, chosen, level, layout_lanes=max(lanes, 4) if lanes else 0)
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
@@ -198,9 +201,7 @@ def _metadata(graph: ModelGraph, places: TensorPlaces, mod_name: str) -> dict[st
         for node in graph.nodes
         if not node.function and node.name not in graph.params
     ]
-    outputs = [
-        described(graph.nodes[ref.node].name, graph.type_of(ref)) for ref in graph.outputs
-    ]
+    outputs = [described(graph.nodes[ref.node].name, graph.type_of(ref)) for ref in graph.outputs]
     return {
         "module_name": mod_name,
         "inputs": inputs,

@@ -346,9 +346,7 @@ def dense_pack_compute(
             out.shape,
             lambda m, n: te().sum(
                 data(m, k).astype(out.dtype)
-                * weight(
-                    te().floordiv(n, block), k, te().floormod(n, block)
-                ).astype(out.dtype),
+                * weight(te().floordiv(n, block), k, te().floormod(n, block)).astype(out.dtype),
                 axis=[k],
             ),
             name="T_dense_pack",

@@ -18,7 +18,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Expr, Function, Op, Tuple
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType
@@ -56,8 +56,9 @@ class _AlterLayout:
         self.lanes = lanes
         self.plain: dict[int, Expr] = {}
         self.blocked: dict[int, _Blocked] = {}
-        self.rules: dict[str, Callable[[Call], _Blocked | None]] = {
+        self.rules: dict[str, Callable[[Call], _Blocked | Expr | None]] = {
             "nn.conv2d": self.conv2d,
+            "nn.dense": self.dense,
             "nn.bias_add": self.bias_add,
             "concatenate": self.concatenate,
             **dict.fromkeys(_POOLS, self.pool),
@@ -70,8 +71,11 @@ class _AlterLayout:
                 break
             if isinstance(expr, Call) and isinstance(expr.op, Op):
                 result = self.visit_call(expr)
-                if result is not None:
+                if isinstance(result, _Blocked):
                     self.blocked[id(expr)] = result
+                    continue
+                if result is not None:
+                    self.plain[id(expr)] = result
                     continue
             if not isinstance(expr, Tuple):  # a Tuple is rebuilt when a plain reader asks for it
                 self.plain[id(expr)] = rebuild(expr, self.as_plain)
@@ -103,7 +107,7 @@ class _AlterLayout:
 
     # -- operators -----------------------------------------------------------------------------
 
-    def visit_call(self, call: Call) -> _Blocked | None:
+    def visit_call(self, call: Call) -> _Blocked | Expr | None:
         rule = self.rules.get(call.op.name)
         if rule is not None:
             return rule(call)
@@ -163,6 +167,25 @@ class _AlterLayout:
         data = self.as_blocked(call.args[0], layouts[0])
         kernel = _transform(self.as_plain(call.args[1]), "OIHW", layouts[1])
         return _Blocked(definition(data, kernel, attrs=attrs, span=call.span), layouts[2])
+
+    def dense(self, call: Call) -> Expr | None:
+        """A product with constant weights takes them in blocks of units; the data stays plain."""
+        data, weight = (a.tensor_type for a in call.args)
+        block = block_size(weight.shape[0], self.lanes)
+        if (
+            not isinstance(call.args[1], Constant)
+            or data.rank != 2
+            or data.dtype != "float32"
+            or block < 4
+            or (call.attrs.out_dtype or data.dtype) != data.dtype
+        ):
+            return None
+        packed = _transform(call.args[1], "NK", f"NK{block}n")
+        definition = op_registry.get("nn.contrib_dense_pack")
+        assert definition.attrs_type is not None
+        return definition(
+            self.as_plain(call.args[0]), packed, attrs=definition.attrs_type(), span=call.span
+        )
 
     def elementwise(self, call: Call) -> _Blocked | None:
         """Broadcasts over equal layouts: rank-4 operands in blocks, scalars as they are."""

@@ -123,5 +123,3 @@ def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor) -> None:
     if extent_of(block) > 1:
         stage.vectorize(block)
     stage.parallel(stage.fuse(n, c, h))
-
-

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 @register_implementation("nn.contrib_dense_pack", name="dense_pack.tile")
-def schedule_dense_pack(
-    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
-) -> te.Schedule:
+def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Tensor) -> te.Schedule:
     """Rows of data by blocks of units; each step of k multiplies a row's value by a vector."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
