@@ -7,6 +7,8 @@ vectorises the innermost and spreads the outermost over threads where there is e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
@@ -64,53 +66,72 @@ def inline_injective(
             schedule[op].compute_inline()
 
 
+@dataclass
+class Loop:
+    """A loop of a stage and how many steps it has; split and fused axes know none themselves."""
+
+    axis: te.IterVar
+    extent: int
+
+    @staticmethod
+    def of(axes: Iterable[te.IterVar]) -> list[Loop]:
+        """Return the loops of a stage's own axes."""
+        return [Loop(axis, extent_of(axis)) for axis in axes]
+
+
+def fuse(stage: Any, loops: Sequence[Loop]) -> Loop:
+    """Fuse adjacent loops into one."""
+    if len(loops) == 1:
+        return loops[0]
+    return Loop(stage.fuse(*(loop.axis for loop in loops)), prod(loop.extent for loop in loops))
+
+
+def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
+    """Cut a loop into steps of `factor`; the last one may be guarded."""
+    outer, inner = stage.split(loop.axis, factor=factor)
+    return Loop(outer, -(-loop.extent // factor)), Loop(inner, factor)
+
+
 def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
     """Schedule a stage without reduction: parallel outside, vectorised inside.
 
     The innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
-    with it first, where their lengths make whole vectors.
+    with it first.
     """
     stage = schedule[tensor]
-    axes = list(stage.op.axis)
-    if not axes:
+    loops = Loop.of(stage.op.axis)
+    if not loops:
         return
-    total = _work(axes)
+    total = prod(loop.extent for loop in loops)
     lanes = vector_lanes(target, tensor.dtype)
-    inner = axes.pop()
-    extent = extent_of(inner)
-    while axes and extent < lanes:
-        extent *= extent_of(axes[-1])
-        inner = stage.fuse(axes.pop(), inner)
-    if extent % lanes == 0 and extent > lanes:
-        rest, inner = stage.split(inner, factor=lanes)
-        axes.append(rest)
-    elif extent > 4 * lanes:
-        rest, inner = stage.split(inner, factor=lanes)
-        axes.append(rest)
-    if 1 < extent:
-        stage.vectorize(inner)
-    if axes and total >= PARALLEL_ELEMENTS:
-        _parallel_outer(stage, axes, total)
+    inner = loops.pop()
+    while loops and inner.extent < lanes:
+        inner = fuse(stage, [loops.pop(), inner])
+    _vectorize(stage, loops, inner, lanes)
+    if loops and total >= PARALLEL_ELEMENTS:
+        _parallel_outer(stage, loops, total)
 
 
-def _work(axes: Iterable[te.IterVar]) -> int:
-    total = 1
-    for axis in axes:
-        total *= extent_of(axis)
-    return total
+def _vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
+    """Make vectors of the innermost loop; what is left of it joins `outer`."""
+    if inner.extent > lanes and (inner.extent % lanes == 0 or inner.extent > 4 * lanes):
+        rest, inner = split(stage, inner, lanes)
+        outer.append(rest)
+    if 1 < inner.extent <= 4 * lanes:
+        stage.vectorize(inner.axis)
+    return inner
 
 
-def _parallel_outer(stage: Any, axes: list[te.IterVar], total: int) -> None:
+def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int) -> None:
     """Run the outer loops in parallel, in tasks that are worth a launch."""
-    fused = stage.fuse(*axes) if len(axes) > 1 else axes[0]
-    steps = _work(axes)
-    per_step = max(1, total // steps)
-    factor = max(1, min(PARALLEL_ELEMENTS // 4 // per_step, steps))
-    while steps % factor:
+    fused = fuse(stage, loops)
+    per_step = max(1, total // fused.extent)
+    factor = max(1, min(PARALLEL_ELEMENTS // 4 // per_step, fused.extent))
+    while fused.extent % factor:
         factor -= 1
     if factor > 1:
-        fused, _ = stage.split(fused, factor=factor)
-    stage.parallel(fused)
+        fused, _ = split(stage, fused, factor)
+    stage.parallel(fused.axis)
 
 
 def schedule_injective(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
@@ -139,21 +160,13 @@ schedule_reduce = schedule_opaque
 
 
 def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
-    """Schedule one reduction: parallel over what is kept, and vectors of the innermost axis.
-
-    A kept innermost axis is the vector, with the reduction loops around it.  Where the reduction
-    itself runs along the innermost axis, it is cut into partial results, one a lane (rfactor).
-    """
+    """Schedule one reduction: parallel over what is kept, and vectors of the innermost kept axis."""
     stage = schedule[tensor]
-    axes, reduced = list(stage.op.axis), list(stage.op.reduce_axis)
-    total = _work([*axes, *reduced])
+    loops, reduced = Loop.of(stage.op.axis), Loop.of(stage.op.reduce_axis)
+    total = prod(loop.extent for loop in (*loops, *reduced))
     lanes = vector_lanes(target, tensor.dtype)
-    if axes and extent_of(axes[-1]) > 1:
-        extent, inner = extent_of(axes[-1]), axes.pop()
-        if extent % lanes == 0 and extent > lanes or extent > 4 * lanes:
-            rest, inner = stage.split(inner, factor=lanes)
-            axes.append(rest)
-        stage.reorder(*axes, *reduced, inner)
-        stage.vectorize(inner)
-    if axes and total >= PARALLEL_ELEMENTS:
-        stage.parallel(stage.fuse(*axes) if len(axes) > 1 else axes[0])
+    if loops and loops[-1].extent > 1:
+        inner = _vectorize(stage, loops, loops.pop(), lanes)
+        stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
+    if loops and total >= PARALLEL_ELEMENTS:
+        stage.parallel(fuse(stage, loops).axis)
