@@ -35,7 +35,7 @@ _PLACES = {
     "const": "slipway.relay.op_registry:const",
     "astext": "slipway.relay.text:astext",
     "fromtext": "slipway.relay.parser:parse",
-    "build": "slipway.build:relay_build",
+    "build": "slipway.executor.relay_build:build",
     "create_executor": "slipway.build:create_executor",
     "save_param_dict": "slipway.runtime.params:save_param_dict",
     "load_param_dict": "slipway.runtime.params:load_param_dict",
