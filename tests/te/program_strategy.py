@@ -169,7 +169,9 @@ def _loops(draw, stage, log):
             return
         axis = draw(st.sampled_from(leaves))
         what = draw(
-            st.sampled_from(["split", "nparts", "fuse", "reorder", "unroll", "vectorize", "parallel"])
+            st.sampled_from(
+                ["split", "nparts", "fuse", "reorder", "unroll", "vectorize", "parallel"]
+            )
         )
         log.append(f"{stage.name}.{axis.name} {what}")
         if what == "split":
@@ -186,6 +188,10 @@ def _loops(draw, stage, log):
             stage.unroll(axis)
         elif what == "vectorize" and axis.kind == "data" and axis is leaves[-1]:
             stage.vectorize(axis)
-        elif what == "parallel" and axis.kind == "data" and axis is leaves[0]:
-            if stage.attach_type == "root":
-                stage.parallel(axis)
+        elif (
+            what == "parallel"
+            and axis.kind == "data"
+            and axis is leaves[0]
+            and stage.attach_type == "root"
+        ):
+            stage.parallel(axis)

@@ -1,4 +1,8 @@
-"""Property: any legal schedule computes what NumPy computes, before and after every pass."""
+"""Property: any legal schedule computes what NumPy computes.
+
+In the interpreter the numbers are compared, and the loops verified, after every pass; compiled
+code is compared at the end.  Inputs are small whole numbers, so equality is exact.
+"""
 
 import sys
 from pathlib import Path
@@ -8,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from slipway import te
-from slipway.errors import ScheduleError
 from slipway.ir.interpret import run
 from slipway.ir.verify import STAGE_AFTER, verify
 from slipway.passes.pipeline import PIPELINE
@@ -18,16 +21,22 @@ from program_strategy import programs
 
 SETTINGS = {
     "deadline": None,
-    "derandomize": True,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
+FEW = settings(max_examples=200, derandomize=True, **SETTINGS)
+MANY = settings(max_examples=2000, **SETTINGS)
+
+
+def data_of(program):
+    """Input arrays and the expected output."""
+    rng = np.random.default_rng(0)
+    *inputs, _ = program.args
+    arrays = [rng.integers(-3, 4, [int(x) for x in t.shape]).astype("float32") for t in inputs]
+    return arrays, program.reference(*arrays)
 
 
 def check_in_interpreter(program):
-    rng = np.random.default_rng(0)
-    *inputs, output = program.args
-    arrays = [rng.integers(-3, 4, [int(x) for x in t.shape]).astype("float32") for t in inputs]
-    want = program.reference(*arrays)
+    arrays, want = data_of(program)
     func = te.lower(program.schedule, program.args)
     stage = "loops"
     for step in (None, *PIPELINE):
@@ -35,22 +44,44 @@ def check_in_interpreter(program):
             func = step(func)
             stage = STAGE_AFTER.get(step.__name__, stage)
         verify(func, stage)
-        got = np.full([int(x) for x in output.shape], -77, "float32")
+        got = np.full(want.shape, -77, "float32")
         run(func, *arrays, got)
         np.testing.assert_array_equal(got, want, err_msg=getattr(step, "__name__", "lower"))
 
 
-@settings(max_examples=200, **SETTINGS)
+def check_compiled(program, target):
+    driver = pytest.importorskip("slipway.driver")
+    arrays, want = data_of(program)
+    module = driver.build(program.schedule, program.args, target)
+    from slipway import nd
+
+    buffers = [nd.array(x) for x in arrays]
+    got = nd.array(np.full(want.shape, -77, "float32"))
+    module(*buffers, got)
+    np.testing.assert_array_equal(got.numpy(), want)
+
+
+@FEW
 @given(programs())
 def test_random_programs_in_the_interpreter(program):
     check_in_interpreter(program)
 
 
+@FEW
+@given(programs())
+def test_random_programs_compiled_by_llvm(program):
+    check_compiled(program, "llvm")
+
+
 @pytest.mark.long
-@settings(max_examples=2000, **{**SETTINGS, "derandomize": False})
+@MANY
 @given(programs())
 def test_many_random_programs_in_the_interpreter(program):
     check_in_interpreter(program)
 
 
-__all__ = ["ScheduleError"]
+@pytest.mark.long
+@MANY
+@given(programs())
+def test_many_random_programs_compiled_by_llvm(program):
+    check_compiled(program, "llvm")

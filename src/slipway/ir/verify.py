@@ -37,7 +37,7 @@ STAGE_AFTER = {
 
 
 def verify(func: PrimFunc, stage: str = "loops") -> PrimFunc:
-    """Return `func` when it is legal at `stage`; raise LoweringError naming each fault otherwise."""
+    """Return `func` when it is legal at `stage`; else raise LoweringError naming each fault."""
     if stage not in STAGES:
         raise ValueError(f"stage must be one of {', '.join(STAGES)}, not {stage!r}")
     checker = _Checker(func, STAGES.index(stage))

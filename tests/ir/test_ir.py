@@ -1,0 +1,189 @@
+"""Generic services of IR nodes: text, comparison, JSON, walking and rewriting."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from slipway import te
+from slipway.errors import LoweringError, SlipwayError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.function import IRModule, PrimFunc
+from slipway.ir.serialize import load_json, save_json
+from slipway.ir.structural import structural_equal, structural_hash
+from slipway.ir.visit import Mutator, Visitor, children, post_order, rewrite_bottom_up, substitute
+from slipway.ir.visit import walk as walk_nodes
+
+
+def scale(name="main", factor=2.0, n=8):
+    """A small function: B[i] = A[i] * factor."""
+    a, b = decl_buffer((n,), name="A"), decl_buffer((n,), name="B")
+    i = E.Var("i")
+    body = S.For(i, ops.const(0), ops.const(n), "serial", S.BufferStore(b, a[i] * factor, (i,)))
+    pa, pb = E.Var("A", "handle"), E.Var("B", "handle")
+    return PrimFunc((pa, pb), body, ((pa, a), (pb, b)), (("global_symbol", name),))
+
+
+def test_text_form_of_a_function():
+    assert str(scale()) == (
+        "def main(A: float32[8], B: float32[8]):\n    for i in range(8):\n        B[i] = A[i] * 2f"
+    )
+
+
+def test_text_form_puts_parentheses_where_they_matter():
+    x, y = E.Var("x"), E.Var("y")
+    assert str((x + y) * 2 - (x - (y - 1))) == "(x + y) * 2 - (x - (y - 1))"
+    assert str(E.Var("x") + x) == "x + x_1"
+    assert str(ops.logical_and(x < y, ops.logical_or(x > 1, y > 1))) == (
+        "x < y and (x > 1 or y > 1)"
+    )
+
+
+def test_nodes_are_immutable_and_replace_makes_a_copy():
+    func = scale()
+    with pytest.raises(AttributeError, match="immutable"):
+        func.body = S.NOP
+    other = func.replace(body=S.NOP)
+    assert other.body is S.NOP
+    assert func.replace(body=func.body) is func
+    assert copy.deepcopy(func) is func
+
+
+def test_structural_equality_maps_variables_one_to_one():
+    assert structural_equal(scale(), scale())
+    assert structural_hash(scale()) == structural_hash(scale())
+    assert not structural_equal(scale(), scale(factor=3.0))
+    x, y, z = E.Var("x"), E.Var("y"), E.Var("z")
+    assert structural_equal(x + y, y + z)
+    assert not structural_equal(x + y, z + z)
+    assert not structural_equal(x + x, y + z)
+    assert not structural_equal(ops.const(1), ops.const(True))
+    assert not structural_equal(ops.const(0.0), ops.const(-0.0))
+
+
+def test_json_round_trip_keeps_identity_of_variables():
+    func = scale()
+    again = load_json(save_json(func))
+    assert structural_equal(func, again)
+    assert str(again) == str(func)
+    store = again.body.body
+    assert store.indices[0] is again.body.loop_var
+    assert structural_equal(pickle.loads(pickle.dumps(func)), func)
+
+
+def test_json_of_te_graphs_and_arrays():
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: a[i] + 1.0, name="B")
+    again = load_json(save_json(b))
+    assert structural_equal(b.op, again.op)
+    value = load_json(save_json({"x": np.arange(3, dtype="int8"), "y": (1.5, None)}))
+    np.testing.assert_array_equal(value["x"], np.arange(3, dtype="int8"))
+    assert value["y"] == (1.5, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"slipway_ir": 1, "root": ["@", 4], "nodes": [], "arrays": []}', "[1]"]
+)
+def test_damaged_json_is_an_error(text):
+    with pytest.raises(SlipwayError):
+        load_json(text)
+
+
+def test_json_of_a_newer_version_says_so():
+    with pytest.raises(SlipwayError, match="version 99"):
+        load_json('{"slipway_ir": 99, "root": null, "nodes": [], "arrays": []}')
+
+
+def test_walks_visit_each_node_once():
+    x = E.Var("x")
+    shared = x + 1
+    root = shared * shared
+    assert sum(n is shared for n in walk_nodes(root)) == 1
+    order = post_order(root)
+    assert order[-1] is root
+    assert order.index(x) < order.index(shared)
+    assert children(root) == [shared, shared]
+
+
+def test_rewrites_share_what_does_not_change():
+    x, y = E.Var("x"), E.Var("y")
+    kept = y * 3
+    root = (x + 1) + kept
+    changed = substitute(root, {x: ops.const(5)})
+    assert str(changed) == "5 + 1 + y * 3"
+    assert changed.b is kept
+    assert substitute(root, {E.Var("z"): x}) is root
+
+    def to_sub(node):
+        return E.Sub(node.a, node.b) if isinstance(node, E.Add) else None
+
+    assert str(rewrite_bottom_up(root, to_sub)) == "x - 1 - y * 3"
+
+
+def test_deep_graphs_do_not_meet_the_recursion_limit():
+    node = E.Var("x")
+    for _ in range(5000):
+        node = E.Add(node, ops.const(1))
+    assert sum(1 for _ in walk_nodes(node)) == 5002
+    rewrite_bottom_up(node, lambda n: None)
+
+
+def test_visitor_and_mutator_dispatch_by_class_name():
+    names = []
+
+    class Loads(Visitor):
+        def visit_BufferLoad(self, node):
+            names.append(node.buffer.name)
+            self.generic_visit(node)
+
+    class Negate(Mutator):
+        def visit_FloatImm(self, node):
+            return E.FloatImm(node.dtype, -node.value)
+
+    func = scale()
+    Loads().visit(func)
+    assert names == ["A"]
+    assert "* -2f" in str(Negate().visit(func))
+
+
+def test_operators_match_types_as_classic_tvm_does():
+    i, x, h = E.Var("i"), E.Var("x", "float32"), E.Var("h", "float16")
+    assert (i + 1).dtype == "int32"
+    assert (i + x).dtype == "float32"
+    assert (h + x).dtype == "float32"
+    assert (i + 1.5).dtype == "float32"
+    assert (i // 2).dtype == "int32"
+    assert isinstance(i == i, E.EQ)
+    assert bool(i == i) is True
+    assert len({i: 1, x: 2}) == 2
+    with pytest.raises(LoweringError, match="no truth value"):
+        bool(i < 3)
+    with pytest.raises(LoweringError, match="zero"):
+        i // 0
+    with pytest.raises(LoweringError, match="both sides must have"):
+        E.Add(i, x)
+
+
+def test_constants_fold_and_wrap():
+    assert int(ops.const(300, "uint8")) == 44
+    assert int(ops.const(200, "int8")) == -56
+    assert int(ops.floordiv(ops.const(-7), 2)) == -4
+    assert int(ops.truncdiv(ops.const(-7), 2)) == -3
+    assert int(ops.truncmod(ops.const(-7), 2)) == -1
+    assert int(ops.floormod(ops.const(-7), 2)) == 1
+    assert float(ops.const(1.5) + 2) == 3.5
+
+
+def test_modules_are_updated_by_copy():
+    module = IRModule.from_functions({"f": scale("f"), "g": scale("g")})
+    assert list(module) == ["f", "g"]
+    newer = module.update("g", scale("g", 5.0)).update("h", scale("h"))
+    assert "5f" in str(newer["g"])
+    assert "h" in newer
+    assert "h" not in module
+    with pytest.raises(KeyError, match="no function 'x'; it has: f, g"):
+        module["x"]
