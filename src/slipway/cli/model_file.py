@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -28,35 +30,20 @@ def read_model(
             f"{path}: cannot tell the model's format from {asked!r} (known: {known})."
             f"{did_you_mean(asked, FORMATS)} Name it with --model-format onnx|tflite."
         )
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     from slipway import relay
 
     if chosen == "onnx":
-        return relay.frontend.from_onnx(read_onnx(path), shape=shapes)  # type: ignore[no-any-return]
-    return relay.frontend.from_tflite(path.read_bytes())  # type: ignore[no-any-return]
-
-
-def read_onnx(path: Path) -> Any:
-    """Return the ModelProto in `path`; ModelError when the bytes are no ONNX model."""
-    data = path.read_bytes()
+        return relay.frontend.from_onnx(path, shape=shapes)  # type: ignore[no-any-return]
     try:
-        import onnx
+        importer = relay.frontend.from_tflite
     except ModuleNotFoundError as missing:
-        raise ModelError(f'{path}: reading ONNX needs: pip install "slipway[onnx]"') from missing
-    from google.protobuf.message import DecodeError
-
-    try:
-        model = onnx.load_model_from_string(data)
-        onnx.load_external_data_for_model(model, str(path.parent))
-    except DecodeError as error:
         raise ModelError(
-            f"{path} is not an ONNX model, or it is cut short ({len(data)} bytes, {error}). "
-            "Download or export it again."
-        ) from error
-    if not model.graph.node and not model.graph.output:
-        raise ModelError(
-            f"{path} holds no graph: it is empty, or no ONNX model ({len(data)} bytes)."
-        )
-    return model
+            f"{path}: this version of Slipway reads ONNX only. Convert the model: "
+            f"pip install tf2onnx; python -m tf2onnx.convert --tflite {path} --output model.onnx"
+        ) from missing
+    return importer(path.read_bytes())  # type: ignore[no-any-return]
 
 
 def parse_shapes(text: str | None) -> dict[str, tuple[int, ...]] | None:
