@@ -15,9 +15,17 @@ def profile_rows(module: Any, limit: int | None = None) -> list[tuple[str, str, 
     layers = sorted(module.profile(), key=lambda layer: -layer[2])
     whole = sum(seconds for _, _, seconds in layers) or 1.0
     shown = layers if limit is None else layers[:limit]
-    rows = [(name, time_text(seconds), f"{seconds / whole:.1%}") for name, _, seconds in shown]
+    rows = [
+        (layer_name(name), time_text(seconds), f"{seconds / whole:.1%}")
+        for name, _, seconds in shown
+    ]
     rest = layers[len(shown) :]
     if rest:
         seconds = sum(seconds for _, _, seconds in rest)
         rows.append((f"{len(rest)} others", time_text(seconds), f"{seconds / whole:.1%}"))
     return rows
+
+
+def layer_name(function: str) -> str:
+    """Return the operators that a compiled function does: "conv2d add relu" and the like."""
+    return function.split("_fused_", 1)[-1]

@@ -1,0 +1,117 @@
+"""`slipway compile` and `slipway run`, from a model file to numbers."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def digits(repository):
+    return repository / "src" / "slipway" / "models" / "digits"
+
+
+@pytest.fixture(scope="module")
+def artifact(digits, tmp_path_factory):
+    path = tmp_path_factory.mktemp("artifact") / "digits.tar"
+    done = slipway("compile", digits / "digits.onnx", "-o", path)
+    assert done.returncode == 0, done.stderr
+    assert str(path) in done.stdout
+    return path
+
+
+def slipway(*arguments):
+    command = [sys.executable, "-m", "slipway", *map(str, arguments)]
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=240)
+
+
+def failure(*arguments):
+    """Return the one paragraph that a failing command prints."""
+    done = slipway(*arguments)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.split("slipway: error: ", 1)[1]
+
+
+def test_run_gives_the_models_outputs(artifact, digits, tmp_path):
+    with np.load(digits / "digits_test.npz") as stored:
+        image, logits = stored["images"][:1], stored["logits"][:1]
+    np.savez(tmp_path / "x.npz", image=image)
+    done = slipway(
+        *("run", artifact, "--inputs", tmp_path / "x.npz", "--outputs", tmp_path / "y.npz"),
+        *("--print-top", 3, "--print-time", "--repeat", 3, "--number", 2),
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "y.npz") as stored:
+        np.testing.assert_allclose(stored["output_0"], logits, rtol=1e-4, atol=1e-4)
+    assert str(logits.argmax()) in done.stdout
+    assert "3 x 2" in done.stdout
+
+
+def test_run_fills_what_is_not_given(artifact):
+    done = slipway("run", artifact, "--fill-mode", "zeros", "--profile")
+    assert done.returncode == 0, done.stderr
+    assert "float32 (1, 10)" in done.stdout
+    assert "Time of each layer" in done.stdout
+    assert "'image' is not given: filled with zeros" in done.stderr
+
+
+def test_compile_writes_what_it_went_through(digits, tmp_path):
+    path = tmp_path / "model.so"
+    done = slipway("compile", digits / "digits.onnx", "-o", path, "--dump-code", "relay,ll,asm")
+    assert done.returncode == 0, done.stderr
+    assert "conv2d" in (tmp_path / "model.relay").read_text()
+    assert "define" in (tmp_path / "model.ll").read_text()
+    assert ".globl" in (tmp_path / "model.asm").read_text()
+
+
+def test_a_truncated_model_is_named(digits, tmp_path):
+    path = tmp_path / "cut.onnx"
+    path.write_bytes((digits / "digits.onnx").read_bytes()[:9000])
+    assert "cut short" in failure("compile", path, "-o", tmp_path / "x.tar")
+    assert not (tmp_path / "x.tar").exists()
+
+
+def test_an_unknown_target_is_named(digits, tmp_path):
+    message = failure(
+        "compile", digits / "digits.onnx", "--target", "lvm", "-o", tmp_path / "x.tar"
+    )
+    assert "Did you mean 'llvm'" in message
+
+
+def test_a_wrong_input_name_is_named(artifact, tmp_path):
+    np.savez(tmp_path / "x.npz", img=np.zeros((1, 1, 8, 8), "float32"))
+    message = failure("run", artifact, "--inputs", tmp_path / "x.npz")
+    assert "no input 'img'; its inputs: image" in message
+
+
+@pytest.mark.parametrize("array", [np.zeros((1, 8, 8), "float32"), np.zeros((1, 1, 8, 8), "int8")])
+def test_a_wrong_input_array_is_named(artifact, tmp_path, array):
+    np.savez(tmp_path / "x.npz", image=array)
+    message = failure("run", artifact, "--inputs", tmp_path / "x.npz")
+    assert "image" in message
+    assert str(array.dtype) in message or str(array.shape) in message
+
+
+def test_a_corrupted_artifact_is_named(artifact, tmp_path):
+    content = bytearray(artifact.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path = tmp_path / "bad.tar"
+    path.write_bytes(content)
+    assert "bad.tar" in failure("run", path)
+
+
+def test_an_artifact_for_another_cpu_is_named(digits, tmp_path):
+    path = tmp_path / "arm.tar"
+    target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
+    done = slipway("compile", digits / "digits.onnx", "--target", target, "-o", path)
+    assert done.returncode == 0, done.stderr
+    assert "aarch64" in failure("run", path)
+
+
+def test_a_device_that_is_not_there_is_named(artifact):
+    message = failure("run", artifact, "--rpc-host", "127.0.0.1", "--rpc-port", "9")
+    assert "127.0.0.1:9" in message
