@@ -1,0 +1,1 @@
+"""Importers: model files become relay modules."""

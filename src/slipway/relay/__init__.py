@@ -1,4 +1,4 @@
-"""The graph language, under classic Relay's names: ``relay.var``, ``relay.nn.conv2d``, ``relay.build``.
+"""The graph language, under classic Relay's names: ``relay.var``, ``relay.nn.conv2d``, ...
 
 A face: every name is looked up on first use, on whatever floor it lives.  A name that is in no
 table is looked for among the operators.

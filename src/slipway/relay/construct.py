@@ -22,7 +22,9 @@ def var(
     Give its type, or its shape (and dtype); without either the type must follow from use.
     """
     if type_annotation is not None and shape is not None:
-        raise TypeInferenceError(f"relay.var({name_hint!r}): give type_annotation or shape, not both")
+        raise TypeInferenceError(
+            f"relay.var({name_hint!r}): give type_annotation or shape, not both"
+        )
     if isinstance(type_annotation, (tuple, list)):
         shape, type_annotation = type_annotation, None
     if shape is not None:

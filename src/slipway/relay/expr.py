@@ -16,6 +16,7 @@ until `InferType`.  `span` names the model's node, for error messages.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -252,7 +253,8 @@ class TupleGetItem(Expr):
         if known is not None:
             if not isinstance(known, TupleType):
                 raise TypeInferenceError(
-                    f"cannot take field {self.index} of {_brief(self.tuple_value)}: it has type {known}"
+                    f"cannot take field {self.index} of {_brief(self.tuple_value)}: "
+                    f"it has type {known}"
                 )
             if not 0 <= self.index < len(known.fields):
                 raise TypeInferenceError(
@@ -353,6 +355,9 @@ class TupleWrapper:
 
     def __len__(self) -> int:
         return self.size
+
+    def __iter__(self) -> Iterator[TupleGetItem]:
+        return (self[index] for index in range(self.size))
 
     def __getitem__(self, index: int) -> TupleGetItem:
         if not -self.size <= index < self.size:

@@ -1,4 +1,4 @@
-"""``relay.frontend``: the importers under their classic names; the code lives in `slipway.frontends`."""
+"""``relay.frontend``: the importers under their classic names; see `slipway.frontends`."""
 
 from __future__ import annotations
 

@@ -140,9 +140,7 @@ class _Interpreter:
             target = done[id(target)]
         if isinstance(target, _Closure):
             scope = {**target.scope}
-            scope.update(
-                (id(p), v) for p, v in zip(target.function.params, arguments, strict=True)
-            )
+            scope.update((id(p), v) for p, v in zip(target.function.params, arguments, strict=True))
             return self.evaluate(target.function.body, scope)
         scope = {**done, **{id(p): v for p, v in zip(target.params, arguments, strict=True)}}
         return self.evaluate(target.body, scope)
@@ -181,4 +179,3 @@ def _eager_order(root: Expr, known: dict[int, Value]) -> list[Expr]:
                 below = children(expr)
         stack.extend((child, False) for child in reversed(below))
     return order
-

@@ -7,7 +7,7 @@ An operator's section in ``relay/ops/<family>.py`` reads::
         alpha: float = 0.01
 
     LEAKY_RELU = register_op(
-        "nn.leaky_relu", "data", attrs=LeakyReluAttrs, pattern=OpPattern.ELEMWISE, flops_per_element=2
+        "nn.leaky_relu", "data", attrs=LeakyReluAttrs, pattern=OpPattern.ELEMWISE
     )
 
     @LEAKY_RELU.type_relation
@@ -144,7 +144,7 @@ class OpDefinition:
         return function
 
     def compute(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: set the tensor expression, ``f(attrs, tensors, out_types) -> [tensor]``."""
+        """Decorator: set the te expression, ``f(attrs, tensors, out_types) -> [tensor]``."""
         self.compute_function = function
         return function
 
@@ -176,7 +176,8 @@ class OpDefinition:
         """Return the result type.  Raises TypeInferenceError naming the argument at fault."""
         if len(types) != len(self.arguments):
             raise TypeInferenceError(
-                f"takes {len(self.arguments)} arguments ({', '.join(self.arguments)}), got {len(types)}"
+                f"takes {len(self.arguments)} arguments ({', '.join(self.arguments)}), "
+                f"got {len(types)}"
             )
         for name, given in zip(self.arguments, types, strict=True):
             if name.endswith("..."):
@@ -226,9 +227,10 @@ def span(name: str) -> Iterator[None]:
     finally:
         _span = outer
 
+
 FAMILIES = (
-    "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image", "index", "join",
-    "norm", "pad", "pool", "reduce", "scan", "shape", "softmax", "sort", "unary",
+    "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image", "index",
+    "join", "norm", "pad", "pool", "reduce", "scan", "shape", "softmax", "sort", "unary",
 )  # fmt: skip
 _loaded = False
 

@@ -60,7 +60,9 @@ class _Printer:
             for p in function.params
         )
         shown = [(k, v) for k, v in function.attrs if k != "output_names"]
-        attrs = "".join(f", {k}={v!r}" if params or i else f"{k}={v!r}" for i, (k, v) in enumerate(shown))
+        attrs = "".join(
+            f", {k}={v!r}" if params or i else f"{k}={v!r}" for i, (k, v) in enumerate(shown)
+        )
         result = f" -> {function.ret_type}" if function.ret_type is not None else ""
         lines: list[str] = []
         last = self.block(function.body, pad + "  ", lines)
@@ -82,9 +84,9 @@ class _Printer:
         for expr in _statements(root, self.names):
             if expr is root:
                 break
-            body = self.value(expr, pad)
             name = f"%{self.next}"
             self.next += 1
+            body = self.value(expr, pad)
             self.names[id(expr)] = name
             self.taken.add(name)
             self.keep.append(expr)
@@ -194,4 +196,3 @@ def _attr(value: Any) -> str:
         inner = ", ".join(_attr(v) for v in value)
         return f"[{inner}]"
     return f'"{value}"' if isinstance(value, str) else repr(value)
-

@@ -36,9 +36,7 @@ __all__ = [
 class Pass:
     """A named step from module to module; `opt_level` is the least level at which it runs."""
 
-    def __init__(
-        self, name: str, opt_level: int, run: Callable[[IRModule], IRModule]
-    ) -> None:
+    def __init__(self, name: str, opt_level: int, run: Callable[[IRModule], IRModule]) -> None:
         self.name = name
         self.opt_level = opt_level
         self._run = run
@@ -69,9 +67,7 @@ def _notify(instrument: Any, method: str, *arguments: Any) -> None:
         function(*arguments)
 
 
-def _on_functions(
-    name: str, opt_level: int, run: Callable[[Function, IRModule], Function]
-) -> Pass:
+def _on_functions(name: str, opt_level: int, run: Callable[[Function, IRModule], Function]) -> Pass:
     def over(module: IRModule) -> IRModule:
         for key, function in module.items():
             if isinstance(function, Function):
@@ -99,59 +95,59 @@ class Sequential(Pass):
         return module
 
 
-def InferType() -> Pass:  # noqa: N802  (the classic names are class names)
+def InferType() -> Pass:
     """Give every expression its `checked_type`."""
     return _on_functions("InferType", 0, lambda f, m: infer_type(f))
 
 
-def SimplifyInference() -> Pass:  # noqa: N802
+def SimplifyInference() -> Pass:
     """Replace batch_norm and dropout by what they are in inference."""
     return _on_functions("SimplifyInference", 0, lambda f, m: simplify_inference(infer_type(f)))
 
 
-def FoldConstant(fold_qnn: bool = False) -> Pass:  # noqa: N802
+def FoldConstant(fold_qnn: bool = False) -> Pass:
     """Compute what depends on constants only."""
     return _on_functions("FoldConstant", 2, lambda f, m: fold_constant(infer_type(f)))
 
 
-def SimplifyExpr() -> Pass:  # noqa: N802
+def SimplifyExpr() -> Pass:
     """Apply local rules that make the graph smaller."""
     return _on_functions("SimplifyExpr", 0, lambda f, m: simplify_expr(infer_type(f)))
 
 
-def CanonicalizeOps() -> Pass:  # noqa: N802
+def CanonicalizeOps() -> Pass:
     """Write bias_add as an addition, and apply the other rules of SimplifyExpr."""
     return _on_functions("CanonicalizeOps", 3, lambda f, m: simplify_expr(infer_type(f)))
 
 
-def FoldScaleAxis() -> Pass:  # noqa: N802
+def FoldScaleAxis() -> Pass:
     """Move per-channel factors into the weights before them."""
     return _on_functions("FoldScaleAxis", 3, lambda f, m: fold_scale_axis(infer_type(f)))
 
 
-def EliminateCommonSubexpr(fskip: Any = None) -> Pass:  # noqa: N802
+def EliminateCommonSubexpr(fskip: Any = None) -> Pass:
     """Share equal calls."""
     return _on_functions(
         "EliminateCommonSubexpr", 3, lambda f, m: eliminate_common_subexpr(infer_type(f))
     )
 
 
-def DeadCodeElimination(inline_once: bool = False) -> Pass:  # noqa: N802
+def DeadCodeElimination(inline_once: bool = False) -> Pass:
     """Drop Lets that nothing uses."""
     return _on_functions("DeadCodeElimination", 1, lambda f, m: eliminate_dead_code(f))
 
 
-def Inline() -> Pass:  # noqa: N802
+def Inline() -> Pass:
     """Put called functions in the place of their calls."""
     return _on_functions("Inline", 1, inline)
 
 
-def ToGraphNormalForm() -> Pass:  # noqa: N802
+def ToGraphNormalForm() -> Pass:
     """Turn Lets into shared dataflow."""
     return _on_functions("ToGraphNormalForm", 1, lambda f, m: inline(f))
 
 
-def FuseOps(fuse_opt_level: int = -1) -> Pass:  # noqa: N802
+def FuseOps(fuse_opt_level: int = -1) -> Pass:
     """Group operators into kernels; level 0 makes each operator a kernel of its own."""
 
     def run(function: Function, module: IRModule) -> Function:
@@ -161,7 +157,7 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:  # noqa: N802
     return _on_functions("FuseOps", 0, run)
 
 
-def AlterOpLayout(lanes: int = 16) -> Pass:  # noqa: N802
+def AlterOpLayout(lanes: int = 16) -> Pass:
     """Carry channels in blocks of `lanes` through the graph."""
     return _on_functions("AlterOpLayout", 3, lambda f, m: alter_layout(infer_type(f), lanes))
 
@@ -191,7 +187,9 @@ def module_pass(
     """Decorator: make a pass of ``f(module, context) -> module``."""
 
     def make(function: Callable[[IRModule, PassContext], IRModule]) -> Pass:
-        return Pass(name or function.__name__, opt_level, lambda m: function(m, PassContext.current()))
+        return Pass(
+            name or function.__name__, opt_level, lambda m: function(m, PassContext.current())
+        )
 
     return make if pass_func is None else make(pass_func)
 

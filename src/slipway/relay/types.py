@@ -29,7 +29,7 @@ class Type(Node):
         return tuple(getattr(self, name) for name in self.FIELDS)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self._key() == other._key())  # type: ignore[attr-defined]
+        return self is other or (type(self) is type(other) and self._key() == other._key())
 
     def __hash__(self) -> int:
         return hash((self.KIND, self._key()))
@@ -44,7 +44,7 @@ class TensorType(Type):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        if type(self.shape) is not tuple or any(type(d) is not int for d in self.shape):
+        if type(self.shape) is not tuple or any(type(d) is not int or d < 0 for d in self.shape):
             object.__setattr__(self, "shape", _shape(self.shape))
         object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
 

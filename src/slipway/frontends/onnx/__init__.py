@@ -1,0 +1,1 @@
+"""The ONNX importer: `importer.from_onnx`; one file of converters per family of operators."""

@@ -18,13 +18,13 @@ def relu(node: NodeView) -> Any:
 
 @converter("LeakyRelu")
 def leaky_relu(node: NodeView) -> Any:
-    """x where positive, else alpha * x."""
+    """X where positive, else alpha * x."""
     return relay.nn.leaky_relu(node.input(0), node.attr("alpha", 0.01))
 
 
 @converter("PRelu")
 def prelu(node: NodeView) -> Any:
-    """x where positive, else slope * x; the slope broadcasts."""
+    """X where positive, else slope * x; the slope broadcasts."""
     x, slope = node.input(0), node.input(1)
     shape = slope.tensor_type.shape
     if node.opset < 7 and len(shape) == 1 and node.rank() > 1:
@@ -37,7 +37,10 @@ def clip(node: NodeView) -> Any:
     """Bounds as attributes (before opset 11) or inputs."""
     x, dtype = node.input(0), node.type().dtype
     if node.opset < 11:
-        low, high = node.attr("min", -3.4028234663852886e38), node.attr("max", 3.4028234663852886e38)
+        low, high = (
+            node.attr("min", -3.4028234663852886e38),
+            node.attr("max", 3.4028234663852886e38),
+        )
         return relay.clip(x, low, high)
     bounds = []
     for index, default in ((1, -np.inf), (2, np.inf)):
@@ -63,7 +66,7 @@ def hard_sigmoid(node: NodeView) -> Any:
 
 @converter("HardSwish")
 def hard_swish(node: NodeView) -> Any:
-    """x * clip(x / 6 + 0.5, 0, 1)."""
+    """X * clip(x / 6 + 0.5, 0, 1)."""
     x = node.input(0)
     gate = relay.clip(relay.add(relay.multiply(x, node.like(1 / 6)), node.like(0.5)), 0, 1)
     return relay.multiply(x, gate)
@@ -78,7 +81,10 @@ def elu(node: NodeView) -> Any:
     if node.kind == "Celu":
         inner = relay.divide(x, node.like(alpha))
     if node.kind == "Selu":
-        alpha, gamma = node.attr("alpha", 1.67326319217681884765625), node.attr("gamma", 1.05070102214813232421875)
+        alpha, gamma = (
+            node.attr("alpha", 1.67326319217681884765625),
+            node.attr("gamma", 1.05070102214813232421875),
+        )
     # The minimum keeps the unused side of the choice from overflowing.
     fall = relay.subtract(relay.exp(relay.minimum(inner, zero)), one)
     result = relay.add(relay.maximum(x, zero), relay.multiply(fall, node.like(alpha)))
@@ -87,7 +93,7 @@ def elu(node: NodeView) -> Any:
 
 @converter("ThresholdedRelu")
 def thresholded_relu(node: NodeView) -> Any:
-    """x where above alpha, else 0."""
+    """X where above alpha, else 0."""
     x = node.input(0)
     return relay.where(relay.greater(x, node.like(node.attr("alpha", 1.0))), x, node.like(0))
 
@@ -106,27 +112,27 @@ def softplus(node: NodeView) -> Any:
 
 @converter("Mish")
 def mish(node: NodeView) -> Any:
-    """x * tanh(softplus(x))."""
+    """X * tanh(softplus(x))."""
     return relay.multiply(node.input(0), relay.tanh(_softplus(node, node.input(0))))
 
 
 @converter("Softsign")
 def softsign(node: NodeView) -> Any:
-    """x / (1 + |x|)."""
+    """X / (1 + |x|)."""
     x = node.input(0)
     return relay.divide(x, relay.add(relay.abs(x), node.like(1)))
 
 
 @converter("Swish")
 def swish(node: NodeView) -> Any:
-    """x * sigmoid(alpha * x)."""
+    """X * sigmoid(alpha * x)."""
     x = node.input(0)
     return relay.multiply(x, relay.sigmoid(relay.multiply(x, node.like(node.attr("alpha", 1.0)))))
 
 
 @converter("Shrink")
 def shrink(node: NodeView) -> Any:
-    """x + bias below -lambda, x - bias above lambda, else 0."""
+    """X + bias below -lambda, x - bias above lambda, else 0."""
     x = node.input(0)
     edge, bias = node.attr("lambd", 0.5), node.attr("bias", 0.0)
     above = relay.where(
@@ -137,7 +143,7 @@ def shrink(node: NodeView) -> Any:
 
 @converter("Gelu")
 def gelu(node: NodeView) -> Any:
-    """x * Phi(x), by erf or by the tanh approximation."""
+    """X * Phi(x), by erf or by the tanh approximation."""
     x = node.input(0)
     if node.attr("approximate", "none") == "tanh":
         cube = relay.multiply(relay.multiply(x, x), x)

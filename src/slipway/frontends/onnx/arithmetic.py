@@ -122,7 +122,9 @@ def where(node: NodeView) -> Any:
 def dtype_of(node: NodeView, code: Any) -> str:
     """Return the dtype of an ONNX type code (or, in opset 1, type name)."""
     if isinstance(code, str):
-        return dtypes.canonical(code.lower().replace("double", "float64").replace("float", "float32"))
+        return dtypes.canonical(
+            code.lower().replace("double", "float64").replace("float", "float32")
+        )
     found = DTYPE_OF.get(int(code))
     if found is None:
         raise node.unsupported(f"type code {code} names a type that Slipway does not have")

@@ -25,7 +25,9 @@ def if_(node: NodeView) -> Any:
         raise node.unsupported("a branch could not be converted")
     kinds = [[v.type for v in branch] for branch in branches]
     if kinds[0] != kinds[1]:
-        raise node.unsupported("the branches give different shapes, which static shapes cannot hold")
+        raise node.unsupported(
+            "the branches give different shapes, which static shapes cannot hold"
+        )
     if len(node.outputs) == 1:
         return relay.If(condition, branches[0][0], branches[1][0])
     choice = relay.If(condition, relay.Tuple(branches[0]), relay.Tuple(branches[1]))

@@ -70,7 +70,7 @@ class NodeView:
     # -- attributes ----------------------------------------------------------------------------
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """Return the attribute `name`: int, float, str, tuple, array or GraphProto; or `default`."""
+        """Return attribute `name` (int, float, str, tuple, array, GraphProto) or `default`."""
         found = self.attributes.get(name)
         if found is None:
             return default
@@ -124,7 +124,7 @@ class NodeView:
         found = self.input(index)
         if not isinstance(found, Constant):
             raise self.unsupported(
-                f"{what} (input {index}) is computed from the model's inputs; Slipway needs it constant"
+                f"{what} (input {index}) depends on the model's inputs; it must be constant"
             )
         return found.array
 
@@ -133,7 +133,7 @@ class NodeView:
         return tuple(int(v) for v in self.constant(index, what).reshape(-1))
 
     def ints_from(self, index: int, attribute: str, what: str) -> tuple[int, ...] | None:
-        """Return integers from an input or, as older opsets had it, an attribute; None if neither."""
+        """Return integers from an input or (older opsets) an attribute; None if neither."""
         if self.has(index):
             return self.ints(index, what)
         found = self.attr(attribute)

@@ -145,7 +145,9 @@ class _Importer:
         wanted = tuple(int(d) for d in given)
         clash = dims != ("?",) and (
             len(wanted) != len(dims)
-            or any(isinstance(d, int) and d not in (0, w) for d, w in zip(dims, wanted, strict=True))
+            or any(
+                isinstance(d, int) and d not in (0, w) for d, w in zip(dims, wanted, strict=True)
+            )
         )
         if clash:
             shown = ", ".join(str(d) for d in dims)
@@ -193,11 +195,13 @@ class _Importer:
                 results.append(value)
         return results
 
-    def _node(
-        self, node: Any, values: dict[str, Expr | None], poisoned: set[str]
-    ) -> list[Expr]:
+    def _node(self, node: Any, values: dict[str, Expr | None], poisoned: set[str]) -> list[Expr]:
         convert = self.converters.get(node.op_type)
-        if convert is None or node.domain not in ("", "ai.onnx") or poisoned.intersection(node.input):
+        if (
+            convert is None
+            or node.domain not in ("", "ai.onnx")
+            or poisoned.intersection(node.input)
+        ):
             raise _Poisoned
         inputs = []
         for name in node.input:

@@ -64,7 +64,11 @@ def one_hot(node: NodeView) -> Any:
     indices = node.input(0)
     if indices.tensor_type.dtype != "int64":
         indices = relay.cast(indices, "int64")
-    indices = relay.floor_mod(indices, relay.const(depth, "int64")) if _may_wrap(indices, depth) else indices
+    indices = (
+        relay.floor_mod(indices, relay.const(depth, "int64"))
+        if _may_wrap(indices, depth)
+        else indices
+    )
     dtype = node.type(2).dtype
     return relay.one_hot(indices, float(on), float(off), depth, node.attr("axis", -1), dtype)
 
@@ -122,4 +126,6 @@ def reverse_sequence(node: NodeView) -> Any:
 def compress(node: NodeView) -> Any:
     """The entries where a constant condition holds."""
     kept = np.flatnonzero(node.constant(1, "the condition"))
-    return relay.take(node.input(0), relay.const(kept.astype(np.int64)), node.attr("axis"), mode="fast")
+    return relay.take(
+        node.input(0), relay.const(kept.astype(np.int64)), node.attr("axis"), mode="fast"
+    )

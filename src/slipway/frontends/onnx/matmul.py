@@ -12,7 +12,7 @@ from slipway.frontends.onnx.converters import NodeView, converter
 
 @converter("Gemm")
 def gemm(node: NodeView) -> Any:
-    """alpha * A' @ B' + beta * C, through nn.dense, which wants B transposed."""
+    """Alpha * A' @ B' + beta * C, through nn.dense, which wants B transposed."""
     a, b = node.input(0), node.input(1)
     alpha, beta = node.attr("alpha", 1.0), node.attr("beta", 1.0)
     if node.attr("transA", 0):
@@ -65,8 +65,6 @@ def product_of(a: Any, b: Any) -> Any:
             own = count
         return x if len(shape) == 3 and shape[0] == own else relay.reshape(x, (own, *shape[-2:]))
 
-    result = relay.nn.batch_matmul(
-        flattened(a, left), flattened(b, right), transpose_b=False
-    )
+    result = relay.nn.batch_matmul(flattened(a, left), flattened(b, right), transpose_b=False)
     out = (*batch, left[-2], right[-1])
     return result if result.tensor_type.shape == out else relay.reshape(result, out)

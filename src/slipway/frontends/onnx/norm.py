@@ -70,14 +70,12 @@ def group_norm(node: NodeView) -> Any:
     if node.opset < 21 and scale.tensor_type.shape == (groups,) and groups != channels:
         scale = relay.repeat(scale, channels // groups, 0)
         bias = relay.repeat(bias, channels // groups, 0)
-    return relay.nn.group_norm(
-        node.input(0), scale, bias, groups, 1, node.attr("epsilon", 1e-5)
-    )
+    return relay.nn.group_norm(node.input(0), scale, bias, groups, 1, node.attr("epsilon", 1e-5))
 
 
 @converter("RMSNormalization")
 def rms_norm(node: NodeView) -> Any:
-    """x / sqrt(mean(x^2) + epsilon) * scale."""
+    """The data over its root mean square, times scale."""
     x = node.input(0)
     axes = tuple(range(node.attr("axis", -1) % node.rank(), node.rank()))
     square = relay.mean(relay.multiply(x, x), axes, keepdims=True)
@@ -96,7 +94,7 @@ def lrn(node: NodeView) -> Any:
 
 @converter("LpNormalization")
 def lp_norm(node: NodeView) -> Any:
-    """x over its p-norm along an axis; 0 where the norm is 0."""
+    """X over its p-norm along an axis; 0 where the norm is 0."""
     x, axis = node.input(0), node.attr("axis", -1)
     if node.attr("p", 2) == 1:
         norm = relay.sum(relay.abs(x), axis, keepdims=True)

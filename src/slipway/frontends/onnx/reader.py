@@ -1,4 +1,4 @@
-"""Reading ONNX files: a path, bytes or a ModelProto becomes a checked ModelProto and NumPy arrays."""
+"""Reading ONNX files: a path, bytes or a ModelProto becomes a checked ModelProto and arrays."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def value_type(info: Any, shape: Any = None) -> tuple[tuple[Any, ...], str]:
     dtype = DTYPE_OF.get(tensor.elem_type)
     if dtype is None:
         raise ModelError(
-            f"the input {info.name!r} has element type {tensor.elem_type}, which Slipway does not have"
+            f"the input {info.name!r} has element type {tensor.elem_type}, "
+            "which Slipway does not have"
         )
     if not tensor.HasField("shape"):
         return ("?",), dtype

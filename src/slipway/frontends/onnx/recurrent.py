@@ -79,9 +79,7 @@ def _lstm_step(d: _Direction, x: Any) -> Any:
     if peep:
         i = relay.add(i, relay.multiply(peep[0], d.c))
         f = relay.add(f, relay.multiply(peep[2], d.c))
-    new = relay.add(
-        relay.multiply(gate(f), d.c), relay.multiply(gate(i), cell(c))
-    )
+    new = relay.add(relay.multiply(gate(f), d.c), relay.multiply(gate(i), cell(c)))
     if peep:
         o = relay.add(o, relay.multiply(peep[1], new))
     d.c = new
@@ -97,7 +95,9 @@ def _gru_step(d: _Direction, x: Any) -> Any:
     xs = relay.split(x, [2 * size], axis=1)
     biases = None
     if d.bias is not None:
-        biases = relay.split(relay.strided_slice(d.bias, [3 * size], [6 * size]), [2 * size], axis=0)
+        biases = relay.split(
+            relay.strided_slice(d.bias, [3 * size], [6 * size]), [2 * size], axis=0
+        )
     both = relay.add(xs[0], relay.nn.dense(d.h, rows[0]))
     if biases is not None:
         both = relay.nn.bias_add(both, biases[0], axis=-1)
@@ -127,7 +127,7 @@ def recurrent(node: NodeView) -> Any:
     step = {4: _lstm_step, 3: _gru_step, 1: _rnn_step}[gates]
     if node.attr("layout", 0):
         raise node.unsupported("layout 1 (batch first)")
-    steps, batch = node.type().shape[:2]
+    steps = node.type().shape[0]
     if node.has(4):
         lengths = node.constant(4, "the sequence lengths")
         if not (lengths == steps).all():

@@ -17,10 +17,7 @@ def reduce(node: NodeView) -> Any:
     x = node.input(0)
     axes = node.ints_from(1, "axes", "the axes")
     if not axes:
-        if node.attr("noop_with_empty_axes", 0):
-            axes = ()
-        else:
-            axes = None
+        axes = () if node.attr("noop_with_empty_axes", 0) else None
     keep = bool(node.attr("keepdims", 1))
     match node.kind:
         case "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd":

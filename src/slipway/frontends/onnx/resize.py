@@ -9,7 +9,12 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 
-METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
+METHODS = {
+    "nearest": "nearest_neighbor",
+    "linear": "linear",
+    "bilinear": "linear",
+    "cubic": "cubic",
+}
 
 
 @converter("Upsample")
@@ -32,7 +37,9 @@ def resize(node: NodeView) -> Any:
     if node.opset < 11:
         factors = [float(s) for s in node.constant(1, "the scales").reshape(-1)]
         size = [int(np.floor(d * f)) for d, f in zip(shape, factors, strict=True)]
-        return relay.image.resize(node.input(0), size, factors, METHODS[mode], "asymmetric", "floor")
+        return relay.image.resize(
+            node.input(0), size, factors, METHODS[mode], "asymmetric", "floor"
+        )
     coordinates = node.attr("coordinate_transformation_mode", "half_pixel")
     if coordinates not in (
         "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
+from slipway.ir import ops
 from slipway.relay.expr import Call, Expr
 from slipway.relay.op_registry import (
     BadArgument,
@@ -137,8 +138,8 @@ def _comparison(name: str, reference: Any, build: Any) -> Any:
     return _binary(name, reference, build, result="bool", check=check, sample_dtypes=_BOTH)
 
 
-equal = _comparison("equal", np.equal, lambda t, a, b: t.equal(a, b))
-not_equal = _comparison("not_equal", np.not_equal, lambda t, a, b: t.not_equal(a, b))
+equal = _comparison("equal", np.equal, lambda t, a, b: ops.equal(a, b))
+not_equal = _comparison("not_equal", np.not_equal, lambda t, a, b: ops.not_equal(a, b))
 less = _comparison("less", np.less, lambda t, a, b: a < b)
 less_equal = _comparison("less_equal", np.less_equal, lambda t, a, b: a <= b)
 greater = _comparison("greater", np.greater, lambda t, a, b: a > b)
@@ -151,15 +152,13 @@ def _logical(name: str, reference: Any, build: Any) -> Any:
     )
 
 
-logical_and = _logical("logical_and", np.logical_and, lambda t, a, b: t.logical_and(a, b))
-logical_or = _logical("logical_or", np.logical_or, lambda t, a, b: t.logical_or(a, b))
-logical_xor = _logical("logical_xor", np.logical_xor, lambda t, a, b: t.not_equal(a, b))
+logical_and = _logical("logical_and", np.logical_and, lambda t, a, b: ops.logical_and(a, b))
+logical_or = _logical("logical_or", np.logical_or, lambda t, a, b: ops.logical_or(a, b))
+logical_xor = _logical("logical_xor", np.logical_xor, lambda t, a, b: ops.not_equal(a, b))
 
 
 def _bitwise(name: str, reference: Any, build: Any, low: float = -9) -> Any:
-    return _binary(
-        name, reference, build, check=need_integral, sample_dtypes=("int32",), low=low
-    )
+    return _binary(name, reference, build, check=need_integral, sample_dtypes=("int32",), low=low)
 
 
 bitwise_and = _bitwise("bitwise_and", np.bitwise_and, lambda t, a, b: a & b)
@@ -194,7 +193,7 @@ def _where_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) 
     def element(*i: Any) -> Any:
         test = read_broadcast(condition, i)
         if condition.dtype != "bool":
-            test = te().not_equal(test, te().const(0, condition.dtype))
+            test = ops.not_equal(test, te().const(0, condition.dtype))
         return te().select(test, read_broadcast(x, i), read_broadcast(y, i))
 
     return [te().compute(out_types[0].shape, element, name="T_where", tag="broadcast")]

@@ -141,7 +141,9 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
     depthwise = per_group == 1 and attrs.groups > 1
     multiplier = out_channels // attrs.groups
     reduce_channel = None if depthwise else te().reduce_axis((0, per_group), name="rc")
-    taps = [te().reduce_axis((0, k), name=f"r{s.lower()}") for k, s in zip(kernel, spatial, strict=True)]
+    taps = [
+        te().reduce_axis((0, k), name=f"r{s.lower()}") for k, s in zip(kernel, spatial, strict=True)
+    ]
 
     def element(*indices: Any) -> Any:
         at = dict(zip(layout, indices, strict=True))
@@ -173,7 +175,7 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
 def conv_flops(attrs: ConvAttrs, in_types: Sequence[Any], out_type: Any) -> float:
     """Two operations per multiply-add."""
     out_channels = pick(in_types[1].shape, attrs.kernel_layout, "O")[0]
-    return 2.0 * out_type.size * (in_types[1].size // max(out_channels, 1))
+    return float(2 * out_type.size * (in_types[1].size // max(out_channels, 1)))
 
 
 def _register(count: int) -> OpDefinition:

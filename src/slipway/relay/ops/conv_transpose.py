@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
@@ -104,7 +105,10 @@ def _compute(
     per_out = int(weight.shape[1])
     per_in = int(data.shape[1]) // attrs.groups
     channel = te().reduce_axis((0, per_in), name="rc")
-    taps = [te().reduce_axis((0, k), name=f"r{s.lower()}") for k, s in zip(kernel, SPATIAL[count], strict=True)]
+    taps = [
+        te().reduce_axis((0, k), name=f"r{s.lower()}")
+        for k, s in zip(kernel, SPATIAL[count], strict=True)
+    ]
 
     def element(*i: Any) -> Any:
         n, c, *at = i
@@ -118,7 +122,7 @@ def _compute(
                 place = reach
             else:
                 place = te().floordiv(reach, stride)
-                inside.append(te().equal(te().floormod(reach, stride), 0))
+                inside.append(ops.equal(te().floormod(reach, stride), 0))
             inside += [place >= 0, place < size[a]]
             source.append(place)
         zero = te().const(0, data.dtype)
@@ -182,7 +186,9 @@ def _register(count: int) -> OpDefinition:
         attrs=ConvTransposeAttrs(twos, ones * 2, ones, ones, 1),
     )  # fmt: skip
     definition.sample_case(
-        size, (4, 1, *twos), attrs=ConvTransposeAttrs(ones, (0,) * (2 * count), (0,) * count, twos, 2)
+        size,
+        (4, 1, *twos),
+        attrs=ConvTransposeAttrs(ones, (0,) * (2 * count), (0,) * count, twos, 2),
     )
     return definition
 

@@ -60,7 +60,8 @@ FULL.sample_case((), attrs=FullAttrs((2, 3), "float32"))
 
 
 def _filled(value: float, shape: Any, dtype: str) -> Call:
-    return full(const(value, dtype), shape, dtype)
+    made: Call = full(const(value, dtype), shape, dtype)
+    return made
 
 
 def zeros(shape: Any, dtype: str = "float32") -> Call:
@@ -76,7 +77,8 @@ def ones(shape: Any, dtype: str = "float32") -> Call:
 def full_like(data: Any, fill_value: Any) -> Call:
     """Return a tensor of the type of `data` that holds `fill_value` everywhere."""
     given = as_expr(data).tensor_type
-    return full(as_expr(fill_value, given.dtype), given.shape, given.dtype)
+    made: Call = full(as_expr(fill_value, given.dtype), given.shape, given.dtype)
+    return made
 
 
 def zeros_like(data: Any) -> Call:
@@ -119,12 +121,17 @@ def _arange_reference(attrs: ArangeAttrs) -> Any:
 
 
 @ARANGE.compute
-def _arange_compute(attrs: ArangeAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def _arange_compute(
+    attrs: ArangeAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     (out,) = out_types
     start, step = te().const(attrs.start, out.dtype), te().const(attrs.step, out.dtype)
     return [
         te().compute(
-            out.shape, lambda i: start + i.astype(out.dtype) * step, name="T_arange", tag="injective"
+            out.shape,
+            lambda i: start + i.astype(out.dtype) * step,
+            name="T_arange",
+            tag="injective",
         )
     ]
 

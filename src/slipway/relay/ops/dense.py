@@ -262,7 +262,10 @@ def _bias_add_compute(
     axis = attrs.axis % out_types[0].rank
     return [
         te().compute(
-            out_types[0].shape, lambda *i: data(*i) + bias(i[axis]), name="T_bias_add", tag="broadcast"
+            out_types[0].shape,
+            lambda *i: data(*i) + bias(i[axis]),
+            name="T_bias_add",
+            tag="broadcast",
         )
     ]
 

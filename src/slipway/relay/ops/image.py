@@ -27,7 +27,7 @@ ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 @node
 class ResizeAttrs(Attrs):
-    """`size` per axis (0 keeps an axis); `scales` the exact factors where given (else size ratio)."""
+    """`size` per axis (0 keeps an axis); `scales` the exact factors where given."""
 
     size: tuple[int, ...] = ()
     scales: tuple[float, ...] = ()
@@ -58,12 +58,14 @@ def _resize_type(attrs: ResizeAttrs, data: TensorType) -> Type:
             f"is {attrs.coordinate_transformation_mode!r}; use one of {known}",
         )
     if attrs.rounding_method not in ROUNDING:
-        raise BadArgument("rounding_method", f"is {attrs.rounding_method!r}; use {', '.join(ROUNDING)}")
+        raise BadArgument(
+            "rounding_method", f"is {attrs.rounding_method!r}; use {', '.join(ROUNDING)}"
+        )
     shape = tuple(s or d for s, d in zip(attrs.size, data.shape, strict=True))
     return TensorType(shape, data.dtype)
 
 
-def _coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> np.ndarray[Any, Any]:
+def _coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> Any:
     """The source coordinate of every output position along `axis`."""
     scale = attrs.scales[axis] if attrs.scales else out / extent
     at = np.arange(out, dtype=np.float64)
@@ -83,7 +85,7 @@ def _coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> np.nda
             return (at + 0.5) / scale - 0.5
 
 
-def _round(x: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
+def _round(x: np.ndarray[Any, Any], how: str) -> Any:
     match how:
         case "round_prefer_floor":
             return np.ceil(x - 0.5)
@@ -179,7 +181,9 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any) -> Any
 
 
 @RESIZE.compute
-def _resize_compute(attrs: ResizeAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def _resize_compute(
+    attrs: ResizeAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     (x,), (out,) = inputs, out_types
     shape = [int(d) for d in x.shape]
     axes = _resized_axes(attrs, shape, out.shape)
@@ -236,7 +240,9 @@ def _resize_compute(attrs: ResizeAttrs, inputs: list[Any], out_types: list[Tenso
                 for position, factor in reads(axis, i[axis]):
                     there = list(place)
                     there[axis] = position
-                    both = factor if weight is None else weight if factor is None else weight * factor
+                    both = (
+                        factor if weight is None else weight if factor is None else weight * factor
+                    )
                     grown.append((there, both))
             terms = grown
         value: Any = None
@@ -314,5 +320,9 @@ def upsampling(
 
 RESIZE.sample_case((1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 8, 10)))
 RESIZE.sample_case((1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 7, 3), (), "cubic", "align_corners"))
-RESIZE.sample_case((1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 6, 10), (), "nearest_neighbor", "asymmetric", "floor"))
-RESIZE.sample_case((1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 2, 3), (), "cubic", "half_pixel", "floor", -0.5, True))
+RESIZE.sample_case(
+    (1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 6, 10), (), "nearest_neighbor", "asymmetric", "floor")
+)
+RESIZE.sample_case(
+    (1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 2, 3), (), "cubic", "half_pixel", "floor", -0.5, True)
+)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
@@ -33,7 +34,11 @@ STRIDED_SLICE = register_op(
 
 def _ranges(attrs: StridedSliceAttrs, shape: Sequence[int]) -> list[range]:
     """Return the source positions along every axis."""
-    axes = normal_axes(attrs.axes, len(shape), "axes") if attrs.axes else tuple(range(len(attrs.begin)))
+    axes = (
+        normal_axes(attrs.axes, len(shape), "axes")
+        if attrs.axes
+        else tuple(range(len(attrs.begin)))
+    )
     if len(axes) > len(shape) or not len(axes) == len(attrs.begin) == len(attrs.end):
         raise BadArgument(
             "begin", f"{attrs.begin}, end {attrs.end} and the axes must agree with {tuple(shape)}"
@@ -87,14 +92,13 @@ def strided_slice(
     data: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end"
 ) -> Call:
     """Slice in Python's meaning; with `slice_mode` "size", `end` holds lengths (-1: to the end)."""
+
     def ints(value: Any) -> tuple[int, ...]:
         return () if value is None else tuple(int(v) for v in np.atleast_1d(value))
 
     first, last = ints(begin), ints(end)
     if slice_mode == "size":
-        last = tuple(
-            2**62 if n < 0 else b + n for b, n in zip(first, last, strict=True)
-        )
+        last = tuple(2**62 if n < 0 else b + n for b, n in zip(first, last, strict=True))
     return STRIDED_SLICE(data, attrs=StridedSliceAttrs(first, last, ints(strides), ints(axes)))
 
 
@@ -169,7 +173,9 @@ def _take_compute(attrs: TakeAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @TAKE.face
-def take(data: Any, indices: Any, axis: int | None = None, batch_dims: int = 0, mode: str = "clip") -> Call:
+def take(
+    data: Any, indices: Any, axis: int | None = None, batch_dims: int = 0, mode: str = "clip"
+) -> Call:
     """Read slices of `data` along `axis` at the positions in `indices`."""
     if batch_dims:
         raise BadArgument("batch_dims", f"is {batch_dims}; only 0 is served, use gather")
@@ -218,7 +224,9 @@ def _gather_reference(attrs: GatherAttrs, data: Any, indices: Any) -> Any:
 
 
 @GATHER.compute
-def _gather_compute(attrs: GatherAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def _gather_compute(
+    attrs: GatherAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     data, indices = inputs
     (out,) = out_types
     axis = attrs.axis % out.rank
@@ -337,14 +345,16 @@ def _one_hot_reference(attrs: OneHotAttrs, indices: Any) -> Any:
 
 
 @ONE_HOT.compute
-def _one_hot_compute(attrs: OneHotAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def _one_hot_compute(
+    attrs: OneHotAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     (indices,), (out,) = inputs, out_types
     axis = attrs.axis % out.rank
     on, off = te().const(attrs.on_value, out.dtype), te().const(attrs.off_value, out.dtype)
 
     def element(*i: Any) -> Any:
         wanted = indices(*i[:axis], *i[axis + 1 :])
-        return te().select(te().equal(wanted, i[axis].astype(indices.dtype)), on, off)
+        return te().select(ops.equal(wanted, i[axis].astype(indices.dtype)), on, off)
 
     return [te().compute(out.shape, element, name="T_one_hot", tag="injective")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,9 @@ def _fields(data: TupleType) -> list[TensorType]:
         raise BadArgument("data", f"must be a tuple of at least one tensor, got {data}")
     for f in fields:
         if f.dtype != fields[0].dtype:
-            raise BadArgument("data", f"mixes {fields[0].dtype} and {f.dtype}; cast them to one dtype")
+            raise BadArgument(
+                "data", f"mixes {fields[0].dtype} and {f.dtype}; cast them to one dtype"
+            )
     return fields
 
 
@@ -45,7 +48,9 @@ def _concatenate_type(attrs: JoinAttrs, data: TupleType) -> Type:
     axis = normal_axis(attrs.axis, first.rank)
     for number, f in enumerate(fields):
         if f.shape[:axis] + f.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
-            raise BadArgument("data", f"field {number} is {f}; but for axis {axis} it must be {first}")
+            raise BadArgument(
+                "data", f"field {number} is {f}; but for axis {axis} it must be {first}"
+            )
     total = sum(f.shape[axis] for f in fields)
     return TensorType((*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype)
 
@@ -147,9 +152,9 @@ SPLIT = register_op(
 
 def _bounds(attrs: SplitAttrs, extent: int) -> list[tuple[int, int]]:
     cuts = (0, *attrs.indices, extent)
-    if any(low > high for low, high in zip(cuts, cuts[1:], strict=False)):
+    if any(low > high for low, high in pairwise(cuts)):
         raise BadArgument("indices_or_sections", f"{attrs.indices} do not rise within 0..{extent}")
-    return list(zip(cuts, cuts[1:], strict=False))
+    return list(pairwise(cuts))
 
 
 @SPLIT.type_relation

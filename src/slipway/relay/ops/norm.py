@@ -92,9 +92,7 @@ def batch_norm(
 ) -> TupleWrapper:
     """Normalise with the statistics of training; returns (result, moving_mean, moving_var)."""
     attrs = BatchNormAttrs(axis, float(epsilon), bool(center), bool(scale))
-    return TupleWrapper(
-        BATCH_NORM(data, gamma, beta, moving_mean, moving_var, attrs=attrs), 3
-    )
+    return TupleWrapper(BATCH_NORM(data, gamma, beta, moving_mean, moving_var, attrs=attrs), 3)
 
 
 BATCH_NORM.sample_case((2, 3, 4, 5), (3,), (3,), (3,), (3,), low=0.1, high=2)
@@ -143,7 +141,9 @@ LAYER_NORM = register_op(
 
 
 @LAYER_NORM.type_relation
-def _layer_norm_type(attrs: NormAttrs, data: TensorType, gamma: TensorType, beta: TensorType) -> Type:
+def _layer_norm_type(
+    attrs: NormAttrs, data: TensorType, gamma: TensorType, beta: TensorType
+) -> Type:
     need_float("data", data)
     axis = normal_axis(attrs.axis, data.rank)
     for name, given in (("gamma", gamma), ("beta", beta)):
@@ -203,7 +203,9 @@ INSTANCE_NORM = register_op(
 )  # fmt: skip
 
 
-def _channel_params(attrs: NormAttrs, data: TensorType, gamma: TensorType, beta: TensorType) -> Type:
+def _channel_params(
+    attrs: NormAttrs, data: TensorType, gamma: TensorType, beta: TensorType
+) -> Type:
     need_float("data", data)
     axis = normal_axis(attrs.axis, data.rank)
     if axis == 0:
@@ -331,7 +333,12 @@ def _lrn_compute(attrs: LrnAttrs, inputs: list[Any], out_types: list[TensorType]
 
 @LRN.face
 def lrn(
-    data: Any, size: int = 5, axis: int = 1, bias: float = 2.0, alpha: float = 1e-5, beta: float = 0.75
+    data: Any,
+    size: int = 5,
+    axis: int = 1,
+    bias: float = 2.0,
+    alpha: float = 1e-5,
+    beta: float = 0.75,
 ) -> Call:
     """Divide by the energy of `size` neighbouring channels."""
     attrs = LrnAttrs(int(size), int(axis), float(bias), float(alpha), float(beta))
@@ -385,7 +392,7 @@ DROPOUT.sample_case((2, 3))
 
 
 def l2_normalize(data: Any, eps: float = 1e-12, axis: Any = None) -> Call:
-    """Return data / sqrt(max(sum of squares over `axis`, eps)); a composite of smaller operators."""
+    """Return data / sqrt(max(sum of squares over `axis`, eps)), through smaller operators."""
     from slipway.relay.ops import binary, reduce, unary
 
     squares = reduce.sum_(binary.multiply(data, data), axis=axis, keepdims=True)
@@ -397,7 +404,7 @@ def group_norm(
     data: Any, gamma: Any, beta: Any, num_groups: int, axis: int = 1, epsilon: float = 1e-5,
     center: bool = True, scale: bool = True,
 ) -> Any:  # fmt: skip
-    """Normalise groups of channels (axis 1) by their own moments; a composite of smaller operators."""
+    """Normalise groups of channels (axis 1) by their own moments, through smaller operators."""
     from slipway.relay.ops import binary, shape
 
     given = data.tensor_type

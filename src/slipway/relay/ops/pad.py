@@ -33,15 +33,15 @@ PAD = register_op(
 @PAD.type_relation
 def _pad_type(attrs: PadAttrs, data: TensorType) -> Type:
     if len(attrs.pad_width) != data.rank:
-        raise BadArgument(
-            "pad_width", f"has {len(attrs.pad_width)} pairs, but the data is {data}"
-        )
+        raise BadArgument("pad_width", f"has {len(attrs.pad_width)} pairs, but the data is {data}")
     if attrs.pad_mode not in MODES:
         raise BadArgument("pad_mode", f"is {attrs.pad_mode!r}; use one of {', '.join(MODES)}")
     shape = []
     for axis, (d, (low, high)) in enumerate(zip(data.shape, attrs.pad_width, strict=True)):
         if attrs.pad_mode == "reflect" and max(low, high) >= d:
-            raise BadArgument("pad_width", f"reflects {max(low, high)} of {d} elements on axis {axis}")
+            raise BadArgument(
+                "pad_width", f"reflects {max(low, high)} of {d} elements on axis {axis}"
+            )
         if d + low + high < 0:
             raise BadArgument("pad_width", f"crops more than the {d} elements of axis {axis}")
         shape.append(d + low + high)

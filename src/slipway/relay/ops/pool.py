@@ -87,7 +87,8 @@ def _spatial_places(layout: str, given: TensorType | None, count: int) -> list[i
         places = [axes.index(letter) for letter in SPATIAL[count]]
     except ValueError as error:
         raise BadArgument(
-            "layout", f"is {layout!r}, which is no order of N, C, {', '.join(SPATIAL[count])}: {error}"
+            "layout",
+            f"is {layout!r}, which is no order of N, C, {', '.join(SPATIAL[count])}: {error}",
         ) from None
     if given is not None and given.rank != len(axes):
         raise BadArgument("data", f"must have {len(axes)} axes for layout {layout}, got {given}")
@@ -352,7 +353,7 @@ def _adaptive_compute(
 
     def mean(*indices: Any) -> Any:
         if even:
-            number = prod(s // e for s, e in zip(size, extents, strict=True))
+            number: Any = prod(s // e for s, e in zip(size, extents, strict=True))
             return te().div(total(*indices), te().const(number, out.dtype))
         number = 1
         for a, axis in enumerate(spatial):
@@ -424,4 +425,3 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (
     _adaptive_face(n, average=True) for n in (1, 2, 3)
 )
-

@@ -8,9 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call
-from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, as_expr, register_op
+from slipway.relay.op_registry import (
+    Attrs,
+    BadArgument,
+    OpDefinition,
+    OpPattern,
+    as_expr,
+    register_op,
+)
 from slipway.relay.ops.checks import need_number, normal_axes, normal_axis
 from slipway.relay.ops.tensors import te
 from slipway.relay.types import TensorType, Type
@@ -193,7 +201,7 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
         def combine(lhs: Any, rhs: Any) -> Any:
             better = lhs[1] > rhs[1] if greatest else lhs[1] < rhs[1]
             first = lhs[0] > rhs[0] if attrs.select_last_index else lhs[0] < rhs[0]
-            keep = te().any(better, te().all(te().equal(lhs[1], rhs[1]), first))
+            keep = te().any(better, te().all(ops.equal(lhs[1], rhs[1]), first))
             return te().select(keep, lhs[0], rhs[0]), te().select(keep, lhs[1], rhs[1])
 
         def identity(index_dtype: str, value_dtype: str) -> Any:
@@ -265,17 +273,13 @@ def variance(
     from slipway.relay.ops import binary
 
     given = as_expr(data)
-    average = (
-        mean(given, axis, True, exclude) if with_mean is None else as_expr(with_mean)
-    )
+    average = mean(given, axis, True, exclude) if with_mean is None else as_expr(with_mean)
     centred = binary.subtract(given, average)
     spread: Call = mean(binary.multiply(centred, centred), axis, keepdims, exclude)
     if not unbiased:
         return spread
     attrs = ReduceAttrs(_axis(axis), False, exclude)
-    count = product(
-        given.tensor_type.shape[a] for a in reduced_axes(attrs, given.tensor_type.rank)
-    )
+    count = product(given.tensor_type.shape[a] for a in reduced_axes(attrs, given.tensor_type.rank))
     correction = count / (count - 1) if count > 1 else float("nan")
     return binary.multiply(spread, correction)  # type: ignore[no-any-return]
 
@@ -300,5 +304,3 @@ def logsumexp(data: Any, axis: Any = None, keepdims: bool = False) -> Call:
     if not keepdims:
         top = shape.reshape(top, total.tensor_type.shape)
     return binary.add(total, top)  # type: ignore[no-any-return]
-
-

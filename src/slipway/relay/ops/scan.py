@@ -69,7 +69,12 @@ def _register(name: str, multiply: bool) -> OpDefinition:
         return definition(data, attrs=ScanAttrs(int(axis or 0), bool(exclusive), False))
 
     face.__name__, face.__doc__ = name, definition.doc
-    for attrs in (ScanAttrs(1), ScanAttrs(0, True), ScanAttrs(-1, True, True), ScanAttrs(1, False, True)):
+    for attrs in (
+        ScanAttrs(1),
+        ScanAttrs(0, True),
+        ScanAttrs(-1, True, True),
+        ScanAttrs(1, False, True),
+    ):
         definition.sample_case((3, 4), attrs=attrs)
     return definition
 

@@ -46,8 +46,10 @@ RESHAPE = register_op(
 )  # fmt: skip
 
 
-def reshaped(shape: Sequence[int], newshape: Sequence[int], allowzero: bool = False) -> tuple[int, ...]:
-    """Return the shape that `newshape` means for `shape`.  Raises BadArgument when it does not fit."""
+def reshaped(
+    shape: Sequence[int], newshape: Sequence[int], allowzero: bool = False
+) -> tuple[int, ...]:
+    """Return the shape that `newshape` means for `shape`, or raise BadArgument."""
     out: list[int] = []
     at, free, entries = 0, -1, list(newshape)
     while entries:
@@ -82,7 +84,8 @@ def reshaped(shape: Sequence[int], newshape: Sequence[int], allowzero: bool = Fa
     if free >= 0:
         if rest == 0 or size % rest:
             raise BadArgument(
-                "newshape", f"{tuple(newshape)} does not divide the {size} elements of {tuple(shape)}"
+                "newshape",
+                f"{tuple(newshape)} does not divide the {size} elements of {tuple(shape)}",
             )
         out[free] = size // rest
     if prod(out) != size:
@@ -198,7 +201,9 @@ def _transpose_compute(
 @TRANSPOSE.face
 def transpose(data: Any, axes: Any = None) -> Call:
     """Permute the axes; without `axes`, reverse them."""
-    return TRANSPOSE(data, attrs=TransposeAttrs(() if axes is None else tuple(int(a) for a in axes)))
+    return TRANSPOSE(
+        data, attrs=TransposeAttrs(() if axes is None else tuple(int(a) for a in axes))
+    )
 
 
 TRANSPOSE.sample_case((2, 3, 4))
@@ -213,7 +218,11 @@ class SqueezeAttrs(Attrs):
 
 
 SQUEEZE = register_op(
-    "squeeze", "data", attrs=SqueezeAttrs, pattern=OpPattern.INJECTIVE, doc="Axes of extent 1 dropped."
+    "squeeze",
+    "data",
+    attrs=SqueezeAttrs,
+    pattern=OpPattern.INJECTIVE,
+    doc="Axes of extent 1 dropped.",
 )
 
 
@@ -354,7 +363,11 @@ class TileAttrs(Attrs):
 
 
 TILE = register_op(
-    "tile", "data", attrs=TileAttrs, pattern=OpPattern.INJECTIVE, doc="The tensor repeated as a whole."
+    "tile",
+    "data",
+    attrs=TileAttrs,
+    pattern=OpPattern.INJECTIVE,
+    doc="The tensor repeated as a whole.",
 )
 
 
@@ -425,7 +438,9 @@ def _repeat_reference(attrs: RepeatAttrs, data: Any) -> Any:
 
 
 @REPEAT.compute
-def _repeat_compute(attrs: RepeatAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def _repeat_compute(
+    attrs: RepeatAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     (x,), (out,) = inputs, out_types
     axis = attrs.axis % out.rank
     return injective(
@@ -489,5 +504,5 @@ def swapaxes(data: Any, axis1: int, axis2: int) -> Call:
     given = as_expr(data)
     axes = list(range(given.tensor_type.rank))
     axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
-    return transpose(given, axes)
-
+    made: Call = transpose(given, axes)
+    return made

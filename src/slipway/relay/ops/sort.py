@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
@@ -64,22 +65,28 @@ def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorTyp
     def before(*i: Any) -> Any:
         mine, theirs = x(*i), x(*i[:axis], other, *i[axis + 1 :])
         better = theirs < mine if attrs.is_ascend else theirs > mine
-        tied = te().all(te().equal(theirs, mine), other < i[axis])
+        tied = te().all(ops.equal(theirs, mine), other < i[axis])
         return te().sum(te().select(te().any(better, tied), 1, 0), axis=[other])
 
     rank = te().compute(shape, before, name="rank", tag="comm_reduce")
     place = te().reduce_axis((0, shape[axis]), name="place")
 
     def find(*i: Any) -> Any:
-        hit = te().equal(rank(*i[:axis], place, *i[axis + 1 :]), i[axis])
+        hit = ops.equal(rank(*i[:axis], place, *i[axis + 1 :]), i[axis])
         return te().sum(te().select(hit, place, 0), axis=[place])
 
     order = te().compute(positions.shape, find, name="order", tag="comm_reduce")
     taken = te().compute(
-        values.shape, lambda *i: x(*i[:axis], order(*i), *i[axis + 1 :]), name="T_topk", tag="injective"
+        values.shape,
+        lambda *i: x(*i[:axis], order(*i), *i[axis + 1 :]),
+        name="T_topk",
+        tag="injective",
     )
     numbers = te().compute(
-        positions.shape, lambda *i: order(*i).astype(attrs.dtype), name="T_topk_indices", tag="elemwise"
+        positions.shape,
+        lambda *i: order(*i).astype(attrs.dtype),
+        name="T_topk_indices",
+        tag="elemwise",
     )
     return [taken, numbers]
 

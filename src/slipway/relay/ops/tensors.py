@@ -44,7 +44,9 @@ def flat_index(shape: Sequence[int], indices: Sequence[Index]) -> Index:
     """Return the row-major position of `indices` in `shape`."""
     position: Index = 0
     for extent, index in zip(shape, indices, strict=True):
-        position = index if isinstance(position, int) and position == 0 else position * extent + index
+        position = (
+            index if isinstance(position, int) and position == 0 else position * extent + index
+        )
     return position
 
 

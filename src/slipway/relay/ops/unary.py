@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
+from slipway.ir import ops
 from slipway.ir.intrin import INTRINSICS
 from slipway.ir.node import node
 from slipway.relay.expr import Call
@@ -24,10 +25,14 @@ def _erf(x: np.ndarray[Any, Any]) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    return np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))
+    return np.where(
+        x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))
+    )
 
 
-def _float_math(name: str, reference: Callable[..., Any], flops: float, low: float, high: float) -> Any:
+def _float_math(
+    name: str, reference: Callable[..., Any], flops: float, low: float, high: float
+) -> Any:
     """Register a function of real numbers: floating point in, the same type out."""
     definition = register_op(
         name, "data", pattern=OpPattern.ELEMWISE, flops_per_element=flops,
@@ -204,8 +209,8 @@ def _float_test(name: str, reference: Callable[..., Any], build: Callable[[Any, 
 
 
 # x != x only for a NaN; the comparisons need no library function.
-isnan = _float_test("isnan", np.isnan, lambda t, x: t.not_equal(x, x))
-isinf = _float_test("isinf", np.isinf, lambda t, x: t.equal(t.abs(x), t.infinity(x.dtype)))
+isnan = _float_test("isnan", np.isnan, lambda t, x: ops.not_equal(x, x))
+isinf = _float_test("isinf", np.isinf, lambda t, x: ops.equal(t.abs(x), t.infinity(x.dtype)))
 isfinite = _float_test("isfinite", np.isfinite, lambda t, x: t.abs(x) < t.infinity(x.dtype))
 
 
@@ -230,8 +235,8 @@ def _logical_not_compute(attrs: None, inputs: list[Any], out_types: list[TensorT
     (x,) = inputs
     zero = te().const(0, x.dtype)
     if x.dtype == "bool":
-        return [elementwise("T_logical_not", x.shape, lambda *i: te().logical_not(x(*i)))]
-    return [elementwise("T_logical_not", x.shape, lambda *i: te().equal(x(*i), zero))]
+        return [elementwise("T_logical_not", x.shape, lambda *i: ops.logical_not(x(*i)))]
+    return [elementwise("T_logical_not", x.shape, lambda *i: ops.equal(x(*i), zero))]
 
 
 @LOGICAL_NOT.face
@@ -302,7 +307,7 @@ def _cast_compute(attrs: CastAttrs, inputs: list[Any], out_types: list[TensorTyp
     (x,) = inputs
     if attrs.dtype == "bool" and x.dtype != "bool":
         zero = te().const(0, x.dtype)
-        return [elementwise("T_cast", x.shape, lambda *i: te().not_equal(x(*i), zero))]
+        return [elementwise("T_cast", x.shape, lambda *i: ops.not_equal(x(*i), zero))]
     return [elementwise("T_cast", x.shape, lambda *i: x(*i).astype(attrs.dtype))]
 
 
@@ -316,7 +321,9 @@ CAST.sample_case((2, 3), attrs=CastAttrs("int32"), low=-9, high=9)
 CAST.sample_case((2, 3), attrs=CastAttrs("float32"), dtypes=("int64",), low=-9, high=9)
 CAST.sample_case((2, 3), attrs=CastAttrs("bool"), dtypes=("int8",), low=-1, high=1)
 
-COPY = register_op("copy", "data", pattern=OpPattern.ELEMWISE, doc="The same values in a new tensor.")
+COPY = register_op(
+    "copy", "data", pattern=OpPattern.ELEMWISE, doc="The same values in a new tensor."
+)
 
 
 @COPY.type_relation
@@ -342,4 +349,3 @@ def copy(data: Any) -> Call:
 
 
 COPY.sample_case((2, 3))
-

@@ -22,9 +22,7 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 def check_layout(argument: str, layout: str, letters: str, given: TensorType, name: str) -> None:
     """The layout must be an order of `letters`, and the tensor must have as many axes."""
     if sorted(layout) != sorted(letters):
-        raise BadArgument(
-            name, f"is {layout!r}, which is no order of the axes {letters!r}"
-        )
+        raise BadArgument(name, f"is {layout!r}, which is no order of the axes {letters!r}")
     need_rank(argument, given, len(letters))
 
 
@@ -98,7 +96,7 @@ def windows(
 def pad_stage(
     tensor: Any, before: Sequence[int], after: Sequence[int], value: Any, name: str = "pad_temp"
 ) -> Any:
-    """Return a te stage that surrounds `tensor` with `value`; the tensor itself when nothing is added.
+    """Return a te stage that surrounds `tensor` with `value`; the tensor when nothing is added.
 
     `before` and `after` count elements along every axis.  The stage reads behind `if_then_else`,
     so it may be inlined into its consumer.

@@ -1,0 +1,1 @@
+"""Passes over graphs: one file each, Function -> Function; `pipeline` lists them."""

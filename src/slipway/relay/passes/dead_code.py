@@ -11,6 +11,7 @@ from slipway.relay.visit import post_order, rewrite
 
 def eliminate_dead_code(function: Function) -> Function:
     """Return `function` without unused Lets."""
+
     def rule(expr: Expr) -> Expr | None:
         return expr.body if isinstance(expr, Let) and not _uses(expr) else None
 

@@ -111,7 +111,7 @@ def _split(call: Any) -> tuple[Expr, Constant | None]:
 
 
 def _per_output(call: Call, factor: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """Return `factor` shaped to multiply the weight by output channel, or None if it does not vary so."""
+    """Return `factor` shaped to multiply the weight by output channel, or None."""
     out = call.tensor_type
     if factor.size == 1:
         return factor.reshape(())
@@ -120,7 +120,10 @@ def _per_output(call: Call, factor: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
     else:
         layout = call.attrs.out_layout or call.attrs.data_layout
         channel = layout.index("C")
-        weight_axis, weight_rank = call.attrs.kernel_layout.index("O"), len(call.attrs.kernel_layout)
+        weight_axis, weight_rank = (
+            call.attrs.kernel_layout.index("O"),
+            len(call.attrs.kernel_layout),
+        )
     full = (1,) * (out.rank - factor.ndim) + factor.shape
     if any(d != (out.shape[a] if a == channel else 1) for a, d in enumerate(full)):
         return None

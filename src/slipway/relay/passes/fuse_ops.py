@@ -1,4 +1,4 @@
-"""FuseOps: operators are grouped into kernels; each becomes a Function with attribute Primitive = 1.
+"""FuseOps: operators are grouped into kernels, each a Function with attribute Primitive = 1.
 
     %0 = nn.conv2d(%x, %w); %1 = add(%0, %b); nn.relu(%1)
         ->  fn(%p0, %p1, %p2, Primitive=1) { nn.relu(add(nn.conv2d(%p0, %p1), %p2)) }(%x, %w, %b)
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from slipway.relay import op_registry
@@ -201,13 +202,10 @@ def _common_dominator(one: _Node, two: _Node) -> tuple[_Node | None, OpPattern]:
     while left is not right:
         if left is None or right is None:
             return None, OpPattern.OPAQUE
-        if left.depth >= right.depth:
-            pattern, left, moved = max(pattern, left.dominator_pattern), left.dominator, left
-            if left is None:
-                return None, OpPattern.OPAQUE
-            if moved.depth == right.depth:
-                pattern, right = max(pattern, right.dominator_pattern), right.dominator
-        else:
+        depth = left.depth
+        if depth >= right.depth:
+            pattern, left = max(pattern, left.dominator_pattern), left.dominator
+        if depth <= right.depth:
             pattern, right = max(pattern, right.dominator_pattern), right.dominator
     return left, OpPattern(pattern)
 
@@ -263,7 +261,7 @@ class _Kernels:
             if root.size == 1 and not _is_operator(node.expr):
                 self.outer[id(node.expr)] = rebuild(node.expr, self._outside)
                 continue
-            self.inner[id(node.expr)] = rebuild(node.expr, lambda c, r=root: self._inside(c, r))
+            self.inner[id(node.expr)] = rebuild(node.expr, partial(self._inside, root))
             if node is root:
                 self.outer[id(node.expr)] = self._kernel(root)
         body = self._outside(self.function.body)
@@ -272,7 +270,7 @@ class _Kernels:
     def _outside(self, expr: Expr) -> Expr:
         return self.outer.get(id(expr), expr)
 
-    def _inside(self, child: Expr, root: _Node) -> Expr:
+    def _inside(self, root: _Node, child: Expr) -> Expr:
         """Return `child` as seen inside the kernel of `root`: computed there, or a parameter."""
         source = self.graph.of.get(id(child))
         if source is None:

@@ -26,7 +26,9 @@ def inline(function: Function, module: IRModule | None = None) -> Function:
         if result is function:
             return function
         function = result
-    raise LoweringError("the module's functions call each other without end; recursion is not inlined")
+    raise LoweringError(
+        "the module's functions call each other without end; recursion is not inlined"
+    )
 
 
 def _inline_once(function: Function, module: IRModule | None) -> Function:

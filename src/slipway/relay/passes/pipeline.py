@@ -41,7 +41,7 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
 
 def main_function(mod: IRModule) -> Function:
     """Return the relay function "main".  Raises LoweringError when there is none."""
-    main = mod["main"] if "main" in mod else None
+    main = dict(mod.items()).get("main")
     if not isinstance(main, Function):
         names = ", ".join(mod) or "nothing"
         raise LoweringError(f"a model needs a relay function called 'main'; the module has {names}")

@@ -1,0 +1,121 @@
+"""Building graphs: types on construction, operators, free variables, depth."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.errors import TypeInferenceError
+from slipway.ir.function import IRModule
+from slipway.ir.serialize import load_json, save_json
+from slipway.ir.structural import structural_equal, structural_hash
+from slipway.relay.interpret import interpret
+from slipway.relay.visit import free_vars, post_order
+
+
+def test_types_are_known_on_construction():
+    x = relay.var("x", shape=(1, 64))
+    y = relay.nn.softmax(relay.nn.dense(x, relay.var("w", shape=(10, 64))))
+    assert y.checked_type == relay.TensorType((1, 10), "float32")
+
+
+def test_python_operators_build_calls():
+    x = relay.var("x", shape=(2, 3))
+    value = interpret((1.0 - x) * 2.0 / x + -x, np.full((2, 3), 4, np.float32))
+    np.testing.assert_allclose(value, np.full((2, 3), -5.5))
+
+
+def test_from_expr_takes_free_variables_in_order_of_first_use():
+    a, b = relay.var("a", shape=(2,)), relay.var("b", shape=(2,))
+    mod = IRModule.from_expr(relay.add(relay.exp(b), a))
+    assert [p.name for p in mod["main"].params] == ["b", "a"]
+
+
+def test_bound_variables_are_not_free():
+    x = relay.var("x", shape=(2,))
+    v = relay.Var("v", x.type)
+    assert free_vars(relay.Let(v, relay.exp(x), v + v)) == [x]
+
+
+def test_let_if_and_tuples_run():
+    x = relay.var("x", shape=(2,))
+    flag = relay.var("flag", shape=(), dtype="bool")
+    v = relay.Var("v", x.type)
+    body = relay.Let(v, x + 1.0, relay.If(flag, relay.Tuple((v, x)), relay.Tuple((x, v))))
+    function = relay.Function((x, flag), body)
+    first, second = interpret(function, np.zeros(2, np.float32), np.array(True))
+    assert (first[0], second[0]) == (1, 0)
+    first, second = interpret(function, np.zeros(2, np.float32), np.array(False))
+    assert (first[0], second[0]) == (0, 1)
+
+
+def test_split_result_unpacks():
+    x = relay.var("x", shape=(6, 2))
+    a, b, c = relay.split(x, 3)
+    assert a.checked_type.shape == b.checked_type.shape == c.checked_type.shape == (2, 2)
+
+
+def test_graphs_deeper_than_the_recursion_limit():
+    y = relay.var("x", shape=(2,))
+    for _ in range(5000):
+        y = relay.nn.relu(y)
+    assert len(post_order(y)) == 5001
+    assert len(free_vars(y)) == 1
+    assert interpret(y, np.array([-1, 2], np.float32)).tolist() == [0, 2]
+    assert "%4998" in str(y.as_function())
+
+
+def test_json_round_trip_keeps_structure():
+    x = relay.var("x", shape=(1, 3, 8, 8))
+    y = relay.nn.relu(relay.nn.conv2d(x, relay.const(np.ones((4, 3, 3, 3), np.float32)), padding=1))
+    function = y.as_function()
+    again = load_json(save_json(function))
+    assert structural_equal(function, again)
+    assert structural_hash(function) == structural_hash(again)
+    assert again.body.checked_type == y.checked_type
+
+
+def test_names_and_spans_do_not_count_in_comparison():
+    def build(name, attrs):
+        x = relay.var(name, shape=(4,))
+        return relay.nn.leaky_relu(x, attrs).as_function()
+
+    assert structural_equal(build("x", 0.1), build("y", 0.1))
+    assert not structural_equal(build("x", 0.1), build("x", 0.2))
+
+
+def test_untyped_variable_has_no_checked_type_until_inference():
+    x, w = relay.var("x", shape=(1, 8)), relay.var("w")
+    y = relay.nn.dense(x, w, units=4)
+    with pytest.raises(TypeInferenceError, match="InferType"):
+        _ = y.checked_type
+    mod = relay.transform.InferType()(IRModule.from_expr(y))
+    assert mod["main"].params[1].checked_type == relay.TensorType((4, 8))
+    assert mod["main"].body.checked_type == relay.TensorType((1, 4))
+
+
+def test_inference_names_the_variable_that_does_not_follow():
+    with pytest.raises(TypeInferenceError, match="%w"):
+        relay.transform.InferType()(IRModule.from_expr(relay.exp(relay.var("w"))))
+
+
+def test_shape_must_be_integers():
+    with pytest.raises(TypeInferenceError, match="not a shape"):
+        relay.var("x", shape=("n", 3))
+    with pytest.raises(TypeInferenceError, match="negative"):
+        relay.var("x", shape=(-1, 3))
+
+
+def test_unknown_name_gets_a_suggestion():
+    with pytest.raises(AttributeError, match="conv2d"):
+        _ = relay.nn.conv2dd
+    with pytest.raises(AttributeError, match="transpose"):
+        _ = relay.transpos
+
+
+def test_executor_and_runtime_are_indexable():
+    executor = relay.backend.Executor("aot", {"unpacked-api": True})
+    assert executor["unpacked-api"] is True
+    assert executor["interface-api"] == "packed"
+    assert relay.backend.Runtime("crt", {"system-lib": True})["system-lib"] is True
+    with pytest.raises(ValueError, match="unpacked-api"):
+        relay.backend.Executor("aot", {"unpacked_api": True})
