@@ -229,8 +229,8 @@ def span(name: str) -> Iterator[None]:
 
 
 FAMILIES = (
-    "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image", "index",
-    "join", "norm", "pad", "pool", "reduce", "scan", "shape", "softmax", "sort", "unary",
+    "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image",
+    "index", "join", "norm", "pad", "pool", "reduce", "scan", "shape", "softmax", "sort", "unary",
 )  # fmt: skip
 _loaded = False
 
