@@ -14,13 +14,21 @@ from slipway.micro.project import (
     get_microtvm_template_projects,
     get_standalone_crt_dir,
 )
+from slipway.micro.session import (
+    Session,
+    create_local_debug_executor,
+    create_local_graph_executor,
+)
 
 __all__ = [
     "GeneratedProject",
     "NotATemplateProjectError",
+    "Session",
     "TemplateProject",
     "TemplateProjectError",
     "UnsupportedInModelLibraryFormatError",
+    "create_local_debug_executor",
+    "create_local_graph_executor",
     "export_model_library_format",
     "generate_project",
     "generate_project_from_mlf",

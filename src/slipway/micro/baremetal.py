@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from slipway import dtypes
 from slipway.micro.board import DEVICES, Board, board_names, find_board
 from slipway.micro.emulator import EmulatorProcess
 from slipway.micro.linker_script import linker_script
@@ -199,6 +200,23 @@ def model_config(metadata: dict[str, Any], options: dict[str, Any]) -> str:
     main = (metadata.get("memory", {}).get("functions", {}).get("main") or [{}])[0]
     inputs, outputs = main.get("inputs", {}), main.get("outputs", {})
 
+    def descriptors(macro: str, where: str, tensors: dict[str, Any]) -> str:
+        rows = []
+        for tensor, info in tensors.items():
+            cid, code = c_name(tensor), _dlpack_type(info["dtype"])
+            rank = len(_shape(info))
+            rows.append(
+                f'{{"{tensor}", {{memory_{where}_{cid}, {{1, 0}}, {rank}, {code}, '
+                f"shape_{where}_{cid}, 0, 0}}}}"
+            )
+        return f"#define {macro} " + ", ".join(rows)
+
+    shapes = [
+        f"static int64_t shape_{where}_{c_name(t)}[] = {{{', '.join(map(str, _shape(info)))}}};"
+        for where, tensors in (("in", inputs), ("out", outputs))
+        for t, info in tensors.items()
+    ]
+
     def table(macro: str, tensors: dict[str, Any]) -> str:
         rows = " ".join(
             f'X({c_name(tensor)}, {info["size"]}, "{info["dtype"]}")'
@@ -217,11 +235,25 @@ def model_config(metadata: dict[str, Any], options: dict[str, Any]) -> str:
         f"#define MODEL_RUN {prefix}_run",
         table("MODEL_FOR_EACH_INPUT", inputs),
         table("MODEL_FOR_EACH_OUTPUT", outputs),
+        "#define MODEL_SHAPES " + " ".join(shapes),
+        descriptors("MODEL_INPUT_TENSORS", "in", inputs),
+        descriptors("MODEL_OUTPUT_TENSORS", "out", outputs),
         f"#define MODEL_HEAP_BYTES {int(options.get('heap_bytes') or 65536)}u",
         "#endif",
         "",
     ]
     return "\n".join(lines)
+
+
+def _shape(info: dict[str, Any]) -> list[int]:
+    """Return a tensor's shape; archives of other writers have only the size."""
+    bits = dtypes.parse(info["dtype"]).bits
+    return list(info.get("shape") or [int(info["size"]) * 8 // bits])
+
+
+def _dlpack_type(dtype: str) -> str:
+    parsed = dtypes.parse(dtype)
+    return f"{{{dtypes.DLPACK_CODE[parsed.code]}, {parsed.bits}, 1}}"
 
 
 def c_name(name: str) -> str:
@@ -230,13 +262,21 @@ def c_name(name: str) -> str:
     return cleaned if not cleaned[:1].isdigit() else f"_{cleaned}"
 
 
+# The runtime's files behind an RPC session; the linker drops what they do not use.
+_SESSION_SOURCES = (
+    *("aot_module", "device_session", "error", "format", "module", "object", "serial_link"),
+    *("rpc_auth", "rpc_frame", "rpc_greeting", "rpc_handles", "rpc_session", "rpc_transfer"),
+    *("rpc_values", "rpc_verbs", "sha256", "status", "tensor", "timer"),
+)
+
 _MAKEFILE = """\
 # Generated; `make` leaves build/firmware.elf and its map file.
 CC = {compiler}
 CPU = {cpu}
 CFLAGS = $(CPU) -std=c11 {optimise} -g -ffunction-sections -fdata-sections -fno-common \\
   -fstack-usage -Wall -Wextra {extra}\\
-  -DSLW_STATIC -Iboard -Icrt/include -Icrt/src -Imodel/codegen/host/include
+  -DSLW_STATIC -DSLW_NO_THREADS -DSLW_RPC_MESSAGE_BYTES=512 \\
+  -Iboard -Icrt/include -Icrt/src -Imodel/codegen/host/include
 LDFLAGS = $(CPU) -nostartfiles {libs}-T firmware.ld -Wl,--gc-sections -Wl,--no-warn-rwx-segments \\
   -Wl,-Map=build/firmware.map
 SOURCES = {sources}
@@ -269,9 +309,7 @@ def makefile(board: Board, project: Path, kind: str, options: dict[str, Any]) ->
     generated = sorted((project / "model" / "codegen" / "host" / "src").glob("*.c"))
     sources += [str(path.relative_to(project)) for path in generated]
     if kind == "host_driven":
-        sources += [
-            f"crt/src/{path.name}" for path in sorted((project / "crt" / "src").glob("*.c"))
-        ]
+        sources += ["board/heap.c", *(f"crt/src/{name}.c" for name in _SESSION_SOURCES)]
     objects = sorted((project / "model" / "codegen" / "host" / "lib").glob("*.o"))
     extra = [f"-D{d}" for d in (options.get("compile_definitions") or "").split()]
     if options.get("warning_as_error"):

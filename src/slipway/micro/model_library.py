@@ -12,7 +12,7 @@ The layout is classic TVM's, version 7::
 
 Version 7 puts each model's description under ``modules``; the same keys stand at the top level as
 earlier versions had them.  The same library gives the same bytes: members are sorted, owners and
-times are fixed (SOURCE_DATE_EPOCH sets the export time, else it is 1970-01-01).
+times are fixed, inputs stay in the model's order (SOURCE_DATE_EPOCH sets the export time, else it is 1970-01-01).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ModelLibrary:
             files[f"executor-config/graph/{self.name}.graph"] = self.graph_json.encode()
         one = {"export_datetime": _export_time(), "model_name": self.name, **self.metadata}
         whole = {**one, "modules": {self.name: one}, "version": VERSION}
-        files["metadata.json"] = json.dumps(whole, indent=2, sort_keys=True).encode()
+        files["metadata.json"] = json.dumps(whole, indent=2).encode()
         return files
 
 

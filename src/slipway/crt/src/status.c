@@ -20,7 +20,7 @@ static const char *const STATUS_TEXT[SLW_STATUS_COUNT] = {
 };
 
 const char *slw_status_text(slw_status status) {
-  if ((int)status < 0 || (int)status >= (int)SLW_STATUS_COUNT) {
+  if ((unsigned)status >= (unsigned)SLW_STATUS_COUNT) {
     return "unknown status";
   }
   return STATUS_TEXT[status];

@@ -1,0 +1,217 @@
+"""The host drives firmware on emulated boards; lines that lie; boards that stop."""
+
+import time
+
+import numpy as np
+import pytest
+
+from slipway import micro
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.micro.model_library import ModelLibrary
+from slipway.micro.project_api.server import IoTimeoutError
+from slipway.micro.serial_link import FAULTS, Kind, PacketReader, packet
+from slipway.micro.toolchain import has_tool
+from slipway.runtime.graph_executor import GraphModule
+
+HEADER = """
+#include <stdint.h>
+struct tvmgen_axpy_inputs { void *x; void *a; };
+struct tvmgen_axpy_outputs { void *y; };
+int32_t tvmgen_axpy_run(struct tvmgen_axpy_inputs *inputs, struct tvmgen_axpy_outputs *outputs);
+"""
+SOURCE = """
+#include <tvmgen_axpy.h>
+int32_t tvmgen_axpy_run(struct tvmgen_axpy_inputs *inputs, struct tvmgen_axpy_outputs *outputs) {
+  const float *x = inputs->x, *a = inputs->a;
+  float *y = outputs->y;
+  if (a[0] < 0.0f) for (;;) {}
+  for (int i = 0; i < 300; ++i) y[i] = a[0] * x[i] + 1.0f;
+  return a[0] == 9.0f ? -7 : 0;
+}
+"""
+BOARDS = ["mps2-an386", "mps3-an547", "riscv32-virt", "riscv64-virt"]
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("session")
+    tensor = {"dtype": "float32"}
+    main = {
+        "inputs": {
+            "x": {"size": 1200, "shape": [3, 100], **tensor},
+            "a": {"size": 4, "shape": [1], **tensor},
+        },
+        "outputs": {"y": {"size": 1200, "shape": [3, 100], **tensor}},
+    }
+    archive = micro.export_model_library_format(
+        ModelLibrary(
+            "axpy",
+            {"memory": {"functions": {"main": [main]}}},
+            {"lib0.c": SOURCE},
+            {"tvmgen_axpy.h": HEADER},
+        ),
+        folder / "m.tar",
+    )
+    made = {}
+
+    def project(board):
+        tools = {"mps": ("arm-none-eabi-gcc", "qemu-system-arm")}.get(
+            board[:3], ("riscv64-unknown-elf-gcc", "qemu-system-riscv32")
+        )
+        for tool in (*tools, "make"):
+            if not has_tool(tool):
+                pytest.skip(f"{tool} is not installed")
+        if board not in made:
+            made[board] = micro.generate_project_from_mlf(
+                "baremetal",
+                folder / board,
+                archive,
+                {"board": board, "project_type": "host_driven", "warning_as_error": True},
+            )
+            made[board].build()
+            made[board].flash()
+        return made[board]
+
+    yield project
+    for each in made.values():
+        each.close()
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_host_drives_a_model_on_the_board(projects, board):
+    x = np.random.default_rng(1).standard_normal((3, 100)).astype("float32")
+    with micro.Session(projects(board).transport()) as session:
+        assert session.rpc.key == board
+        module = GraphModule(session.create_aot_executor())
+        module.set_input("x", x)
+        module.set_input("a", np.array([2.5], "float32"))
+        module.run()
+        np.testing.assert_allclose(module.get_output(0).numpy(), 2.5 * x + 1, rtol=1e-6)
+        timer = module.module.time_evaluator("run", session.device, number=3, repeat=2)
+        instructions = timer().mean * 1e9  # the emulator takes a nanosecond for each
+        assert 300 * 3 < instructions < 300 * 400  # riscv imac computes floats in software
+
+
+def test_tensors_and_errors_of_the_device(projects):
+    with micro.Session(projects("mps2-an386").transport()) as session:
+        module = GraphModule(session.create_aot_executor())
+        with pytest.raises(RPCError, match=r"no such input; its first is 'x'"):
+            module.module["get_input"]("z")
+        module.set_input("a", np.array([9.0], "float32"))
+        with pytest.raises(RPCError, match="the model returned -7"):
+            module.run()
+        with pytest.raises(Exception, match=r"shape|size"):
+            module.set_input("x", np.zeros((2, 100), "float32"))
+        with pytest.raises(RPCError, match="does not offer"):
+            session.rpc.load_module("a.tar")
+        with pytest.raises(AttributeError, match="no global function 'nothing'"):
+            session.rpc.get_function("nothing")
+
+
+def test_sessions_follow_each_other_and_a_second_start_ends_the_first(projects):
+    with projects("mps2-an386").transport() as transport:
+
+        class Kept:
+            """The same line for two sessions, as a real board's is."""
+
+            read, write = transport.read, transport.write
+
+        for _ in range(2):
+            with micro.Session(Kept()) as session:
+                assert session.rpc.ping(b"hello") == b"hello"
+        first = micro.Session(Kept())
+        first.__enter__()
+        first._line._closing = True
+        first._line.socket.close()
+        first._line._thread.join()
+        with micro.Session(Kept()) as session:
+            assert session.rpc.ping(b"again") == b"again"
+
+
+class Lying:
+    """A line that damages or drops one byte, once, after so many."""
+
+    def __init__(self, transport, after, change):
+        self.transport, self.left, self.change = transport, after, change
+
+    def read(self, n, timeout_sec):
+        return self.transport.read(n, timeout_sec)
+
+    def write(self, data, timeout_sec):
+        if 0 <= self.left < len(data):
+            data = self.change(data, self.left)
+        self.left -= len(data)
+        self.transport.write(data, timeout_sec)
+
+
+def flip(data, at):
+    return data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :]
+
+
+def drop(data, at):
+    return data[:at] + data[at + 1 :]
+
+
+@pytest.mark.parametrize("at", [600, 700, 903])
+def test_damaged_byte_is_reported_as_the_lines_fault(projects, at):
+    with (
+        projects("mps2-an386").transport() as transport,
+        pytest.raises(RPCConnectionError, match=r"the line (changed|dropped)"),
+        micro.Session(Lying(transport, at, flip), timeout=3.0) as session,
+    ):
+        for _ in range(50):
+            session.rpc.ping(bytes(256))
+
+
+def test_dropped_byte_ends_in_an_error_within_the_timeout(projects):
+    with projects("mps2-an386").transport() as transport:
+        begin = time.monotonic()
+        with (
+            pytest.raises((RPCConnectionError, RPCTimeoutError)),
+            micro.Session(Lying(transport, 800, drop), timeout=1.0) as session,
+        ):
+            session.rpc.begin_step = session.rpc.begin_call
+            for _ in range(50):
+                session.rpc.ping(bytes(256))
+        assert time.monotonic() - begin < 20
+
+
+def test_board_that_stops_answering_is_a_timeout(projects):
+    with (
+        projects("mps2-an386").transport() as transport,
+        pytest.raises(RPCTimeoutError, match="did not answer CALL within"),
+        micro.Session(transport, timeout=0.5) as session,
+    ):
+        module = GraphModule(session.create_aot_executor())
+        module.set_input("a", np.array([-1.0], "float32"))
+        session.rpc._call_limit_s = 1.0
+        module.run()
+
+
+class Silent:
+    def read(self, n, timeout_sec):
+        time.sleep(timeout_sec)
+        raise IoTimeoutError()
+
+    def write(self, data, timeout_sec):
+        pass
+
+    def timeouts(self):
+        return {"session_start_timeout_sec": 0.3}
+
+
+def test_board_that_never_answers_is_a_timeout():
+    with pytest.raises(RPCTimeoutError, match=r"did not answer .* within 0\.3 s"):
+        micro.Session(Silent()).__enter__()
+
+
+def test_packets_survive_any_division_and_noise_before_the_first():
+    stream = b"boot\x7e!" + b"".join(packet(Kind.DATA, i, bytes([i] * i)) for i in range(40))
+    reader, found = PacketReader(), []
+    for byte in stream:
+        reader.feed(bytes([byte]))
+        while (one := reader.take()) is not None:
+            found.append(one)
+            reader.in_step = True
+    assert found == [(Kind.DATA, i, bytes([i] * i)) for i in range(40)]
+    assert set(FAULTS) == {1, 2, 3, 4}
