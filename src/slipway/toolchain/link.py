@@ -30,6 +30,8 @@ _LLD_FLAGS = (
     "-znoexecstack",
     "-znow",
 )
+# zig cc gives the rest itself.
+_RUNTIME_FLAGS = ("--hash-style=both", "-Bsymbolic", "--gc-sections", "--strip-debug")
 
 
 def link_shared(
@@ -158,16 +160,18 @@ def _link_ours(
         script = folder / "exports.ver"
         listed = " ".join(f'"{name}";' for name in exports)
         script.write_text("{ global: " + listed + " local: *; };\n")
-        flags.append(f"--version-script={script}")
+        extra.append(f"--version-script={script}")
     run_zig(["ld.lld", *flags, *extra, "-o", str(result), *paths], purpose="linking")
     missing = ElfFile(result.read_bytes(), result.name).undefined
     if missing and _has_compiler_runtime(triple):
         # Compilers emit calls of their own (memcpy, 64-bit division on ARM): take just those
         # from zig's compiler runtime, which needs no libc.
         run_zig(
-            ["cc", "-target", musl_target(triple), "-shared", "-nostdlib", "-lcompiler_rt"]
-            + [f"-Wl,{flag}" for flag in ("--hash-style=both", "-Bsymbolic", "--strip-debug")]
-            + [*extra, "-o", str(result), *paths],
+            [
+                *("cc", "-target", musl_target(triple), "-shared", "-nostdlib", "-lcompiler_rt"),
+                *(f"-Wl,{flag}" for flag in (*_RUNTIME_FLAGS, *extra)),
+                *("-o", str(result), *paths),
+            ],
             purpose="linking with the compiler's runtime",
         )
 
