@@ -8,7 +8,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.rpc import array
-from slipway.runtime.device import Device
+from slipway.runtime.devices import Device
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession

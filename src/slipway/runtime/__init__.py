@@ -11,7 +11,7 @@ from typing import Any
 _NAMES = {
     "slipway.runtime.artifact_writer": "write_artifact",
     "slipway.runtime.timing": "BenchmarkResult",
-    "slipway.runtime.device": (
+    "slipway.runtime.devices": (
         "Device cl context cpu cuda device ext_dev gpu hexagon metal opencl rocm vulkan webgpu"
     ),
     "slipway.runtime.features": "enabled",

@@ -14,7 +14,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ExecutionError
-from slipway.runtime.device import Device
+from slipway.runtime.devices import Device
 from slipway.runtime.graph_format import GraphTables
 from slipway.runtime.library import FUNCTION_PREFIX
 from slipway.runtime.module import LibraryModule, Module

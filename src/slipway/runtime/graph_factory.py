@@ -9,7 +9,7 @@ from typing import Any
 
 from slipway.errors import ExecutionError
 from slipway.runtime.artifact import Artifact
-from slipway.runtime.device import Device, RemoteDevice, cpu
+from slipway.runtime.devices import Device, RemoteDevice, cpu
 from slipway.runtime.graph_executor import NativeModule, create_native
 from slipway.runtime.graph_format import GraphTables
 from slipway.runtime.module import Module

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ExecutionError, did_you_mean
-from slipway.runtime.device import Device
+from slipway.runtime.devices import Device
 from slipway.runtime.library import FUNCTION_PREFIX, Library, fill_slots
 from slipway.runtime.native_library import native_runtime, tvm_ffi
 from slipway.runtime.packed_func import PackedFunc, get_global_func, to_ffi_function

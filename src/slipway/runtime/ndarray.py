@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from slipway import dtypes
 from slipway.errors import ExecutionError
-from slipway.runtime.device import Device, RemoteDevice, cpu
+from slipway.runtime.devices import Device, RemoteDevice, cpu
 from slipway.runtime.native_library import tvm_ffi
 
 ALIGNMENT_BYTES = 64

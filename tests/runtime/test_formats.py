@@ -1,0 +1,97 @@
+"""Parameters, graph tables and processor features: read, written, damaged."""
+
+import numpy as np
+import pytest
+
+from slipway.errors import ArtifactError
+from slipway.runtime import cpu_features
+from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.params import load_param_dict, read_params, save_param_dict
+
+PARAMS = {
+    "w": np.arange(6, dtype="float32").reshape(2, 3),
+    "scalar": np.array(5, "int64"),
+    "none": np.zeros((0, 4), "int8"),
+    "ünï": np.array([True, False]),
+}
+
+
+def test_params_round_trip():
+    data = save_param_dict(PARAMS)
+    assert data[:8] == bytes.fromhex("b79c04054f8de5f7")
+    for found in (read_params(data), {n: v.numpy() for n, v in load_param_dict(data).items()}):
+        assert list(found) == list(PARAMS)
+        for name, values in PARAMS.items():
+            np.testing.assert_array_equal(found[name], values)
+            assert found[name].dtype == values.dtype
+
+
+def test_params_truncated_anywhere():
+    data = save_param_dict(PARAMS)
+    for size in range(len(data)):
+        with pytest.raises(ArtifactError, match="parameters"):
+            read_params(data[:size])
+
+
+TABLES = GraphTables(
+    nodes=(
+        GraphNode("a", None, ()),
+        GraphNode("split", "f", ((0, 0),), num_outputs=2),
+        GraphNode("join", "g", ((1, 1), (1, 0), (0, 0))),
+    ),
+    entries=(
+        GraphEntry((1, 3), "float32", 0),
+        GraphEntry((3,), "int8", 1),
+        GraphEntry((), "bool", 2),
+        GraphEntry((2, 2), "bfloat16", 1),
+    ),
+    inputs=(0,),
+    outputs=((2, 0), (1, 1)),
+)
+
+
+def test_graph_round_trips():
+    assert GraphTables.from_binary(TABLES.to_binary()) == TABLES
+    assert GraphTables.from_json(TABLES.to_json()) == TABLES
+    assert TABLES.entry(2).dtype == "bfloat16"
+    assert TABLES.functions() == ["f", "g"]
+    assert TABLES.arena_bytes == 192
+
+
+def test_graph_truncated_anywhere():
+    data = TABLES.to_binary()
+    for size in range(len(data)):
+        with pytest.raises(ArtifactError):
+            GraphTables.from_binary(data[:size])
+
+
+def test_graph_json_that_is_none():
+    for text in ("", "{}", '{"nodes": 3}', "[1]"):
+        with pytest.raises(ArtifactError, match="get_graph_json"):
+            GraphTables.from_json(text)
+
+
+def test_a_node_cannot_read_what_comes_later():
+    with pytest.raises(ValueError, match="'x' reads output 0 of node 0"):
+        GraphTables((GraphNode("x", "f", ((0, 0),)),), (GraphEntry((), "int8", 0),), (), ((0, 0),))
+
+
+def test_features_from_cpuinfo():
+    x86 = cpu_features.parse_cpuinfo("flags\t: fpu sse2 sse4_1 avx512_vnni bmi1 abm", "x86_64")
+    assert x86 == {"sse2", "sse4.1", "avx512vnni", "bmi", "lzcnt"}
+    arm = cpu_features.parse_cpuinfo("Features\t: fp asimd asimddp crc32", "aarch64")
+    assert arm == {"fp-armv8", "neon", "dotprod", "crc"}
+    arm32 = cpu_features.parse_cpuinfo("Features\t: half vfp neon vfpv4 idiva", "armv7l")
+    assert arm32 == {"vfp2", "neon", "vfp4", "hwdiv-arm"}
+    riscv = cpu_features.parse_cpuinfo("isa\t: rv64imafdcv_zba_zbb", "riscv64")
+    assert {"m", "v", "zba", "zbb"} <= riscv
+
+
+def test_c_runtime_agrees_about_this_processor():
+    from slipway.runtime.native_library import native_runtime
+
+    have = cpu_features.host_features()
+    lib = native_runtime().lib
+    for name in sorted(cpu_features.known_features("x86_64")):
+        answer = lib.slw_cpu_has(name.encode(), len(name))
+        assert answer in (int(name in have), 2), name

@@ -1,0 +1,51 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from slipway.errors import ToolchainError
+from slipway.toolchain import emulators, native, zig
+
+
+def test_musl_targets_of_triples():
+    assert zig.musl_target("aarch64-linux") == "aarch64-linux-musl"
+    assert zig.musl_target("armv7l-none-linux-gnueabihf") == "arm-linux-musleabihf"
+    assert zig.musl_target("arm") == "arm-linux-musleabihf"
+    assert zig.musl_target("riscv64-unknown-linux-gnu") == "riscv64-linux-musl"
+    with pytest.raises(ToolchainError, match="no static Linux target for 'hexagon'"):
+        zig.musl_target("hexagon")
+
+
+def test_host_runtime_is_built_once_and_small(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
+    first = native.host_runtime()
+    stamp = first.stat().st_mtime_ns
+    assert native.host_runtime() == first
+    assert first.stat().st_mtime_ns == stamp
+    assert first.stat().st_size < 200_000
+
+
+def test_without_compilers_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(zig, "find_zig", lambda: None)
+    with pytest.raises(ToolchainError, match="apt-get install gcc"):
+        native.host_runtime()
+    with pytest.raises(ToolchainError, match=r"pip install 'slipway\[compile\]'"):
+        zig.zig_path()
+
+
+def test_emulator_hint():
+    assert emulators.find("x86_64-linux-gnu") is not None or "qemu" in emulators.install_hint("x86")
+    assert "qemu-arm" in emulators.install_hint("armv7l-linux-gnueabihf")
+
+
+def test_import_is_quick_and_loads_nothing_heavy():
+    code = (
+        "import sys, slipway; "
+        "heavy = [m for m in ('llvmlite', 'tvm_ffi', 'numpy', 'onnx') if m in sys.modules]; "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ), timeout=60)
