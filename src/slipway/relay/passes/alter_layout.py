@@ -56,6 +56,7 @@ class _AlterLayout:
         self.lanes = lanes
         self.plain: dict[int, Expr] = {}
         self.blocked: dict[int, _Blocked] = {}
+        self.packed: dict[tuple[int, str], Expr] = {}
         self.rules: dict[str, Callable[[Call], _Blocked | Expr | None]] = {
             "nn.conv2d": self.conv2d,
             "nn.dense": self.dense,
@@ -104,6 +105,13 @@ class _AlterLayout:
         if found is None:
             return _transform(self.as_plain(expr), PLAIN, layout)
         return found.expr if found.layout == layout else _transform(*_pair(found), layout)
+
+    def pack(self, weight: Expr, source: str, target: str) -> Expr:
+        """The weight in another layout; one expression for all its readers."""
+        key = id(weight), target
+        if key not in self.packed:
+            self.packed[key] = _transform(self.as_plain(weight), source, target)
+        return self.packed[key]
 
     # -- operators -----------------------------------------------------------------------------
 
@@ -165,7 +173,7 @@ class _AlterLayout:
             data_layout=layouts[0], kernel_layout=layouts[1], out_layout=layouts[2],
         )  # type: ignore[call-arg]  # fmt: skip
         data = self.as_blocked(call.args[0], layouts[0])
-        kernel = _transform(self.as_plain(call.args[1]), "OIHW", layouts[1])
+        kernel = self.pack(call.args[1], "OIHW", layouts[1])
         return _Blocked(definition(data, kernel, attrs=attrs, span=call.span), layouts[2])
 
     def dense(self, call: Call) -> Expr | None:
@@ -180,7 +188,7 @@ class _AlterLayout:
             or (call.attrs.out_dtype or data.dtype) != data.dtype
         ):
             return None
-        packed = _transform(call.args[1], "NK", f"NK{block}n")
+        packed = self.pack(call.args[1], "NK", f"NK{block}n")
         definition = op_registry.get("nn.contrib_dense_pack")
         assert definition.attrs_type is not None
         return definition(

@@ -1,0 +1,101 @@
+"""Whole models on this machine and on emulated devices, against onnxruntime.
+
+The models are those of ``../shared/models/make_models.py`` beside the checkout; where that folder
+is missing the tests are skipped, with the reason.
+"""
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay, rpc
+from slipway.contrib import graph_executor
+from slipway.toolchain import emulators, native
+
+MAKER = Path(__file__).parents[2].parent / "shared" / "models" / "make_models.py"
+TARGETS = {
+    "x86_64": "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v2",
+    "aarch64": "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+neon",
+    "armv7": "llvm -mtriple=armv7l-none-linux-gnueabihf -mcpu=cortex-a53 -mattr=+neon",
+    "riscv64": "llvm -mtriple=riscv64-unknown-linux-gnu",
+}
+MODELS = ("squeezenet1_1", "mobilenet_v2", "resnet18")
+
+pytestmark = pytest.mark.skipif(not MAKER.is_file(), reason=f"no {MAKER.name} beside the checkout")
+
+
+@pytest.fixture(scope="session")
+def model_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+
+    @cache
+    def make(name):
+        subprocess.run([sys.executable, str(MAKER), str(folder), name], check=True)
+        return folder / f"{name}.onnx"
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def reference(model_file):
+    """Return feeds and onnxruntime's outputs of a model."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+
+    @cache
+    def run(name):
+        session = onnxruntime.InferenceSession(model_file(name), providers=["CPUExecutionProvider"])
+        rng = np.random.default_rng(0)
+        feeds = {
+            i.name: rng.standard_normal(i.shape).astype("float32") for i in session.get_inputs()
+        }
+        return feeds, session.run(None, feeds)
+
+    return run
+
+
+def build(path, target):
+    mod, params = relay.frontend.from_onnx(str(path))
+    with tvm.transform.PassContext(opt_level=3):
+        return relay.build(mod, target=target, params=params)
+
+
+def check(model, reference):
+    feeds, wanted = reference
+    model.run(**feeds)
+    assert model.get_num_outputs() == len(wanted)
+    for index, want in enumerate(wanted):
+        got = model.get_output(index).numpy()
+        assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model_runs_here(name, model_file, reference):
+    lib = build(model_file(name), "llvm")
+    check(graph_executor.GraphModule(lib["default"](tvm.cpu(0))), reference(name))
+
+
+@pytest.mark.parametrize("architecture", TARGETS)
+@pytest.mark.parametrize("name", MODELS)
+def test_model_runs_on_a_device(name, architecture, model_file, reference, tmp_path):
+    emulator = emulators.find(architecture)
+    if emulator is None:
+        pytest.skip(emulators.install_hint(architecture))
+    artifact = tmp_path / "model.tar"
+    build(model_file(name), TARGETS[architecture]).export_library(artifact)
+    server = native.build_device_server(architecture)
+    with subprocess.Popen(
+        [*emulator, str(server), "--port", "0"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            port = int(process.stderr.readline().rsplit(":", 1)[1])
+            with rpc.connect("127.0.0.1", port) as remote:
+                remote.upload(artifact)
+                loaded = remote.load_module("model.tar")
+                check(graph_executor.GraphModule(loaded["default"](remote.cpu(0))), reference(name))
+        finally:
+            process.kill()
