@@ -78,7 +78,10 @@ class Buffer(Node):
         from slipway.ir.ops import as_expr, const
 
         mask = {"r": 1, "w": 2, "rw": 3, "wr": 3}.get(mode, mode) if isinstance(mode, str) else mode
-        return Call("handle", "access_ptr", (self.data, as_expr(offset), const(mask, "int32")))
+        start = as_expr(offset)
+        if self.elem_offset is not None:
+            start = self.elem_offset + start
+        return Call("handle", "access_ptr", (self.data, start, const(mask, "int32")))
 
 
 def decl_buffer(

@@ -76,6 +76,7 @@ from slipway.te.reduction import all, any, comm_reducer, max, min, prod, reduce_
 from slipway.te.schedule import Schedule, create_schedule
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor, TensorSlice
+from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
 
 __all__ = [
     "ComputeOp",
@@ -91,6 +92,7 @@ __all__ = [
     "SizeVar",
     "Stage",
     "Tensor",
+    "TensorIntrin",
     "TensorSlice",
     "Var",
     "abs",
@@ -113,6 +115,7 @@ __all__ = [
     "cos",
     "cosh",
     "create_schedule",
+    "decl_tensor_intrin",
     "div",
     "erf",
     "exp",
@@ -166,4 +169,4 @@ __all__ = [
     "truncdiv",
     "truncmod",
     "var",
-]  # fmt: skip
+]

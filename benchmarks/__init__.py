@@ -1,0 +1,1 @@
+"""Scripts that measure Slipway beside its peers; see docs/performance.md."""

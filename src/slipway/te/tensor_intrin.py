@@ -1,0 +1,101 @@
+"""Tensor intrinsics: a hardware operation declared by its meaning and its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from slipway.errors import ScheduleError
+from slipway.ir.buffer import Buffer
+from slipway.ir.expr import PrimExpr, Var
+from slipway.ir.node import Node, node
+from slipway.ir.stmt import Evaluate, Stmt, seq
+from slipway.te.operation import ComputeOp
+from slipway.te.tensor import Tensor
+
+
+@node
+class TensorIntrin(Node):
+    """An operation (`op`, its meaning) and the statements that do it on given buffers.
+
+    `body` computes the result whole.  For a reduction, `reduce_init` resets the result and
+    `reduce_update` adds one more piece to it; either may be None.  `buffers` are those of
+    `inputs`, then those of the outputs.
+    """
+
+    name: str
+    op: ComputeOp
+    inputs: tuple[Tensor, ...]
+    buffers: tuple[Buffer, ...]
+    body: Stmt | None
+    reduce_init: Stmt | None = None
+    reduce_update: Stmt | None = None
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Calling an intrinsic inside te.compute is not offered; use s[T].tensorize."""
+        raise ScheduleError(f"intrinsic {self.name!r} is used through s[T].tensorize(axis, ...)")
+
+
+def decl_tensor_intrin(
+    op: Any,
+    fcompute: Callable[..., Any],
+    name: str = "tensor_intrin",
+    binds: dict[Tensor, Buffer] | None = None,
+    scalar_params: Any = None,
+    default_buffer_params: dict[str, Any] | None = None,
+) -> TensorIntrin:
+    """Declare a tensor intrinsic.
+
+    `op` (a compute over placeholders) is the meaning.  ``fcompute(ins, outs)`` gets Buffers and
+    returns a statement or call, or a triple (body, reset, update) for reductions.  `binds` gives
+    tensors Buffers of your own: constant strides there are requirements, variables are bound.
+    """
+    if isinstance(op, Tensor):
+        op = op.op
+    if not isinstance(op, ComputeOp):
+        raise ScheduleError(f"decl_tensor_intrin needs a compute, got {op!r}")
+    if scalar_params is not None:
+        raise ScheduleError("scalar_params of decl_tensor_intrin are not supported")
+    given = dict(binds or {})
+    options = dict(default_buffer_params or {})
+    inputs = op.input_tensors
+    ins = [_complete(given.get(t), t, options) for t in inputs]
+    outs = [_complete(given.get(t), t, options) for t in op.outputs]
+    made = fcompute(ins, outs)
+    parts = list(made) if isinstance(made, (tuple, list)) else [made]
+    stmts: list[Stmt | None] = [None if p is None else _statement(p, name) for p in parts]
+    stmts += [None] * (3 - len(stmts))
+    return TensorIntrin(name, op, inputs, (*ins, *outs), stmts[0], stmts[1], stmts[2])
+
+
+def _complete(buffer: Buffer | None, tensor: Tensor, options: dict[str, Any]) -> Buffer:
+    """Give a buffer an offset and strides that can be bound to any place in memory."""
+    if buffer is None:
+        scope = str(options.get("scope", "global"))
+        buffer = Buffer(
+            tensor.name, Var(tensor.name, "handle"), tensor.dtype, tensor.shape, (), None, scope
+        )
+    strides = buffer.strides
+    if not strides:
+        count = tensor.ndim
+        strides = tuple(Var(f"{buffer.name}.stride{d}") for d in range(count))
+        if count:
+            from slipway.ir.ops import const
+
+            strides = (*strides[:-1], const(1))
+    offset = buffer.elem_offset
+    if offset is None:
+        offset = Var(f"{buffer.name}.offset")
+    return buffer.replace(strides=strides, elem_offset=offset)  # type: ignore[no-any-return]
+
+
+def _statement(part: Any, name: str) -> Stmt:
+    if isinstance(part, PrimExpr):
+        return Evaluate(part)
+    if isinstance(part, Stmt):
+        return part
+    if isinstance(part, list):
+        return seq(_statement(p, name) for p in part)
+    raise ScheduleError(
+        f"intrinsic {name!r}: the function must return statements or calls, got {part!r}"
+    )
