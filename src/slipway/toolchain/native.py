@@ -1,7 +1,6 @@
 """The C runtime, compiled: for this machine as a library, for a device as one static server.
 
-The library is looked for in the package (``slipway/crt/prebuilt/<machine>/``, where a wheel may
-carry it), then in the cache, and is else compiled once, with this machine's C compiler or zig.
+The library is looked for in the package (``slipway/crt/prebuilt/``, where a wheel may carry it), then in the cache, and is else compiled once, with this machine's C compiler or zig.
 Files in the cache are named by a hash of all sources, so that they never go stale.
 """
 
@@ -61,12 +60,20 @@ def host_name() -> str:
     return f"{zig.architecture_of(platform.machine())}-{system}"
 
 
+def prebuilt_file(machine: str, name: str) -> Path:
+    """Return where a file compiled into the package lies, whether it is there or not.
+
+    The folder names the sources it was compiled from, so that newer sources do not find it.
+    """
+    return CRT / "prebuilt" / f"{machine}-{source_hash()}" / name
+
+
 def host_runtime() -> Path:
     """Return the compiled runtime library for this machine, compiling it if that must be.
 
     Raises ToolchainError when there is neither a compiled library nor a compiler.
     """
-    prebuilt = CRT / "prebuilt" / host_name() / LIBRARY_NAME
+    prebuilt = prebuilt_file(host_name(), LIBRARY_NAME)
     if prebuilt.is_file():
         return prebuilt
     cached = cache_dir() / "runtime" / f"{host_name()}-{source_hash()}" / LIBRARY_NAME
@@ -75,17 +82,11 @@ def host_runtime() -> Path:
     return cached
 
 
-def build_host_runtime(out: Path, *, portable: bool = False) -> None:
-    """Compile the runtime library for this machine into `out`.
-
-    `portable`: with zig for glibc 2.17, so that it runs on other machines too.
-    """
-    sources = [str(path) for path in crt_sources("src", "posix")]
-    flags = [*_OPTIMISE, "-shared", "-fPIC", "-fvisibility=hidden", "-I", str(include_path())]
-    tail = ["-o", str(out), *sources]
+def build_host_runtime(out: Path) -> None:
+    """Compile the runtime library for this machine into `out`."""
     compiler = _system_compiler()
-    if compiler is not None and not portable:
-        command = [*compiler, *flags, *tail, "-ldl", "-lm"]
+    if compiler is not None:
+        command = [*compiler, *_shared_arguments(out), "-ldl", "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return
@@ -99,8 +100,28 @@ def build_host_runtime(out: Path, *, portable: bool = False) -> None:
             f"machines only (here: {host_name()}), and there is no C compiler to build it. "
             f"Install one (Debian: sudo apt-get install gcc), or zig's: {zig.INSTALL_LINE}."
         )
-    target = host_name() + (".2.17" if sys.platform == "linux" else "")
-    zig.run_zig(["cc", "-target", target, *flags, "-s", *tail], purpose="compiling the runtime")
+    compile_host_runtime_with_zig(host_name() + (".2.17" if sys.platform == "linux" else ""), out)
+
+
+def compile_host_runtime_with_zig(target: str, out: Path) -> None:
+    """Compile the runtime library for zig's `target` (with a glibc version: ``….2.17``)."""
+    arguments = ["cc", "-target", target, "-s", *_shared_arguments(out)]
+    zig.run_zig(arguments, purpose=f"compiling the runtime for {target}")
+
+
+def _shared_arguments(out: Path) -> list[str]:
+    sources = [str(path) for path in crt_sources("src", "posix")]
+    include = ["-I", str(include_path())]
+    return [
+        *_OPTIMISE,
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+        *include,
+        "-o",
+        str(out),
+        *sources,
+    ]
 
 
 def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) -> Path:
@@ -110,7 +131,7 @@ def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) 
     from the cache.  With `out`, the server is copied there.
     """
     target = zig.musl_target(triple)
-    prebuilt = CRT / "prebuilt" / target / SERVER_NAME
+    prebuilt = prebuilt_file(target, SERVER_NAME)
     built = prebuilt
     if not prebuilt.is_file():
         built = cache_dir() / "server" / f"{target}-{source_hash()}" / SERVER_NAME

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "code.h"
@@ -19,8 +19,9 @@
 static int make_file(char *path, size_t path_bytes, int *is_named) {
   int file = -1;
   *is_named = 0;
-#if defined(__linux__) && defined(MFD_CLOEXEC)
-  file = memfd_create("slipway-library", MFD_CLOEXEC);
+#if defined(SYS_memfd_create)
+  /* As a system call: the C library has a function for it only since glibc 2.27. */
+  file = (int)syscall(SYS_memfd_create, "slipway-library", 1U /* MFD_CLOEXEC */);
   if (file >= 0) {
     (void)slw_format(path, path_bytes, "/proc/self/fd/%d", file);
     if (access(path, R_OK) == 0) {

@@ -73,6 +73,27 @@ int slw_elf_file_offset(const slw_elf *elf, uint64_t address, uint64_t bytes, ui
   return 0;
 }
 
+/* Tell whether two segments with different rights meet in one page of memory. */
+static int pages_conflict(const slw_elf *elf, const slw_elf_segment *a, const slw_elf_segment *b) {
+  uint64_t mask = ~(elf->page_bytes - 1U);
+  uint64_t a_end = (a->address + a->memory_bytes + elf->page_bytes - 1U) & mask;
+  uint64_t b_end = (b->address + b->memory_bytes + elf->page_bytes - 1U) & mask;
+  return a->flags != b->flags && (a->address & mask) < b_end && (b->address & mask) < a_end;
+}
+
+static slw_status check_pages(const slw_elf *elf) {
+  for (uint32_t i = 0; i < elf->num_segments; ++i) {
+    slw_elf_segment a = slw_elf_get_segment(elf, i);
+    for (uint32_t j = 0; j < i; ++j) {
+      slw_elf_segment b = slw_elf_get_segment(elf, j);
+      if (a.type == SEGMENT_LOAD && b.type == SEGMENT_LOAD && pages_conflict(elf, &a, &b)) {
+        return SLW_ERROR_UNSUPPORTED;
+      }
+    }
+  }
+  return SLW_OK;
+}
+
 static slw_status check_segments(slw_elf *elf, uint64_t *dynamic_at, uint64_t *dynamic_bytes) {
   uint64_t lowest = UINT64_MAX;
   uint64_t highest = 0;
@@ -107,7 +128,7 @@ static slw_status check_segments(slw_elf *elf, uint64_t *dynamic_at, uint64_t *d
   }
   elf->lowest = lowest & ~(elf->page_bytes - 1U);
   elf->span_bytes = ((highest + elf->page_bytes - 1U) & ~(elf->page_bytes - 1U)) - elf->lowest;
-  return SLW_OK;
+  return check_pages(elf);
 }
 
 typedef struct {
