@@ -22,6 +22,7 @@ from slipway.version import VERSION
 
 TOLERANCE = 1e-4
 SLOWEST = 5
+TIMING_S = 3.0  # how long to measure, about, where a run is shorter than that
 MEMBERS = {"lib.so": "library", "params.bin": "parameters", "graph.bin": "graph"}
 
 
@@ -128,8 +129,10 @@ def run_on_device(case: Case, artifact: Path, port: int, device_name: str) -> Re
     ):
         results.outputs.append(run_once(module, arrays))
     with console.step("Timing on the device"):
-        results.seconds = module.module.time_evaluator("run", device, number=1, repeat=7)()
-        results.layers = profile_rows(module, limit=SLOWEST)
+        first = module.module.time_evaluator("run", device, number=1, repeat=1)().mean
+        runs = int(np.clip(TIMING_S / first, 1, 10))
+        results.seconds = module.module.time_evaluator("run", device, number=1, repeat=runs)()
+        results.layers = profile_rows(module, SLOWEST, number=1, repeat=runs)
     return results
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from slipway.cli.model_file import parse_shapes, read_model
 
 Arrays = dict[str, Any]
-RANDOM_RUNS = 4
+RANDOM_RUNS = 2
 
 
 @dataclass

@@ -7,12 +7,15 @@ from typing import Any
 from slipway.cli.console import time_text
 
 
-def profile_rows(module: Any, limit: int | None = None) -> list[tuple[str, str, str]]:
+def profile_rows(
+    module: Any, limit: int | None = None, number: int = 10, repeat: int = 3
+) -> list[tuple[str, str, str]]:
     """Run `module` layer by layer; return (name, time, share of the whole), slowest first.
 
-    With `limit`, the layers after the first `limit` are summed up in one last row.
+    Each layer runs `repeat` x `number` times. With `limit`, the layers after the first `limit` are
+    summed up in one last row.
     """
-    layers = sorted(module.profile(), key=lambda layer: -layer[2])
+    layers = sorted(module.profile(number=number, repeat=repeat), key=lambda layer: -layer[2])
     whole = sum(seconds for _, _, seconds in layers) or 1.0
     shown = layers if limit is None else layers[:limit]
     rows = [

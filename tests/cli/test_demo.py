@@ -1,0 +1,66 @@
+"""The demo does what it says: on an emulated board, on this machine, with a model of the user's."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+MODELS = ("mobilenet_v2", "resnet18", "squeezenet1_1")
+DEVICES = ("aarch64", "armv7", "riscv64", "x86_64")
+
+
+def demo(*arguments, timeout=280, **environment):
+    command = [sys.executable, "-m", "slipway", "demo", *map(str, arguments)]
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120", **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=timeout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def test_digits_on_an_emulated_board(qemu):
+    emulator = qemu("aarch64")
+    done = demo()
+    assert f"emulated by {emulator.rpartition('/')[2]}" in done.stdout
+    accuracies = re.findall(
+        r"^ *(device|host|reference) .* (\d+\.\d+)% ", done.stdout, re.MULTILINE
+    )
+    assert accuracies == [("device", "98.61"), ("host", "98.61"), ("reference", "98.61")]
+    assert re.search(r"Time per run, measured on the device: [\d.]+ (µs|ms)", done.stdout)
+    for part in ("model (digits.onnx)", "library (lib.so)", "device server", "Slowest layers"):
+        assert part in done.stdout
+    assert "agrees with the reference to 1e-04" in done.stdout
+
+
+def test_without_an_emulator_this_machine_plays_the_device():
+    done = demo(PATH="/nonexistent")
+    assert "apt-get install qemu-user-static" in done.stderr
+    assert "this machine" in done.stdout
+    assert done.stdout.count("98.61%") == 3
+
+
+def test_it_takes_a_model(repository):
+    path = repository / "src" / "slipway" / "models" / "digits" / "digits.onnx"
+    done = demo("--model", path, "--device", "x86_64")
+    assert "reference (onnxruntime" in done.stdout
+    assert "agrees with the reference" in done.stdout
+
+
+@pytest.fixture(scope="session")
+def models(shared, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    maker = shared / "models" / "make_models.py"
+    subprocess.run([sys.executable, maker, folder, *MODELS], check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("model", MODELS)
+def test_models_agree_with_onnxruntime(models, qemu, model, device):
+    if device != "x86_64":
+        qemu({"armv7": "arm"}.get(device, device))
+    done = demo("--model", models / f"{model}.onnx", "--device", device, timeout=880)
+    assert f"{device} agrees with the reference to 1e-04" in done.stdout
