@@ -65,3 +65,31 @@ def load(func, target="llvm"):
 def random(shape, dtype="float32", seed=0):
     rng = np.random.default_rng(seed)
     return rng.standard_normal(shape).astype(dtype)
+
+
+def round_to(x, half):
+    """Round an array to float16 or bfloat16 and back."""
+    if half == "float16":
+        with np.errstate(over="ignore"):
+            return x.astype("float16").astype(x.dtype)
+    wide = x.astype("float64")
+    mantissa, exponent = np.frexp(wide)
+    rounded = np.ldexp(np.rint(np.ldexp(mantissa, 8)), exponent - 8)
+    return rounded.astype(x.dtype)
+
+
+def exact_fma(a, b):
+    """a * b + a, rounded once."""
+    from fractions import Fraction
+
+    out = np.empty_like(a)
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(x))
+        if a.dtype == np.float64:
+            out[k] = float(exact)
+        else:
+            near = np.float32(float(exact))
+            choices = [np.nextafter(near, np.float32(-np.inf)), near,
+                       np.nextafter(near, np.float32(np.inf))]  # fmt: skip
+            out[k] = min(choices, key=lambda c: abs(Fraction(float(c)) - exact))
+    return out

@@ -32,6 +32,10 @@ def build_module(
         from slipway.codegen.llvm.backend import compile_llvm
 
         return compile_llvm(functions, target, first, COMPILER)
+    if target.kind.name == "c":
+        from slipway.codegen.c.backend import compile_c
+
+        return compile_c(functions, target, first, COMPILER)
     raise CodegenError(
         f"target kind {target.kind.name!r} has no code generator on this floor; "
         "use llvm or c for the loops that run on a CPU"

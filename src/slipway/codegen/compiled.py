@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from slipway.errors import CodegenError
@@ -25,9 +26,14 @@ class CompiledModule:
     functions: tuple[str, ...]
     entry: str
     metadata: str
-    objects: tuple[bytes, ...]
+    make_objects: Callable[[], tuple[bytes, ...]]
     sources: dict[str, Callable[[], str]] = field(repr=False)
     external: tuple[str, ...] = ()
+
+    @cached_property
+    def objects(self) -> tuple[bytes, ...]:
+        """The object files' bytes; C is compiled when they are first asked for."""
+        return self.make_objects()
 
     @property
     def exported_symbols(self) -> tuple[str, ...]:

@@ -327,8 +327,13 @@ def round_away(value: E.PrimExpr) -> E.PrimExpr:
 
 
 def fmod(a: E.PrimExpr, b: E.PrimExpr) -> E.PrimExpr:
-    """The remainder of a / b with the sign of a; see `slipway.codegen.math`."""
-    return E.Call(a.dtype, "fmod", (a, b))
+    """The remainder of a / b with the sign of a, exactly: a function of glue/support.c."""
+    if dtypes.scalar_of(a.dtype) in ("float16", "bfloat16"):
+        return intrinsic_in_float32(E.Call(a.dtype, "fmod", (a, b)))
+    return E.Call(a.dtype, f"slw_fmod{dtypes.bits_of(a.dtype)}", (a, b))
+
+
+SUPPORT = ("slw_fmod32", "slw_fmod64", "slw_fma32", "slw_fma64")  # scalar functions there
 
 
 # -- integers --------------------------------------------------------------------------------------

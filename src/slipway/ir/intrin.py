@@ -40,11 +40,13 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _round_away(x: Any) -> Any:
-    return np.trunc(x + np.copysign(np.asarray(0.5, np.asarray(x).dtype), x))
+    whole = np.trunc(x)
+    return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(np.asarray(x).dtype)
 
 
 def _popcount(x: Any) -> Any:
-    return np.bitwise_count(x).astype(np.asarray(x).dtype)
+    array = np.asarray(x)  # as unsigned: NumPy counts the bits of the absolute value
+    return np.bitwise_count(array.view(f"u{array.itemsize}")).astype(array.dtype)
 
 
 def _clz(x: Any) -> Any:

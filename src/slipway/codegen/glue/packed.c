@@ -298,6 +298,21 @@ static int slw_check_tensor(const slw_i32 *spec, slw_i32 arg, const SlwTensor *t
   return 1;
 }
 
+/* The bits of (double)value, cut off below 2^-52 of it; soft-float CPUs need a library for that. */
+static slw_i64 slw_double_bits(slw_i64 value) {
+  slw_u64 size = value < 0 ? 0U - (slw_u64)value : (slw_u64)value;
+  slw_u64 exponent = 1023 + 63;
+  if (size == 0U) {
+    return 0;
+  }
+  while ((size >> 63) == 0U) {
+    size <<= 1;
+    --exponent;
+  }
+  size = ((size << 1) >> 12) | (exponent << 52) | (value < 0 ? 1ULL << 63 : 0U);
+  return (slw_i64)size;
+}
+
 /* Check args[0..count) against spec.  On success returns 1, with values[i] the data address or the
  * scalar's bits, and symbols[k] the sizes found; else what the function must return (0 or -1). */
 int slw_check_args(const slw_i32 *spec, const SlwAny *args, slw_i32 count, slw_i64 *values,
@@ -338,12 +353,7 @@ int slw_check_args(const slw_i32 *spec, const SlwAny *args, slw_i32 count, slw_i
     } else if (row[0] == 2 && given == 3) {
       values[i] = args[i].v.i;
     } else if (row[0] == 2 && (given == 1 || given == 2)) {
-      union {
-        double f;
-        slw_i64 i;
-      } bits;
-      bits.f = (double)(slw_i32)args[i].v.i;
-      values[i] = bits.i;
+      values[i] = slw_double_bits(args[i].v.i);
     } else if (row[0] == 3 && (given == 4 || given == 0)) {
       values[i] = given == 0 ? 0 : (slw_i64)(slw_u64)(slw_uptr)args[i].v.p;
     } else if (row[0] == 3 && (given == 7 || given == 70)) {

@@ -117,7 +117,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 
 10:                                               ; preds = %7
   %11 = icmp sgt i32 %2, 0
-  br i1 %11, label %12, label %312
+  br i1 %11, label %12, label %331
 
 12:                                               ; preds = %10
   %13 = getelementptr inbounds nuw i8, ptr %0, i32 8
@@ -137,10 +137,10 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %19 = load i32, ptr %0, align 4
   %20 = sext i32 %19 to i64
   tail call fastcc void @slw_put_int(i64 noundef %20)
-  br label %309
+  br label %328
 
-21:                                               ; preds = %12, %306
-  %22 = phi i32 [ 0, %12 ], [ %307, %306 ]
+21:                                               ; preds = %12, %325
+  %22 = phi i32 [ 0, %12 ], [ %326, %325 ]
   %23 = mul nuw nsw i32 %22, 40
   %24 = getelementptr inbounds nuw i8, ptr %13, i32 %23
   %25 = getelementptr inbounds nuw %struct.SlwAny, ptr %1, i32 %22
@@ -172,7 +172,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 37:                                               ; preds = %28, %33
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %22)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.4)
-  br label %309
+  br label %328
 
 38:                                               ; preds = %29, %33
   %39 = phi ptr [ %32, %29 ], [ %35, %33 ]
@@ -198,7 +198,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %53 = load i32, ptr %46, align 4
   %54 = sext i32 %53 to i64
   tail call fastcc void @slw_put_int(i64 noundef %54)
-  br label %309
+  br label %328
 
 55:                                               ; preds = %38
   %56 = getelementptr inbounds nuw i8, ptr %39, i32 16
@@ -268,7 +268,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %102 = getelementptr inbounds nuw i8, ptr %24, i32 16
   %103 = load i32, ptr %102, align 4
   tail call fastcc void @slw_put_type(i32 noundef %99, i32 noundef %101, i32 noundef %103)
-  br label %309
+  br label %328
 
 104:                                              ; preds = %146
   %105 = icmp ne i32 %150, 0
@@ -332,7 +332,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %144 = getelementptr inbounds nuw i64, ptr %143, i32 %112
   %145 = load i64, ptr %144, align 8
   tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.18, i32 noundef %112, i64 noundef %140, i64 noundef %145)
-  br label %309
+  br label %328
 
 146:                                              ; preds = %139, %133
   %147 = phi i32 [ %135, %133 ], [ %111, %139 ]
@@ -423,7 +423,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %204 = icmp eq i32 %203, 0
   %205 = select i1 %204, ptr @.str.20, ptr @.str
   tail call fastcc void @slw_put(ptr noundef nonnull %205)
-  br label %309
+  br label %328
 
 206:                                              ; preds = %195, %193, %190, %185
   %207 = load ptr, ptr %87, align 4
@@ -458,7 +458,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %226 = load i32, ptr %222, align 4
   %227 = sext i32 %226 to i64
   tail call fastcc void @slw_put_int(i64 noundef %227)
-  br label %309
+  br label %328
 
 228:                                              ; preds = %217, %212
   %229 = load ptr, ptr %39, align 8
@@ -482,29 +482,29 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %243 = sext i32 %242 to i64
   tail call fastcc void @slw_put_int(i64 noundef %243)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.23)
-  br label %309
+  br label %328
 
 244:                                              ; preds = %228
   %245 = icmp ne i32 %234, 0
   %246 = select i1 %245, i1 true, i1 %213
-  br i1 %246, label %304, label %247
+  br i1 %246, label %323, label %247
 
 247:                                              ; preds = %244
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.24)
-  br label %309
+  br label %328
 
 248:                                              ; preds = %21
   %249 = add i32 %26, -1
   %250 = icmp ult i32 %249, 2
-  br i1 %250, label %251, label %298
+  br i1 %250, label %251, label %317
 
 251:                                              ; preds = %248
   %252 = getelementptr inbounds nuw i8, ptr %25, i32 8
   %253 = load i64, ptr %252, align 8
   %254 = getelementptr inbounds nuw i64, ptr %3, i32 %22
   store i64 %253, ptr %254, align 8
-  br label %306
+  br label %325
 
 255:                                              ; preds = %21
   %256 = icmp eq i32 %27, 2
@@ -517,93 +517,122 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %261 = load i64, ptr %260, align 8
   %262 = getelementptr inbounds nuw i64, ptr %3, i32 %22
   store i64 %261, ptr %262, align 8
-  br label %306
+  br label %325
 
 263:                                              ; preds = %255
   %264 = add i32 %26, -1
   %265 = icmp ult i32 %264, 2
   %266 = select i1 %256, i1 %265, i1 false
-  br i1 %266, label %267, label %273
+  br i1 %266, label %267, label %292
 
 267:                                              ; preds = %263
   %268 = getelementptr inbounds nuw i8, ptr %25, i32 8
   %269 = load i64, ptr %268, align 8
-  %270 = trunc i64 %269 to i32
-  %271 = sitofp i32 %270 to double
-  %272 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store double %271, ptr %272, align 8
-  br label %306
+  %270 = icmp eq i64 %269, 0
+  br i1 %270, label %289, label %271
 
-273:                                              ; preds = %263
-  %274 = icmp eq i32 %27, 3
-  br i1 %274, label %275, label %298
+271:                                              ; preds = %267
+  %272 = tail call i64 @llvm.abs.i64(i64 %269, i1 false)
+  %273 = icmp sgt i64 %272, -1
+  br i1 %273, label %274, label %285
 
-275:                                              ; preds = %273
-  switch i32 %26, label %298 [
-    i32 0, label %281
-    i32 4, label %276
-    i32 70, label %284
-    i32 7, label %284
+274:                                              ; preds = %271, %274
+  %275 = phi i64 [ %278, %274 ], [ 1086, %271 ]
+  %276 = phi i64 [ %277, %274 ], [ %272, %271 ]
+  %277 = shl nuw i64 %276, 1
+  %278 = add i64 %275, -1
+  %279 = icmp sgt i64 %277, -1
+  br i1 %279, label %274, label %280
+
+280:                                              ; preds = %274
+  %281 = lshr i64 %276, 10
+  %282 = and i64 %281, 4503599627370495
+  %283 = shl i64 %278, 52
+  %284 = or disjoint i64 %282, %283
+  br label %285
+
+285:                                              ; preds = %280, %271
+  %286 = phi i64 [ 4890909195324358656, %271 ], [ %284, %280 ]
+  %287 = and i64 %269, -9223372036854775808
+  %288 = or i64 %286, %287
+  br label %289
+
+289:                                              ; preds = %267, %285
+  %290 = phi i64 [ %288, %285 ], [ 0, %267 ]
+  %291 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %290, ptr %291, align 8
+  br label %325
+
+292:                                              ; preds = %263
+  %293 = icmp eq i32 %27, 3
+  br i1 %293, label %294, label %317
+
+294:                                              ; preds = %292
+  switch i32 %26, label %317 [
+    i32 0, label %300
+    i32 4, label %295
+    i32 70, label %303
+    i32 7, label %303
   ]
 
-276:                                              ; preds = %275
-  %277 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %278 = load ptr, ptr %277, align 8
-  %279 = ptrtoint ptr %278 to i32
-  %280 = zext i32 %279 to i64
-  br label %281
+295:                                              ; preds = %294
+  %296 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %297 = load ptr, ptr %296, align 8
+  %298 = ptrtoint ptr %297 to i32
+  %299 = zext i32 %298 to i64
+  br label %300
 
-281:                                              ; preds = %275, %276
-  %282 = phi i64 [ %280, %276 ], [ 0, %275 ]
-  %283 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %282, ptr %283, align 8
-  br label %306
+300:                                              ; preds = %294, %295
+  %301 = phi i64 [ %299, %295 ], [ 0, %294 ]
+  %302 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %301, ptr %302, align 8
+  br label %325
 
-284:                                              ; preds = %275, %275
-  %285 = icmp eq i32 %26, 70
-  %286 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %287 = load ptr, ptr %286, align 8
-  %288 = select i1 %285, i32 24, i32 0
-  %289 = getelementptr inbounds nuw i8, ptr %287, i32 %288
-  %290 = load ptr, ptr %289, align 8
-  %291 = ptrtoint ptr %290 to i32
-  %292 = getelementptr inbounds nuw i8, ptr %289, i32 32
-  %293 = load i64, ptr %292, align 8
-  %294 = trunc i64 %293 to i32
-  %295 = add i32 %294, %291
-  %296 = zext i32 %295 to i64
-  %297 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %296, ptr %297, align 8
-  br label %306
+303:                                              ; preds = %294, %294
+  %304 = icmp eq i32 %26, 70
+  %305 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %306 = load ptr, ptr %305, align 8
+  %307 = select i1 %304, i32 24, i32 0
+  %308 = getelementptr inbounds nuw i8, ptr %306, i32 %307
+  %309 = load ptr, ptr %308, align 8
+  %310 = ptrtoint ptr %309 to i32
+  %311 = getelementptr inbounds nuw i8, ptr %308, i32 32
+  %312 = load i64, ptr %311, align 8
+  %313 = trunc i64 %312 to i32
+  %314 = add i32 %313, %310
+  %315 = zext i32 %314 to i64
+  %316 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %315, ptr %316, align 8
+  br label %325
 
-298:                                              ; preds = %275, %273, %248
+317:                                              ; preds = %294, %292, %248
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %22)
-  %299 = load i32, ptr %24, align 4
-  %300 = icmp eq i32 %299, 1
-  %301 = icmp eq i32 %299, 2
-  %302 = select i1 %301, ptr @.str.6, ptr @.str.7
-  %303 = select i1 %300, ptr @.str.5, ptr %302
-  tail call fastcc void @slw_put(ptr noundef nonnull %303)
-  br label %309
+  %318 = load i32, ptr %24, align 4
+  %319 = icmp eq i32 %318, 1
+  %320 = icmp eq i32 %318, 2
+  %321 = select i1 %320, ptr @.str.6, ptr @.str.7
+  %322 = select i1 %319, ptr @.str.5, ptr %321
+  tail call fastcc void @slw_put(ptr noundef nonnull %322)
+  br label %328
 
-304:                                              ; preds = %244
-  %305 = zext i32 %234 to i64
-  store i64 %305, ptr %40, align 8
-  br label %306
+323:                                              ; preds = %244
+  %324 = zext i32 %234 to i64
+  store i64 %324, ptr %40, align 8
+  br label %325
 
-306:                                              ; preds = %281, %284, %267, %251, %259, %304
-  %307 = add nuw nsw i32 %22, 1
-  %308 = icmp eq i32 %307, %2
-  br i1 %308, label %312, label %21
+325:                                              ; preds = %300, %303, %289, %251, %259, %323
+  %326 = add nuw nsw i32 %22, 1
+  %327 = icmp eq i32 %326, %2
+  br i1 %327, label %331, label %21
 
-309:                                              ; preds = %14, %298, %37, %49, %88, %142, %201, %221, %240, %247
-  %310 = phi ptr [ @.str.15, %247 ], [ @.str.15, %240 ], [ @.str.15, %221 ], [ @.str.15, %201 ], [ @.str.15, %142 ], [ @.str.3, %88 ], [ @.str.15, %49 ], [ @.str.3, %37 ], [ @.str.3, %298 ], [ @.str.3, %14 ]
-  %311 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %310, ptr noundef nonnull @slw_text)
-  br label %312
+328:                                              ; preds = %14, %317, %37, %49, %88, %142, %201, %221, %240, %247
+  %329 = phi ptr [ @.str.15, %247 ], [ @.str.15, %240 ], [ @.str.15, %221 ], [ @.str.15, %201 ], [ @.str.15, %142 ], [ @.str.3, %88 ], [ @.str.15, %49 ], [ @.str.3, %37 ], [ @.str.3, %317 ], [ @.str.3, %14 ]
+  %330 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %329, ptr noundef nonnull @slw_text)
+  br label %331
 
-312:                                              ; preds = %306, %309, %10
-  %313 = phi i32 [ 1, %10 ], [ %311, %309 ], [ 1, %306 ]
-  ret i32 %313
+331:                                              ; preds = %325, %328, %10
+  %332 = phi i32 [ 1, %10 ], [ %330, %328 ], [ 1, %325 ]
+  ret i32 %332
 }
 
 define internal fastcc void @slw_begin(ptr noundef readonly captures(none) %0, i32 noundef %1) unnamed_addr minsize optsize nounwind "no-builtins" {

@@ -113,7 +113,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 
 10:                                               ; preds = %7
   %11 = icmp sgt i32 %2, 0
-  br i1 %11, label %12, label %311
+  br i1 %11, label %12, label %330
 
 12:                                               ; preds = %10
   %13 = getelementptr inbounds nuw i8, ptr %0, i64 8
@@ -135,10 +135,10 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %21 = load i32, ptr %0, align 4
   %22 = sext i32 %21 to i64
   tail call fastcc void @slw_put_int(i64 noundef %22)
-  br label %308
+  br label %327
 
-23:                                               ; preds = %12, %305
-  %24 = phi i64 [ 0, %12 ], [ %306, %305 ]
+23:                                               ; preds = %12, %324
+  %24 = phi i64 [ 0, %12 ], [ %325, %324 ]
   %25 = mul nuw nsw i64 %24, 40
   %26 = getelementptr inbounds nuw i8, ptr %13, i64 %25
   %27 = getelementptr inbounds nuw %struct.SlwAny, ptr %1, i64 %24
@@ -171,7 +171,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %40 = trunc nuw nsw i64 %24 to i32
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %40)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.4)
-  br label %308
+  br label %327
 
 41:                                               ; preds = %31, %35
   %42 = phi ptr [ %34, %31 ], [ %37, %35 ]
@@ -199,7 +199,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %58 = load i32, ptr %50, align 4
   %59 = sext i32 %58 to i64
   tail call fastcc void @slw_put_int(i64 noundef %59)
-  br label %308
+  br label %327
 
 60:                                               ; preds = %41
   %61 = getelementptr inbounds nuw i8, ptr %42, i64 20
@@ -270,7 +270,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %108 = getelementptr inbounds nuw i8, ptr %26, i64 16
   %109 = load i32, ptr %108, align 4
   tail call fastcc void @slw_put_type(i32 noundef %105, i32 noundef %107, i32 noundef %109)
-  br label %308
+  br label %327
 
 110:                                              ; preds = %148
   %111 = icmp ne i32 %152, 0
@@ -328,7 +328,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %146 = getelementptr inbounds nuw i64, ptr %145, i64 %119
   %147 = load i64, ptr %146, align 8
   tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.18, i32 noundef %144, i64 noundef %140, i64 noundef %147)
-  br label %308
+  br label %327
 
 148:                                              ; preds = %139, %133
   %149 = phi i32 [ %135, %133 ], [ %118, %139 ]
@@ -414,7 +414,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %203 = icmp eq i32 %202, 0
   %204 = select i1 %203, ptr @.str.20, ptr @.str
   tail call fastcc void @slw_put(ptr noundef nonnull %204)
-  br label %308
+  br label %327
 
 205:                                              ; preds = %193, %191, %188, %183
   %206 = load ptr, ptr %92, align 8
@@ -450,7 +450,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %226 = load i32, ptr %222, align 4
   %227 = sext i32 %226 to i64
   tail call fastcc void @slw_put_int(i64 noundef %227)
-  br label %308
+  br label %327
 
 228:                                              ; preds = %216, %211
   %229 = load ptr, ptr %42, align 8
@@ -475,30 +475,30 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %244 = sext i32 %243 to i64
   tail call fastcc void @slw_put_int(i64 noundef %244)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.23)
-  br label %308
+  br label %327
 
 245:                                              ; preds = %228
   %246 = icmp ne i64 %233, 0
   %247 = select i1 %246, i1 true, i1 %212
-  br i1 %247, label %304, label %248
+  br i1 %247, label %323, label %248
 
 248:                                              ; preds = %245
   %249 = trunc nuw nsw i64 %24 to i32
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %249)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.24)
-  br label %308
+  br label %327
 
 250:                                              ; preds = %23
   %251 = add i32 %28, -1
   %252 = icmp ult i32 %251, 2
-  br i1 %252, label %253, label %297
+  br i1 %252, label %253, label %316
 
 253:                                              ; preds = %250
   %254 = getelementptr inbounds nuw i8, ptr %27, i64 8
   %255 = load i64, ptr %254, align 8
   %256 = getelementptr inbounds nuw i64, ptr %3, i64 %24
   store i64 %255, ptr %256, align 8
-  br label %305
+  br label %324
 
 257:                                              ; preds = %23
   %258 = icmp eq i32 %29, 2
@@ -511,90 +511,119 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %263 = load i64, ptr %262, align 8
   %264 = getelementptr inbounds nuw i64, ptr %3, i64 %24
   store i64 %263, ptr %264, align 8
-  br label %305
+  br label %324
 
 265:                                              ; preds = %257
   %266 = add i32 %28, -1
   %267 = icmp ult i32 %266, 2
   %268 = select i1 %258, i1 %267, i1 false
-  br i1 %268, label %269, label %275
+  br i1 %268, label %269, label %294
 
 269:                                              ; preds = %265
   %270 = getelementptr inbounds nuw i8, ptr %27, i64 8
   %271 = load i64, ptr %270, align 8
-  %272 = trunc i64 %271 to i32
-  %273 = sitofp i32 %272 to double
-  %274 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store double %273, ptr %274, align 8
-  br label %305
+  %272 = icmp eq i64 %271, 0
+  br i1 %272, label %291, label %273
 
-275:                                              ; preds = %265
-  %276 = icmp eq i32 %29, 3
-  br i1 %276, label %277, label %297
+273:                                              ; preds = %269
+  %274 = tail call i64 @llvm.abs.i64(i64 %271, i1 false)
+  %275 = icmp sgt i64 %274, -1
+  br i1 %275, label %276, label %287
 
-277:                                              ; preds = %275
-  switch i32 %28, label %297 [
-    i32 0, label %282
-    i32 4, label %278
-    i32 70, label %285
-    i32 7, label %285
+276:                                              ; preds = %273, %276
+  %277 = phi i64 [ %280, %276 ], [ 1086, %273 ]
+  %278 = phi i64 [ %279, %276 ], [ %274, %273 ]
+  %279 = shl nuw i64 %278, 1
+  %280 = add i64 %277, -1
+  %281 = icmp sgt i64 %279, -1
+  br i1 %281, label %276, label %282
+
+282:                                              ; preds = %276
+  %283 = lshr i64 %278, 10
+  %284 = and i64 %283, 4503599627370495
+  %285 = shl i64 %280, 52
+  %286 = or disjoint i64 %284, %285
+  br label %287
+
+287:                                              ; preds = %282, %273
+  %288 = phi i64 [ 4890909195324358656, %273 ], [ %286, %282 ]
+  %289 = and i64 %271, -9223372036854775808
+  %290 = or i64 %288, %289
+  br label %291
+
+291:                                              ; preds = %269, %287
+  %292 = phi i64 [ %290, %287 ], [ 0, %269 ]
+  %293 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %292, ptr %293, align 8
+  br label %324
+
+294:                                              ; preds = %265
+  %295 = icmp eq i32 %29, 3
+  br i1 %295, label %296, label %316
+
+296:                                              ; preds = %294
+  switch i32 %28, label %316 [
+    i32 0, label %301
+    i32 4, label %297
+    i32 70, label %304
+    i32 7, label %304
   ]
 
-278:                                              ; preds = %277
-  %279 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %280 = load ptr, ptr %279, align 8
-  %281 = ptrtoint ptr %280 to i64
-  br label %282
+297:                                              ; preds = %296
+  %298 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %299 = load ptr, ptr %298, align 8
+  %300 = ptrtoint ptr %299 to i64
+  br label %301
 
-282:                                              ; preds = %277, %278
-  %283 = phi i64 [ %281, %278 ], [ 0, %277 ]
-  %284 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %283, ptr %284, align 8
-  br label %305
+301:                                              ; preds = %296, %297
+  %302 = phi i64 [ %300, %297 ], [ 0, %296 ]
+  %303 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %302, ptr %303, align 8
+  br label %324
 
-285:                                              ; preds = %277, %277
-  %286 = icmp eq i32 %28, 70
-  %287 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %288 = load ptr, ptr %287, align 8
-  %289 = select i1 %286, i64 24, i64 0
-  %290 = getelementptr inbounds nuw i8, ptr %288, i64 %289
-  %291 = load ptr, ptr %290, align 8
-  %292 = ptrtoint ptr %291 to i64
-  %293 = getelementptr inbounds nuw i8, ptr %290, i64 40
-  %294 = load i64, ptr %293, align 8
-  %295 = add i64 %294, %292
-  %296 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %295, ptr %296, align 8
-  br label %305
+304:                                              ; preds = %296, %296
+  %305 = icmp eq i32 %28, 70
+  %306 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %307 = load ptr, ptr %306, align 8
+  %308 = select i1 %305, i64 24, i64 0
+  %309 = getelementptr inbounds nuw i8, ptr %307, i64 %308
+  %310 = load ptr, ptr %309, align 8
+  %311 = ptrtoint ptr %310 to i64
+  %312 = getelementptr inbounds nuw i8, ptr %309, i64 40
+  %313 = load i64, ptr %312, align 8
+  %314 = add i64 %313, %311
+  %315 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %314, ptr %315, align 8
+  br label %324
 
-297:                                              ; preds = %277, %275, %250
-  %298 = trunc nuw nsw i64 %24 to i32
-  tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %298)
-  %299 = load i32, ptr %26, align 4
-  %300 = icmp eq i32 %299, 1
-  %301 = icmp eq i32 %299, 2
-  %302 = select i1 %301, ptr @.str.6, ptr @.str.7
-  %303 = select i1 %300, ptr @.str.5, ptr %302
-  tail call fastcc void @slw_put(ptr noundef nonnull %303)
-  br label %308
+316:                                              ; preds = %296, %294, %250
+  %317 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %317)
+  %318 = load i32, ptr %26, align 4
+  %319 = icmp eq i32 %318, 1
+  %320 = icmp eq i32 %318, 2
+  %321 = select i1 %320, ptr @.str.6, ptr @.str.7
+  %322 = select i1 %319, ptr @.str.5, ptr %321
+  tail call fastcc void @slw_put(ptr noundef nonnull %322)
+  br label %327
 
-304:                                              ; preds = %245
+323:                                              ; preds = %245
   store i64 %233, ptr %43, align 8
-  br label %305
+  br label %324
 
-305:                                              ; preds = %282, %285, %269, %253, %261, %304
-  %306 = add nuw nsw i64 %24, 1
-  %307 = icmp eq i64 %306, %14
-  br i1 %307, label %311, label %23
+324:                                              ; preds = %301, %304, %291, %253, %261, %323
+  %325 = add nuw nsw i64 %24, 1
+  %326 = icmp eq i64 %325, %14
+  br i1 %326, label %330, label %23
 
-308:                                              ; preds = %15, %297, %39, %53, %93, %142, %199, %220, %240, %248
-  %309 = phi ptr [ @.str.15, %248 ], [ @.str.15, %240 ], [ @.str.15, %220 ], [ @.str.15, %199 ], [ @.str.15, %142 ], [ @.str.3, %93 ], [ @.str.15, %53 ], [ @.str.3, %39 ], [ @.str.3, %297 ], [ @.str.3, %15 ]
-  %310 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %309, ptr noundef nonnull @slw_text)
-  br label %311
+327:                                              ; preds = %15, %316, %39, %53, %93, %142, %199, %220, %240, %248
+  %328 = phi ptr [ @.str.15, %248 ], [ @.str.15, %240 ], [ @.str.15, %220 ], [ @.str.15, %199 ], [ @.str.15, %142 ], [ @.str.3, %93 ], [ @.str.15, %53 ], [ @.str.3, %39 ], [ @.str.3, %316 ], [ @.str.3, %15 ]
+  %329 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %328, ptr noundef nonnull @slw_text)
+  br label %330
 
-311:                                              ; preds = %305, %308, %10
-  %312 = phi i32 [ 1, %10 ], [ %310, %308 ], [ 1, %305 ]
-  ret i32 %312
+330:                                              ; preds = %324, %327, %10
+  %331 = phi i32 [ 1, %10 ], [ %329, %327 ], [ 1, %324 ]
+  ret i32 %331
 }
 
 define internal fastcc void @slw_begin(ptr noundef readonly captures(none) %0, i32 noundef %1) unnamed_addr minsize optsize nounwind "no-builtins" {

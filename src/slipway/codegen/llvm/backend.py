@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slipway.codegen.compiled import CompiledModule
-from slipway.codegen.llvm.machine import CompiledText, glue_object
+from slipway.codegen.llvm.machine import CompiledText, with_parts
 from slipway.codegen.llvm.module import emit_module, metadata_json
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
@@ -21,6 +21,6 @@ def compile_llvm(
         tuple(functions),
         entry,
         metadata,
-        (compiled.object_bytes, glue_object(target)),
+        lambda: with_parts(compiled.object_bytes, target),
         {"ll": compiled.optimised_ir, "asm": compiled.assembly, "raw": lambda: text},
     )

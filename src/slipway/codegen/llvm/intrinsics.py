@@ -39,6 +39,8 @@ class IntrinsicEmitter(ExpressionEmitter):
             return method(node)  # type: ignore[no-any-return]
         if node.args and dtypes.scalar_of(node.args[0].dtype) in ("float16", "bfloat16"):
             return self.value(legalize.intrinsic_in_float32(node))
+        if op in legalize.SUPPORT:
+            return self._lane_by_lane(node)
         if op in _BITWISE:
             a, b = (self.value(a) for a in node.args)
             return self.w.put(f"{_BITWISE[op]} {self.ty(node.dtype)} {a}, {b}")
@@ -82,6 +84,28 @@ class IntrinsicEmitter(ExpressionEmitter):
         if self.capability.fma64 if double else self.capability.fma:
             return self.native("fma", node.dtype, *(self.value(a) for a in node.args))
         return self.value(math.exact_fma(*node.args))
+
+    def _call_fmod(self, node: Any) -> str:
+        return self.value(legalize.fmod(*node.args))
+
+    def _lane_by_lane(self, node: Any) -> str:
+        """Call a scalar function of the support object for every lane."""
+        lanes = node.lanes
+        scalar = self.ty(dtypes.scalar_of(node.dtype))
+        vector = self.ty(node.dtype)
+        types_ = ", ".join([scalar] * len(node.args))
+        self.helpers.add(f"declare hidden {scalar} @{node.op}({types_})")
+        operands = [self.value(a) for a in node.args]
+        if lanes == 1:
+            args = ", ".join(f"{scalar} {o}" for o in operands)
+            return self.w.put(f"call {scalar} @{node.op}({args})")
+        result = "poison"
+        for lane in range(lanes):
+            each = [self.w.put(f"extractelement {vector} {o}, i64 {lane}") for o in operands]
+            args = ", ".join(f"{scalar} {o}" for o in each)
+            one = self.w.put(f"call {scalar} @{node.op}({args})")
+            result = self.w.put(f"insertelement {vector} {result}, {scalar} {one}, i64 {lane}")
+        return result
 
     def _call_isnan(self, node: Any) -> str:
         value = self.value(node.args[0])

@@ -86,13 +86,33 @@ def _optimise(llvm: Any, module: Any, machine: Any, level: int) -> None:
 
 
 @lru_cache(maxsize=64)
-def glue_object(target: Target) -> bytes:
-    """Return the object of the argument checks and slots for `target`.
+def part_object(part: str, target: Target) -> bytes:
+    """Return the object of one part of codegen/glue ("packed", "support", "arm") for `target`.
 
     The text is optimised already (tools/generate_glue.py), so it only passes the back end.
     """
-    from slipway.codegen.llvm.module import emit_glue
+    from slipway.codegen.llvm.module import emit_part
 
     with _LOCK:
         machine = machine_of(target)
-        return bytes(machine.emit_object(_parse(emit_glue(target), target, machine)))
+        return bytes(machine.emit_object(_parse(emit_part(part, target), target, machine)))
+
+
+def glue_object(target: Target) -> bytes:
+    """Return the object of the argument checks and slots for `target`."""
+    return part_object("packed", target)
+
+
+# Names that an object mentions only if it calls them.
+_SUPPORT = (b"slw_fm", b"memcpy", b"memset", b"memmove", b"__divdi3", b"__udivdi3", b"__moddi3",
+            b"__umoddi3")  # fmt: skip
+
+
+def with_parts(code: bytes, target: Target) -> tuple[bytes, ...]:
+    """Return `code` and the objects of codegen/glue that it needs."""
+    objects = [code, glue_object(target)]
+    if any(name in code for name in _SUPPORT):
+        objects.append(part_object("support", target))
+    if target.parsed_triple.arch == "arm" and any(b"__aeabi_" in data for data in objects):
+        objects.append(part_object("arm", target))
+    return tuple(objects)

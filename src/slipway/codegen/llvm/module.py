@@ -24,9 +24,9 @@ SLOTS = (
 ATTRIBUTES = 'nounwind "no-builtins"'
 
 
-@lru_cache(maxsize=2)
-def _glue(bits: int) -> str:
-    name = f"glue/packed{32 if bits == 32 else 64}.ll"
+@lru_cache(maxsize=8)
+def _glue(part: str, bits: int) -> str:
+    name = "glue/arm.ll" if part == "arm" else f"glue/{part}{32 if bits == 32 else 64}.ll"
     return resources.files("slipway.codegen").joinpath(name).read_text()
 
 
@@ -74,11 +74,13 @@ def _exported(target: Target) -> str:
     return "weak dso_local protected" if target.parsed_triple.object_format == "elf" else "weak"
 
 
-def emit_glue(target: Target) -> str:
-    """Return the LLVM IR text of the argument checks and the slots, the same for every module."""
+def emit_part(part: str, target: Target) -> str:
+    """Return the LLVM IR text of a part of codegen/glue; the slots go with "packed"."""
+    text = _glue(part, target.pointer_bits)
+    if part != "packed":
+        return text
     exported = _exported(target)
-    slots = [f"@{slot} = {exported} global ptr null, align 8\n" for slot in SLOTS]
-    return _glue(target.pointer_bits) + "".join(slots)
+    return text + "".join(f"@{slot} = {exported} global ptr null, align 8\n" for slot in SLOTS)
 
 
 def metadata_json(names: list[str], entry: str, target: Target, compiler: str) -> str:

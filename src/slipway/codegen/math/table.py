@@ -71,5 +71,5 @@ def ulp_bound(op: str, dtype: str) -> float:
 
 
 def exact_fma(a: E.PrimExpr, b: E.PrimExpr, c: E.PrimExpr) -> E.PrimExpr:
-    """A * b + c."""
-    return E.Add(E.Mul(a, b), c)
+    """Return a * b + c rounded once, for a CPU without such an instruction."""
+    return E.Call(a.dtype, f"slw_fma{dtypes.bits_of(a.dtype)}", (a, b, c))

@@ -1,0 +1,94 @@
+"""PrimFuncs to a `CompiledModule` through C, and C to objects."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from slipway.codegen.c.module import emit_c
+from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.llvm.module import metadata_json
+from slipway.errors import ToolchainError
+from slipway.ir.function import PrimFunc
+from slipway.target import Target
+
+FLAGS = ("-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fPIC",
+         "-ffreestanding", "-fno-builtin", "-ffunction-sections", "-fdata-sections",
+         "-fno-stack-protector", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
+         "-fno-sanitize=all", "-Wall", "-Wextra", "-Werror")  # fmt: skip
+
+
+def compile_c(
+    functions: dict[str, PrimFunc], target: Target, entry: str, compiler: str
+) -> CompiledModule:
+    """Generate C for `functions`; objects are made of it when they are asked for."""
+    metadata = metadata_json(list(functions), entry, target, compiler)
+    text = emit_c(functions, target, metadata, compiler)
+    return CompiledModule(
+        target,
+        tuple(functions),
+        entry,
+        metadata,
+        lambda: (c_to_object(text, target),),
+        {"c": lambda: text},
+    )
+
+
+def c_to_object(text: str, target: Target) -> bytes:
+    """Compile C text for `target`, by Zig's C compiler, or by `cc` where it is for this machine.
+
+    Raises ToolchainError with the compiler's words when there is none or it fails.
+    """
+    command = _compiler_of(target)
+    with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
+        (Path(folder) / "module.c").write_text(text)
+        done = subprocess.run(
+            [*command, "-c", "module.c", "-o", "module.o"],
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise ToolchainError(
+                f"compiling generated C for {target.triple} failed "
+                f"({' '.join(command[:4])} ...):\n{done.stderr.strip()[:2000]}"
+            )
+        return (Path(folder) / "module.o").read_bytes()
+
+
+def _compiler_of(target: Target) -> list[str]:
+    triple = target.parsed_triple
+    try:
+        import ziglang  # noqa: F401
+    except ImportError:
+        cc = shutil.which("cc")
+        if cc is None or not target._is_host():
+            raise ToolchainError(
+                f"compiling C for {target.triple} needs ziglang: pip install 'slipway[compile]'"
+            ) from None
+        return [cc, "-O3", *(flag for flag in FLAGS if "sanitize" not in flag)]
+    cpu = target.cpu if target.mcpu else "baseline"  # what the metadata says, not this CPU
+    words = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-Wno-unused-command-line-argument"]
+    if not target._is_host():
+        words += ["-target", zig_triple(target)]
+    words.append(f"-O{int(target.attrs.get('opt-level', 3))}")
+    extra = "".join(f"{f[0]}{f[1:].replace('-', '_')}" for f in target.mattr)
+    words.append(f"-mcpu={cpu.replace('-', '_')}{extra}")
+    if triple.is_thumb:
+        words.append("-mthumb")
+    return words
+
+
+def zig_triple(target: Target) -> str:
+    """Return Zig's spelling of the target's triple."""
+    triple = target.parsed_triple
+    arch = {"arm": "thumb" if triple.is_thumb else "arm"}.get(triple.arch, triple.arch)
+    system = {"none": "freestanding", "android": "linux", "darwin": "macos"}.get(
+        triple.system, triple.system
+    )
+    hard = triple.environment.endswith("hf")
+    if arch in ("arm", "thumb"):
+        abi = "eabihf" if hard else "eabi"
+        return f"{arch}-{system}-{abi if system == 'freestanding' else 'musl' + abi}"
+    return f"{arch}-{system}" + ("-musl" if system == "linux" else "")

@@ -1,0 +1,396 @@
+"""Statements to C, and the functions around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from slipway import dtypes
+from slipway.codegen.c import spelling
+from slipway.codegen.c.intrinsics import CIntrinsics
+from slipway.codegen.capability import Capability
+from slipway.codegen.capture import captured
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.structural import structural_equal
+from slipway.ir.visit import walk
+
+STACK_LIMIT = 16 * 1024  # bytes of one temporary that may live on the stack
+STACK_TOTAL = 64 * 1024  # bytes of all of them in one function
+
+
+@dataclass
+class CModule:
+    """What the functions of one C file share."""
+
+    capability: Capability
+    device_type: int = 1
+    functions: list[str] = field(default_factory=list)
+    helpers: set[str] = field(default_factory=set)
+    externs: dict[str, str] = field(default_factory=dict)
+    arena_bytes: int = 0
+    uses_parallel: bool = False
+    uses_workspace: bool = False
+    uses_failure: bool = False
+
+
+class CFunction(CIntrinsics):
+    """Emits ``static int32_t name(pointers and scalars)``."""
+
+    def __init__(self, module: CModule, name: str) -> None:
+        super().__init__(module.capability)
+        self.module = module
+        self.name = name
+        self.inside_parallel = False
+        self.children = 0
+        self.stack_bytes = 0
+        self.arena_used = 0
+
+    # -- functions -----------------------------------------------------------------------------
+
+    def parameters(self, params: list[E.Var], elements: dict[int, str], noalias: bool) -> str:
+        """Bind the parameters; return the parameter list. `elements`: C type behind a pointer."""
+        words = []
+        for var in params:
+            name = self.define(var, self.fresh(var.name))
+            if var.dtype == "handle":
+                ty = elements.get(id(var), "void")
+                self.pointer_types[id(var)] = ty
+                words.append(f"{ty}* {'restrict ' if noalias else ''}{name}")
+            else:
+                words.append(f"{spelling.c_type(var.dtype)} {name}")
+        return ", ".join(words)
+
+    def finish(self, head: str, params: list[E.Var]) -> None:
+        """Append the function, whose body has been emitted, to the module."""
+        self._mention_unused()
+        body = "\n".join(self.lines)
+        unused = [self.names[id(v)] for v in params if not _mentions(body, self.names[id(v)])]
+        voids = "".join(f"  (void){name};\n" for name in unused)
+        self.module.functions.append(f"{head} {{\n{voids}{body}\n  return 0;\n}}\n")
+        self.module.helpers |= self.helpers
+        self.module.externs.update(self.externs)
+
+    def _mention_unused(self) -> None:
+        """Keep compilers quiet about temporaries that turned out to be of no use."""
+        text = "\n".join(self.lines)
+        for number, name in reversed(self.temporaries):
+            if text.count(name) == 1 and number < len(self.lines) and name in self.lines[number]:
+                indent = self.lines[number][: -len(self.lines[number].lstrip())]
+                self.lines.insert(number + 1, f"{indent}(void){name};")
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def stmt(self, node: S.Stmt) -> None:
+        """Emit one statement."""
+        match node:
+            case S.BufferStore():
+                self._store(node)
+            case S.SeqStmt(stmts):
+                for inner in stmts:
+                    self.stmt(inner)
+            case S.For():
+                self._for(node)
+            case S.IfThenElse():
+                self._if(node)
+            case S.LetStmt():
+                self._block(lambda: self._let_stmt(node))
+            case S.Allocate():
+                self._block(lambda: self._allocate(node))
+            case S.AttrStmt():
+                self.stmt(node.body)
+            case S.AssertStmt():
+                self._assert(node)
+            case S.Evaluate(value):
+                self._evaluate(value)
+            case S.While():
+                self.line("for (;;) {")
+                self._nested(lambda: self._while(node))
+                self.line("}")
+            case _:
+                raise CodegenError(
+                    f"{self.name}: a {type(node).__name__} cannot be compiled: lower it first"
+                )
+
+    def _nested(self, emit: Callable[[], None]) -> None:
+        self.depth += 1
+        emit()
+        self.depth -= 1
+
+    def _block(self, emit: Callable[[], None]) -> None:
+        """Emit a block of its own, so that its names and arrays end with it."""
+        self.line("{")
+        self._nested(emit)
+        self.line("}")
+
+    def _evaluate(self, value: E.PrimExpr) -> None:
+        if isinstance(value, E.IntImm):
+            return
+        if isinstance(value, E.Call) and value.op == "ret":
+            self.line(f"return {self.expr(value.args[0])};")
+            return
+        text = self.expr(value)
+        if text != "0":
+            self.line(f"{'' if isinstance(value, E.Call) else '(void)'}{text};")
+
+    def _let_stmt(self, node: S.LetStmt) -> None:
+        lanes = node.value.lanes
+        if lanes == 1:
+            self.let(node.var, node.value)
+        else:
+            name = self.fresh(node.var.name)
+            self.line(f"{spelling.c_type(node.var.dtype)} {name}[{lanes}];")
+            self._lanes(node.value, lanes, lambda lane, text: f"{name}[{lane}] = {text};")
+            self.define(node.var, name)
+            self.vectors.add(id(node.var))
+        self.stmt(node.body)
+
+    def _lanes(
+        self, value: E.PrimExpr, lanes: int, assign: Callable[[int | str, str], str]
+    ) -> None:
+        """Emit ``assign(lane, text of value)`` for each lane: a loop, or one line per lane."""
+        if _needs_constant_lanes(value):
+            for number in range(lanes):
+                self.line("{")
+                self.depth += 1
+                self.line(assign(number, self.expr(value, number)))
+                self.depth -= 1
+                self.line("}")
+            return
+        lane = self.fresh("lane")
+        self.line(f"for (int32_t {lane} = 0; {lane} < {lanes}; ++{lane}) {{")
+        self._nested(lambda: self.line(assign(lane, self.expr(value, lane))))
+        self.line("}")
+        self.taken.discard(lane)
+
+    def _store(self, node: S.BufferStore) -> None:
+        lanes = node.value.lanes
+        if lanes == 1:
+            if _hoists(node.value):
+                self._block(lambda: self._store_scalar(node))
+            else:
+                self._store_scalar(node)
+            return
+        if self._reads_elsewhere(node):
+            ty = spelling.c_type(node.buffer.dtype)
+            name = self.fresh("vector")
+            self.line("{")
+            self.depth += 1
+            self.line(f"{ty} {name}[{lanes}];")
+            self._lanes(node.value, lanes, lambda lane, text: f"{name}[{lane}] = {text};")
+            lane = self.fresh("lane")
+            self.line(f"for (int32_t {lane} = 0; {lane} < {lanes}; ++{lane}) {{")
+            target = self.element(node.buffer, node.indices, lane)
+            self.line(f"  {target} = {name}[{lane}];")
+            self.line("}")
+            self.depth -= 1
+            self.line("}")
+            self.taken -= {lane, name}
+            return
+        self._lanes(
+            node.value,
+            lanes,
+            lambda lane, text: f"{self.element(node.buffer, node.indices, lane)} = {text};",
+        )
+
+    def _store_scalar(self, node: S.BufferStore) -> None:
+        text = self.expr(node.value)
+        self.line(f"{self.element(node.buffer, node.indices, None)} = {text};")
+
+    def _reads_elsewhere(self, node: S.BufferStore) -> bool:
+        """Tell whether the value loads from the stored memory at another index."""
+        for inner in walk(node.value):
+            if (
+                isinstance(inner, E.BufferLoad)
+                and inner.buffer.data is node.buffer.data
+                and not structural_equal(inner.indices, node.indices)
+            ):
+                return True
+        return False
+
+    def _for(self, node: S.For) -> None:
+        if node.kind == S.ForKind.PARALLEL and not self.inside_parallel:
+            self._parallel(node)
+            return
+        if node.kind == S.ForKind.THREAD:
+            raise CodegenError(
+                f"{self.name}: loop {node.loop_var.name} is bound to a GPU thread, and the "
+                "target is a CPU: use s[...].parallel / vectorize / unroll instead of bind"
+            )
+        start = self.index(node.min)
+        end = self.index(node.min + node.extent)
+        if not isinstance(node.extent, E.IntImm) or not isinstance(node.min, E.IntImm):
+            end = self.temporary(node.loop_var.dtype, end, "end")
+        self.loop(node, start, end)
+
+    def loop(self, node: S.For, start: str, end: str) -> None:
+        """Emit the loop of `node` over [start, end)."""
+        var = node.loop_var
+        self.bounds.bind(var, node.min, node.extent)
+        name = self.define(var, self.fresh(var.name))
+        ty = spelling.c_type(var.dtype)
+        self.line(f"for ({ty} {name} = {start}; {name} < {end}; ++{name}) {{")
+        self._nested(lambda: self.stmt(node.body))
+        self.line("}")
+        self.taken.discard(name)
+
+    def _while(self, node: S.While) -> None:
+        self.line(f"if (!{self.expr(node.condition)}) {{")
+        self.line("  break;")
+        self.line("}")
+        self.stmt(node.body)
+
+    def _if(self, node: S.IfThenElse) -> None:
+        self.line(f"if ({self.expr(node.condition)}) {{")
+        self._nested(lambda: self.stmt(node.then_case))
+        if node.else_case is not None:
+            self.line("} else {")
+            otherwise = node.else_case
+            self._nested(lambda: self.stmt(otherwise))
+        self.line("}")
+
+    def _assert(self, node: S.AssertStmt) -> None:
+        self.line(f"if (!{self.expr(node.condition)}) {{")
+        self._fail("AssertionError", node.message.value)
+        self.line("}")
+        self.stmt(node.body)
+
+    def _fail(self, kind: str, message: str) -> None:
+        self.module.uses_failure = True
+        self.line(f"  slw_failure_kind = {spelling.c_string(kind)};")
+        self.line(f"  slw_failure_message = {spelling.c_string(message)};")
+        self.line("  return -2;")
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def _allocate(self, node: S.Allocate) -> None:
+        buffer = node.buffer
+        size = buffer.size_bytes()
+        ty = spelling.c_type(buffer.dtype)
+        name = self.fresh(buffer.name)
+        self.define(buffer.data, name)
+        self.pointer_types[id(buffer.data)] = ty
+        if size is not None and size <= STACK_LIMIT and self.stack_bytes + size <= STACK_TOTAL:
+            self.stack_bytes += size
+            count = max(1, size // max(1, dtypes.bits_of(buffer.dtype) // 8))
+            self.line(f"_Alignas({min(buffer.data_alignment, 64)}) {ty} {name}[{count}];")
+            self.stmt(node.body)
+            self.stack_bytes -= size
+            return
+        self._workspace(node, size, ty, name)
+
+    def _workspace(self, node: S.Allocate, size: int | None, ty: str, name: str) -> None:
+        module = self.module
+        module.uses_workspace = True
+        if size is not None:
+            amount = str(size)
+            offset = (self.arena_used + 63) & ~63
+            self.arena_used = offset + size
+            module.arena_bytes = max(module.arena_bytes, self.arena_used)
+            fallback = f"slw_arena + {offset}"
+        else:
+            total: E.PrimExpr = E.IntImm("int64", dtypes.bytes_of(node.buffer.dtype))
+            for extent in node.buffer.shape:
+                total = E.Mul(total, E.Cast("int64", extent) if extent.dtype != "int64" else extent)
+            amount, fallback = self.index(total), "0"
+        device = module.device_type
+        self.line(f"{ty}* const {name} = ({ty}*)(void*)(__slipway_workspace_alloc != 0")
+        self.line(f"    ? __slipway_workspace_alloc((uint64_t)({amount}), {device}, 0)")
+        self.line(f"    : (void*)({fallback}));")
+        self.line(f"if ({name} == 0) {{")
+        self._fail("MemoryError", f"{self.name}: no workspace memory for {node.buffer.name}")
+        self.line("}")
+        self.stmt(node.body)
+        self.line("if (__slipway_workspace_alloc != 0 && __slipway_workspace_free != 0) {")
+        self.line(f"  __slipway_workspace_free({name}, {device}, 0);")
+        self.line("}")
+        if size is not None:
+            self.arena_used -= size
+
+    # -- threads -------------------------------------------------------------------------------
+
+    def _parallel(self, node: S.For) -> None:
+        """Outline the loop: ``body(closure, task, tasks)`` runs its share of the steps."""
+        self.module.uses_parallel = True
+        self.children += 1
+        name = f"{self.name}_parallel{self.children}"
+        variables = captured(S.SeqStmt((node,)))
+        fields = []
+        for var in variables:
+            if var.dtype == "handle":
+                fields.append((f"{self.pointer_types.get(id(var), 'void')}*", self.names[id(var)]))
+            else:
+                fields.append((spelling.c_type(var.dtype), self.names[id(var)]))
+        struct = "".join(f"  {ty} v{i};\n" for i, (ty, _) in enumerate(fields))
+        self.module.functions.append(
+            f"struct {name}_closure {{\n{struct}  int64_t start;\n  int64_t extent;\n}};\n"
+        )
+        needs_workspace = self._outline(node, name, variables)
+        self.line("{")
+        self.depth += 1
+        closure = self.fresh("closure")
+        status = self.fresh("status")
+        self.line(f"struct {name}_closure {closure};")
+        self.line(f"int {status};")
+        for i, (_, value) in enumerate(fields):
+            self.line(f"{closure}.v{i} = {value};")
+        self.line(f"{closure}.start = {self.index(node.min)};")
+        self.line(f"{closure}.extent = {self.index(node.extent)};")
+        extra = " && __slipway_workspace_alloc != 0" if needs_workspace else ""
+        self.line(f"{status} = __slipway_parallel_launch != 0{extra}")
+        self.line(f"    ? __slipway_parallel_launch({name}, &{closure}, 0)")
+        self.line(f"    : {name}(&{closure}, 0, 1);")
+        self.line(f"if ({status} != 0) {{")
+        self.line(f"  return {status};")
+        self.line("}")
+        self.depth -= 1
+        self.line("}")
+
+    def _outline(self, node: S.For, name: str, variables: list[E.Var]) -> bool:
+        inner = CFunction(self.module, name)
+        inner.inside_parallel = True
+        inner.arena_used = self.arena_used
+        inner.line(f"const struct {name}_closure* const closure = raw;")
+        inner.taken |= {"closure", "raw", "task", "tasks", "share", "begin", "end"}
+        for i, var in enumerate(variables):
+            given = inner.define(var, inner.fresh(var.name))
+            if var.dtype == "handle":
+                ty = self.pointer_types.get(id(var), "void")
+                inner.pointer_types[id(var)] = ty
+                inner.line(f"{ty}* const restrict {given} = closure->v{i};")
+            else:
+                inner.line(f"const {spelling.c_type(var.dtype)} {given} = closure->v{i};")
+            inner.temporaries.append((len(inner.lines) - 1, given))
+            if id(var) in self.bounds.vars:
+                inner.bounds.vars[id(var)] = self.bounds.vars[id(var)]
+        inner.line("const int64_t share = (closure->extent + tasks - 1) / tasks;")
+        inner.line("int64_t begin = share * task;")
+        inner.line("int64_t end = begin + share;")
+        inner.line("end = closure->start + (end < closure->extent ? end : closure->extent);")
+        inner.line("begin = closure->start + (begin < closure->extent ? begin : closure->extent);")
+        ty = spelling.c_type(node.loop_var.dtype)
+        inner.loop(node, f"({ty})begin", f"({ty})end")
+        inner.finish(f"static int {name}(void* raw, int32_t task, int32_t tasks)", [])
+        return any(
+            isinstance(s, S.Allocate) and (s.buffer.size_bytes() or 1 << 60) > STACK_LIMIT
+            for s in walk(node.body)
+        )
+
+
+def _needs_constant_lanes(value: E.PrimExpr) -> bool:
+    return any(isinstance(n, E.Shuffle) and n.lanes > 1 for n in walk(value))
+
+
+def _hoists(value: E.PrimExpr) -> bool:
+    """Tell whether spelling `value` may need temporaries."""
+    return any(
+        isinstance(n, (E.Let, E.Min, E.Max, E.FloorDiv, E.FloorMod, E.Call, E.Cast))
+        for n in walk(value)
+    )
+
+
+def _mentions(text: str, name: str) -> bool:
+    import re
+
+    return re.search(rf"\b{re.escape(name)}\b", text) is not None
