@@ -308,7 +308,7 @@ static void handle_verb(slw_rpc_session *session, const slw_rpc_header *header) 
                            "probably older than the client's", NULL);
   } else {
     failure = verb(session, header, &reader, &writer);
-    if (failure == SLW_RPC_OK && !reader.ok) {
+    if (!reader.ok) {
       failure = slw_rpc_fail_malformed(session, "the payload is shorter than its fields");
     }
     if (failure == SLW_RPC_OK && !writer.ok) {

@@ -70,6 +70,7 @@ static bool end_malformed(slw_rpc_session *session, const slw_rpc_header *header
   (void)slw_rpc_fail_malformed(session, what);
   (void)slw_rpc_send_failure(session, header->id);
   (void)slw_rpc_flush(session);
+  session->ended = true;
   return false;
 }
 
@@ -295,7 +296,6 @@ bool slw_rpc_bulk_tensor_read(slw_rpc_session *session, const slw_rpc_header *he
   uint8_t *at = NULL;
   int failure;
   if (!reader->ok) {
-    session->ended = true;
     return end_malformed(session, header, "a tensor read without its fields");
   }
   failure = slw_rpc_tensor_range(session, handle, offset, nbytes, &at);
@@ -339,6 +339,12 @@ bool slw_rpc_bulk_file_read(slw_rpc_session *session, const slw_rpc_header *head
       failure = send_bulk(session, header, 0, size, (const uint8_t *)memory, NULL);
       hooks->file_close(hooks->context);
     }
+  }
+  if (failure == SLW_RPC_FAIL_PROTOCOL) {
+    (void)slw_rpc_send_failure(session, header->id);
+    (void)slw_rpc_flush(session);
+    session->ended = true;
+    return false;
   }
   return failure == SLW_RPC_OK ? !session->ended : slw_rpc_send_failure(session, header->id);
 }
