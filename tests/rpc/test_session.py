@@ -282,3 +282,19 @@ def test_threads_share_a_session(remote):
 
 def test_ping(remote):
     assert remote.ping(b"hello") == b"hello"
+
+
+def test_many_calls_in_one_round_trip(remote):
+    addone = remote.get_function("test.rpc.addone")
+    assert remote.call_many(addone, ((i,) for i in range(3000))) == list(range(1, 3001))
+    echo = remote.get_function("test.rpc.echo")
+    texts = ["x" * size for size in (10, 70_000, 3, 1_000_000, 5)]  # some beyond the queue
+    assert remote.call_many(echo, [(text,) for text in texts]) == texts
+    assert remote.call_many(echo, []) == []
+
+
+def test_failure_among_many_calls(remote):
+    bad = remote.get_function("test.rpc.raise_value_error")
+    with pytest.raises(ValueError, match="first"):
+        remote.call_many(bad, [("first",), ("second",)])
+    assert remote.get_function("test.rpc.addone")(1) == 2

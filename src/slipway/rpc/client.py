@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
-from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
+from slipway.rpc.module import RemoteFunction, RemoteModule, get_function, put_call
 from slipway.rpc.protocol import NAME_MAX_BYTES, Code, greet, padded
 from slipway.rpc.values import get_result
 
 CONNECT_TIMEOUT_S = 10.0
 STEP_TIMEOUT_S = 60.0  # without a byte moving, for everything but calls
 CALL_TIMEOUT_S = 600.0  # without an answer, where neither session nor user set a limit
+_MAX_PIPELINED = 256  # calls under way; their replies must fit into the socket's buffer
 _ANSWER_GRACE_S = 5.0  # for the device to report its own deadline before ours passes
 
 
@@ -87,6 +89,45 @@ class RPCSession:
                 "an uploaded library are reached through remote.load_module(file)[name]",
             )
         return function
+
+    def call_many(self, function: RemoteFunction, calls: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Call `function` once for each tuple of arguments; return the results in order.
+
+        The requests travel together, so that one round trip serves many short calls.  The first
+        call that fails raises; those after it have run, too.
+        """
+        link = self.link
+        results: list[Any] = []
+        failure: Exception | None = None
+        with link.lock:
+            self.begin_call()
+            waiting: list[int] = []
+            for args in calls:
+                size = put_call(self, function.handle, args)
+                number = link.post(Code.CALL, size)
+                if not number or len(waiting) == _MAX_PIPELINED:
+                    failure = failure or self._collect(waiting, results)
+                    if not number:
+                        size = put_call(self, function.handle, args)
+                        number = link.post(Code.CALL, size)
+                if not number:
+                    results.append(get_result(self, link.call(Code.CALL, size)))
+                else:
+                    waiting.append(number)
+            failure = failure or self._collect(waiting, results)
+        if failure is not None:
+            raise failure
+        return results
+
+    def _collect(self, waiting: list[int], results: list[Any]) -> Exception | None:
+        failure: Exception | None = None
+        for number in waiting:
+            try:
+                results.append(get_result(self, self.link.collect(number)))
+            except RemoteError as error:
+                failure = failure or error
+        waiting.clear()
+        return failure
 
     def load_module(self, path: str | os.PathLike[str]) -> RemoteModule:
         """Load an uploaded file (.tar, .so, or an object that was linked at upload)."""

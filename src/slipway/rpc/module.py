@@ -38,9 +38,13 @@ class RemoteFunction(Remote):
         link = session.link
         with link.lock:
             session.begin_call()
-            _CALL.pack_into(link.request, 0, self.handle, session.call_timeout_ms, len(args))
-            size = put_args(session, 16, args)
-            return get_result(session, link.call(Code.CALL, size))
+            return get_result(session, link.call(Code.CALL, put_call(session, self.handle, args)))
+
+
+def put_call(session: RPCSession, function: int, args: tuple[Any, ...]) -> int:
+    """Write a CALL's payload into the request buffer; return its size."""
+    _CALL.pack_into(session.link.request, 0, function, session.call_timeout_ms, len(args))
+    return put_args(session, 16, args)
 
 
 def get_function(session: RPCSession, module: int, name: str) -> RemoteFunction | None:

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,12 +19,15 @@
 #include "slipway/tensor.h"
 
 #define PART_NAME ".upload"
+/* Files from this size on are sent straight from the page cache. */
+#define MAPPED_FILE_BYTES 65536u
 /* Allocations from this size on are compared with what the system has left. */
 #define LARGE_TENSOR_BYTES ((size_t)16 << 20)
 
 typedef struct host {
   const slw_rpc_server_config *config;
   int fd; /* of the file in transfer */
+  void *map; /* of a file that is read, or NULL */
   uint64_t size;
   char name[SLW_RPC_NAME_MAX_BYTES + 1];
 } host;
@@ -188,6 +192,10 @@ static int tensor_alloc(void *context, const int64_t *shape, int32_t ndim, DLDat
 /* --- files ----------------------------------------------------------------------------------- */
 
 static void close_file(void) {
+  if (the_host.map != NULL) {
+    (void)munmap(the_host.map, (size_t)the_host.size);
+    the_host.map = NULL;
+  }
   if (the_host.fd >= 0) {
     (void)close(the_host.fd);
     the_host.fd = -1;
@@ -274,6 +282,13 @@ static int file_open(void *context, const char *name, uint64_t *size, const void
   *size = the_host.size;
   (void)snprintf(the_host.name, sizeof the_host.name, "%s", name);
   *memory = NULL;
+  if (the_host.size >= MAPPED_FILE_BYTES && the_host.size <= SIZE_MAX / 2u) {
+    void *map = mmap(NULL, (size_t)the_host.size, PROT_READ, MAP_PRIVATE, the_host.fd, 0);
+    if (map != MAP_FAILED) {
+      the_host.map = map;
+      *memory = map;
+    }
+  }
   return SLW_RPC_OK;
 }
 

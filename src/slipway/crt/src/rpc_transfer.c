@@ -12,6 +12,7 @@
 
 #define WRITE_PREFIX_BYTES 24u /* of TENSOR_WRITE: handle, offset, nbytes */
 #define FILE_PREFIX_BYTES 32u  /* of FILE_WRITE: total, offset, nbytes, name_size, 0 */
+#define FILE_STEP_BYTES 262144u /* of one write to a file: large, but within a cache */
 #define DATA_PREFIX_BYTES 24u  /* of the replies to the READs: total, offset, nbytes */
 
 int slw_rpc_tensor_range(slw_rpc_session *session, uint64_t handle, uint64_t offset,
@@ -173,14 +174,11 @@ static bool receive_file(slw_rpc_session *session, uint64_t offset, uint64_t nby
     return slw_rpc_take(session, session->file_memory + offset, (size_t)nbytes);
   }
   while (nbytes > 0u) {
-    /* Whatever one read brought, up to the buffer: the disk sees large writes. */
-    size_t have;
-    size_t count;
-    if (!slw_rpc_fill(session, 1u)) {
+    size_t count = nbytes < FILE_STEP_BYTES ? (size_t)nbytes : FILE_STEP_BYTES;
+    count = count < session->config.frame_bytes ? count : session->config.frame_bytes;
+    if (!slw_rpc_fill(session, count)) {
       return false;
     }
-    have = session->rx_end - session->rx_at;
-    count = have < nbytes ? have : (size_t)nbytes;
     if (*failure == SLW_RPC_OK &&
         hooks->file_write(hooks->context, offset, session->rx + session->rx_at, count) != 0) {
       *failure = slw_rpc_fail_hook(session, SLW_RPC_FAIL_IO);
