@@ -1,6 +1,7 @@
 """The C runtime, compiled: for this machine as a library, for a device as one static server.
 
-The library is looked for in the package (``slipway/crt/prebuilt/``, where a wheel may carry it), then in the cache, and is else compiled once, with this machine's C compiler or zig.
+The library is looked for in the package (``crt/prebuilt/``, where a wheel may carry it), then in
+the cache, and is else compiled once, with the C compiler of this machine or zig.
 Files in the cache are named by a hash of all sources, so that they never go stale.
 """
 
