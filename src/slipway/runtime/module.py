@@ -168,7 +168,6 @@ class LibraryModule(Module):
         super().__init__(entry)
         self.library = library
         self._names = names
-        self._tensors: dict[str, Any] = {}
         fill_slots(library)
 
     def function_names(self) -> list[str]:
