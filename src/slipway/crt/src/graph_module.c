@@ -18,8 +18,8 @@ int slw_graph_arg_count(const char *function, int32_t num_args, int32_t least, i
   if (num_args >= least && num_args <= most) {
     return 0;
   }
-  return slw_error_setf("TypeError", "%s takes %d to %d arguments, got %d", function, least, most,
-                        num_args);
+  return slw_error_setf("TypeError", "%s takes %d to %d arguments, got %d", function, (int)least,
+                        (int)most, (int)num_args);
 }
 
 int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, const char *function,
@@ -27,11 +27,11 @@ int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, co
   const TVMFFIAny *arg = &args[index];
   if (arg->type_index != kTVMFFIInt) {
     return slw_error_setf("TypeError", "%s: argument %d must be the number of an %s", function,
-                          index, what);
+                          (int)index, what);
   }
   if (arg->v_int64 < 0 || arg->v_int64 >= (int64_t)limit) {
     return slw_error_setf("IndexError", "%s: there is no %s %lld, the model has %u", function, what,
-                          (long long)arg->v_int64, limit);
+                          (long long)arg->v_int64, (unsigned)limit);
   }
   *value = (uint32_t)arg->v_int64;
   return 0;

@@ -116,7 +116,7 @@ static void put_inputs(text_sink *sink, const slw_graph_module *self) {
 static void put_outputs(text_sink *sink, const slw_graph_module *self) {
   for (uint32_t i = 0; i < self->graph.num_outputs; ++i) {
     char name[24];
-    (void)slw_format(name, sizeof name, "output%u", i);
+    (void)slw_format(name, sizeof name, "output%u", (unsigned)i);
     put_tensor_line(sink, name, slw_graph_output(&self->graph, i), "output");
   }
 }
