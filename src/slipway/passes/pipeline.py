@@ -12,7 +12,11 @@ from typing import Any
 from slipway.ir.function import PrimFunc
 from slipway.passes.context import PassContext
 from slipway.passes.flatten_storage import flatten_storage
+from slipway.passes.inject_double_buffer import inject_double_buffer
+from slipway.passes.inject_prefetch import inject_prefetch
+from slipway.passes.loop_partition import loop_partition
 from slipway.passes.simplify import simplify
+from slipway.passes.storage_rewrite import storage_rewrite
 from slipway.passes.unroll_loop import unroll_loop
 from slipway.passes.vectorize_loop import vectorize_loop
 
@@ -20,6 +24,10 @@ Pass = Callable[[PrimFunc], PrimFunc]
 
 PIPELINE: tuple[Pass, ...] = (
     flatten_storage,
+    inject_prefetch,
+    inject_double_buffer,
+    storage_rewrite,
+    loop_partition,
     vectorize_loop,
     unroll_loop,
     simplify,

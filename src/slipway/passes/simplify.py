@@ -26,6 +26,7 @@ def simplify(func: PrimFunc) -> PrimFunc:
 class _Simplifier:
     def __init__(self) -> None:
         self.an = Analyzer()
+        self.facts: dict[Any, bool] = {}  # comparisons decided by the branches around
 
     def visit(self, stmt: Any) -> Any:
         return _VISIT[type(stmt)](self, stmt)
@@ -58,13 +59,18 @@ class _Simplifier:
         return S.For(node.loop_var, first, extent, node.kind, body, node.thread, node.annotations)
 
     def branch(self, node: S.IfThenElse) -> Any:
-        condition = self.an.simplify(node.condition)
+        condition = self.known(self.an.simplify(node.condition))
         if isinstance(condition, E.IntImm):
             if condition.value:
                 return self.visit(node.then_case)
             return self.visit(node.else_case) if node.else_case is not None else S.NOP
+        keys = self.fact_keys(condition)
+        outer = self.facts
+        self.facts = {**outer, **dict.fromkeys(keys, True)}
         then_case = self.visit(node.then_case)
+        self.facts = {**outer, keys[0]: False} if len(keys) == 1 else outer
         else_case = self.visit(node.else_case) if node.else_case is not None else None
+        self.facts = outer
         if else_case is not None and S.is_nop(else_case):
             else_case = None
         if S.is_nop(then_case) and else_case is None:
@@ -76,6 +82,34 @@ class _Simplifier:
         ):
             return node
         return S.IfThenElse(condition, then_case, else_case)
+
+    def fact_keys(self, condition: Any) -> list[Any]:
+        """Return what names each comparison that `condition` is made of."""
+        if isinstance(condition, E.And):
+            return self.fact_keys(condition.a) + self.fact_keys(condition.b)
+        if isinstance(condition, E.Call) and condition.op == "likely":
+            return self.fact_keys(condition.args[0])
+        if isinstance(condition, E.CmpOp) and condition.a.dtype in ("int32", "int64"):
+            an = self.an
+            difference = an.recombine(an.linear(condition.a).minus(an.linear(condition.b)))
+            if all(a.pure for a in difference.terms):
+                return [(type(condition), difference.key)]
+        return [condition]
+
+    def known(self, condition: Any) -> Any:
+        """Return `condition` with the comparisons that enclosing branches decided put in."""
+        if not self.facts or isinstance(condition, E.IntImm):
+            return condition
+        if isinstance(condition, E.And):
+            return ops.logical_and(self.known(condition.a), self.known(condition.b))
+        if isinstance(condition, E.Call) and condition.op == "likely":
+            inner = self.known(condition.args[0])
+            return inner if isinstance(inner, E.IntImm) else condition
+        (key,) = self.fact_keys(condition)
+        verdict = self.facts.get(key)
+        if verdict is None:
+            return condition
+        return ops.TRUE if verdict else ops.FALSE
 
     def sequence(self, node: S.SeqStmt) -> Any:
         parts = [self.visit(s) for s in node.stmts]

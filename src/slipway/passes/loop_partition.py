@@ -1,0 +1,157 @@
+"""Loop partition: take boundary checks out of the hot loops.
+
+before::
+
+    for io in range(13):
+        for ii in range(8):
+            if likely(io * 8 + ii < 100): B[io * 8 + ii] = A[io * 8 + ii]
+
+after::
+
+    for io in range(13):
+        if likely(io * 8 + 7 < 100):
+            for ii in range(8): B[io * 8 + ii] = A[io * 8 + ii]
+        else:
+            for ii in range(8):
+                if likely(io * 8 + ii < 100): B[io * 8 + ii] = A[io * 8 + ii]
+
+A check is made once, in the outermost loop that it depends on, for all steps of the loops inside.
+The loop itself is not cut, so a parallel loop stays one; only checks marked `likely` are moved,
+those that splits made.  With {"tir.LoopPartition": {"partition_const_loop": True}} the conditions
+of if_then_else (padding) are moved as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.interval import Interval, interval_of
+from slipway.arith.linear import Atom, Linear
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.expr import PrimExpr
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import map_children, walk
+from slipway.passes.context import PassContext
+
+_COMPARISONS = (E.LT, E.LE, E.GT, E.GE)
+
+
+def loop_partition(func: PrimFunc) -> PrimFunc:
+    """Return `func` with boundary checks moved to the outermost loops they depend on."""
+    options = PassContext.current().option("tir.LoopPartition") or {}
+    padding = bool(options.get("partition_const_loop", False))
+    if not any(isinstance(n, E.Call) and n.op == "likely" for n in walk(func.body)) and not padding:
+        return func
+    body = _Partition(padding).visit(func.body)
+    return func.replace(body=body)  # type: ignore[no-any-return]
+
+
+class _Partition:
+    def __init__(self, padding: bool) -> None:
+        self.padding = padding
+        self.an = Analyzer()
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, S.Stmt):
+            return node
+        if isinstance(node, S.For):
+            self._bind(node)
+            if node.kind in (S.ForKind.SERIAL, S.ForKind.PARALLEL):
+                return self.loop(node)
+        return map_children(node, self.visit)
+
+    def _bind(self, node: S.For) -> None:
+        if node.loop_var.dtype in ("int32", "int64"):
+            self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+
+    def loop(self, node: S.For) -> S.Stmt:
+        inner: dict[Atom, Interval] = {}
+        for stmt in walk(node.body):
+            if isinstance(stmt, S.For) and stmt.loop_var.dtype in ("int32", "int64"):
+                self._bind(stmt)
+                first, extent = self.an.linear(stmt.min), self.an.linear(stmt.extent)
+                last = first.plus(extent).shifted(-1)
+                for atom in self.an.linear(stmt.loop_var).terms:
+                    inner[atom] = (first, last)
+        own = self.an.linear(node.loop_var)
+        checks: dict[int, tuple[Any, PrimExpr]] = {}
+        for condition in self._conditions(node.body):
+            everywhere = self._for_all(condition, own, inner)
+            if everywhere is not None:
+                checks[id(condition)] = (condition, everywhere)
+        if not checks:
+            return map_children(node, self.visit)  # type: ignore[no-any-return]
+        conditions: dict[str, PrimExpr] = {str(c): c for _, c in checks.values()}
+        together = ops.all_of([E.Call("bool", "likely", (c,)) for c in conditions.values()])
+        clean = self.visit(_without(node.body, checks))
+        body = S.IfThenElse(together, clean, node.body)
+        return node.replace(body=body)  # type: ignore[no-any-return]
+
+    def _conditions(self, body: S.Stmt) -> list[E.PrimExpr]:
+        found: list[E.PrimExpr] = []
+        for node in walk(body):
+            if (isinstance(node, E.Call) and node.op == "likely") or (
+                self.padding and isinstance(node, E.Call) and node.op == "if_then_else"
+            ):
+                found += _conjuncts(node.args[0])
+        return found
+
+    def _for_all(self, condition: Any, own: Linear, inner: dict[Atom, Interval]) -> PrimExpr | None:
+        """Return a condition on the outer loops under which `condition` holds for all inner ones.
+
+        None when it does not depend on this loop and a loop inside, or cannot be decided so.
+        """
+        if not isinstance(condition, _COMPARISONS) or condition.a.dtype not in ("int32", "int64"):
+            return None
+        an = self.an
+        difference = an.recombine(an.linear(condition.a).minus(an.linear(condition.b)))
+        variables: set[Atom] = set()
+        for atom in difference.terms:
+            if not atom.pure:
+                return None
+            variables |= atom.variables
+        if not own.terms or variables.isdisjoint(own.terms) or variables.isdisjoint(inner):
+            return None
+        ends = interval_of(an, difference, inner)
+        if ends is None:
+            return None
+        worst = ends[1] if isinstance(condition, (E.LT, E.LE)) else ends[0]
+        if any(not a.variables.isdisjoint(inner) for a in worst.terms):
+            return None
+        if an.decide(type(condition), worst) is not None:
+            return None
+        zero = ops.const(0, worst.dtype)
+        return type(condition)(an.to_expr(worst), zero)
+
+
+def _conjuncts(condition: PrimExpr) -> list[PrimExpr]:
+    if isinstance(condition, E.And):
+        return _conjuncts(condition.a) + _conjuncts(condition.b)
+    if isinstance(condition, E.Call) and condition.op == "likely":
+        return _conjuncts(condition.args[0])
+    return [condition]
+
+
+def _without(node: Any, checks: dict[int, tuple[Any, PrimExpr]]) -> Any:
+    """Return `node` with the given conditions taken as true."""
+    if id(node) in checks:
+        return ops.TRUE
+    if not isinstance(node, (S.Stmt, E.PrimExpr)):
+        return node
+    result = map_children(node, lambda child: _without(child, checks))
+    if result is node:
+        return node
+    if isinstance(result, E.And):
+        return ops.logical_and(result.a, result.b)
+    if isinstance(result, E.Call) and result.op in ("likely", "if_then_else"):
+        first = result.args[0]
+        if isinstance(first, E.IntImm) and first.value:
+            return first if result.op == "likely" else result.args[1]
+    if isinstance(result, S.IfThenElse):
+        condition = result.condition
+        if isinstance(condition, E.IntImm) and condition.value:
+            return result.then_case
+    return result
