@@ -183,14 +183,16 @@ def _layer_of(function: Function) -> str:
     best, found = -1, ""
     for expr in post_order(function.body, into_functions=False):
         definition = call_definition(expr)
-        if definition is not None and int(definition.pattern) > best and expr.span:
+        if definition is None or not isinstance(expr, Call) or not expr.span:
+            continue
+        if int(definition.pattern) > best:
             best, found = int(definition.pattern), expr.span
     return found
 
 
 @dataclass(frozen=True)
 class TensorPlace:
-    """Where one tensor lies: tensors of one `group` share bytes; `offset` None: not in the arena."""
+    """Where a tensor lies; those of one `group` share bytes, `offset` None: not in the arena."""
 
     group: int
     offset: int | None

@@ -64,7 +64,7 @@ class OperatorModule(Module):
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write one file: an object (.o), or source (.ll, .s, .c), by its ending or `fmt`."""
-        self.compiled.save(file_name, fmt)
+        self.compiled.save(Path(file_name), fmt)
 
     def export_library(
         self,

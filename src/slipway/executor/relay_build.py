@@ -96,7 +96,9 @@ def compile_kernels(graph: ModelGraph, target: Target) -> CompiledModule:
 
 def graph_tables(graph: ModelGraph, places: TensorPlaces) -> GraphTables:
     """Return the graph as the runtime's tables, with the planned places of all tensors."""
-    nodes, entries, storages = [], [], []
+    nodes: list[GraphNode] = []
+    entries: list[GraphEntry] = []
+    storages: list[Storage] = []
     index: dict[int, int] = {}
     arena = places.plan.size_bytes
     for number, node in enumerate(graph.nodes):

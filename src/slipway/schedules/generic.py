@@ -12,6 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.errors import LoweringError
+from slipway.ir.ops import as_int
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -25,14 +27,22 @@ def vector_lanes(target: Target, dtype: str) -> int:
     return max(1, target.vector_bits // max(8, dtypes.bits_of(dtype)))
 
 
+def constant(value: Any) -> int:
+    """Return a constant expression as a Python int; LoweringError for a symbolic one."""
+    number = as_int(value)
+    if number is None:
+        raise LoweringError(f"this schedule needs constant shapes, got {value}")
+    return number
+
+
 def extent_of(axis: te.IterVar) -> int:
     """Return the constant extent of an axis."""
-    return int(axis.dom.extent)
+    return constant(axis.extent)
 
 
 def shape_of(tensor: te.Tensor) -> tuple[int, ...]:
     """Return a constant shape as Python ints."""
-    return tuple(int(d) for d in tensor.shape)
+    return tuple(constant(d) for d in tensor.shape)
 
 
 def producers(outs: Iterable[te.Tensor]) -> list[te.Operation]:
@@ -160,7 +170,7 @@ schedule_reduce = schedule_opaque
 
 
 def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
-    """Schedule one reduction: parallel over what is kept, and vectors of the innermost kept axis."""
+    """Schedule one reduction: parallel outside, vectors of the innermost kept axis inside."""
     stage = schedule[tensor]
     loops, reduced = Loop.of(stage.op.axis), Loop.of(stage.op.reduce_axis)
     total = prod(loop.extent for loop in (*loops, *reduced))

@@ -91,10 +91,13 @@ def _evaluate(call: Call, values: dict[int, list[te.Tensor]], target: Target) ->
     definition = op_registry.get(call.op.name)
     in_types = [argument.checked_type for argument in call.args]
     chosen = registry.select(call.op.name, call.attrs, in_types, target)
-    compute = chosen.compute if chosen and chosen.compute else definition.compute_function
-    assert compute is not None
     tensors = [t for argument in call.args for t in values[id(argument)]]
-    results = list(compute(call.attrs, tensors, flatten(call.checked_type)))
+    out_types = flatten(call.checked_type)
+    if chosen is not None and chosen.compute is not None:
+        results = list(chosen.compute(target, call.attrs, tensors, out_types))
+    else:
+        assert definition.compute_function is not None
+        results = list(definition.compute_function(call.attrs, tensors, out_types))
     values[id(call)] = results
     return _Anchor(call.op.name, definition.pattern, results[0], chosen)
 
@@ -107,13 +110,19 @@ def _immediate(expr: Constant) -> te.Tensor:
             "parameter of it"
         )
     value = ir_ops.const(expr.array.reshape(()).item(), expr.array.dtype.name)
-    return te.compute(expr.array.shape, lambda *_: value, name="constant", tag="broadcast")
+    made: te.Tensor = te.compute(
+        expr.array.shape, lambda *_: value, name="constant", tag="broadcast"
+    )
+    return made
 
 
 def _own_output(tensor: te.Tensor, inputs: Sequence[te.Tensor]) -> te.Tensor:
     """An output has memory of its own: an input returned as it is gets copied."""
     if any(tensor is known for known in inputs):
-        return te.compute(tensor.shape, lambda *i: tensor(*i), name="copy", tag="injective")
+        copy: te.Tensor = te.compute(
+            tensor.shape, lambda *i: tensor(*i), name="copy", tag="injective"
+        )
+        return copy
     return tensor
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 ScheduleFunction = Callable[["Target", Sequence[te.Tensor], te.Tensor], te.Schedule]
-ComputeFunction = Callable[[Any, Sequence[te.Tensor], Sequence[Type]], Sequence[te.Tensor]]
+ComputeFunction = Callable[
+    ["Target", Any, Sequence[te.Tensor], Sequence[Type]], Sequence[te.Tensor]
+]
 Condition = Callable[[Any, Sequence[Type], "Target"], bool]
 
 
@@ -41,7 +43,7 @@ class Implementation:
 
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
-_MODULES = ("cpu.conv", "cpu.dense", "cpu.pool")
+_MODULES = ("cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool")
 _loaded = False
 
 

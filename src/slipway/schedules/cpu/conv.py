@@ -61,8 +61,6 @@ def schedule_depthwise_nchwc(
     schedule = te.create_schedule([t.op for t in outs])
     pad = _padding_of(conv)
     out = _tile_in_registers(schedule, outs, conv, keep=[conv, *pad])
-    for tensor in pad:
-        _schedule_padding(schedule, tensor)
     width = shape_of(conv)[3]
     tile = choose_tile(width, 1, target)
     if tile.rows > 8:
@@ -73,7 +71,11 @@ def schedule_depthwise_nchwc(
     stage.reorder(n, c, oh, ow_outer, ow_inner, cb)
     stage.unroll(ow_inner)
     stage.vectorize(cb)
-    stage.parallel(stage.fuse(n, c, oh))
+    plane = stage.fuse(n, c)
+    stage.parallel(plane)
+    for tensor in pad:  # one plane at a time, so that it is read back from a near cache
+        schedule[tensor].compute_at(stage, plane)
+        schedule[tensor].vectorize(tensor.op.axis[-1])
 
     inner = schedule[out.accumulator]
     inner.compute_at(stage, ow_outer)
@@ -119,7 +121,7 @@ def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor) -> None:
     stage: Any = schedule[tensor]
     if not is_injective(tensor.op):
         return
-    n, c, h, w, block = stage.op.axis
+    n, c, h, _, block = stage.op.axis
     if extent_of(block) > 1:
         stage.vectorize(block)
     stage.parallel(stage.fuse(n, c, h))

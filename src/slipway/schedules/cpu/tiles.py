@@ -39,8 +39,7 @@ def accumulators(target: Target) -> int:
     x86 multiplies by a broadcast memory operand, so only weights need registers; ARM needs the
     data in a register too.
     """
-    registers = vector_registers(target)
-    return registers - 4 if registers >= 32 else registers - 4
+    return vector_registers(target) - 4
 
 
 def choose_tile(positions: int, chunks: int, target: Target) -> Tile:
@@ -64,4 +63,21 @@ def choose_tile(positions: int, chunks: int, target: Target) -> Tile:
             cost += max(0, 8 - rows * vectors) * 0.05
             if cost < best_cost - 1e-9:
                 best, best_cost = Tile(rows, vectors), cost
+    return best
+
+
+def choose_padded_tile(rows: int, chunks: int, target: Target) -> Tile:
+    """Choose the tile of a product whose operands are padded to whole tiles.
+
+    The cost is that of `choose_tile`, times the work done on padding.
+    """
+    limit = accumulators(target)
+    best, best_cost = Tile(1, 1), float("inf")
+    for vectors in (1, 2, 3, 4):
+        for height in range(1, min(rows, limit // vectors) + 1):
+            waste = -(-rows // height) * height / rows * (-(-chunks // vectors) * vectors / chunks)
+            cost = (height + vectors) / (height * vectors) * 0.5 + 1
+            cost = cost * waste + max(0, 8 - height * vectors) * 0.1
+            if cost < best_cost - 1e-9:
+                best, best_cost = Tile(height, vectors), cost
     return best

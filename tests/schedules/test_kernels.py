@@ -1,0 +1,97 @@
+"""Scheduled kernels against the operators' references, on shapes that do not fill tiles."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.codegen.build import build_module
+from slipway.executor.operator_module import OperatorModule
+from slipway.executor.relay_build import lower_kernel
+from slipway.relay.interpret import interpret
+from slipway.schedules.primitive import schedule_primitive
+from slipway.target import Target
+
+TARGETS = ["llvm", "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"]
+
+
+def run(body, target):
+    """Compile one fused function of `body`'s variables and compare it with the reference."""
+    function = body.as_function().with_attr("Primitive", 1)
+    chosen = Target(target)
+    lowered = lower_kernel("kernel", function, chosen)
+    module = OperatorModule(build_module({"kernel": lowered}, chosen))
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(p.checked_type.shape).astype("float32") for p in function.params]
+    wanted = interpret(function, *arrays)
+    out = tvm.nd.empty(wanted.shape, "float32")
+    module(*(tvm.nd.array(a) for a in arrays), out)
+    np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-4, atol=1e-4)
+    return schedule_primitive(function, chosen).implementation
+
+
+def var(name, *shape):
+    return relay.var(name, shape=shape)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "stride", "kernel", "pad", "channels"),
+    [
+        ((1, 2, 9, 9, 8), 1, 3, 1, 4),
+        ((1, 1, 13, 13, 3), 2, 3, 1, 2),
+        ((2, 2, 7, 7, 8), 1, 1, 0, 3),
+        ((1, 2, 11, 17, 8), 1, 5, 2, 2),
+        ((1, 1, 37, 37, 4), 1, 3, 0, 2),
+    ],
+)
+def test_convolution_on_blocks(target, shape, stride, kernel, pad, channels):
+    weight = var("w", channels, shape[1], kernel, kernel, shape[4], 8)
+    conv = relay.nn.contrib_conv2d_nchwc(
+        var("x", *shape), weight, stride, pad, data_layout=f"NCHW{shape[4]}c",
+        kernel_layout=f"OIHW{shape[4]}i8o", out_layout="NCHW8c",
+    )  # fmt: skip
+    body = relay.nn.relu(conv + var("b", 1, channels, 1, 1, 8))
+    assert run(body, target) == "conv2d_nchwc.direct"
+    run(conv, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("size", "stride", "kernel"), [(9, 1, 3), (12, 2, 3), (7, 1, 5), (29, 1, 3)]
+)
+def test_depthwise_convolution_on_blocks(target, size, stride, kernel):
+    conv = relay.nn.contrib_depthwise_conv2d_nchwc(
+        var("x", 1, 3, size, size, 8), var("w", 3, 1, kernel, kernel, 1, 8), stride, kernel // 2,
+        groups=24,
+    )  # fmt: skip
+    assert run(relay.clip(conv, 0.0, 6.0), target) == "depthwise_nchwc.direct"
+    run(conv, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("rows", [1, 5, 13, 32])
+def test_product_with_packed_weights(target, rows):
+    dense = relay.nn.contrib_dense_pack(var("x", rows, 37), var("w", 6, 37, 8))
+    assert run(dense + var("b", 48), target) == "dense_pack.tile"
+    run(dense, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize(("m", "k", "n"), [(13, 7, 37), (32, 16, 64), (1, 64, 100), (197, 8, 33)])
+def test_batched_product(target, transpose_b, m, k, n):
+    right = var("b", 3, n, k) if transpose_b else var("b", 3, k, n)
+    product = relay.nn.batch_matmul(var("a", 3, m, k), right, transpose_b=transpose_b)
+    assert run(product * relay.const(0.5), target) == "batch_matmul.tile"
+    run(product, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_reductions_and_chains(target):
+    x = var("x", 3, 17, 50)
+    run(relay.mean(x, axis=[1], keepdims=True), target)
+    run(relay.sum(relay.exp(x), axis=[2]), target)
+    run(relay.nn.softmax(x), target)
+    run(relay.tanh(x) * x + relay.const(1.0), target)
+    run(relay.nn.max_pool2d(var("y", 1, 2, 12, 12, 8), 3, 2, padding=1, layout="NCHW8c"), target)
