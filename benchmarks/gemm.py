@@ -15,10 +15,10 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 os.environ["SLIPWAY_NUM_THREADS"] = "1"
 
-import numpy as np
+import numpy as np  # noqa: E402  (the thread limits above must be set first)
 
-import slipway as tvm
-from slipway import te
+import slipway as tvm  # noqa: E402
+from slipway import te  # noqa: E402
 
 LANES = 16
 TARGET = "llvm -mcpu=native"
@@ -29,9 +29,7 @@ def peak_kernel(accumulators=24, steps=20000):
     x = te.placeholder((LANES,), name="x")
     k = te.reduce_axis((0, steps), "k")
     fma = te.comm_reducer(lambda a, b: a * 0.5 + b, lambda t: te.const(0, t), name="fma")
-    c = te.compute(
-        (accumulators, LANES), lambda i, v: fma(x[v], axis=k), name="c"
-    )
+    c = te.compute((accumulators, LANES), lambda i, v: fma(x[v], axis=k), name="c")
     s = te.create_schedule(c.op)
     cc = s.cache_write(c, "local")
     ic, vc = s[cc].op.axis
@@ -49,7 +47,9 @@ def gemm(m, n, depth, rows=8, vectors=2, unroll=4):
     width = vectors * LANES
     a, b = te.placeholder((m, depth), name="A"), te.placeholder((depth, n), name="B")
     packed_a = te.compute((m // rows, depth, rows), lambda i, k, r: a[i * rows + r, k], name="pA")
-    packed_b = te.compute((n // width, depth, width), lambda j, k, v: b[k, j * width + v], name="pB")
+    packed_b = te.compute(
+        (n // width, depth, width), lambda j, k, v: b[k, j * width + v], name="pB"
+    )
     k = te.reduce_axis((0, depth), "k")
     c = te.compute(
         (m, n),
@@ -97,7 +97,7 @@ def conv2d(channels=64, size=56, columns=14, unroll=4):
     # schedule
     s = te.create_schedule(conv.op)
     tile = s.cache_write(conv, "local")
-    o, y, x, v = conv.op.axis
+    _, _, x, v = conv.op.axis
     xo, xi = s[conv].split(x, columns)
     s[conv].unroll(xi)
     s[conv].vectorize(v)
@@ -145,7 +145,10 @@ def gemm_contest(size, rng):
     module(*buffers)
     np.testing.assert_allclose(buffers[2].numpy(), x @ y, rtol=1e-3, atol=1e-3)
     out = np.empty((size, size), np.float32)
-    contest = [("slipway", lambda: module(*buffers)), ("OpenBLAS", lambda: np.matmul(x, y, out=out))]
+    contest = [
+        ("slipway", lambda: module(*buffers)),
+        ("OpenBLAS", lambda: np.matmul(x, y, out=out)),
+    ]
     session = onnx_session("MatMul", {"a": x, "b": y}, (size, size))
     if session is not None:
         contest.append(("onnxruntime", session))

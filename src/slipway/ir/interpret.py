@@ -1,9 +1,9 @@
 """The reference interpreter: runs a PrimFunc on NumPy arrays, slowly and exactly.
 
 It is the oracle of the tests: every stage of the pipeline, from multi-dimensional loops to
-flattened vector code, must give the same numbers here.  Every node is compiled once
-into a Python closure; scalar integers are Python ints, wrapped to their type.  Parallel, vectorized, unrolled and thread
-loops run as serial ones.  Every load and store is checked against the buffer's size.
+flattened vector code, must give the same numbers here.  Every node is compiled once into a Python
+closure; scalar integers are Python ints, wrapped to their type.  Parallel, vectorized, unrolled
+and thread loops run as serial ones.  Every load and store is checked against the buffer's size.
 
 float16 and float32 results are rounded after every operation, as compiled code does; bfloat16
 arrays are NumPy uint16 holding the upper half of a float32.
