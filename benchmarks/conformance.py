@@ -1,0 +1,191 @@
+"""Run the public conformance cases of the installed onnx package through Slipway.
+
+    python benchmarks/conformance.py onnx                    # NumPy references (fast)
+    python benchmarks/conformance.py onnx --engine llvm      # compiled for this machine
+    python benchmarks/conformance.py onnx --only resize -v   # cases whose name holds a word
+
+Each case counts as passed, unsupported (the importer or compiler said so), failed (an unexpected
+error) or WRONG (other numbers, shapes or types).  It is tried as it is, and, if unsupported, again
+with its small integer inputs (shapes, axes, pads) turned into initialisers, which is what a
+compiler for static shapes needs; both counts are printed.
+"""
+
+import argparse
+import collections
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+SMALL = 64  # elements of an integer input that is pinned
+FOLDERS = ("pytorch-operator", "pytorch-converted", "simple")
+
+
+class Case:
+    """One model with its data sets; `rtol` and `atol` are the case's own."""
+
+    def __init__(self, name, model, data_sets, rtol=1e-3, atol=1e-7):
+        self.name, self.model, self.data_sets = name, model, data_sets
+        self.rtol, self.atol = rtol, max(atol, 1e-6)
+
+
+def load_value(data):
+    """Read a TensorProto, SequenceProto or OptionalProto file's bytes."""
+    tensor = onnx.TensorProto()
+    try:
+        tensor.ParseFromString(data)
+        return numpy_helper.to_array(tensor)
+    except Exception:
+        return data  # a sequence or an optional: not a tensor, and reported as unsupported
+
+
+def as_array(value):
+    """Return a tensor given as TensorProto or NumPy scalar as an array; others as they are."""
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def collect():
+    """Return all cases: generated node cases and the stored single-operator models."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    cases = [
+        Case(c.name, c.model, c.data_sets, c.rtol, c.atol) for c in collect_testcases(None)
+    ]
+    root = Path(onnx.__file__).parent / "backend" / "test" / "data"
+    for folder in FOLDERS:
+        for place in sorted((root / folder).iterdir()):
+            model = onnx.load(place / "model.onnx")
+            sets = []
+            for data in sorted(place.glob("test_data_set_*")):
+                inputs, outputs = (
+                    [
+                        load_value((data / f"{kind}_{i}.pb").read_bytes())
+                        for i in range(len(list(data.glob(f"{kind}_*.pb"))))
+                    ]
+                    for kind in ("input", "output")
+                )
+                sets.append((inputs, outputs))
+            cases.append(Case(place.name, model, sets))
+    return cases
+
+
+def pinned(model, inputs):
+    """Return the model with small integer inputs as initialisers, and the inputs left over."""
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    kept_infos, kept_values = [], []
+    for info, value in zip(model.graph.input, inputs, strict=False):
+        small = isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size <= SMALL
+        if small:
+            changed.graph.initializer.append(numpy_helper.from_array(value, info.name))
+        else:
+            kept_infos.append(info)
+            kept_values.append(value)
+    del changed.graph.input[:]
+    changed.graph.input.extend(kept_infos)
+    return changed, kept_values
+
+
+def run(model, inputs, engine):
+    """Import and run one model; return its outputs."""
+    from slipway import relay
+    from slipway.relay.interpret import interpret
+
+    names = [i.name for i in model.graph.input]
+    known = {t.name for t in model.graph.initializer}
+    feeds = dict(zip([n for n in names if n not in known], inputs, strict=False))
+    if len(feeds) < len(inputs):
+        feeds = dict(zip(names, inputs, strict=True))
+    shapes = {n: v.shape for n, v in feeds.items() if n not in known}
+    mod, _ = relay.frontend.from_onnx(model, shape=shapes)
+    feeds = {n: v for n, v in feeds.items() if n in shapes}
+    if engine == "interpret":
+        found = interpret(mod, **feeds)
+        return list(found) if isinstance(found, tuple) else [found]
+    from slipway.runtime import cpu, graph_executor
+
+    module = graph_executor.GraphModule(relay.build(mod, target="llvm")["default"](cpu(0)))
+    for name, value in feeds.items():
+        module.set_input(name, value)
+    module.run()
+    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+
+
+def compare(case, found, wanted):
+    """Return None, or what differs."""
+    if len(found) != len(wanted):
+        return f"{len(found)} outputs, expected {len(wanted)}"
+    for got, want in zip(found, wanted, strict=True):
+        if not isinstance(want, np.ndarray):
+            return f"output is a {type(want).__name__}"
+        got = np.asarray(got)
+        if got.shape != want.shape or got.dtype != want.dtype:
+            return f"{got.dtype}{got.shape}, expected {want.dtype}{want.shape}"
+        try:
+            np.testing.assert_allclose(got, want, rtol=case.rtol, atol=case.atol)
+        except AssertionError as error:
+            return " ".join(str(error).split())[:200]
+    return None
+
+
+def outcome(case, engine, pin):
+    """Return (verdict, note) of one case."""
+    from slipway.errors import SlipwayError
+
+    for inputs, wanted in case.data_sets:
+        inputs, wanted = [as_array(v) for v in inputs], [as_array(v) for v in wanted]
+        if not all(isinstance(v, np.ndarray) for v in (*inputs, *wanted)):
+            return "unsupported", "sequence, optional or string values"
+        model = case.model
+        if pin:
+            model, inputs = pinned(model, inputs)
+        try:
+            found = run(model, inputs, engine)
+        except SlipwayError as error:
+            return "unsupported", str(error).splitlines()[-1].strip()
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            return "failed", f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+        problem = compare(case, found, wanted)
+        if problem is not None:
+            return "WRONG", problem
+    return "passed", ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suite", choices=["onnx"])
+    parser.add_argument("--engine", choices=["interpret", "llvm"], default="interpret")
+    parser.add_argument("--only", default="", help="run the cases whose name holds this word")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print every case not passed")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    cases = [c for c in collect() if args.only in c.name]
+    plain, with_pins = collections.Counter(), collections.Counter()
+    reasons = collections.Counter()
+    for case in cases:
+        verdict, note = outcome(case, args.engine, pin=False)
+        plain[verdict] += 1
+        if verdict == "unsupported":
+            verdict, note = outcome(case, args.engine, pin=True)
+        with_pins[verdict] += 1
+        if verdict != "passed":
+            reasons[note.split(" x ")[0] if verdict == "unsupported" else verdict] += 1
+            if args.verbose or verdict in ("WRONG", "failed"):
+                print(f"{verdict:12s} {case.name}: {note[:240]}", flush=True)
+    for title, counts in (("as they are", plain), ("small integer inputs pinned", with_pins)):
+        shown = ", ".join(f"{counts[k]} {k}" for k in ("passed", "unsupported", "failed", "WRONG"))
+        print(f"{len(cases)} cases, {title}: {shown}")
+    for reason, count in reasons.most_common(60):
+        print(f"  {count:4d} {reason[:120]}")
+    return 1 if with_pins["WRONG"] or with_pins["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
