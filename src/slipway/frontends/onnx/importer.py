@@ -8,13 +8,14 @@ whole model in one error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from slipway.errors import ModelError, SlipwayError, TypeInferenceError, did_you_mean
 from slipway.frontends.onnx.converters import Converter, NodeView, UnsupportedNode, load_converters
+from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
@@ -24,6 +25,7 @@ from slipway.relay.types import TensorType
 from slipway.relay.visit import children, rebuild
 
 MAX_NAMES = 8  # nodes named per problem in the report
+MAX_DEPTH = 32  # of functions that call functions
 
 
 def from_onnx(
@@ -47,6 +49,7 @@ def from_onnx(
     version = opset or _opset(proto)
     overrides = dtype if isinstance(dtype, Mapping) else {}
     importer = _Importer(load_converters(), version, freeze_params)
+    importer.functions = {(f.domain, f.name): f for f in proto.functions}
     function = importer.main(proto.graph, dict(shape or {}), overrides)
     return IRModule((("main", function),)), importer.params
 
@@ -71,6 +74,8 @@ class _Importer:
         self.param_vars: list[Var] = []
         self.folder = _Folder()
         self.problems: dict[tuple[str, str], list[str]] = {}
+        self.depth = 0  # of function bodies being converted
+        self.functions: dict[tuple[str, str], Any] = {}  # model-local ones, by domain and name
 
     # -- graphs ----------------------------------------------------------------------------------
 
@@ -164,18 +169,36 @@ class _Importer:
         while graphs:
             for node in graphs.pop().node:
                 graphs += [a.g for a in node.attribute if a.type == 5]
-                if node.domain not in ("", "ai.onnx"):
-                    self._note(node, f"there is no converter for the domain {node.domain!r}")
-                elif node.op_type not in self.converters:
-                    self._note(node, "there is no converter for it")
+                key = (node.domain, node.op_type)
+                if key in self.functions or self._converter(node) is not None:
+                    continue
+                if has_body(node.op_type, node.domain, self.opset):
+                    continue
+                where = f" in the domain {node.domain!r}" if node.domain else ""
+                self._note(node, f"there is no converter for it{where}")
+
+    def _converter(self, node: Any) -> Converter | None:
+        return self.converters.get(node.op_type) if node.domain in ("", "ai.onnx") else None
 
     def _note(self, node: Any, problem: str) -> None:
         name = node.name or (node.output[0] if node.output else "?")
         self.problems.setdefault((node.op_type, problem), []).append(name)
 
     def _nodes(self, graph: Any, values: dict[str, Expr | None]) -> list[Expr]:
+        self._convert_all(graph.node, values)
+        results = []
+        for info in graph.output:
+            value = values.get(info.name)
+            if value is None and not self.problems:
+                raise ModelError(f"no node makes the output {info.name!r}: the model is damaged")
+            if value is not None:
+                results.append(value)
+        return results
+
+    def _convert_all(self, nodes: Iterable[Any], values: dict[str, Expr | None]) -> None:
+        """Convert nodes in order; each adds its results to `values`."""
         poisoned: set[str] = set()
-        for node in graph.node:
+        for node in nodes:
             try:
                 found = self._node(node, values, poisoned)
             except _Poisoned:
@@ -186,22 +209,9 @@ class _Importer:
                 poisoned.update(node.output)
                 continue
             values.update(zip(node.output, found, strict=False))
-        results = []
-        for info in graph.output:
-            value = values.get(info.name)
-            if value is None and not self.problems:
-                raise ModelError(f"no node makes the output {info.name!r}: the model is damaged")
-            if value is not None:
-                results.append(value)
-        return results
 
     def _node(self, node: Any, values: dict[str, Expr | None], poisoned: set[str]) -> list[Expr]:
-        convert = self.converters.get(node.op_type)
-        if (
-            convert is None
-            or node.domain not in ("", "ai.onnx")
-            or poisoned.intersection(node.input)
-        ):
+        if poisoned.intersection(node.input):
             raise _Poisoned
         inputs = []
         for name in node.input:
@@ -211,6 +221,13 @@ class _Importer:
                     "it makes: the model is damaged or its nodes are out of order"
                 )
             inputs.append(values[name])
+        convert = self._converter(node)
+        local = self.functions.get((node.domain, node.op_type))
+        if convert is None or local is not None:
+            function = local or body_of(node, inputs, self.opset)
+            if function is None:
+                raise _Poisoned  # noted by _check_operators
+            return self._function(node, function, inputs)
         view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
         with op_registry.span(view.name):
             made = convert(view)
@@ -219,6 +236,32 @@ class _Importer:
         elif not isinstance(made, list):
             made = [made]
         return [self.folder.fold(m) for m in made]
+
+    def _function(self, node: Any, function: Any, inputs: list[Expr | None]) -> list[Expr]:
+        """Convert the body of a function in the place of its call."""
+        if self.depth >= MAX_DEPTH:
+            raise ModelError(
+                f"the functions of the model call each other without end: {node.op_type}"
+            )
+        values: dict[str, Expr | None] = dict.fromkeys(function.input)
+        values.update(zip(function.input, inputs, strict=False))
+        values[""] = None
+        outer = self.opset
+        self.opset = next(
+            (e.version for e in function.opset_import if e.domain in ("", "ai.onnx")), outer
+        )
+        self.depth += 1
+        before = sum(len(names) for names in self.problems.values())
+        self._check_operators(function)
+        self._convert_all(bound_nodes(function, node), values)
+        self.depth -= 1
+        self.opset = outer
+        results = [values.get(name) for name in function.output]
+        if any(r is None for r in results[: len(node.output)]):
+            if before == sum(len(names) for names in self.problems.values()):
+                raise UnsupportedNode("an output of its definition is not made")
+            raise _Poisoned
+        return results  # type: ignore[return-value]
 
     def _subgraph(self, outer: dict[str, Expr | None], poisoned: set[str]) -> Any:
         """Return what converts a subgraph of a node: (graph, inputs) -> its result expressions."""

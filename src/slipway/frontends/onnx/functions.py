@@ -1,0 +1,108 @@
+"""Operators that are defined through others: model-local functions, and ONNX function bodies.
+
+The onnx package knows many operators (Attention, SoftmaxCrossEntropyLoss, ...) as graphs of smaller
+ones, some of them made for the given attributes and input types.  An operator without a converter
+is imported through its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slipway.frontends.onnx.reader import DTYPE_OF, onnx_package
+from slipway.relay.expr import Expr
+
+CODE_OF = {dtype: code for code, dtype in DTYPE_OF.items()}
+
+
+def has_body(kind: str, domain: str, opset: int) -> bool:
+    """Tell whether ONNX defines the operator through others."""
+    schema = _schema(kind, domain, opset)
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def _schema(kind: str, domain: str, opset: int) -> Any:
+    onnx = onnx_package()
+    try:
+        return onnx.defs.get_schema(kind, opset, "" if domain == "ai.onnx" else domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def body_of(node: Any, inputs: Sequence[Expr | None], opset: int) -> Any:
+    """Return the FunctionProto that `node` stands for, or None."""
+    onnx = onnx_package()
+    schema = _schema(node.op_type, node.domain, opset)
+    if schema is None:
+        return None
+    if schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= opset]
+        data = schema.get_function_with_opset_version(versions[-1]) if versions else None
+    elif schema.has_context_dependent_function:
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
+        types = [_type_proto(x).SerializeToString() for x in inputs]
+        data = None
+        if versions:
+            data = schema.get_context_dependent_function_with_opset_version(
+                versions[-1], node.SerializeToString(), types
+            )
+    else:
+        return None
+    if not data:
+        return None
+    function = onnx.FunctionProto()
+    function.ParseFromString(data)
+    return function
+
+
+def _type_proto(expr: Expr | None) -> Any:
+    onnx = onnx_package()
+    if expr is None:
+        return onnx.TypeProto()
+    given = expr.tensor_type
+    return onnx.helper.make_tensor_type_proto(CODE_OF[given.dtype], given.shape)
+
+
+def bound_nodes(function: Any, call: Any) -> list[Any]:
+    """Return the function's nodes with references to the call's attributes filled in.
+
+    An attribute that the call leaves out has the function's default, or is left out too.
+    """
+    onnx = onnx_package()
+    given = {a.name: a for a in function.attribute_proto}
+    given.update((a.name, a) for a in call.attribute)
+    prefix = call.name or call.op_type
+    nodes = []
+    for number, inner in enumerate(function.node):
+        node = onnx.NodeProto()
+        node.CopyFrom(inner)
+        node.name = f"{prefix}/{inner.name or f'{inner.op_type}_{number}'}"
+        _fill(node, given)
+        nodes.append(node)
+    return nodes
+
+
+def _fill(node: Any, given: dict[str, Any]) -> None:
+    """Replace attribute references in `node`, and in its subgraphs."""
+    kept = []
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            found = given.get(attribute.ref_attr_name)
+            if found is None:
+                continue
+            name = attribute.name
+            attribute.CopyFrom(found)
+            attribute.name = name
+        if attribute.type == 5:
+            for inner in attribute.g.node:
+                _fill(inner, given)
+        kept.append(attribute)
+    if len(kept) != len(node.attribute):
+        copies = []
+        for attribute in kept:
+            copy = type(attribute)()
+            copy.CopyFrom(attribute)
+            copies.append(copy)
+        del node.attribute[:]
+        node.attribute.extend(copies)
