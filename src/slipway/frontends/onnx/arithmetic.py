@@ -152,6 +152,11 @@ def _cast(node: NodeView, dtype: str) -> Any:
 @converter("Identity", "Dropout")
 def identity(node: NodeView) -> Any:
     """The input itself; the mask of Dropout is all true."""
+    if node.kind == "Dropout" and node.opset >= 12 and node.has(2):
+        training = node.constant(2, "training_mode").reshape(-1)[0]
+        ratio = float(node.constant(1, "the ratio").reshape(-1)[0]) if node.has(1) else 0.5
+        if training and ratio:
+            raise node.unsupported("it is in training mode")
     if node.kind == "Dropout" and len(node.outputs) > 1:
         return [node.input(0), relay.const(np.ones(node.type().shape, bool))]
     return node.input(0)

@@ -36,7 +36,10 @@ def _geometry(node: NodeView, kernel: Sequence[int]) -> tuple[tuple[int, ...], t
 
 def _with_bias(node: NodeView, result: Any) -> Any:
     bias = node.optional(2)
-    return result if bias is None else relay.nn.bias_add(result, bias)
+    if bias is not None:
+        bias = relay.cast(bias, "float32") if node.wide() else bias
+        result = relay.nn.bias_add(result, bias)
+    return node.narrow(result)
 
 
 @converter("Conv")
@@ -52,7 +55,7 @@ def conv(node: NodeView) -> Any:
     function = (relay.nn.conv1d, relay.nn.conv2d, relay.nn.conv3d)[count - 1]
     result = function(
         data, weight, strides, padding, dilation, node.attr("group", 1),
-        weight.tensor_type.shape[0], kernel,
+        weight.tensor_type.shape[0], kernel, out_dtype=node.wide(),
     )  # fmt: skip
     return _with_bias(node, result)
 
@@ -80,6 +83,10 @@ def conv_transpose(node: NodeView) -> Any:
             size, kernel, strides, dilation, extra, wanted[-count:], strict=True
         ):
             total = s * (n - 1) + e + (k - 1) * d + 1 - w
+            if total < 0:  # larger than what the inputs reach: the rest is at the end
+                before.append(0)
+                after.append(total)
+                continue
             small = total // 2
             before.append(total - small if kind == "SAME_LOWER" else small)
             after.append(small if kind == "SAME_LOWER" else total - small)
@@ -92,6 +99,13 @@ def conv_transpose(node: NodeView) -> Any:
         relay.nn.conv1d_transpose, relay.nn.conv2d_transpose, relay.nn.conv3d_transpose,
     )[count - 1]  # fmt: skip
     result = function(
-        data, weight, strides, padding, dilation, groups=node.attr("group", 1), output_padding=extra
+        data,
+        weight,
+        strides,
+        padding,
+        dilation,
+        groups=node.attr("group", 1),
+        output_padding=extra,
+        out_dtype=node.wide(),
     )
     return _with_bias(node, result)

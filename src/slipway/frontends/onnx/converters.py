@@ -145,6 +145,14 @@ class NodeView:
         """Return the error to raise for a feature that is not supported."""
         return UnsupportedNode(why)
 
+    def wide(self, index: int = 0) -> str:
+        """Return the dtype to accumulate products in: float32 for halves, "" for the data's own."""
+        return "float32" if self.type(index).dtype in ("float16", "bfloat16") else ""
+
+    def narrow(self, value: Any) -> Any:
+        """Return a value accumulated in `wide` in the dtype of the first input."""
+        return relay.cast(value, self.type().dtype) if self.wide() else value
+
     def like(self, value: Any, index: int = 0) -> Constant:
         """Return a rank-0 constant with the dtype of the input."""
         made: Constant = relay.const(value, self.type(index).dtype)

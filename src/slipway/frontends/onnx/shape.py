@@ -157,5 +157,6 @@ def space_to_depth(node: NodeView) -> Any:
     n, c, h, w = node.type().shape
     b = node.attr("blocksize")
     blocks = relay.reshape(node.input(0), (n, c, h // b, b, w // b, b))
-    moved = relay.transpose(blocks, (0, 3, 5, 1, 2, 4))
+    axes = (0, 1, 3, 5, 2, 4) if node.attr("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
+    moved = relay.transpose(blocks, axes)
     return relay.reshape(moved, (n, c * b * b, h // b, w // b))

@@ -76,7 +76,9 @@ def _reference(attrs: ConvTransposeAttrs, data: Any, weight: Any) -> Any:
         for a in range(count)
     ]
     per_in, per_out = data.shape[1] // attrs.groups, weight.shape[1]
-    out = np.zeros((data.shape[0], per_out * attrs.groups, *full), data.dtype)
+    out_dtype = attrs.out_dtype or data.dtype
+    data, weight = data.astype(out_dtype), weight.astype(out_dtype)
+    out = np.zeros((data.shape[0], per_out * attrs.groups, *full), out_dtype)
     for g in range(attrs.groups):
         chunk = data[:, g * per_in : (g + 1) * per_in]
         kernels = weight[g * per_in : (g + 1) * per_in]
@@ -127,7 +129,8 @@ def _compute(
             source.append(place)
         zero = te().const(0, data.dtype)
         value = te().if_then_else(te().all(*inside), data(n, first, *source), zero)
-        return te().sum(value * weight(first, column, *taps), axis=[channel, *taps])
+        product = value.astype(out.dtype) * weight(first, column, *taps).astype(out.dtype)
+        return te().sum(product, axis=[channel, *taps])
 
     name = f"conv{count}d_transpose_nc{SPATIAL[count].lower()}"
     return [te().compute(out.shape, element, name="conv_transpose", tag=name)]

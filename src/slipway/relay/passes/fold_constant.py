@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call
-from slipway.relay.types import flatten
+from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import rewrite
 
 # A result larger than this stays a computation unless its inputs are as large: a broadcast
@@ -28,10 +30,14 @@ def fold_one(expr: Any) -> Expr | None:
         return expr.tuple_value.fields[expr.index]
     if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.type is None:
         return None
+    leaves = flatten(expr.type)
+    if all(leaf.size == 0 for leaf in leaves):  # nothing to compute
+        empty = [Constant(np.zeros(leaf.shape, leaf.dtype)) for leaf in leaves]
+        return empty[0] if isinstance(expr.type, TensorType) else Tuple(tuple(empty))
     values = [_constant_value(argument) for argument in expr.args]
     if any(value is None for value in values):
         return None
-    out_bytes = sum(t.size_bytes for t in flatten(expr.type))
+    out_bytes = sum(leaf.size_bytes for leaf in leaves)
     in_bytes = sum(t.size_bytes for a in expr.args for t in flatten(a.checked_type))
     if out_bytes > max(GROWTH_LIMIT_BYTES, 2 * in_bytes):
         return None

@@ -90,7 +90,8 @@ class _Graph:
                 source = self.of.get(id(child))
                 if source is not None:
                     source.readers.append((node, _edge_pattern(expr, child)))
-        self.of[id(function.body)].escapes = True
+        if id(function.body) in self.of:
+            self.of[id(function.body)].escapes = True
         for node in reversed(self.nodes):
             self._find_dominator(node)
 

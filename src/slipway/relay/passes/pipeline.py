@@ -20,6 +20,7 @@ from slipway.relay.passes.fold_scale_axis import fold_scale_axis
 from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
+from slipway.relay.passes.own_outputs import own_outputs
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 
@@ -69,6 +70,7 @@ def optimize(
             main = run(main)
     if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 3, level):
         main = fold_constant(simplify_expr(alter_layout(main, layout_lanes)))
+    main = own_outputs(main)
     depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))
     if not _enabled(context, "FuseOps", 1, level):
         depth = 1
