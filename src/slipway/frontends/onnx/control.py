@@ -1,11 +1,14 @@
-"""Subgraphs: If with a condition known at compile time or at run time."""
+"""Subgraphs: If; Loop and Scan, unrolled when their number of steps is known."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+
+MAX_STEPS = 1024  # of a loop that is unrolled
 
 
 @converter("If")
@@ -32,3 +35,108 @@ def if_(node: NodeView) -> Any:
         return relay.If(condition, branches[0][0], branches[1][0])
     choice = relay.If(condition, relay.Tuple(branches[0]), relay.Tuple(branches[1]))
     return relay.TupleWrapper(choice, len(node.outputs))
+
+
+def _run_body(node: NodeView, body: Any, inputs: Sequence[Any], results: int) -> list[Any]:
+    assert node.subgraph is not None
+    found: list[Any] = node.subgraph(body, inputs)
+    if len(found) != results:
+        raise node.unsupported("its body could not be converted")
+    return found
+
+
+@converter("Loop")
+def loop(node: NodeView) -> Any:
+    """Unrolled: the trip count and the condition of each step must be known."""
+    body = node.attr("body")
+    limit = MAX_STEPS + 1
+    if node.has(0):
+        limit = min(limit, int(node.constant(0, "the trip count").reshape(-1)[0]))
+    going: Any = node.input(1) if node.has(1) else relay.const(True, "bool")
+    carried = [node.input(i) for i in range(2, len(node.inputs))]
+    count = len(body.output) - 1 - len(carried)
+    gathered: list[list[Any]] = [[] for _ in range(count)]
+    step = 0
+    while step < limit:
+        if not isinstance(going, relay.Constant):
+            raise node.unsupported("its condition depends on the model's inputs")
+        if not going.array.reshape(-1)[0]:
+            break
+        if step >= MAX_STEPS:
+            raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
+        counter = relay.const(step, "int64")
+        going, *rest = _run_body(node, body, [counter, going, *carried], len(body.output))
+        carried = rest[: len(carried)]
+        for values, value in zip(gathered, rest[len(carried) :], strict=True):
+            values.append(value)
+        step += 1
+    if count and not step:
+        raise node.unsupported("it takes no step, so the shape of its scan outputs is unknown")
+    return [*carried, *(relay.stack(values, 0) for values in gathered)]
+
+
+def _axes(node: NodeView, name: str, count: int) -> tuple[int, ...]:
+    return tuple(node.attr(name, (0,) * count))
+
+
+@converter("Scan")
+def scan(node: NodeView) -> Any:
+    """Unrolled over the scanned axis."""
+    if node.opset < 9:
+        return _scan_8(node)
+    scanned = int(node.attr("num_scan_inputs"))
+    states = [node.input(i) for i in range(len(node.inputs) - scanned)]
+    sequences = [node.input(i) for i in range(len(states), len(node.inputs))]
+    return _scan(
+        node, states, sequences,
+        _axes(node, "scan_input_axes", scanned),
+        _axes(node, "scan_input_directions", scanned),
+    )  # fmt: skip
+
+
+def _scan_8(node: NodeView) -> Any:
+    """The first version: a batch axis in front of everything; each sample scans by itself."""
+    if node.has(0):
+        raise node.unsupported("sequences of different lengths")
+    scanned = int(node.attr("num_scan_inputs"))
+    everything = [node.input(i) for i in range(1, len(node.inputs))]
+    batch = everything[0].tensor_type.shape[0]
+    directions = _axes(node, "directions", scanned)
+    results = []
+    for sample in range(batch):
+        own = [
+            relay.squeeze(relay.strided_slice(x, [sample], [sample + 1], axes=[0]), [0])
+            for x in everything
+        ]
+        cut = len(own) - scanned
+        results.append(_scan(node, own[:cut], own[cut:], (0,) * scanned, directions))
+    return [relay.stack(values, 0) for values in zip(*results, strict=True)]
+
+
+def _scan(
+    node: NodeView, states: list[Any], sequences: list[Any], axes: Sequence[int],
+    directions: Sequence[int],
+) -> list[Any]:  # fmt: skip
+    body = node.attr("body")
+    first = sequences[0].tensor_type
+    steps = first.shape[axes[0] % first.rank]
+    if steps > MAX_STEPS:
+        raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
+    count = len(body.output) - len(states)
+    out_axes = _axes(node, "scan_output_axes", count)
+    out_directions = _axes(node, "scan_output_directions", count)
+    gathered: list[list[Any]] = [[] for _ in range(count)]
+    for step in range(steps):
+        slices = []
+        for x, axis, backward in zip(sequences, axes, directions, strict=True):
+            at = steps - 1 - step if backward else step
+            cut = relay.strided_slice(x, [at], [at + 1], axes=[axis])
+            slices.append(relay.squeeze(cut, [axis]))
+        found = _run_body(node, body, [*states, *slices], len(body.output))
+        states = found[: len(states)]
+        for values, value in zip(gathered, found[len(states) :], strict=True):
+            values.append(value)
+    outputs = []
+    for values, axis, backward in zip(gathered, out_axes, out_directions, strict=True):
+        outputs.append(relay.stack(values[::-1] if backward else values, axis))
+    return [*states, *outputs]

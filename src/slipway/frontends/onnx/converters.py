@@ -23,7 +23,7 @@ CONVERTERS: dict[str, Converter] = {}
 
 FAMILIES = (
     "activation", "arithmetic", "control", "conv", "create", "indexing", "matmul", "norm", "pool",
-    "recurrent", "reduce", "resize", "shape",
+    "quant", "recurrent", "reduce", "resize", "shape",
 )  # fmt: skip
 
 

@@ -64,13 +64,19 @@ def _type_proto(expr: Expr | None) -> Any:
     return onnx.helper.make_tensor_type_proto(CODE_OF[given.dtype], given.shape)
 
 
-def bound_nodes(function: Any, call: Any) -> list[Any]:
+def bound_nodes(function: Any, call: Any, opset: int) -> list[Any]:
     """Return the function's nodes with references to the call's attributes filled in.
 
     An attribute that the call leaves out has the function's default, or is left out too.
     """
     onnx = onnx_package()
-    given = {a.name: a for a in function.attribute_proto}
+    schema = _schema(call.op_type, call.domain, opset)
+    given = {}
+    if schema is not None:
+        for name, attribute in schema.attributes.items():
+            if attribute.default_value.type:
+                given[name] = attribute.default_value
+    given.update((a.name, a) for a in function.attribute_proto)
     given.update((a.name, a) for a in call.attribute)
     prefix = call.name or call.op_type
     nodes = []

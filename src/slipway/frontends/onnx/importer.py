@@ -253,7 +253,7 @@ class _Importer:
         self.depth += 1
         before = sum(len(names) for names in self.problems.values())
         self._check_operators(function)
-        self._convert_all(bound_nodes(function, node), values)
+        self._convert_all(bound_nodes(function, node, outer), values)
         self.depth -= 1
         self.opset = outer
         results = [values.get(name) for name in function.output]

@@ -129,3 +129,44 @@ def compress(node: NodeView) -> Any:
     return relay.take(
         node.input(0), relay.const(kept.astype(np.int64)), node.attr("axis"), mode="fast"
     )
+
+
+REDUCTION = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+@converter("Scatter", "ScatterElements")
+def scatter_elements(node: NodeView) -> Any:
+    """Updates put in along an axis."""
+    return relay.scatter_elements(
+        node.input(0), node.input(1), node.input(2), node.attr("axis", 0),
+        REDUCTION[node.attr("reduction", "none")],
+    )  # fmt: skip
+
+
+@converter("ScatterND")
+def scatter_nd(node: NodeView) -> Any:
+    """Slices put in at index tuples, which ONNX keeps along the last axis."""
+    rank = node.rank(1)
+    indices = relay.transpose(node.input(1), (rank - 1, *range(rank - 1)))
+    mode = REDUCTION[node.attr("reduction", "none")]
+    return relay.scatter_nd(node.input(0), indices, node.input(2), mode)
+
+
+@converter("TensorScatter")
+def tensor_scatter(node: NodeView) -> Any:
+    """A key-value cache with new entries written along an axis from a place per batch."""
+    cache, update = node.input(0), node.input(1)
+    shape, steps = node.type().shape, node.type(1).shape
+    axis = node.attr("axis", -2) % len(shape)
+    starts = node.input(2) if node.has(2) else relay.const(np.zeros(shape[0], np.int64))
+    if starts.tensor_type.dtype != "int64":
+        starts = relay.cast(starts, "int64")
+    view = [1] * len(shape)
+    view[0] = shape[0]
+    offsets = np.arange(steps[axis], dtype=np.int64)
+    row = [1] * len(shape)
+    row[axis] = steps[axis]
+    place = relay.add(relay.reshape(starts, view), relay.const(offsets.reshape(row)))
+    if node.attr("mode", "linear") == "circular":
+        place = relay.floor_mod(place, relay.const(shape[axis], "int64"))
+    return relay.scatter_elements(cache, relay.broadcast_to(place, steps), update, axis)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call
@@ -145,8 +146,28 @@ def _mean(data: Any, axis: Any, keepdims: bool) -> Any:
 sum_ = _reducer("sum", np.sum, lambda t, x, k: t.sum(x, axis=k), "The sum over axes.")
 mean = _reducer("mean", _mean, lambda t, x, k: t.sum(x, axis=k), "The mean over axes.", divide=True)
 prod = _reducer("prod", np.prod, lambda t, x, k: t.prod(x, axis=k), "The product over axes.")
-max_ = _reducer("max", np.max, lambda t, x, k: t.max(x, axis=k), "The greatest over axes.")
-min_ = _reducer("min", np.min, lambda t, x, k: t.min(x, axis=k), "The least over axes.")
+
+
+def _extreme(greatest: bool) -> Callable[[Any, Any, list[Any]], Any]:
+    """Return the builder of a greatest or least; infinity, unlike te's own start, loses to all."""
+
+    def build(te_: Any, x: Any, taps: list[Any]) -> Any:
+        step = te_.max if greatest else te_.min
+        if not dtypes.is_float(x.dtype):
+            return step(x, axis=taps)
+        start = -float("inf") if greatest else float("inf")
+        reducer = te_.comm_reducer(
+            lambda a, b: step(a, b),
+            lambda t: te_.const(start, t),
+            name="max" if greatest else "min",
+        )
+        return reducer(x, axis=taps)
+
+    return build
+
+
+max_ = _reducer("max", np.max, _extreme(True), "The greatest over axes.")
+min_ = _reducer("min", np.min, _extreme(False), "The least over axes.")
 all_ = _reducer(
     "all", np.all, lambda t, x, k: t.all(x, axis=k), "Whether all hold over axes.", sample="bool"
 )

@@ -51,6 +51,8 @@ def _constant_value(argument: Expr) -> Any:
     """The array (or tuple of arrays) of a constant argument, or None."""
     if isinstance(argument, Constant):
         return argument.array
+    if isinstance(argument.type, TensorType) and argument.type.size == 0:
+        return np.zeros(argument.type.shape, argument.type.dtype)  # its values are known: none
     if isinstance(argument, Tuple):
         values = [_constant_value(f) for f in argument.fields]
         return None if any(v is None for v in values) else tuple(values)

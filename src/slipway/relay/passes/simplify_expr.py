@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Constant, Expr, Function, Op
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import rewrite
 
@@ -76,6 +76,18 @@ def _slice(call: Call) -> Expr | None:
 
 def _pad(call: Call) -> Expr | None:
     return None if any(w for pair in call.attrs.pad_width for w in pair) else call.args[0]
+
+
+def _concatenate(call: Call) -> Expr | None:
+    (joined,) = call.args
+    if not isinstance(joined, Tuple):
+        return None
+    kept = tuple(f for f in joined.fields if f.tensor_type.size)
+    if len(kept) == 1:
+        return kept[0]
+    if not kept or len(kept) == len(joined.fields):
+        return None
+    return call.with_args((Tuple(kept),))
 
 
 def _axes(call: Call) -> tuple[int, ...]:
@@ -142,6 +154,7 @@ RULES: dict[str, Callable[[Call], Expr | None]] = {
     "tile": _same_type,
     "strided_slice": _slice,
     "nn.pad": _pad,
+    "concatenate": _concatenate,
     "add": _neutral(0, both_sides=True),
     "multiply": _neutral(1, both_sides=True),
     "divide": _neutral(1, both_sides=False),
