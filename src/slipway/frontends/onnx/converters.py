@@ -15,7 +15,7 @@ import numpy as np
 from slipway import relay
 from slipway.errors import SlipwayError
 from slipway.frontends.onnx.reader import array_of
-from slipway.relay.expr import Constant, Expr, Function
+from slipway.relay.expr import Constant, Expr
 from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
@@ -57,7 +57,7 @@ class NodeView:
         node: Any,
         inputs: Sequence[Expr | None],
         opset: int,
-        subgraph: Callable[[Any, Sequence[Expr]], Function] | None = None,
+        subgraph: Callable[[Any, Sequence[Expr]], list[Expr]] | None = None,
     ) -> None:
         self.kind: str = node.op_type
         self.name: str = node.name or (node.output[0] if node.output else node.op_type)
