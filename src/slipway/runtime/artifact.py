@@ -136,7 +136,8 @@ def check_runs_here(elf: ElfFile, metadata: dict[str, Any], name: str) -> None:
 
 def read_artifact(data: bytes, name: str, *, here: bool = True) -> Artifact:
     """Read and check an exported ``.tar`` or ``.so``; with `here` also that it can run here."""
-    if is_elf(data):
+    is_archive = name.endswith(".tar") or data[257:262] == b"ustar"
+    if not is_archive or is_elf(data):
         library, members = data, {}
     else:
         members = read_tar(data, name)

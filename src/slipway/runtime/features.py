@@ -28,4 +28,11 @@ def enabled(target: str) -> bool:
     needed = _NEEDS.get(name)
     if needed is None:
         return name == "micro" and shutil.which("arm-none-eabi-gcc") is not None
-    return all(importlib.util.find_spec(package) is not None for package in needed)
+    return all(_is_installed(package) for package in needed)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ImportError:
+        return False

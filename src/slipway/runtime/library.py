@@ -52,11 +52,13 @@ class DsoLibrary:
 
     def __init__(self, path: str | os.PathLike[str], content: bytes | None = None) -> None:
         self.path = Path(path).resolve()
-        name, file = (str(self.path), -1) if content is None else _private_copy(content)
+        file = -1
         try:
-            self._handle = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+            if content is None:
+                self._handle = _dlopen(str(self.path))
+            else:
+                self._handle, file = _load_copy(content)
         except OSError as error:
-            _close(None, file)
             raise ArtifactError(
                 f"the system cannot load {self.path}: {error}. Export the library for this system."
             ) from error
@@ -71,29 +73,32 @@ class DsoLibrary:
             return None
 
 
-def _private_copy(content: bytes) -> tuple[str, int]:
-    """Write a nameless file; return a path that the loader has for no other library, and the file.
+def _dlopen(name: str) -> ctypes.CDLL:
+    return ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
 
-    The file number is -1 where the system has no nameless files: the path is then a real one.
-    """
+
+def _load_copy(content: bytes) -> tuple[ctypes.CDLL, int]:
+    """Load a library from memory; return it and the number of its file, -1 for a named one."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("slipway-library")
-        with os.fdopen(os.dup(file), "wb") as out:
-            out.write(content)
-        path = f"/proc/self/fd/{file}"
-        if os.access(path, os.R_OK):
-            return path, file
-        os.close(file)
+        try:
+            with os.fdopen(os.dup(file), "wb") as out:
+                out.write(content)
+            return _dlopen(f"/proc/self/fd/{file}"), file
+        except OSError:  # some systems forbid running code from nameless files
+            os.close(file)
     handle, path = tempfile.mkstemp(prefix="slipway-", suffix=".so")
-    with os.fdopen(handle, "wb") as out:
-        out.write(content)
-    return path, -1
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+        return _dlopen(path), -1
+    finally:
+        Path(path).unlink()
 
 
-def _close(handle: int | None, file: int) -> None:
+def _close(handle: int, file: int) -> None:
     """Unload a library, then give its file number back."""
-    if handle is not None:
-        _ctypes.dlclose(handle)
+    _ctypes.dlclose(handle)
     if file >= 0:
         os.close(file)
 

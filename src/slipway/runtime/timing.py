@@ -36,8 +36,9 @@ class BenchmarkResult:
 
     def __str__(self) -> str:
         names = ("mean", "median", "max", "min", "std")
-        title = "".join(f"{name + ' (ms)':>14}" for name in names)
-        line = "".join(f"{getattr(self, name) * 1e3:14.4f}" for name in names)
+        unit, per_second = ("ms", 1e3) if self.max >= 1e-4 else ("us", 1e6)
+        title = "".join(f"{f'{name} ({unit})':>14}" for name in names)
+        line = "".join(f"{getattr(self, name) * per_second:14.4f}" for name in names)
         return f"Execution time summary:\n{title}\n{line}"
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ Files in the cache are named by a hash of all sources, so that they never go sta
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import platform
@@ -47,12 +48,26 @@ def source_hash() -> str:
 
 
 def cache_dir() -> Path:
-    """Return the cache folder: ``$SLIPWAY_CACHE``, else ``~/.cache/slipway``."""
+    """Return the cache folder: ``$SLIPWAY_CACHE``, else ``~/.cache/slipway``.
+
+    Where that cannot be written (a service without a home), a folder of this process's own.
+    """
     named = os.environ.get("SLIPWAY_CACHE")
-    if named:
-        return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "slipway"
+    try:
+        chosen = Path(named or base or Path.home() / ".cache")
+        folder = chosen if named else chosen / "slipway"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return _temporary_cache()
+    return folder if os.access(folder, os.W_OK) else _temporary_cache()
+
+
+@lru_cache(maxsize=1)
+def _temporary_cache() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="slipway-cache-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def host_name() -> str:
@@ -97,8 +112,8 @@ def build_host_runtime(out: Path) -> None:
             )
     if zig.find_zig() is None:
         raise ToolchainError(
-            "this needs Slipway's runtime library, which this installation carries for other "
-            f"machines only (here: {host_name()}), and there is no C compiler to build it. "
+            "this needs Slipway's runtime library, which this installation does not carry for "
+            f"{host_name()}, and there is no C compiler to build it. "
             f"Install one (Debian: sudo apt-get install gcc), or zig's: {zig.INSTALL_LINE}."
         )
     compile_host_runtime_with_zig(host_name() + (".2.17" if sys.platform == "linux" else ""), out)

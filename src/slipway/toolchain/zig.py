@@ -30,7 +30,10 @@ def find_zig() -> Path | None:
     named = os.environ.get("SLIPWAY_ZIG")
     if named:
         return Path(named)
-    spec = importlib.util.find_spec("ziglang")
+    try:
+        spec = importlib.util.find_spec("ziglang")
+    except ImportError:
+        spec = None
     for folder in spec.submodule_search_locations or () if spec else ():
         for name in ("zig", "zig.exe"):
             candidate = Path(folder) / name

@@ -15,28 +15,24 @@
 #include "slipway/error.h"
 #include "slipway/format.h"
 
-/* A nameless file; `path` is what dlopen can reach it by. */
-static int make_file(char *path, size_t path_bytes, int *is_named) {
-  int file = -1;
-  *is_named = 0;
+/* A nameless file; `path` is what dlopen can reach it by. -1 where there is no such thing. */
+static int make_nameless(char *path, size_t path_bytes) {
 #if defined(SYS_memfd_create)
   /* As a system call: the C library has a function for it only since glibc 2.27. */
-  file = (int)syscall(SYS_memfd_create, "slipway-library", 1U /* MFD_CLOEXEC */);
-  if (file >= 0) {
-    (void)slw_format(path, path_bytes, "/proc/self/fd/%d", file);
-    if (access(path, R_OK) == 0) {
-      return file;
-    }
-    (void)close(file);
-  }
-#endif
-  {
-    const char *folder = getenv("TMPDIR");
-    (void)slw_format(path, path_bytes, "%s/slipway-XXXXXX", (folder != NULL) ? folder : "/tmp");
-    file = mkstemp(path);
-    *is_named = file >= 0;
-  }
+  int file = (int)syscall(SYS_memfd_create, "slipway-library", 1U /* MFD_CLOEXEC */);
+  (void)slw_format(path, path_bytes, "/proc/self/fd/%d", file);
   return file;
+#else
+  (void)path;
+  (void)path_bytes;
+  return -1;
+#endif
+}
+
+static int make_named(char *path, size_t path_bytes) {
+  const char *folder = getenv("TMPDIR");
+  (void)slw_format(path, path_bytes, "%s/slipway-XXXXXX", (folder != NULL) ? folder : "/tmp");
+  return mkstemp(path);
 }
 
 static int write_all(int file, const uint8_t *bytes, size_t size) {
@@ -54,33 +50,44 @@ static int write_all(int file, const uint8_t *bytes, size_t size) {
   return 1;
 }
 
-slw_status slw_code_open(slw_code *code, const slw_elf *elf, const char *name) {
-  char path[512];
-  int is_named = 0;
-  int file = make_file(path, sizeof path, &is_named);
+/* Fill the file and load it; takes the file over. Returns 0 with the thread's error set. */
+static int load_copy(slw_code *code, const slw_elf *elf, const char *name, const char *path,
+                     int file) {
   if (file < 0 || !write_all(file, elf->bytes, elf->size_bytes)) {
     (void)slw_error_setf("OSError", "cannot load %s: a temporary copy cannot be written: %s", name,
                          strerror(errno));
-    if (file >= 0) {
-      (void)close(file);
+  } else {
+    code->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (code->handle != NULL) {
+      code->file = file;
+      return 1;
     }
-    return SLW_ERROR_IO;
-  }
-  code->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (code->handle == NULL) {
     const char *reason = dlerror();
     (void)slw_error_setf("ArtifactError", "cannot load %s: %s", name,
                          (reason != NULL) ? reason : "the system's loader refused it");
   }
-  if (is_named) {
-    (void)unlink(path);
-  }
-  if (is_named || code->handle == NULL) {
+  if (file >= 0) {
     (void)close(file);
-    file = -1;
   }
-  code->file = file;
-  return (code->handle != NULL) ? SLW_OK : SLW_ERROR_FORMAT;
+  return 0;
+}
+
+slw_status slw_code_open(slw_code *code, const slw_elf *elf, const char *name) {
+  char path[512];
+  int file = make_nameless(path, sizeof path);
+  if (file >= 0 && load_copy(code, elf, name, path, file)) {
+    return SLW_OK;
+  }
+  /* Some systems forbid running code from nameless files. */
+  file = make_named(path, sizeof path);
+  if (!load_copy(code, elf, name, path, file)) {
+    if (file >= 0) {
+      (void)unlink(path);
+    }
+    return SLW_ERROR_FORMAT;
+  }
+  (void)unlink(path);
+  return SLW_OK;
 }
 
 void slw_code_close(slw_code *code) {
