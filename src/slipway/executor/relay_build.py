@@ -52,12 +52,19 @@ def build(
     chosen = _cpu_target(target, target_host)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     level = PassContext.current().opt_level
-    lanes = vector_lanes(chosen, "float32") if level >= 3 else 0
+    is_aot = executor is not None and executor.name == "aot"
+    lanes = vector_lanes(chosen, "float32") if level >= 3 and not is_aot else 0
     optimized = optimize(module, params, chosen, level, layout_lanes=max(lanes, 4) if lanes else 0)
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
     places = place_tensors(graph)
+    if is_aot:
+        from slipway.executor.aot.factory import build_aot
+
+        return build_aot(
+            module, chosen, graph, places, mod_name, executor, runtime, workspace_memory_pools
+        )
     compiled = compile_kernels(graph, chosen)
     return ModelFactory(module, chosen, graph, places, compiled, mod_name, executor, runtime)
 

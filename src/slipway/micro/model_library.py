@@ -12,7 +12,8 @@ The layout is classic TVM's, version 7::
 
 Version 7 puts each model's description under ``modules``; the same keys stand at the top level as
 earlier versions had them.  The same library gives the same bytes: members are sorted, owners and
-times are fixed, inputs stay in the model's order (SOURCE_DATE_EPOCH sets the export time, else it is 1970-01-01).
+times are fixed (SOURCE_DATE_EPOCH sets the export time, else it is 1970-01-01), and inputs stay in
+the model's order.
 """
 
 from __future__ import annotations

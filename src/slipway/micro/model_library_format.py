@@ -19,8 +19,22 @@ def export_model_library_format(mod: Any, file_name: str | Path) -> Path:
     The same module always gives the same bytes.  Raises UnsupportedInModelLibraryFormatError for
     what has no sources or objects to ship.
     """
-    if isinstance(mod, ModelLibrary):
-        return write_model_library(mod, file_name)
+    library = mod if isinstance(mod, ModelLibrary) else _library_of(mod)
+    return write_model_library(library, file_name)
+
+
+def _library_of(mod: Any) -> ModelLibrary:
+    from slipway.executor.aot.factory import AotExecutorFactoryModule
+    from slipway.executor.operator_module import OperatorModule
+    from slipway.executor.relay_build import ModelFactory
+    from slipway.micro import model_contents
+
+    if isinstance(mod, AotExecutorFactoryModule):
+        return model_contents.library_of_aot(mod)
+    if isinstance(mod, ModelFactory):
+        return model_contents.library_of_graph(mod)
+    if isinstance(mod, OperatorModule):
+        return model_contents.library_of_operators(mod)
     raise UnsupportedInModelLibraryFormatError(
         f"a {type(mod).__name__} cannot be exported; give what relay.build returned for the "
         "target 'c', with executor=Executor('aot') or Executor('graph') and runtime=Runtime('crt')"

@@ -1,0 +1,136 @@
+"""Compute functions alone, for programs that call them directly: plain pointers, no checks.
+
+Law: a kernel is ``static int32_t name(pointers...)``.  Buffers that it only reads are const, loops
+run serially, and temporaries above `STACK_BYTES` lie in a workspace whose pointer is the last
+parameter, so that the program plans them together with its tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+from slipway import dtypes
+from slipway.codegen.c import spelling
+from slipway.codegen.c.function import CFunction, CModule
+from slipway.codegen.c.module import functions_reserved, helper_section
+from slipway.codegen.capability import capability_of
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import walk
+from slipway.target import Target
+
+STACK_BYTES = 256  # of one temporary on the stack; deeper stacks than that surprise people
+WORKSPACE_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """One kernel: its C definition, the workspace bytes it takes, whether it can fail."""
+
+    name: str
+    text: str
+    workspace_bytes: int
+    can_fail: bool
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """The kernels of one C file, and the helpers that go in front of them."""
+
+    helpers: str
+    kernels: dict[str, KernelText]
+
+
+class _Kernel(CFunction):
+    """A compute function with its larger temporaries in a planned workspace."""
+
+    workspace_bytes = 0
+
+    def _allocate(self, node: S.Allocate) -> None:
+        buffer = node.buffer
+        size = buffer.size_bytes()
+        if size is None:
+            raise CodegenError(
+                f"{self.name}: the temporary {buffer.name} has no constant size, so that its "
+                "memory cannot be planned"
+            )
+        if size <= STACK_BYTES:
+            super()._allocate(node)
+            return
+        ty = spelling.c_type(buffer.dtype)
+        name = self.fresh(buffer.name)
+        self.define(buffer.data, name)
+        self.pointer_types[id(buffer.data)] = ty
+        offset = -(-self.arena_used // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
+        before, self.arena_used = self.arena_used, offset + size
+        self.workspace_bytes = max(self.workspace_bytes, self.arena_used)
+        self.line(f"{ty}* const {name} = ({ty}*)(void*)(workspace + {offset});")
+        self.stmt(node.body)
+        self.arena_used = before
+
+
+def emit_kernels(
+    functions: Mapping[str, PrimFunc], target: Target, overlapping: Container[str] = ()
+) -> KernelFile:
+    """Return the C of `functions`; those in `overlapping` may get an output on top of an input."""
+    module = CModule(capability_of(target))
+    kernels = {}
+    for name, func in functions.items():
+        kernels[name] = _emit(name, func, module, name not in overlapping)
+    return KernelFile(helper_section(module), kernels)
+
+
+def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelText:
+    out = _Kernel(module, name)
+    out.inside_parallel = True  # which makes every loop a serial one
+    out.taken |= {*functions_reserved(name), "workspace"}
+    written = {id(s.buffer.data) for s in walk(func.body) if isinstance(s, S.BufferStore)}
+    words = []
+    variables: list[E.Var] = []
+    for param in func.params:
+        buffer = func.buffer_of(param)
+        if buffer is None:
+            raise CodegenError(f"{name}: parameter {param.name} is no tensor")
+        if isinstance(buffer.elem_offset, E.Var):
+            out.define(buffer.elem_offset, "0")
+        ty = spelling.c_type(buffer.dtype)
+        spelled = out.define(buffer.data, out.fresh(buffer.data.name))
+        out.pointer_types[id(buffer.data)] = ty
+        const = "" if id(buffer.data) in written else "const "
+        words.append(f"{const}{ty}* {'restrict ' if noalias else ''}{spelled}")
+        variables.append(buffer.data)
+    before = len(module.functions)
+    out.stmt(func.body)
+    if out.workspace_bytes:
+        words.append("uint8_t* workspace")
+    out.finish(f"SLW_KERNEL int32_t {name}({', '.join(words)})", variables)
+    texts = module.functions[before:]
+    del module.functions[before:]
+    text = "\n".join(texts)
+    return KernelText(name, text, out.workspace_bytes, "return -" in text)
+
+
+def constant_text(dtype: str, values: list[int] | list[float]) -> list[str]:
+    """Return the C spelling of each element of a constant array."""
+    if dtypes.is_float(dtype) and dtypes.bits_of(dtype) >= 32:
+        return [_float_text(float(v), dtypes.bits_of(dtype)) for v in values]
+    if dtypes.bits_of(dtype) == 64 or dtypes.bits_of(dtype) == 32:
+        return [spelling.int_text(int(v), dtype) for v in values]
+    return [str(int(v)) for v in values]
+
+
+def _float_text(value: float, bits: int) -> str:
+    if value != value:
+        return "(0.0f / 0.0f)" if bits == 32 else "(0.0 / 0.0)"
+    if value in (float("inf"), float("-inf")):
+        sign = "-" if value < 0 else ""
+        return f"({sign}1.0f / 0.0f)" if bits == 32 else f"({sign}1.0 / 0.0)"
+    if bits == 64:
+        return repr(value)
+    import numpy as np
+
+    text = str(np.float32(value))
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"

@@ -1,0 +1,1 @@
+"""Models compiled ahead of time: one function that calls the kernels, every address planned."""

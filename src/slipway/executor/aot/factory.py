@@ -1,0 +1,142 @@
+"""What ``relay.build`` returns for ``Executor("aot")``: a model as C, and for this machine too."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from slipway.codegen.build import COMPILER, build_module
+from slipway.codegen.c.unpacked import KernelFile, emit_kernels
+from slipway.errors import LoweringError
+from slipway.executor.aot.emit_c import AotSources, emit_program
+from slipway.executor.aot.overlap import overlaps_of
+from slipway.executor.aot.program import AotProgram, Overlap, make_program
+from slipway.executor.graph import ModelGraph, TensorPlaces
+from slipway.executor.memory_plan import ALGORITHMS, Pool
+from slipway.executor.relay_build import ModelFactory, lower_kernel
+from slipway.ir.function import IRModule, PrimFunc
+from slipway.passes.context import PassContext
+from slipway.relay.backend import Executor, Runtime
+from slipway.target import Target
+
+
+def build_aot(
+    module: IRModule,
+    target: Target,
+    graph: ModelGraph,
+    places: TensorPlaces,
+    mod_name: str,
+    executor: Executor | None,
+    runtime: Runtime | None,
+    workspace_memory_pools: Any,
+) -> AotExecutorFactoryModule:
+    """Compile the kernels of a model's graph, and plan its program."""
+    functions = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
+    return AotExecutorFactoryModule(
+        module,
+        target,
+        graph,
+        places,
+        build_module(functions, target),
+        mod_name,
+        executor,
+        runtime,
+        prim_funcs=functions,
+        workspace_memory_pools=workspace_memory_pools,
+    )
+
+
+_PLANNERS = {name: name for name in (*ALGORITHMS, "best")}
+
+
+class AotExecutorFactoryModule(ModelFactory):
+    """A model as one function that calls its kernels.
+
+    `program` is the plan and the calls, `sources` the generated C.  ``lib["default"](dev)`` runs
+    the same kernels in this process.  Inputs and outputs belong to the caller; everything else
+    lies in the planned workspace or among the constants.
+    """
+
+    executor_kind = "aot"
+
+    def __init__(
+        self, *args: Any, prim_funcs: dict[str, PrimFunc], workspace_memory_pools: Any = None
+    ) -> None:
+        super().__init__(*args)
+        self.prim_funcs = prim_funcs
+        self.workspace_memory_pools = workspace_memory_pools
+        context = PassContext.current()
+        self.algorithm = "best"
+        if context.config.get("tir.usmp.enable", False):
+            self.algorithm = str(context.config.get("tir.usmp.algorithm", "best"))
+        if self.algorithm not in _PLANNERS:
+            raise LoweringError(
+                f"tir.usmp.algorithm {self.algorithm!r} is not known; there are "
+                f"{', '.join(_PLANNERS)}"
+            )
+        self.program  # noqa: B018 - a pool that is too small must fail here, not at export
+
+    @cached_property
+    def overlaps(self) -> dict[str, list[Overlap]]:
+        """For each kernel the operands whose bytes its output may take over."""
+        operands: dict[str, set[int]] = {}
+        for node in self.graph.nodes:
+            names = {self.graph.nodes[ref.node].name for ref in node.inputs}
+            if node.function in self.prim_funcs and not names <= set(self.graph.params):
+                operands.setdefault(node.function, set()).update(
+                    i for i, ref in enumerate(node.inputs) if self.graph.nodes[ref.node].function
+                )
+        found = {n: overlaps_of(self.prim_funcs[n], wanted) for n, wanted in operands.items()}
+        return {name: shares for name, shares in found.items() if shares}
+
+    @cached_property
+    def kernels(self) -> KernelFile:
+        """The kernels as C; only those that overlap in the plan do without `restrict`."""
+        return emit_kernels(self.prim_funcs, self.target, self.program.overlapping_kernels())
+
+    @property
+    def alignment_bytes(self) -> int:
+        """What workspace and constants are aligned to."""
+        return int(self.executor.get("workspace-byte-alignment", 16))
+
+    @cached_property
+    def program(self) -> AotProgram:
+        """The planned program."""
+        first = emit_kernels(self.prim_funcs, self.target)
+        sizes = {n: k.workspace_bytes for n, k in first.kernels.items()}
+        pools = [Pool("workspace")]
+        if self.workspace_memory_pools is not None:
+            pools = [Pool(p.pool_name, p.size_bytes) for p in self.workspace_memory_pools.pools]
+        return make_program(
+            self.graph,
+            workspaces=sizes,
+            overlaps=self.overlaps,
+            pools=pools,
+            algorithm=self.algorithm,
+            alignment_bytes=self.alignment_bytes,
+            name=self.module_name,
+        )
+
+    @cached_property
+    def sources(self) -> AotSources:
+        """The generated header and source."""
+        return emit_program(
+            self.program,
+            self.kernels,
+            self.graph.params,
+            compiler=COMPILER,
+            target=str(self.target),
+            own_workspace=self.workspace_memory_pools is None,
+            packed_entry=self.executor["interface-api"] == "packed",
+            alignment_bytes=self.alignment_bytes,
+        )
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the generated C; other formats are those of the kernels' library."""
+        return self.sources.source if fmt in ("", "c") else super().get_source(fmt)
+
+    def get_executor_config(self) -> str:
+        """Return the plan as text: there is no graph to interpret."""
+        from slipway.executor.memory_plan import plan_table
+
+        return plan_table(self.program.plan)

@@ -1,0 +1,153 @@
+"""What a Model Library Format archive says and holds of a compiled model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.codegen.build import COMPILER
+from slipway.executor.aot.factory import AotExecutorFactoryModule
+from slipway.executor.aot.program import AotProgram
+from slipway.executor.operator_module import OperatorModule
+from slipway.executor.relay_build import ModelFactory
+from slipway.micro.model_library import ModelLibrary
+
+_CPU = 1  # DLPack's kDLCPU, as archives number devices
+
+
+def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
+    """Describe a model compiled ahead of time; its constants are in the generated source."""
+    program, sources = factory.program, factory.sources
+    constants = sum(factory.graph.params[name].nbytes for name in program.constants)
+    main = {
+        "device": _CPU,
+        "workspace_size_bytes": program.workspace_bytes,
+        "constants_size_bytes": constants,
+        "io_size_bytes": program.io_bytes,
+        "inputs": {p.c_name: _port(p.type) for p in program.inputs},
+        "outputs": {p.c_name: _port(p.type) for p in program.outputs},
+    }
+    operators = [
+        {
+            "function_name": name,
+            "workspace": [{"device": _CPU, "workspace_size_bytes": kernel.workspace_bytes}],
+        }
+        for name, kernel in factory.kernels.kernels.items()
+    ]
+    metadata = {
+        "memory": {"functions": {"main": [main], "operator_functions": operators}},
+        "target": [str(factory.target)],
+        "executors": ["aot"],
+        "style": "full-model",
+        "compiler": COMPILER,
+        "memory_plan": _plan(program),
+        "layers": _layers(factory),
+    }
+    return ModelLibrary(
+        factory.module_name,
+        metadata,
+        sources={sources.source_name: sources.source},
+        headers={sources.header_name: sources.header},
+        params=factory.param_bytes(),
+        relay_text=str(factory.ir_mod),
+    )
+
+
+def library_of_graph(factory: ModelFactory) -> ModelLibrary:
+    """Describe a model for the graph executor."""
+    tables = factory.tables
+    sids = [
+        {"storage_id": number, "size_bytes": storage.size}
+        for number, storage in enumerate(tables.storages)
+    ]
+    params = factory.param_bytes()
+    main = {
+        "device": _CPU,
+        "workspace_size_bytes": factory.memory_plan.size_bytes,
+        "constants_size_bytes": sum(a.nbytes for a in factory.graph.params.values()),
+        "io_size_bytes": 0,
+    }
+    metadata = {
+        "memory": {"sids": sids, "functions": {"main": [main], "operator_functions": []}},
+        "target": [str(factory.target)],
+        "executors": ["graph"],
+        "style": "full-model",
+        "compiler": COMPILER,
+    }
+    library = ModelLibrary(
+        factory.module_name,
+        metadata,
+        params=params,
+        relay_text=str(factory.ir_mod),
+        graph_json=factory.get_graph_json(),
+    )
+    _add_code(library, factory.compiled)
+    return library
+
+
+def library_of_operators(module: OperatorModule) -> ModelLibrary:
+    """Describe what ``tvm.build`` returned: functions without a model around them."""
+    compiled = module.compiled
+    metadata = {
+        "memory": [],
+        "target": [str(compiled.target)],
+        "executors": [],
+        "style": "operator",
+        "compiler": COMPILER,
+    }
+    library = ModelLibrary(compiled.entry, metadata)
+    _add_code(library, compiled)
+    return library
+
+
+def _add_code(library: ModelLibrary, compiled: Any) -> None:
+    if compiled.target.kind.name == "c":
+        library.sources[f"{library.name}_lib0.c"] = compiled.get_source("c")
+    else:
+        library.objects[f"{library.name}_lib0.o"] = compiled.object_bytes()
+
+
+def _port(type_: Any) -> dict[str, Any]:
+    return {"dtype": type_.dtype, "size": type_.size_bytes, "shape": list(type_.shape)}
+
+
+def _plan(program: AotProgram) -> dict[str, Any]:
+    """The workspace, tensor by tensor, as `fit` and pictures need it."""
+    plan = program.plan
+    return {
+        "algorithm": plan.algorithm,
+        "lower_bound_bytes": plan.lower_bound_bytes,
+        "proven": plan.proven,
+        "pools": [
+            {"name": p.name, "size_bytes": plan.pool_bytes(i)} for i, p in enumerate(plan.pools)
+        ],
+        "tensors": [
+            {
+                "name": block.name,
+                "pool": plan.pools[plan.pool_index(i)].name,
+                "offset": plan.offsets[i],
+                "size_bytes": block.size_bytes,
+                "first": block.first,
+                "last": block.last,
+            }
+            for i, block in enumerate(plan.blocks)
+        ],
+    }
+
+
+def _layers(factory: AotExecutorFactoryModule) -> list[dict[str, Any]]:
+    """Each call with its kernel and the bytes of its constants, in the order of execution."""
+    params = factory.graph.params
+    numbers = {node.name: i for i, node in enumerate(factory.graph.nodes)}
+    return [
+        {
+            "name": call.layer or call.name,
+            "kernel": call.kernel,
+            "step": numbers.get(call.name, -1),
+            "constants": {
+                a.place.name: params[a.place.name].nbytes
+                for a in call.arguments
+                if a.place.space == "constant"
+            },
+        }
+        for call in factory.program.calls
+    ]

@@ -1,0 +1,238 @@
+"""Generated C of whole models: compiled strictly, run under sanitizers, compared."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from aot_models import build, keyword_net, residual_net
+
+import slipway as tvm
+from slipway import relay
+from slipway.errors import LoweringError
+from slipway.executor.memory_plan import check_plan
+from slipway.ir.memory_pools import (
+    PoolInfoProperties,
+    WorkspaceMemoryPools,
+    WorkspacePoolInfo,
+)
+
+STRICT = ["-O2", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
+
+
+def write(lib, folder):
+    sources = lib.sources
+    (folder / sources.header_name).write_text(sources.header)
+    (folder / sources.source_name).write_text(sources.source)
+    return folder / sources.source_name
+
+
+def compile_shared(lib, folder, *flags):
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    source = write(lib, folder)
+    out = folder / "model.so"
+    command = ["gcc", "-std=c99", *STRICT, *flags, "-shared", "-fPIC", "-o", out, source]
+    subprocess.run([*map(str, command)], check=True)
+    return ctypes.CDLL(str(out))
+
+
+def run(library, lib, inputs, offset=0):
+    """Call the run function with arrays `offset` bytes away from aligned memory."""
+
+    def aligned(size):
+        raw = np.zeros(size + 80, np.uint8)
+        start = -raw.ctypes.data % 16 + offset
+        return raw[start : start + size]
+
+    program = lib.program
+    ins = [aligned(p.type.size_bytes) for p in program.inputs]
+    outs = [aligned(p.type.size_bytes) for p in program.outputs]
+    for memory, port in zip(ins, program.inputs, strict=True):
+        memory[:] = np.frombuffer(inputs[port.name].tobytes(), np.uint8)
+    pointers = [
+        (ctypes.c_void_p * max(1, len(side)))(*(m.ctypes.data for m in side))
+        for side in (ins, outs)
+    ]
+    status = getattr(library, f"tvmgen_{program.name}_run")(*pointers)
+    results = [
+        np.frombuffer(m.tobytes(), p.type.dtype).reshape(p.type.shape)
+        for m, p in zip(outs, program.outputs, strict=True)
+    ]
+    return status, results
+
+
+def reference(model, inputs):
+    mod, params = model
+    from slipway.contrib import graph_executor
+
+    with tvm.transform.PassContext(opt_level=0):
+        lib = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+    for name, value in inputs.items():
+        module.set_input(name, value)
+    module.run()
+    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+
+
+def random_inputs(lib):
+    rng = np.random.default_rng(7)
+    return {p.name: rng.standard_normal(p.type.shape).astype("float32") for p in lib.program.inputs}
+
+
+@pytest.mark.parametrize("make", [keyword_net, residual_net])
+@pytest.mark.parametrize("interface", ["c", "packed"])
+def test_generated_c_gives_the_models_outputs(make, interface, tmp_path):
+    lib = build(make(), interface=interface)
+    check_plan(lib.program.plan)
+    inputs = random_inputs(lib)
+    status, outputs = run(compile_shared(lib, tmp_path), lib, inputs)
+    assert status == 0
+    for ours, theirs in zip(outputs, reference(make(), inputs), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-6)
+
+
+def test_source_calls_nothing_from_outside(tmp_path):
+    lib = build(keyword_net())
+    source = write(lib, tmp_path)
+    out = tmp_path / "model.o"
+    subprocess.run(["gcc", "-O2", "-ffreestanding", "-c", "-o", out, source], check=True)
+    undefined = subprocess.run(["nm", "-u", out], capture_output=True, text=True, check=True)
+    assert set(undefined.stdout.split()) - {"U"} <= {"memcpy", "memset"}
+    assert "malloc" not in lib.sources.source
+
+
+@pytest.mark.parametrize("compiler", ["clang", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
+def test_other_compilers_take_the_source(compiler, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    source = write(build(residual_net()), tmp_path)
+    flags = [
+        "-std=c99",
+        "-ffreestanding",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-c",
+        "-o",
+        tmp_path / "m.o",
+    ]
+    subprocess.run([compiler, *map(str, [*flags, source])], check=True)
+
+
+def test_misaligned_callers_get_a_status_and_sanitizers_find_nothing(tmp_path):
+    program = tmp_path / "main.c"
+    lib = build(keyword_net())
+    source = write(lib, tmp_path)
+    program.write_text(
+        """
+#include "tvmgen_default.h"
+#include <stdlib.h>
+int main(void) {
+  unsigned char *in = malloc(TVMGEN_DEFAULT_DATA_SIZE + 8);
+  unsigned char *out = malloc(TVMGEN_DEFAULT_OUTPUT_SIZE);
+  for (int i = 0; i < TVMGEN_DEFAULT_DATA_SIZE + 8; ++i) in[i] = 0;
+  for (int shift = 0; shift < 8; ++shift) {
+    struct tvmgen_default_inputs inputs = {in + shift};
+    struct tvmgen_default_outputs outputs = {out};
+    int want = shift % TVMGEN_DEFAULT_DATA_ALIGNMENT == 0 ? TVMGEN_DEFAULT_STATUS_OK
+                                                          : TVMGEN_DEFAULT_STATUS_MISALIGNED;
+    if (tvmgen_default_run(&inputs, &outputs) != want) return 1;
+  }
+  free(in);
+  free(out);
+  return 0;
+}
+"""
+    )
+    exe = tmp_path / "main"
+    subprocess.run(
+        ["gcc", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I",
+         tmp_path, "-o", exe, program, source],
+        check=True,
+    )  # fmt: skip
+    subprocess.run([exe], check=True, env={"ASAN_OPTIONS": "detect_leaks=0"})
+
+
+def test_header_has_the_classic_names():
+    header = build(residual_net()).sources.header
+    for text in (
+        "struct tvmgen_default_inputs {\n  void *a; /* float32[4, 16] */\n  void *b_1;",
+        "struct tvmgen_default_outputs {\n  void *output0; /* float32[4, 16] */\n  void *output1;",
+        "struct tvmgen_default_workspace_pools",
+        "#define TVMGEN_DEFAULT_A_SIZE 256",
+        "#define TVMGEN_DEFAULT_WORKSPACE_SIZE ",
+        "int32_t tvmgen_default_run(",
+    ):
+        assert text in header
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["hill_climb", "greedy_by_size", "greedy_by_conflicts", "linear_scan", "optimal"]
+)
+def test_usmp_options_choose_the_planner(algorithm):
+    config = {"tir.usmp.enable": True, "tir.usmp.algorithm": algorithm}
+    lib = build(keyword_net(), config=config)
+    check_plan(lib.program.plan)
+    assert lib.program.plan.size_bytes >= lib.program.plan.lower_bound_bytes
+    best = build(keyword_net()).program.plan
+    assert best.size_bytes <= lib.program.plan.size_bytes
+
+
+def test_callers_pools_are_filled_and_shared(tmp_path):
+    sizes = PoolInfoProperties(size_hint_bytes=2048)
+    pools = WorkspaceMemoryPools(
+        [WorkspacePoolInfo("dtcm", pool_info_properties=sizes), WorkspacePoolInfo("sram")]
+    )
+    lib = build(keyword_net(), workspace_memory_pools=pools)
+    plan = lib.program.plan
+    check_plan(plan)
+    assert plan.pool_bytes(0) <= 2048
+    assert "uint8_t *dtcm;\n  uint8_t *sram;" in lib.sources.header
+    library = compile_shared(lib, tmp_path)
+    inputs = random_inputs(lib)
+    arena = [np.full(plan.pool_bytes(i) + 32, 0xAB, np.uint8) for i in range(2)]
+    starts = [-a.ctypes.data % 16 for a in arena]
+    pools_struct = (ctypes.c_void_p * 2)(
+        *(a.ctypes.data + s for a, s in zip(arena, starts, strict=True))
+    )
+    data = np.ascontiguousarray(inputs["data"])
+    out = np.zeros((1, 12), np.float32)
+    status = library.tvmgen_default_run(
+        (ctypes.c_void_p * 1)(data.ctypes.data),
+        (ctypes.c_void_p * 1)(out.ctypes.data),
+        pools_struct,
+    )
+    assert status == 0
+    np.testing.assert_allclose(out, reference(keyword_net(), inputs)[0], rtol=2e-5, atol=1e-6)
+    for index, (memory, start) in enumerate(zip(arena, starts, strict=True)):
+        assert (memory[:start] == 0xAB).all()
+        assert (memory[start + plan.pool_bytes(index) :] == 0xAB).all()
+
+
+def test_pool_too_small_is_an_error_that_names_tensors():
+    tiny = WorkspaceMemoryPools(
+        [WorkspacePoolInfo("sram", pool_info_properties=PoolInfoProperties(size_hint_bytes=1000))]
+    )
+    with pytest.raises(LoweringError, match=r"sram 1000 B.*conv2d"):
+        build(keyword_net(), workspace_memory_pools=tiny)
+
+
+def test_same_model_runs_here_through_the_factory():
+    from slipway.contrib import graph_executor
+
+    mod, params = keyword_net()
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, target="llvm", params=params, executor=relay.backend.Executor("aot"))
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+    data = np.random.default_rng(3).standard_normal((1, 1, 25, 10)).astype("float32")
+    module.set_input("data", data)
+    module.run()
+    expected = reference(keyword_net(), {"data": data})[0]
+    np.testing.assert_allclose(module.get_output(0).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_same_model_gives_the_same_text():
+    assert build(keyword_net()).sources == build(keyword_net()).sources

@@ -1,0 +1,141 @@
+"""Models from relay to firmware: archive, project, emulated board, outputs compared."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from aot_models import build, keyword_net, residual_net
+
+import slipway as tvm
+from slipway import micro, relay
+from slipway.micro.board import find_board
+from slipway.micro.emulator import run_image
+from slipway.micro.model_library import unpack_model_library
+from slipway.micro.toolchain import has_tool
+from slipway.runtime.graph_executor import GraphModule
+
+
+def needs(board):
+    for tool in (board.compiler, "make", board.emulator.program):
+        if not has_tool(tool):
+            pytest.skip(f"{tool} is not installed")
+
+
+def bench_inputs(lib, seed):
+    """The bytes that main_bench.c fills the inputs with; as floats they may be anything."""
+    state = seed
+    inputs = {}
+    for port in lib.program.inputs:
+        data = bytearray()
+        for _ in range(port.type.size_bytes):
+            state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
+            data.append(state >> 24)
+        inputs[port.name] = np.frombuffer(bytes(data), port.type.dtype).reshape(port.type.shape)
+    return inputs
+
+
+def int8_net():
+    """Integer arithmetic only, so that any bytes are an input and every core gives the same."""
+    rng = np.random.default_rng(5)
+    data = relay.var("data", shape=(1, 3, 12, 12), dtype="int8")
+    w1 = relay.const(rng.integers(-8, 8, (8, 3, 3, 3)).astype("int8"))
+    x = relay.nn.conv2d(data, w1, padding=(1, 1), channels=8, kernel_size=(3, 3), out_dtype="int32")
+    x = relay.cast(relay.clip(relay.right_shift(x, relay.const(np.int32(6))), -128, 127), "int8")
+    w2 = relay.const(rng.integers(-8, 8, (8, 1, 3, 3)).astype("int8"))
+    x = relay.nn.conv2d(
+        x, w2, padding=(1, 1), channels=8, groups=8, kernel_size=(3, 3), out_dtype="int32"
+    )
+    x = relay.cast(relay.clip(relay.right_shift(x, relay.const(np.int32(5))), -128, 127), "int8")
+    x = relay.nn.batch_flatten(relay.nn.max_pool2d(x, pool_size=(2, 2), strides=(2, 2)))
+    w3 = relay.const(rng.integers(-8, 8, (10, 288)).astype("int8"))
+    return tvm.IRModule.from_expr(relay.nn.dense(x, w3, out_dtype="int32")), {}
+
+
+@pytest.mark.parametrize(
+    "name", ["mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv32-virt", "riscv64-virt"]
+)
+def test_integer_model_is_bit_exact_on_the_board(name, tmp_path):
+    board = find_board(name)
+    needs(board)
+    lib = build(int8_net(), target=board.target)
+    project = micro.generate_project(
+        "baremetal", lib, tmp_path / "p", {"board": name, "project_type": "bench"}
+    )
+    project.build()
+    project.flash()
+    project.close()
+    status, text = run_image(board, tmp_path / "p/build/firmware.elf")
+    assert status == 0, text
+    host = GraphModule(relay.build(int8_net()[0], target="llvm")["default"](tvm.cpu(0)))
+    outputs = re.findall(r"OUT (\w+)", text)
+    assert len(outputs) == 10
+    for seed, output in enumerate(outputs, 1):
+        host.set_input("data", bench_inputs(lib, seed)["data"])
+        host.run()
+        assert host.get_output(0).numpy().tobytes() == bytes.fromhex(output)
+
+
+def test_session_runs_a_float_model_with_two_outputs(tmp_path):
+    board = find_board("mps2-an500")
+    needs(board)
+    lib = build(residual_net(), target=board.target, mod_name="skip")
+    project = micro.generate_project(
+        template_dir="baremetal",
+        module=lib,
+        generated_project_dir=tmp_path / "p",
+        options={"board": board.name, "project_type": "host_driven"},
+    )
+    project.build()
+    project.flash()
+    host = GraphModule(relay.build(residual_net()[0], target="llvm")["default"](tvm.cpu(0)))
+    rng = np.random.default_rng(2)
+    a, b = (rng.standard_normal((4, 16)).astype("float32") for _ in range(2))
+    with micro.Session(project.transport()) as session:
+        module = GraphModule(session.create_aot_executor())
+        for each in (module, host):
+            each.set_input(0, a)
+            each.set_input(1, b)
+            each.run()
+        for index in range(2):
+            np.testing.assert_allclose(
+                module.get_output(index).numpy(), host.get_output(index).numpy(), rtol=1e-5,
+                atol=1e-6,
+            )  # fmt: skip
+    project.close()
+
+
+def test_archive_describes_memory_per_function_and_is_reproducible(tmp_path):
+    lib = build(keyword_net(), mod_name="kws")
+    path = micro.export_model_library_format(lib, tmp_path / "a.tar")
+    again = micro.export_model_library_format(build(keyword_net(), mod_name="kws"), tmp_path / "b")
+    assert path.read_bytes() == again.read_bytes()
+    metadata = unpack_model_library(path, tmp_path / "x")
+    main = metadata["modules"]["kws"]["memory"]["functions"]["main"][0]
+    assert metadata["memory"]["functions"]["main"][0] == main
+    assert main["workspace_size_bytes"] == lib.program.workspace_bytes
+    assert main["io_size_bytes"] == 1000 + 48
+    assert main["inputs"] == {"data": {"dtype": "float32", "size": 1000, "shape": [1, 1, 25, 10]}}
+    operators = metadata["memory"]["functions"]["operator_functions"]
+    assert {o["function_name"] for o in operators} == set(lib.graph.kernels)
+    assert (tmp_path / "x/codegen/host/src/kws_lib0.c").is_file()
+    assert (tmp_path / "x/codegen/host/include/tvmgen_kws.h").is_file()
+    assert (tmp_path / "x/parameters/kws.params").stat().st_size > 0
+    assert "conv2d" in (tmp_path / "x/src/kws.relay").read_text()
+
+
+def test_archives_of_graph_executor_and_of_single_operators(tmp_path):
+    mod, params = keyword_net()
+    lib = relay.build(mod, target="c", params=params)
+    micro.export_model_library_format(lib, tmp_path / "graph.tar")
+    metadata = unpack_model_library(tmp_path / "graph.tar", tmp_path / "g")
+    assert metadata["executors"] == ["graph"]
+    assert metadata["memory"]["sids"]
+    graph = json.loads((tmp_path / "g/executor-config/graph/default.graph").read_text())
+    assert graph["nodes"]
+    x = tvm.te.placeholder((8,), name="x")
+    y = tvm.te.compute((8,), lambda i: x[i] + 1.0, name="y")
+    operator = tvm.build(tvm.te.create_schedule(y.op), [x, y], "c", name="add_one")
+    micro.export_model_library_format(operator, tmp_path / "op.tar")
+    assert unpack_model_library(tmp_path / "op.tar", tmp_path / "o")["style"] == "operator"
+    assert "add_one" in (tmp_path / "o/codegen/host/src/add_one_lib0.c").read_text()
