@@ -21,6 +21,7 @@ from slipway.micro.linker_script import linker_script
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.micro.project_api import server
 from slipway.micro.toolchain import find_tool, run_tool
+from slipway.toolchain.unpack import unpack_tar
 
 PROJECT_TYPES = ("bench", "host_driven", "example_project")
 MODEL_ARCHIVE = "model.tar"
@@ -115,7 +116,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
         )
         extra = options.get("extra_files_tar")
         if extra:
-            shutil.unpack_archive(extra, project_dir, filter="data")
+            unpack_tar(extra, project_dir)
 
     def _board(self) -> Board:
         project = json.loads((self.folder / "project.json").read_text())

@@ -29,6 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from slipway.errors import ArtifactError
+from slipway.toolchain.unpack import unpack_tar
 
 VERSION = 7
 
@@ -101,11 +102,10 @@ def unpack_model_library(path: str | Path, folder: str | Path) -> dict[str, Any]
     """
     target = Path(folder)
     try:
-        with tarfile.open(path) as archive:
-            archive.extractall(target, filter="data")
+        unpack_tar(path, target)
         metadata: dict[str, Any] = json.loads((target / "metadata.json").read_text())
         version = metadata["version"]
-    except (tarfile.TarError, OSError, ValueError, KeyError) as error:
+    except (ArtifactError, OSError, ValueError, KeyError) as error:
         raise ArtifactError(f"{path} is no Model Library Format archive: {error}") from error
     if version > VERSION:
         raise ArtifactError(
