@@ -2,7 +2,7 @@
 # make test       the whole default test suite
 # make test-long  the same with the long cases
 # make check      format, lint, types, layering: what must be green before a commit
-# make wheel      the pure-Python wheel, into dist/
+# make wheel      the wheel, with the C runtime compiled in for x86-64 and aarch64 hosts, into dist/
 #
 # Everything runs in .venv, which the first of these commands makes.
 # PYTHON=python3.12 picks another interpreter; JOBS=1 runs the tests one at a time.
@@ -35,6 +35,7 @@ format: $(VENV)/.for-tests
 
 wheel: $(VENV)/.for-tests
 	rm -rf build
+	$(BIN)/python -m slipway.toolchain.prebuild --servers  # for hosts without a compiler
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
 
 clean:

@@ -10,7 +10,7 @@ from slipway.toolchain import native
 
 HERE = Path(__file__).parent
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+CHECKS = ["-fno-sanitize-recover=all", "-g", "-O1"]
 
 
 @pytest.fixture(scope="session")
@@ -20,11 +20,12 @@ def build_checked(tmp_path_factory):
     if cc is None:
         pytest.skip("needs gcc or clang: apt-get install gcc")
 
-    def build(main, *sources, flags=()):
+    def build(main, *sources, flags=(), sanitize="address,undefined"):
         out = tmp_path_factory.mktemp("checked") / Path(main).stem
         include = ["-I", str(native.include_path())]
         paths = [str(HERE / main), *(str(path) for path in sources)]
-        command = [cc, "-std=c11", "-D_GNU_SOURCE", "-pthread", *WARNINGS, *SANITIZE, *flags]
+        checks = [f"-fsanitize={sanitize}", *CHECKS]
+        command = [cc, "-std=c11", "-D_GNU_SOURCE=", "-pthread", *WARNINGS, *checks, *flags]
         done = subprocess.run(
             [*command, *include, "-o", str(out), *paths], capture_output=True, text=True
         )
@@ -32,8 +33,3 @@ def build_checked(tmp_path_factory):
         return out
 
     return build
-
-
-def sources(*names):
-    """Return runtime sources by name: "src/elf.c"."""
-    return [native.CRT / name for name in names]

@@ -25,7 +25,7 @@ from slipway.toolchain import zig
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
 CRT = Path(__file__).resolve().parent.parent / "crt"
-_OPTIMISE = ("-std=c11", "-O2", "-D_GNU_SOURCE", "-pthread")
+_OPTIMISE = ("-std=c11", "-O2", "-D_GNU_SOURCE=", "-pthread")
 
 
 def crt_sources(*folders: str) -> list[Path]:
