@@ -23,6 +23,18 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
+from slipway.ir.interpret_values import (
+    floordiv,
+    floormod,
+    maximum,
+    minimum,
+    numpy_dtype,
+    round_bfloat16,
+    storage_dtype,
+    truncdiv,
+    truncmod,
+    wrap4,
+)
 from slipway.ir.intrin import INTRINSICS
 
 PackedFunctions = dict[str, Callable[..., Any]]
@@ -49,31 +61,6 @@ class _ReturnError(Exception):
     def __init__(self, status: Any) -> None:
         super().__init__()
         self.status = status
-
-
-def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """Return the NumPy type in which the interpreter keeps values of a scalar dtype."""
-    code, bits, _ = dtypes.parse(dtype)
-    if code == "bool":
-        return np.dtype(bool)
-    if code == "bfloat":
-        return np.dtype(np.float32)
-    if code == "handle":
-        return np.dtype(np.int64)
-    return np.dtype(f"{code}{max(bits, 8)}")
-
-
-def storage_dtype(dtype: str) -> np.dtype[Any]:
-    """Return the NumPy type of an array that holds elements of `dtype`."""
-    return np.dtype(np.uint16) if dtypes.code_of(dtype) == "bfloat" else numpy_dtype(dtype)
-
-
-def round_bfloat16(value: Any) -> Any:
-    """Round float32 values to the nearest bfloat16, halves to even."""
-    wide = np.asarray(value, dtype=np.float32)
-    bits = wide.view(np.uint32)
-    rounded = (bits + (np.uint32(0x7FFF) + ((bits >> 16) & 1))) & np.uint32(0xFFFF0000)
-    return np.where(np.isnan(wide), wide, rounded.view(np.float32))[()]
 
 
 class _Machine:
@@ -382,7 +369,7 @@ def _wrapping(dtype: str, function: Callable[[Any, Any], Any], a: Closure, b: Cl
                 return result
             result &= mask
             return result - (mask + 1) if low < 0 and result >= half else result
-        return _wrap4(result, dtype) if bits == 4 else result
+        return wrap4(result, dtype) if bits == 4 else result
 
     return run_wrapping
 
@@ -446,7 +433,7 @@ def _cast(m: _Machine, node: E.Cast) -> Closure:
             given = np.trunc(given.astype(np.float64)).astype(np.int64)
         result = given.astype(want)
         if dtypes.bits_of(dtype) == 4:
-            result = np.asarray(_wrap4(result, dtype))
+            result = np.asarray(wrap4(result, dtype))
         if result.ndim:
             return result
         return int(result) if want.kind in "iu" else result[()]
@@ -551,53 +538,6 @@ def _shuffle(m: _Machine, node: E.Shuffle) -> Closure:
     return run_shuffle
 
 
-def _wrap4(value: Any, dtype: str) -> Any:
-    low = value & 15
-    if dtypes.is_int(dtype):
-        return np.where(low > 7, low - 16, low).astype(value.dtype)
-    return low
-
-
-def _check_zero(b: Any) -> None:
-    if type(b) is int and b == 0:
-        raise ExecutionError("integer division by zero")
-
-
-def _floordiv(a: Any, b: Any) -> Any:
-    _check_zero(b)
-    return a // b
-
-
-def _floormod(a: Any, b: Any) -> Any:
-    _check_zero(b)
-    return a % b
-
-
-def _truncdiv(a: Any, b: Any) -> Any:
-    _check_zero(b)
-    if type(a) is int and type(b) is int:
-        quotient = abs(a) // abs(b)
-        return quotient if (a >= 0) == (b >= 0) else -quotient
-    quotient = np.abs(a) // np.abs(b)
-    return np.where((a >= 0) == (b >= 0), quotient, -quotient).astype(np.asarray(a).dtype)
-
-
-def _truncmod(a: Any, b: Any) -> Any:
-    return a - b * _truncdiv(a, b)
-
-
-def _minimum(a: Any, b: Any) -> Any:
-    if np.ndim(a) == 0 and np.ndim(b) == 0:
-        return a if a < b else b
-    return np.where(np.less(a, b), a, b)
-
-
-def _maximum(a: Any, b: Any) -> Any:
-    if np.ndim(a) == 0 and np.ndim(b) == 0:
-        return a if a > b else b
-    return np.where(np.greater(a, b), a, b)
-
-
 _COMPILE: dict[type, Callable[[_Machine, Any], Closure]] = {
     S.BufferStore: _store,
     S.For: _for,
@@ -617,12 +557,12 @@ _COMPILE: dict[type, Callable[[_Machine, Any], Closure]] = {
     E.Add: _arithmetic(operator.add, operator.add),
     E.Sub: _arithmetic(operator.sub, operator.sub),
     E.Mul: _arithmetic(operator.mul, operator.mul),
-    E.Div: _arithmetic(_truncdiv, np.divide),
-    E.Mod: _arithmetic(_truncmod, np.fmod),
-    E.FloorDiv: _arithmetic(_floordiv, np.floor_divide),
-    E.FloorMod: _arithmetic(_floormod, np.mod),
-    E.Min: _arithmetic(_minimum, _minimum),
-    E.Max: _arithmetic(_maximum, _maximum),
+    E.Div: _arithmetic(truncdiv, np.divide),
+    E.Mod: _arithmetic(truncmod, np.fmod),
+    E.FloorDiv: _arithmetic(floordiv, np.floor_divide),
+    E.FloorMod: _arithmetic(floormod, np.mod),
+    E.Min: _arithmetic(minimum, minimum),
+    E.Max: _arithmetic(maximum, maximum),
     E.EQ: _compare(operator.eq),
     E.NE: _compare(operator.ne),
     E.LT: _compare(operator.lt),
