@@ -15,7 +15,7 @@ def tiled_product(rows, columns, depth=256, size=64):
     c = te.compute((size, size), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
     s = te.create_schedule(c.op)
     tile = s.cache_write(c, "local")
-    io, jo, ii, ji = s[c].tile(*c.op.axis, rows, columns)
+    _, jo, ii, ji = s[c].tile(*c.op.axis, rows, columns)
     s[c].unroll(ii)
     s[c].vectorize(ji)
     s[tile].compute_at(s[c], jo)
@@ -27,8 +27,9 @@ def tiled_product(rows, columns, depth=256, size=64):
 
 
 def inner_loop(text, is_fma):
-    """The basic block with the most fused multiply-adds: the lines between two labels."""
-    blocks = re.split(r"^[.\w$]+:.*$", text, flags=re.MULTILINE)
+    """The basic block with the most fused multiply-adds: from a label to a branch."""
+    ends = r"^[.\w$]+:.*$|^\s+(?:j\w+|b\.\w+|b|cbn?z)\s.*$"
+    blocks = re.split(ends, text, flags=re.MULTILINE)
     return max(
         ([line.strip() for line in block.splitlines() if line.strip()] for block in blocks),
         key=lambda lines: sum(map(is_fma, lines)),
