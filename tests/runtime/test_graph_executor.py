@@ -226,3 +226,10 @@ def test_damage_anywhere_is_an_error(artifact, tmp_path, native):
         bad.write_bytes(good[:size])
         with pytest.raises(ArtifactError):
             open_it(bad)
+
+
+def test_every_listed_function_is_there(model):
+    for name in model.module.function_names():
+        assert model.module[name] is not None
+    with pytest.raises(AttributeError, match="no function 'runn'"):
+        model.module["runn"]

@@ -49,3 +49,16 @@ def test_import_is_quick_and_loads_nothing_heavy():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ), timeout=60)
+
+
+def test_prebuilt_server_is_made_executable(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path / "cache"))
+    carried = tmp_path / "slipway-server"
+    carried.write_bytes(b"#!/bin/sh\n")
+    monkeypatch.setattr(native, "prebuilt_file", lambda machine, name: carried)
+    made = native.build_device_server("aarch64-linux")
+    assert made != carried
+    assert os.access(made, os.X_OK)
+    assert made.read_bytes() == carried.read_bytes()
+    copied = native.build_device_server("aarch64-linux", tmp_path / "out" / "server")
+    assert os.access(copied, os.X_OK)

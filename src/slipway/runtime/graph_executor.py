@@ -23,6 +23,13 @@ from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.packed_func import PackedFunc, to_ffi_function
 from slipway.runtime.timing import BenchmarkResult
 
+_GRAPH_FUNCTIONS = (
+    *("set_input", "set_input_zero_copy", "set_output_zero_copy", "load_params", "run"),
+    *("get_input", "get_output", "get_num_inputs", "get_num_outputs", "get_num_nodes"),
+    *("get_input_index", "get_input_name", "get_input_info", "get_output_info", "get_node_info"),
+    *("run_node", "debug_get_output", "profile", "share_params"),
+)
+
 
 class NativeModule(Module):
     """A module object of the C runtime in this process, seen from Python."""
@@ -33,6 +40,10 @@ class NativeModule(Module):
         super().__init__("run")
         self._handle = handle
         self._keep_alive = keep_alive
+
+    def function_names(self) -> list[str]:
+        """Return the functions of a graph module (see ``graph_module.h``)."""
+        return list(_GRAPH_FUNCTIONS)
 
     def _find_function(self, name: str) -> Callable[..., Any] | None:
         try:

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -147,12 +148,12 @@ def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) 
     from the cache.  With `out`, the server is copied there.
     """
     target = zig.musl_target(triple)
-    prebuilt = prebuilt_file(target, SERVER_NAME)
-    built = prebuilt
-    if not prebuilt.is_file():
+    built = prebuilt_file(target, SERVER_NAME)
+    if not os.access(built, os.X_OK):  # an installer may drop the right to execute
+        prebuilt = built if built.is_file() else None
         built = cache_dir() / "server" / f"{target}-{source_hash()}" / SERVER_NAME
         if not built.is_file():
-            _atomically(built, lambda path: compile_static(target, path, "src", "posix", "server"))
+            _atomically(built, lambda path: _make_server(target, prebuilt, path))
     if out is None:
         return built
     copied = Path(out)
@@ -160,6 +161,14 @@ def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) 
     _atomically(copied, lambda path: shutil.copy(built, path))
     copied.chmod(0o755)
     return copied
+
+
+def _make_server(target: str, prebuilt: Path | None, out: Path) -> None:
+    if prebuilt is None:
+        compile_static(target, out, "src", "posix", "server")
+    else:
+        shutil.copy(prebuilt, out)
+        out.chmod(0o755)
 
 
 def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...] = ()) -> None:
@@ -180,9 +189,8 @@ def _system_compiler() -> list[str] | None:
     return None
 
 
-def _atomically(out: Path, build: object) -> None:
+def _atomically(out: Path, build: Callable[[Path], object]) -> None:
     """Let `build(path)` write a file beside `out`, then rename it; racing builders both win."""
-    assert callable(build)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as folder:
         made = Path(folder) / out.name
