@@ -115,3 +115,39 @@ def test_an_artifact_for_another_cpu_is_named(digits, tmp_path):
 def test_a_device_that_is_not_there_is_named(artifact):
     message = failure("run", artifact, "--rpc-host", "127.0.0.1", "--rpc-port", "9")
     assert "127.0.0.1:9" in message
+
+
+@pytest.fixture
+def server():
+    """The port of `slipway rpc-server`, started as a user would."""
+    command = [
+        sys.executable,
+        "-m",
+        "slipway",
+        "rpc-server",
+        "--port",
+        "9190",
+        "--port-end",
+        "9290",
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    line = next(line for line in process.stderr if "bind to" in line)
+    yield line.rstrip().rpartition(":")[2]
+    process.terminate()
+    process.stderr.close()
+    process.wait(10)
+
+
+def test_run_on_a_device(artifact, digits, server, tmp_path):
+    with np.load(digits / "digits_test.npz") as stored:
+        image, logits = stored["images"][:1], stored["logits"][:1]
+    np.savez(tmp_path / "x.npz", image=image)
+    done = slipway(
+        *("run", artifact, "-i", tmp_path / "x.npz", "-o", tmp_path / "y.npz", "--print-time"),
+        *("--profile", "--rpc-host", "127.0.0.1", "--rpc-port", server),
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "y.npz") as stored:
+        np.testing.assert_allclose(stored["output_0"], logits, rtol=1e-4, atol=1e-4)
+    assert "5 x 10" in done.stdout
+    assert "conv2d" in done.stdout

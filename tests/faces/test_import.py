@@ -30,3 +30,18 @@ def test_unknown_name_is_an_attribute_error():
 
 def test_version():
     assert slipway.__version__.count(".") == 2
+
+
+@pytest.mark.parametrize("name", dir(slipway))
+def test_every_name_is_there(name):
+    assert getattr(slipway, name) is not None
+
+
+def test_functions_win_over_modules_of_their_name():
+    """`tvm.build` is called; a module of that name would take its place once it is imported."""
+    import slipway.relay.frontend
+    import slipway.runtime.graph_executor  # noqa: F401
+
+    assert callable(slipway.build)
+    assert callable(slipway.lower)
+    assert callable(slipway.relay.build)

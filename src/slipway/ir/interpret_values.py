@@ -53,7 +53,7 @@ def check_zero(b: Any) -> None:
 
 
 def floordiv(a: Any, b: Any) -> Any:
-    """A // b, rounding down."""
+    """Return a // b, rounding down."""
     check_zero(b)
     return a // b
 
@@ -65,7 +65,7 @@ def floormod(a: Any, b: Any) -> Any:
 
 
 def truncdiv(a: Any, b: Any) -> Any:
-    """A / b, rounding towards zero, as C does."""
+    """Return a / b, rounding towards zero, as C does."""
     check_zero(b)
     if type(a) is int and type(b) is int:
         quotient = abs(a) // abs(b)
