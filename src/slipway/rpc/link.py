@@ -12,6 +12,7 @@ import ctypes
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from slipway import errors
@@ -19,6 +20,7 @@ from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeout
 from slipway.rpc import native
 from slipway.rpc.protocol import FLAG_NO_REPLY, FRAME_BYTES, Code, Failure, Welcome, read_error
 
+_INTERRUPTED = "it was interrupted in the middle of a request"
 _REPLY = struct.Struct("<II")
 _KNOWN_KINDS: dict[str, type[BaseException]] = {
     kind.__name__: kind
@@ -112,7 +114,11 @@ class Link:
 
     def call(self, code: int, size: int) -> int:
         """Send the request and return where its reply starts in `replies`."""
-        status = self._call(self._client, code, size)
+        try:
+            status = self._call(self._client, code, size)
+        except BaseException:  # Ctrl-C, between the call and here
+            self.close(_INTERRUPTED)
+            raise
         if status != native.DONE:
             self._settle(status, code)
         at: int
@@ -153,7 +159,7 @@ class Link:
 
     def collect(self, request_id: int) -> int:
         """Send what is queued, return where the reply to a posted request starts."""
-        status = self._library.slw_rpc_client_collect(self._client, request_id)
+        status = self._run(self._library.slw_rpc_client_collect, request_id)
         if status != native.DONE:
             self._settle(status, Code.CALL)
         at: int
@@ -162,30 +168,35 @@ class Link:
 
     def send_data(self, code: int, prefix: int, offset_at: int, address: int, size: int) -> None:
         """Send `size` bytes at `address`; `request` holds the `prefix` bytes of each frame."""
-        status = self._library.slw_rpc_client_send_data(
-            self._client, code, prefix, offset_at, address, size
-        )
+        send = self._library.slw_rpc_client_send_data
+        status = self._run(send, code, prefix, offset_at, address, size)
         self._settle(status, code)
 
     def receive_data(self, code: int, request: int, address: int, size: int) -> None:
         """Send a request of `request` bytes, receive exactly `size` bytes to `address`."""
-        status = self._library.slw_rpc_client_receive_data(
-            self._client, code, request, address, size
-        )
+        receive = self._library.slw_rpc_client_receive_data
+        status = self._run(receive, code, request, address, size)
         self._settle(status, code)
 
     def receive_unsized(self, code: int, request: int) -> bytearray:
         """Send a request, receive data whose size the device tells."""
         lib = self._library
-        status = lib.slw_rpc_client_receive_data(self._client, code, request, None, 0)
+        status = self._run(lib.slw_rpc_client_receive_data, code, request, None, 0)
         status = self._settle(status, code)
         if status != native.NEEDS_MEMORY:
             return bytearray()
         content = bytearray(lib.slw_rpc_client_data_size(self._client))
         memory = (ctypes.c_char * len(content)).from_buffer(content)
         lib.slw_rpc_client_set_memory(self._client, ctypes.addressof(memory), len(content))
-        self._settle(lib.slw_rpc_client_continue(self._client), code)
+        self._settle(self._run(lib.slw_rpc_client_continue), code)
         return content
+
+    def _run(self, operation: Callable[..., int], *args: Any) -> int:
+        try:
+            return operation(self._client, *args)
+        except BaseException:
+            self.close(_INTERRUPTED)
+            raise
 
     def _settle(self, status: int, code: int) -> int:
         """Take an operation to its end and raise what went wrong."""
@@ -194,7 +205,7 @@ class Link:
                 # Python runs its signal handlers between the calls; Ctrl-C raises right here.
                 status = self._library.slw_rpc_client_continue(self._client)
         except BaseException:
-            self.close("it was interrupted in the middle of a request")
+            self.close(_INTERRUPTED)
             raise
         if status in (native.DONE, native.NEEDS_MEMORY):
             return status

@@ -107,12 +107,13 @@ static uint64_t address_space_in_use(void) {
   return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void confine(const slw_rpc_server_config *config) {
+static void confine(const slw_rpc_server_config *config, pid_t supervisor) {
   static const int defaults[] = {SIGALRM, SIGTERM, SIGINT, SIGCHLD, SIGSEGV, SIGBUS,
                                  SIGFPE,  SIGILL,  SIGABRT};
   sigset_t none;
   FILE *file;
   size_t i;
+  (void)supervisor;
   for (i = 0; i < sizeof defaults / sizeof defaults[0]; ++i) {
     (void)signal(defaults[i], SIG_DFL);
   }
@@ -122,6 +123,10 @@ static void confine(const slw_rpc_server_config *config) {
   (void)setpgid(0, 0);
 #if defined(__linux__)
   (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (getppid() != supervisor) {
+    _exit(1); /* it died before that was set */
+  }
 #endif
   LIMIT(RLIMIT_CORE, 0);
   if (config->max_cpu_s != 0u) {
@@ -139,13 +144,13 @@ static void confine(const slw_rpc_server_config *config) {
 }
 
 _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
-                                 slw_rpc_watch *watch) {
+                                 slw_rpc_watch *watch, pid_t supervisor) {
   slw_rpc_config session;
   slw_rpc_hooks hooks;
   size_t size;
   void *memory;
   int status;
-  confine(config);
+  confine(config, supervisor);
   the_watch = watch;
   slw_rpc_host_hooks(&hooks, config);
   hooks.call_begins = call_begins;

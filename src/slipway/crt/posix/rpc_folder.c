@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Removing a session's folder.
+ * The folder of a session: made, locked while it is in use, removed.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rpc_server_internal.h"
 
+#define PREFIX "slipway-rpc-"
+#define FRESH_S 10 /* a folder this young may be one that is just being made */
 #define MAX_DEPTH 32 /* uploads make none; a session's own code may */
 
 /* Empty the folder behind `fd`; takes over the descriptor. */
@@ -44,4 +50,57 @@ void slw_rpc_remove_folder(const char *path) {
     empty_folder(fd, 0);
     (void)rmdir(path);
   }
+}
+
+static const char *base_folder(void) {
+  const char *base = getenv("TMPDIR");
+  return base != NULL && base[0] == '/' ? base : "/tmp";
+}
+
+int slw_rpc_make_folder(char *path, size_t size) {
+  int fd;
+  int count = snprintf(path, size, "%s/" PREFIX "XXXXXX", base_folder());
+  if (count < 0 || (size_t)count >= size || mkdtemp(path) == NULL) {
+    return -1;
+  }
+  fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (fd >= 0) {
+      (void)close(fd);
+    }
+    (void)rmdir(path);
+    return -1;
+  }
+  return fd;
+}
+
+static void remove_if_unused(int base, const char *name) {
+  struct stat status;
+  int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) {
+    return;
+  }
+  if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+      time(NULL) - status.st_mtime > FRESH_S && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    int copy = dup(fd);
+    if (copy >= 0) {
+      empty_folder(copy, 0);
+    }
+    (void)unlinkat(base, name, AT_REMOVEDIR);
+  }
+  (void)close(fd);
+}
+
+void slw_rpc_sweep_folders(void) {
+  DIR *base = opendir(base_folder());
+  const struct dirent *entry;
+  if (base == NULL) {
+    return;
+  }
+  for (entry = readdir(base); entry != NULL; entry = readdir(base)) {
+    if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1u) == 0) {
+      remove_if_unused(dirfd(base), entry->d_name);
+    }
+  }
+  (void)closedir(base);
 }

@@ -14,13 +14,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
 
 #include "rpc_server_internal.h"
 
@@ -37,6 +32,7 @@ typedef struct child {
   enum state state;
   pid_t pid;
   int fd;
+  int folder_fd; /* holds the lock of the folder */
   slw_rpc_watch *watch;
   uint64_t accepted_ns;
   uint64_t kill_at_ns;  /* 0: not yet */
@@ -146,6 +142,7 @@ void slw_rpc_write_error(int fd, uint32_t id, uint32_t code, const char *message
 
 static void finish(child *one) {
   (void)close(one->fd);
+  (void)close(one->folder_fd);
   if (one->watch != NULL) {
     (void)munmap(one->watch, sizeof *one->watch);
   }
@@ -232,18 +229,13 @@ static void set_options(int fd) {
 #endif
 }
 
-static bool make_folder(char *path, size_t size) {
-  const char *base = getenv("TMPDIR");
-  (void)snprintf(path, size, "%s/slipway-rpc-XXXXXX",
-                 base != NULL && base[0] == '/' ? base : "/tmp");
-  return mkdtemp(path) != NULL;
-}
-
-static _Noreturn void become_session(server *self, child *one, bool needs_token) {
+static _Noreturn void become_session(server *self, child *one, bool needs_token,
+                                     pid_t supervisor) {
   uint32_t i;
   for (i = 0; i < self->max_sessions; ++i) {
     if (&self->children[i] != one && self->children[i].state != FREE) {
       (void)close(self->children[i].fd);
+      (void)close(self->children[i].folder_fd);
     }
   }
   (void)close(self->config->listen_fd);
@@ -251,7 +243,7 @@ static _Noreturn void become_session(server *self, child *one, bool needs_token)
     slw_rpc_write_error(one->fd, 0, SLW_RPC_FAIL_IO, "the device cannot enter its session folder");
     _exit(1);
   }
-  slw_rpc_child_run(self->config, one->fd, needs_token, one->watch);
+  slw_rpc_child_run(self->config, one->fd, needs_token, one->watch, supervisor);
 }
 
 static void refuse(server *self, int fd, const char *peer, uint32_t code, const char *text) {
@@ -266,6 +258,7 @@ static void accept_one(server *self) {
   struct sockaddr_storage address;
   socklen_t size = sizeof address;
   char peer[64];
+  pid_t supervisor = getpid();
   bool needs_token;
   child *one = NULL;
   uint32_t i;
@@ -292,7 +285,8 @@ static void accept_one(server *self) {
   }
   watch = mmap(NULL, sizeof *one->watch, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                0);
-  if (watch == MAP_FAILED || !make_folder(one->folder, sizeof one->folder)) {
+  one->folder_fd = slw_rpc_make_folder(one->folder, sizeof one->folder);
+  if (watch == MAP_FAILED || one->folder_fd < 0) {
     refuse(self, fd, peer, SLW_RPC_FAIL_IO, "the device cannot make a folder for the session");
     return;
   }
@@ -305,7 +299,7 @@ static void accept_one(server *self) {
                  ? (pid_t)self->config->fork_session(self->config->context)
                  : fork();
   if (one->pid == 0) {
-    become_session(self, one, needs_token);
+    become_session(self, one, needs_token, supervisor);
   }
   if (one->pid < 0) {
     slw_rpc_write_error(fd, 0, SLW_RPC_FAIL_MEMORY, "the device cannot start another process");
@@ -404,6 +398,7 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
   self.max_sessions = config->max_sessions < MAX_SESSIONS ? config->max_sessions : MAX_SESSIONS;
   stopping = 0;
   catch_signals(&while_polling);
+  slw_rpc_sweep_folders();
   while (stopping == 0) {
     int timeout_ms = poll_timeout_ms(&self);
     uint64_t now;

@@ -4,6 +4,8 @@
 #ifndef SLIPWAY_RPC_SERVER_INTERNAL_H
 #define SLIPWAY_RPC_SERVER_INTERNAL_H
 
+#include <sys/types.h>
+
 #include "slipway/rpc_server.h"
 
 /* In memory that both processes see: the process writes what it does, the supervisor reads it
@@ -22,12 +24,19 @@ typedef struct slw_rpc_watch {
 
 /* Run one session on `fd` and end the process. The current folder is the session's own. */
 _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
-                                 slw_rpc_watch *watch);
+                                 slw_rpc_watch *watch, pid_t supervisor);
 
 /* Write an ERROR frame that no session stands behind; best effort. */
 void slw_rpc_write_error(int fd, uint32_t id, uint32_t code, const char *message);
 
+/* Make a session's folder and its name. The result is a descriptor whose lock says that the
+ * folder is in use; -1 on failure. */
+int slw_rpc_make_folder(char *path, size_t size);
+
 /* Remove a folder and everything below it, without following links. */
 void slw_rpc_remove_folder(const char *path);
+
+/* Remove the folders that servers left which were killed. */
+void slw_rpc_sweep_folders(void);
 
 #endif
