@@ -36,6 +36,7 @@ class ModuleState:
     uses_parallel: bool = False
     uses_workspace: bool = False
     attributes: str = ""
+    arena: str = "slw_arena"
 
     def string(self, text: str) -> str:
         """Return the name of a constant that holds `text`, NUL-terminated."""
@@ -254,8 +255,8 @@ class FunctionEmitter(IntrinsicEmitter):
         self.w.start(bad)
         kind, text = (self.module.string(t) for t in ("AssertionError", node.message.value))
         # The wrapper knows the result slot; in here the message is only kept.
-        self.w.do(f"store ptr {kind}, ptr @slw.failure.kind")
-        self.w.do(f"store ptr {text}, ptr @slw.failure.message")
+        self.w.do(f"store ptr {kind}, ptr @slw_failure_kind")
+        self.w.do(f"store ptr {text}, ptr @slw_failure_message")
         self.w.do("ret i32 -2")
         self.w.start(good)
         self.stmt(node.body)
@@ -293,7 +294,7 @@ class FunctionEmitter(IntrinsicEmitter):
             offset = (self.arena_used + 63) & ~63
             self.arena_used = offset + size
             self.module.arena_bytes = max(self.module.arena_bytes, self.arena_used)
-            fallback = f"getelementptr (i8, ptr @slw.arena, {self.word} {offset})"
+            fallback = f"getelementptr (i8, ptr @{self.module.arena}, {self.word} {offset})"
         else:
             total: E.PrimExpr = E.IntImm("int64", dtypes.bytes_of(buffer.dtype))
             for extent in buffer.shape:
@@ -314,8 +315,8 @@ class FunctionEmitter(IntrinsicEmitter):
         w.branch_if(w.put(f"icmp eq ptr {memory}, null"), failed, good)
         w.start(failed)
         text = f"{self.name}: no workspace memory for temporary {buffer.name}"
-        w.do(f"store ptr {self.module.string('MemoryError')}, ptr @slw.failure.kind")
-        w.do(f"store ptr {self.module.string(text)}, ptr @slw.failure.message")
+        w.do(f"store ptr {self.module.string('MemoryError')}, ptr @slw_failure_kind")
+        w.do(f"store ptr {self.module.string(text)}, ptr @slw_failure_message")
         w.do("ret i32 -2")
         w.start(good)
         self.pointers[id(buffer.data)] = memory

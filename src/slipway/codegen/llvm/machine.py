@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import re
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +15,8 @@ from slipway.errors import CodegenError, ToolchainError
 from slipway.target import Target
 
 _LOCK = threading.RLock()
+_PER_THREAD = threading.local()
+_VECTOR = re.compile(r"<\d+ x ")
 
 
 @lru_cache(maxsize=1)
@@ -26,12 +33,25 @@ def _llvm() -> Any:
     return llvm
 
 
-@lru_cache(maxsize=16)
 def _machine(triple: str, cpu: str, features: str, abi: str, level: int) -> Any:
-    llvm = _llvm()
-    return llvm.Target.from_triple(triple).create_target_machine(
-        cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default", abiname=abi
-    )
+    """Return this thread's machine: one cannot be shared between threads."""
+    known: dict[Any, Any] = _PER_THREAD.__dict__.setdefault("machines", {})
+    key = (triple, cpu, features, abi, level)
+    if key not in known:
+        with _LOCK:
+            known[key] = (
+                _llvm()
+                .Target.from_triple(triple)
+                .create_target_machine(
+                    cpu=cpu,
+                    features=features,
+                    opt=level,
+                    reloc="pic",
+                    codemodel="default",
+                    abiname=abi,
+                )
+            )
+    return known[key]
 
 
 def machine_of(target: Target) -> Any:
@@ -45,15 +65,19 @@ def machine_of(target: Target) -> Any:
 
 
 class CompiledText:
-    """One module of LLVM text, compiled: object bytes at once, assembly and IR when asked for."""
+    """One module of LLVM text, compiled: object bytes at once, assembly and IR when asked for.
+
+    Instances may be made in several threads at once.
+    """
 
     def __init__(self, text: str, target: Target) -> None:
         llvm = _llvm()
+        self._machine = machine_of(target)
         with _LOCK:
-            self._machine = machine_of(target)
             self._module = _parse(text, target, self._machine)
-            _optimise(llvm, self._module, self._machine, int(target.attrs.get("opt-level", 3)))
-            self.object_bytes: bytes = self._machine.emit_object(self._module)
+        level = min(int(target.attrs.get("opt-level", 3)), 2)
+        _optimise(llvm, self._module, self._machine, level, _VECTOR.search(text) is None)
+        self.object_bytes = _emit_object(self._machine, self._module)
 
     def assembly(self) -> str:
         """Return the assembly text of the module."""
@@ -66,9 +90,26 @@ class CompiledText:
             return str(self._module)
 
 
+def compile_texts(texts: Sequence[str], target: Target) -> list[CompiledText]:
+    """Compile several modules, on all cores."""
+    workers = os.cpu_count() or 1
+    if len(texts) < 2 or workers < 2:
+        return [CompiledText(text, target) for text in texts]
+    order = sorted(range(len(texts)), key=lambda k: -len(texts[k]))  # the longest first
+    jobs = {k: _pool(os.getpid(), workers).submit(CompiledText, texts[k], target) for k in order}
+    return [jobs[k].result() for k in range(len(texts))]
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int, workers: int) -> ThreadPoolExecutor:
+    """Return the threads of this process (a fork has none); they keep their target machines."""
+    return ThreadPoolExecutor(workers, "slipway-llvm")
+
+
 def _parse(text: str, target: Target, machine: Any) -> Any:
+    llvm = _llvm()
     try:
-        module = _llvm().parse_assembly(text)
+        module = llvm.parse_assembly(text, llvm.create_context())
     except RuntimeError as error:
         raise CodegenError(f"internal: generated LLVM IR is wrong: {error}") from error
     module.triple = target.parsed_triple.llvm
@@ -76,13 +117,51 @@ def _parse(text: str, target: Target, machine: Any) -> Any:
     return module
 
 
-def _optimise(llvm: Any, module: Any, machine: Any, level: int) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=min(level, 2))
-    options.loop_vectorization = True
+def _unlocked(name: str) -> Any:
+    """Return a function of llvmlite's C interface without the lock around it.
+
+    llvmlite lets one thread at a time into LLVM.  Passes and code generation are safe beside each
+    other as long as modules, contexts and target machines are not shared, as is the case here.
+    """
+    from llvmlite.binding import ffi
+
+    wrapped = getattr(ffi.lib, name)
+    return getattr(wrapped, "_cfn", wrapped)
+
+
+def _optimise(llvm: Any, module: Any, machine: Any, level: int, scalar: bool) -> None:
+    """Run LLVM's passes.
+
+    Code that has explicit vectors is scheduled: it gets the simplification passes only.  Code
+    without any (`scalar`) gets the whole pipeline, with the loop vectoriser.
+    """
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.loop_interleaving = scalar
     options.slp_vectorization = False
-    options.loop_interleaving = True
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    if scalar:
+        passes = builder.getModulePassManager()
+        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+        return
+    passes = builder.getFunctionPassManager()
+    run = _unlocked("LLVMPY_RunNewFunctionPassManager")
+    for function in module.functions:
+        if not function.is_declaration:
+            run(passes, function, builder)
+
+
+def _emit_object(machine: Any, module: Any) -> bytes:
+    from llvmlite.binding import ffi
+
+    with ffi.OutputString() as problem:
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, problem)
+        if not buffer:
+            raise CodegenError(f"LLVM cannot generate code for this target: {problem}")
+    try:
+        start = ffi.lib.LLVMPY_GetBufferStart(buffer)
+        return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 @lru_cache(maxsize=64)
@@ -108,10 +187,10 @@ _SUPPORT = (b"slw_fm", b"memcpy", b"memset", b"memmove", b"__divdi3", b"__udivdi
             b"__umoddi3")  # fmt: skip
 
 
-def with_parts(code: bytes, target: Target) -> tuple[bytes, ...]:
-    """Return `code` and the objects of codegen/glue that it needs."""
-    objects = [code, glue_object(target)]
-    if any(name in code for name in _SUPPORT):
+def with_parts(code: Sequence[bytes], target: Target) -> tuple[bytes, ...]:
+    """Return the objects `code` and those of codegen/glue that they need."""
+    objects = [*code, glue_object(target)]
+    if any(name in data for name in _SUPPORT for data in code):
         objects.append(part_object("support", target))
     if target.parsed_triple.arch == "arm" and any(b"__aeabi_" in data for data in objects):
         objects.append(part_object("arm", target))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
@@ -30,43 +32,58 @@ def _glue(part: str, bits: int) -> str:
     return resources.files("slipway.codegen").joinpath(name).read_text()
 
 
-def emit_module(functions: dict[str, PrimFunc], target: Target, metadata: str) -> str:
+@dataclass(frozen=True)
+class ModuleTexts:
+    """LLVM IR: one module per function, and one with what they share."""
+
+    functions: dict[str, str]
+    shell: str
+
+
+def emit_module(functions: dict[str, PrimFunc], target: Target, metadata: str) -> ModuleTexts:
     """Return the LLVM IR text of `functions` (exported under their names) for `target`.
 
-    `metadata` is the JSON text of the exported ``__slipway_metadata``.
+    Each function is a module of its own, so that they compile side by side.  `metadata` is the
+    JSON text of the exported ``__slipway_metadata``.
     """
-    capability = capability_of(target)
-    state = ModuleState(
-        capability,
-        strict=bool(target.attrs.get("strict")),
-        known_fast_max=target.parsed_triple.table == "aarch64",
-        attributes=ATTRIBUTES,
-    )
-    exported = _exported(target)
-    specs: list[str] = []
+    arena = "slw_arena_" + re.sub(r"\W", "_", next(iter(functions)))
+    texts, arena_bytes = {}, 0
     for name, func in functions.items():
-        emit_function(name, func.with_attr("global_symbol", name), state, specs)
-    local = "dso_local protected" if exported != "weak" else ""
+        state = ModuleState(
+            capability_of(target),
+            strict=bool(target.attrs.get("strict")),
+            known_fast_max=target.parsed_triple.table == "aarch64",
+            attributes=ATTRIBUTES,
+            arena=arena,
+        )
+        texts[name] = _function_text(name, func, state, target)
+        arena_bytes = max(arena_bytes, state.arena_bytes)
+    shell = [f"@__slipway_metadata = {_exported(target)} constant {_c_string(metadata)}"]
+    if arena_bytes:
+        shell.append(f"@{arena} = hidden global [{arena_bytes} x i8] zeroinitializer, align 64")
+    return ModuleTexts(texts, "\n".join(shell) + "\n")
+
+
+def _function_text(name: str, func: PrimFunc, state: ModuleState, target: Target) -> str:
+    specs: list[str] = []
+    emit_function(name, func.with_attr("global_symbol", name), state, specs)
+    local = "dso_local protected" if _exported(target) != "weak" else ""
     lines = [f"@{slot} = external {local} global ptr" for slot in SLOTS]
     lines += [
+        "@slw_failure_kind = external hidden global ptr",
+        "@slw_failure_message = external hidden global ptr",
         "declare hidden i32 @slw_check_args(ptr, ptr, i32, ptr, ptr, ptr, ptr)",
         "declare hidden i32 @slw_raise(ptr, ptr, ptr)",
     ]
+    if state.arena_bytes:
+        lines.append(f"@{state.arena} = external hidden global [0 x i8], align 64")
     lines += specs
     for text, symbol in state.strings.items():
         lines.append(f"{symbol} = private unnamed_addr constant {_c_string(text)}")
-    lines.append("@slw.failure.kind = internal global ptr null")
-    lines.append("@slw.failure.message = internal global ptr null")
-    if state.uses_workspace:
-        size = max(64, state.arena_bytes)
-        lines.append(f"@slw.arena = internal global [{size} x i8] zeroinitializer, align 64")
-    lines.append(f"@__slipway_metadata = {exported} constant {_c_string(metadata)}")
     loops = [f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)]
     if loops:
         loops.insert(0, '!0 = !{!"llvm.loop.unroll.full"}')
-    parts = [*lines, *state.functions,
-             *sorted(state.declarations), *loops]  # fmt: skip
-    return "\n".join(parts) + "\n"
+    return "\n".join([*lines, *state.functions, *sorted(state.declarations), *loops]) + "\n"
 
 
 def _exported(target: Target) -> str:
@@ -80,7 +97,9 @@ def emit_part(part: str, target: Target) -> str:
     if part != "packed":
         return text
     exported = _exported(target)
-    return text + "".join(f"@{slot} = {exported} global ptr null, align 8\n" for slot in SLOTS)
+    text += "".join(f"@{slot} = {exported} global ptr null, align 8\n" for slot in SLOTS)
+    kept = ("slw_failure_kind", "slw_failure_message")
+    return text + "".join(f"@{name} = weak hidden global ptr null, align 8\n" for name in kept)
 
 
 def metadata_json(names: list[str], entry: str, target: Target, compiler: str) -> str:
@@ -194,8 +213,8 @@ def _wrapper(
     w.start("passed")
     w.do(f"ret i32 {status}")
     w.start("raise")
-    w.do("%kind = load ptr, ptr @slw.failure.kind")
-    w.do("%message = load ptr, ptr @slw.failure.message")
+    w.do("%kind = load ptr, ptr @slw_failure_kind")
+    w.do("%message = load ptr, ptr @slw_failure_message")
     w.do("%r = call i32 @slw_raise(ptr %result, ptr %kind, ptr %message)")
     w.do("ret i32 %r")
     state.functions.append(
