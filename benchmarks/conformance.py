@@ -7,7 +7,8 @@
 Each case counts as passed, unsupported (the importer or compiler said so), failed (an unexpected
 error) or WRONG (other numbers, shapes or types).  It is tried as it is, and, if unsupported, again
 with its small integer inputs (shapes, axes, pads) turned into initialisers, which is what a
-compiler for static shapes needs; both counts are printed.
+compiler for static shapes needs; then with every input of at most one axis pinned so (the scales
+of a Resize, the depth of a OneHot).  All three counts are printed.
 """
 
 import argparse
@@ -75,13 +76,14 @@ def collect():
     return cases
 
 
-def pinned(model, inputs):
-    """Return the model with small integer inputs as initialisers, and the inputs left over."""
+def pinned(model, inputs, kinds):
+    """Return the model with small inputs of these dtype kinds as initialisers, and the rest."""
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     kept_infos, kept_values = [], []
     for info, value in zip(model.graph.input, inputs, strict=False):
-        small = isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size <= SMALL
+        small = isinstance(value, np.ndarray) and value.dtype.kind in kinds and value.size <= SMALL
+        small = small and ("f" not in kinds or value.ndim <= 1)
         if small:
             changed.graph.initializer.append(numpy_helper.from_array(value, info.name))
         else:
@@ -134,7 +136,7 @@ def compare(case, found, wanted):
     return None
 
 
-def outcome(case, engine, pin):
+def outcome(case, engine, pin=""):
     """Return (verdict, note) of one case."""
     from slipway.errors import SlipwayError
 
@@ -144,7 +146,7 @@ def outcome(case, engine, pin):
             return "unsupported", "sequence, optional or string values"
         model = case.model
         if pin:
-            model, inputs = pinned(model, inputs)
+            model, inputs = pinned(model, inputs, pin)
         try:
             found = run(model, inputs, engine)
         except SlipwayError as error:
@@ -167,24 +169,31 @@ def main():
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     cases = [c for c in collect() if args.only in c.name]
-    plain, with_pins = collections.Counter(), collections.Counter()
+    plain, with_pins, with_all = (collections.Counter() for _ in range(3))
     reasons = collections.Counter()
     for case in cases:
-        verdict, note = outcome(case, args.engine, pin=False)
+        verdict, note = outcome(case, args.engine)
         plain[verdict] += 1
         if verdict == "unsupported":
-            verdict, note = outcome(case, args.engine, pin=True)
+            verdict, note = outcome(case, args.engine, pin="iu")
         with_pins[verdict] += 1
+        if verdict == "unsupported":
+            verdict, note = outcome(case, args.engine, pin="iubf")
+        with_all[verdict] += 1
         if verdict != "passed":
             reasons[note.split(" x ")[0] if verdict == "unsupported" else verdict] += 1
             if args.verbose or verdict in ("WRONG", "failed"):
                 print(f"{verdict:12s} {case.name}: {note[:240]}", flush=True)
-    for title, counts in (("as they are", plain), ("small integer inputs pinned", with_pins)):
+    for title, counts in (
+        ("as they are", plain),
+        ("small integer inputs pinned", with_pins),
+        ("all small vectors pinned", with_all),
+    ):
         shown = ", ".join(f"{counts[k]} {k}" for k in ("passed", "unsupported", "failed", "WRONG"))
         print(f"{len(cases)} cases, {title}: {shown}")
     for reason, count in reasons.most_common(60):
         print(f"  {count:4d} {reason[:120]}")
-    return 1 if with_pins["WRONG"] or with_pins["failed"] else 0
+    return 1 if with_all["WRONG"] or with_all["failed"] else 0
 
 
 if __name__ == "__main__":

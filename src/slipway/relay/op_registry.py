@@ -230,8 +230,8 @@ def span(name: str) -> Iterator[None]:
 
 FAMILIES = (
     "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image",
-    "index", "join", "norm", "pad", "pool", "reduce", "scan", "scatter", "shape", "softmax",
-    "sort", "unary",
+    "index", "join", "norm", "pad", "pool", "reduce", "sample", "scan", "scatter", "shape",
+    "softmax", "sort", "unary",
 )  # fmt: skip
 _loaded = False
 

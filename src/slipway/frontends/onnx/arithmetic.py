@@ -160,3 +160,9 @@ def identity(node: NodeView) -> Any:
     if node.kind == "Dropout" and len(node.outputs) > 1:
         return [node.input(0), relay.const(np.ones(node.type().shape, bool))]
     return node.input(0)
+
+
+@converter("BitCast")
+def bit_cast(node: NodeView) -> Any:
+    """The same bits as another type of the same size."""
+    return relay.reinterpret(node.input(0), dtype_of(node, node.attr("to")))

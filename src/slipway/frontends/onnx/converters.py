@@ -22,8 +22,8 @@ Converter = Callable[["NodeView"], Any]
 CONVERTERS: dict[str, Converter] = {}
 
 FAMILIES = (
-    "activation", "arithmetic", "control", "conv", "create", "indexing", "matmul", "norm", "pool",
-    "quant", "recurrent", "reduce", "resize", "shape",
+    "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "matmul", "norm",
+    "pool", "quant", "recurrent", "reduce", "resize", "shape", "signal",
 )  # fmt: skip
 
 

@@ -257,7 +257,7 @@ class _Importer:
         self.depth -= 1
         self.opset = outer
         results = [values.get(name) for name in function.output]
-        if any(r is None for r in results[: len(node.output)]):
+        if any(r is None for r, name in zip(results, node.output, strict=False) if name):
             if before == sum(len(names) for names in self.problems.values()):
                 raise UnsupportedNode("an output of its definition is not made")
             raise _Poisoned

@@ -13,7 +13,9 @@ from slipway.frontends.onnx.converters import NodeView, converter
 @converter("BatchNormalization")
 def batch_norm(node: NodeView) -> Any:
     """With the statistics of training; the extra outputs of training mode are not served."""
-    if node.attr("training_mode", 0) or len([o for o in node.outputs if o]) > 1:
+    if node.attr("training_mode", 0):
+        return _training_batch_norm(node)
+    if len([o for o in node.outputs if o]) > 1:
         raise node.unsupported("it is in training mode")
     if node.attr("spatial", 1) == 0:
         raise node.unsupported("spatial=0 (statistics per element)")
@@ -21,6 +23,24 @@ def batch_norm(node: NodeView) -> Any:
     rest = [relay.cast(node.input(i), node.type().dtype) if node.type(i).dtype != node.type().dtype
             else node.input(i) for i in range(1, 5)]  # fmt: skip
     return relay.nn.batch_norm(x, *rest, axis=1, epsilon=node.attr("epsilon", 1e-5))[0]
+
+
+def _training_batch_norm(node: NodeView) -> Any:
+    """Statistics of this batch; the running ones are updated beside."""
+    x, scale, bias, mean, var = (node.input(i) for i in range(5))
+    axes = (0, *range(2, node.rank()))
+    momentum = node.attr("momentum", 0.9)
+    here = relay.mean(x, axes)
+    spread = relay.variance(x, axes)
+    normal = relay.nn.batch_norm(x, scale, bias, here, spread, epsilon=node.attr("epsilon", 1e-5))
+
+    def running(old: Any, new: Any) -> Any:
+        dtype = old.tensor_type.dtype
+        kept = relay.multiply(old, relay.const(momentum, dtype))
+        new = new if new.tensor_type.dtype == dtype else relay.cast(new, dtype)
+        return relay.add(kept, relay.multiply(new, relay.const(1 - momentum, dtype)))
+
+    return [normal[0], running(mean, here), running(var, spread)][: len(node.outputs)]
 
 
 @converter("LayerNormalization")

@@ -126,7 +126,7 @@ def recurrent(node: NodeView) -> Any:
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[node.kind]
     step = {4: _lstm_step, 3: _gru_step, 1: _rnn_step}[gates]
     if node.attr("layout", 0):
-        raise node.unsupported("layout 1 (batch first)")
+        return _batch_first(node)
     steps = node.type().shape[0]
     if node.has(4):
         lengths = node.constant(4, "the sequence lengths")
@@ -152,3 +152,14 @@ def recurrent(node: NodeView) -> Any:
     if gates == 4:
         results.append(relay.stack(cells, 0) if count > 1 else relay.expand_dims(cells[0], 0))
     return results
+
+
+def _batch_first(node: NodeView) -> Any:
+    """Layout 1: the batch is the first axis of data, states and results."""
+    del node.attributes["layout"]
+    states = (5, 6) if node.kind == "LSTM" else (5,)
+    for index in (0, *states):
+        if node.has(index):
+            node.inputs[index] = relay.transpose(node.input(index), (1, 0, 2))
+    y, *finals = recurrent(node)
+    return [relay.transpose(y, (2, 0, 1, 3)), *(relay.transpose(f, (1, 0, 2)) for f in finals)]

@@ -122,9 +122,10 @@ def pad(node: NodeView) -> Any:
     if amounts is None:
         amounts = tuple(node.attr("paddings", ()))
     value: Any = node.attr("value", 0.0)
-    if node.has(2):
-        fill = node.constant(2, "the fill value").reshape(-1)
-        value = fill[0].item() if fill.size else 0
+    fill = node.optional(2) if mode == "constant" else None
+    if isinstance(fill, relay.Constant):
+        value = fill.array.reshape(-1)[0].item() if fill.array.size else 0
+        fill = None
     axes = [a % rank for a in node.ints(3, "the axes")] if node.has(3) else list(range(rank))
     if len(amounts) != 2 * len(axes):
         raise node.unsupported(f"{len(amounts)} pads are given for {len(axes)} axes")
@@ -135,7 +136,13 @@ def pad(node: NodeView) -> Any:
         return node.input(0)
     if mode not in ("constant", "edge", "reflect", "wrap"):
         raise node.unsupported(f"mode {mode!r}")
-    return relay.nn.pad(node.input(0), widths, value, mode)
+    result = relay.nn.pad(node.input(0), widths, value, mode)
+    if fill is None:
+        return result
+    inside = np.pad(np.ones([d + min(b, 0) + min(e, 0) for d, (b, e) in
+                             zip(node.type().shape, widths, strict=True)], bool),
+                    [(max(b, 0), max(e, 0)) for b, e in widths])  # fmt: skip
+    return relay.where(relay.const(inside), result, relay.reshape(fill, ()))
 
 
 @converter("DepthToSpace")

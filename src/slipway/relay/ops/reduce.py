@@ -87,14 +87,18 @@ def _reducer(
         if not boolean:
             need_number("data", data)
         axes = reduced_axes(attrs, data.rank)
-        if name in ("max", "min") and any(data.shape[a] == 0 for a in axes):
+        integer = not dtypes.is_float(data.dtype)
+        if name in ("max", "min") and integer and any(data.shape[a] == 0 for a in axes):
             raise BadArgument("data", f"is {data}: there is no {name} of no elements")
         return TensorType(_shape(data.shape, axes, attrs.keepdims), data.dtype)
 
     @definition.reference
     def evaluate(attrs: ReduceAttrs, data: Any) -> Any:
         axes = reduced_axes(attrs, data.ndim)
-        found = reference(data, axis=axes, keepdims=attrs.keepdims)
+        options = {}
+        if name in ("max", "min") and data.dtype.kind == "f":  # of no elements: the infinity
+            options["initial"] = -np.inf if name == "max" else np.inf
+        found = reference(data, axis=axes, keepdims=attrs.keepdims, **options)
         return np.asarray(found).astype(data.dtype)
 
     @definition.compute

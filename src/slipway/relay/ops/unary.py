@@ -12,7 +12,7 @@ from slipway.ir import ops
 from slipway.ir.intrin import INTRINSICS
 from slipway.ir.node import node
 from slipway.relay.expr import Call
-from slipway.relay.op_registry import Attrs, OpPattern, register_op
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_float, need_integral, need_number
 from slipway.relay.ops.tensors import elementwise, te
 from slipway.relay.types import TensorType, Type
@@ -349,3 +349,44 @@ def copy(data: Any) -> Call:
 
 
 COPY.sample_case((2, 3))
+
+REINTERPRET = register_op(
+    "reinterpret", "data", attrs=CastAttrs, pattern=OpPattern.ELEMWISE,
+    doc="The same bits as another dtype of the same size.",
+)  # fmt: skip
+
+
+@REINTERPRET.type_relation
+def _reinterpret_type(attrs: CastAttrs, data: TensorType) -> Type:
+    if dtypes.bytes_of(attrs.dtype) != dtypes.bytes_of(data.dtype):
+        raise BadArgument("dtype", f"{attrs.dtype} has another size than the data, {data}")
+    return TensorType(data.shape, attrs.dtype)
+
+
+@REINTERPRET.reference
+def _reinterpret_reference(attrs: CastAttrs, data: Any) -> Any:
+    return np.ascontiguousarray(data).reshape(data.shape).view(attrs.dtype)
+
+
+@REINTERPRET.compute
+def _reinterpret_compute(
+    attrs: CastAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    (x,) = inputs
+    if x.dtype == "bool" or attrs.dtype == "bool":  # one byte that is 0 or 1
+        return [elementwise("T_reinterpret", x.shape, lambda *i: x(*i).astype(attrs.dtype))]
+
+    def element(*i: Any) -> Any:
+        return ops.call_intrin(attrs.dtype, "reinterpret", x(*i))
+
+    return [elementwise("T_reinterpret", x.shape, element)]
+
+
+@REINTERPRET.face
+def reinterpret(data: Any, dtype: str) -> Call:
+    """Read the bits of each element as `dtype`."""
+    return REINTERPRET(data, attrs=CastAttrs(dtypes.canonical(dtype)))
+
+
+REINTERPRET.sample_case((2, 3), attrs=CastAttrs("int32"))
+REINTERPRET.sample_case((4,), attrs=CastAttrs("uint8"), dtypes=("int8",), low=-9, high=9)
