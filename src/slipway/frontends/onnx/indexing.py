@@ -64,20 +64,10 @@ def one_hot(node: NodeView) -> Any:
     indices = node.input(0)
     if indices.tensor_type.dtype != "int64":
         indices = relay.cast(indices, "int64")
-    indices = (
-        relay.floor_mod(indices, relay.const(depth, "int64"))
-        if _may_wrap(indices, depth)
-        else indices
-    )
+    behind = relay.add(indices, relay.const(depth, "int64"))
+    indices = relay.where(relay.less(indices, relay.const(0, "int64")), behind, indices)
     dtype = node.type(2).dtype
     return relay.one_hot(indices, float(on), float(off), depth, node.attr("axis", -1), dtype)
-
-
-def _may_wrap(indices: Any, depth: int) -> bool:
-    """Negative classes wrap once; larger ones give no class, so only a constant can be checked."""
-    if isinstance(indices, relay.Constant):
-        return bool((indices.array < 0).any() and (indices.array >= -depth).all())
-    return False
 
 
 @converter("NonZero")
