@@ -89,14 +89,11 @@ def imported(module: str, deferred: bool = True) -> Iterator[tuple[str, int]]:
 
 
 def named(module: str) -> Iterator[tuple[str, int]]:
-    """Yield (module, line) for each of our own modules that a string of `module` names.
-
-    Lazy tables hold such strings, "slipway.te:compute", for importlib.
-    """
+    """Yield (module, line) for each entry "slipway.te:compute" of a lazy table in `module`."""
     for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            name = node.value.partition(":")[0]
-            if name in MODULES and name != "slipway":
+            name, colon, _ = node.value.partition(":")
+            if colon and name in MODULES:
                 yield name, node.lineno
 
 
