@@ -230,8 +230,9 @@ def span(name: str) -> Iterator[None]:
 
 FAMILIES = (
     "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image",
-    "index", "join", "norm", "pad", "pool", "reduce", "sample", "scan", "scatter", "shape",
-    "softmax", "sort", "unary",
+    "index", "join", "norm", "pad", "pool", "qnn_conv", "qnn_pool", "qnn_rescale",
+    "qnn_softmax", "qnn_table", "reduce", "sample", "scan", "scatter", "shape", "softmax",
+    "sort", "unary",
 )  # fmt: skip
 _loaded = False
 
