@@ -1,0 +1,173 @@
+"""The table of TFLite operators, and what a converter sees of a node.
+
+A converter is a function ``f(node: NodeView) -> Expr | TupleWrapper | list[Expr]`` decorated with
+`converter`; families of converters live in one file each.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import SlipwayError
+from slipway.frontends.tflite.reader import Array, Operator, Quantization, SubGraph, Tensor
+from slipway.frontends.tflite.schema import ACTIVATIONS, PADDINGS
+from slipway.relay.expr import Constant, Expr
+
+Converter = Callable[["NodeView"], Any]
+CONVERTERS: dict[str, Converter] = {}
+
+FAMILIES = ("activation", "arithmetic", "conv", "fully_connected", "pool", "shape")
+
+
+class UnsupportedNode(SlipwayError):
+    """A node that uses what is not supported; the importer gathers them for one report."""
+
+
+def converter(*names: str) -> Callable[[Converter], Converter]:
+    """Decorator: enter a converter for the TFLite operators `names`."""
+
+    def enter(function: Converter) -> Converter:
+        for name in names:
+            CONVERTERS[name] = function
+        return function
+
+    return enter
+
+
+def load_converters() -> dict[str, Converter]:
+    """Import every family and return the table."""
+    for family in FAMILIES:
+        importlib.import_module(f"slipway.frontends.tflite.{family}")
+    return CONVERTERS
+
+
+class NodeView:
+    """One operator as its converter sees it: inputs as expressions, options by name."""
+
+    def __init__(
+        self, operator: Operator, graph: SubGraph, values: Mapping[int, Expr], name: str
+    ) -> None:
+        self.kind = operator.kind
+        self.name = name
+        self.operator = operator
+        self.graph = graph
+        self._values = values
+
+    # -- options -------------------------------------------------------------------------------
+
+    def option(self, name: str, default: Any = 0) -> Any:
+        """Return the option `name`, or `default` when the operator has no such table."""
+        return self.operator.options.get(name, default)
+
+    @property
+    def activation(self) -> str:
+        """The fused activation: "none", "relu", ..."""
+        number = self.option("fused_activation_function")
+        if not 0 <= number < len(ACTIVATIONS):
+            raise self.unsupported(f"the fused activation {number} is not known")
+        return ACTIVATIONS[number]
+
+    @property
+    def padding(self) -> str:
+        """The padding rule, "same" or "valid"."""
+        number = self.option("padding")
+        if not 0 <= number < len(PADDINGS):
+            raise self.unsupported(f"the padding {number} is not known")
+        return PADDINGS[number]
+
+    # -- tensors -------------------------------------------------------------------------------
+
+    def has(self, position: int) -> bool:
+        """Tell whether the input at `position` is given."""
+        return position < len(self.operator.inputs) and self.operator.inputs[position] >= 0
+
+    def tensor(self, position: int = 0) -> Tensor:
+        """Return the description of an input."""
+        if not self.has(position):
+            raise self.unsupported(f"it has no input {position}")
+        return self.graph.tensors[self.operator.inputs[position]]
+
+    def out(self, position: int = 0) -> Tensor:
+        """Return the description of an output."""
+        if position >= len(self.operator.outputs):
+            raise self.unsupported(f"it has no output {position}")
+        return self.graph.tensors[self.operator.outputs[position]]
+
+    @property
+    def inputs(self) -> list[Expr]:
+        """All given inputs."""
+        return [self[i] for i in range(len(self.operator.inputs)) if self.has(i)]
+
+    def __getitem__(self, position: int) -> Expr:
+        """Return an input as an expression."""
+        return self._values[self.tensor(position).index]
+
+    def shape(self, position: int = 0) -> tuple[int, ...]:
+        """Return the shape of an input."""
+        return self[position].tensor_type.shape
+
+    def constant(self, position: int) -> Array:
+        """Return the value of an input that must be constant."""
+        found = self[position]
+        if not isinstance(found, Constant):
+            raise self.unsupported(
+                f"its input {self.tensor(position).name!r} must be constant, but it is computed"
+            )
+        return found.array
+
+    def integers(self, position: int) -> tuple[int, ...]:
+        """Return a constant input as a tuple of integers."""
+        return tuple(int(v) for v in self.constant(position).reshape(-1))
+
+    def quantization(self, position: int = 0) -> Quantization:
+        """Return the per-tensor quantisation of an input."""
+        return self._per_tensor(self.tensor(position))
+
+    def out_quantization(self, position: int = 0) -> Quantization:
+        """Return the per-tensor quantisation of an output."""
+        return self._per_tensor(self.out(position))
+
+    def _per_tensor(self, tensor: Tensor) -> Quantization:
+        found = tensor.quantization
+        if found is None:
+            raise self.unsupported(f"the {tensor.dtype} tensor {tensor.name!r} has no scale")
+        if found.scales.size != 1:
+            raise self.unsupported(f"the tensor {tensor.name!r} has a scale for each channel")
+        return found
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the first input holds floating point numbers."""
+        return self[0].tensor_type.dtype in ("float32", "float64", "float16")
+
+    def need_dtype(self, *dtypes: str, position: int = 0) -> None:
+        """The input at `position` must have one of `dtypes`."""
+        given = self[position].tensor_type.dtype
+        if given not in dtypes:
+            raise self.unsupported(f"{given} data is not supported (only {', '.join(dtypes)})")
+
+    def unsupported(self, problem: str) -> UnsupportedNode:
+        """Return the error that says what of this node is not supported."""
+        return UnsupportedNode(problem)
+
+
+def same_padding(
+    size: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
+) -> tuple[int, ...]:
+    """Return (top, left, bottom, right) so that the output has ceil(size / stride) positions."""
+    before, after = [], []
+    for extent, window, stride, step in zip(size, kernel, strides, dilation, strict=True):
+        out = -(-extent // stride)
+        total = max(0, (out - 1) * stride + (window - 1) * step + 1 - extent)
+        before.append(total // 2)
+        after.append(total - total // 2)
+    return (*before, *after)
+
+
+def array_constant(array: Any, dtype: str) -> Constant:
+    """Return a Constant of `array` in `dtype`."""
+    return Constant(np.ascontiguousarray(np.asarray(array, dtype)))

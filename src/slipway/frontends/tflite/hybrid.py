@@ -1,0 +1,88 @@
+"""Hybrid operators: floating point data, int8 weights; the data is quantised while it runs.
+
+TFLite takes the range of each batch entry, quantises it to int8 with a zero point, sums integers
+and scales the sums back.  The numbers differ from those of dequantised weights, so the importer
+builds the same steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.tflite.converters import NodeView, array_constant
+from slipway.relay.expr import Expr
+from slipway.relay.quantization import INT32_MAX
+
+
+@dataclass(frozen=True)
+class QuantizedRows:
+    """int16 data less its zero point (so that 0 pads), and the scale of each batch entry."""
+
+    data: Expr
+    scales: Expr  # float32, (N, 1, ..., 1)
+
+
+def is_hybrid(node: NodeView) -> bool:
+    """Tell whether a node multiplies floating point data by weights stored as integers."""
+    weights = node.tensor(1)
+    return node.is_float and weights.dtype in ("int8", "uint8", "int4") and weights.data is not None
+
+
+def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
+    """Quantise each batch entry by its own range."""
+    axes = tuple(range(1, data.tensor_type.rank))
+
+    def const(value: float, dtype: str = "float64") -> Expr:
+        return relay.const(value, dtype)
+
+    least = relay.cast(relay.minimum(relay.min(data, axes, True), const(0, "float32")), "float64")
+    most = relay.cast(relay.maximum(relay.max(data, axes, True), const(0, "float32")), "float64")
+    if symmetric:
+        bound = relay.cast(relay.maximum(relay.negative(least), most), "float32")
+        empty = relay.equal(bound, const(0, "float32"))
+        safe = relay.where(empty, const(1, "float32"), bound)
+        scales = relay.where(empty, const(1, "float32"), relay.divide(safe, const(127, "float32")))
+        inverse = relay.divide(const(127, "float32"), safe)
+        stored = relay.clip(_round(relay.multiply(data, inverse)), -127, 127)
+        return QuantizedRows(relay.cast(stored, "int16"), scales)
+    empty = relay.equal(least, most)
+    scale = relay.where(
+        empty, const(1), relay.divide(relay.subtract(most, least), const(255))
+    )
+    from_least = relay.subtract(const(-128), relay.divide(least, scale))
+    from_most = relay.subtract(const(127), relay.divide(most, scale))
+    least_nearer = relay.less(relay.abs(relay.divide(least, scale)) + const(128),
+                              relay.abs(relay.divide(most, scale)) + const(127))  # fmt: skip
+    zero = relay.where(least_nearer, from_least, from_most)
+    zero = relay.cast(_round(relay.clip(zero, -128, 127)), "float32")
+    scales = relay.cast(scale, "float32")
+    inverse = relay.divide(const(1, "float32"), scales)
+    stored = relay.clip(_round(relay.add(zero, relay.multiply(data, inverse))), -128, 127)
+    return QuantizedRows(relay.cast(relay.subtract(stored, zero), "int16"), scales)
+
+
+def _round(value: Expr) -> Expr:
+    """Halves away from zero, as C's round()."""
+    dtype = value.tensor_type.dtype
+    half, zero = relay.const(0.5, dtype), relay.const(0, dtype)
+    up, down = relay.floor(value + half), relay.ceil(value - half)
+    return relay.where(relay.less(value, zero), down, up)
+
+
+def scaled_sums(node: NodeView, total: Expr, rows: QuantizedRows, weight: int, bias: int) -> Expr:
+    """Turn integer sums, channels last, into floating point results with bias."""
+    quantization = node.tensor(weight).quantization
+    if quantization is None:
+        raise node.unsupported(f"the weights {node.tensor(weight).name!r} have no scale")
+    scales = quantization.scales.astype(np.float32)
+    out = relay.multiply(relay.cast(total, "float32"), array_constant(scales, "float32"))
+    out = relay.multiply(out, rows.scales)
+    return relay.add(out, node[bias]) if node.has(bias) else out
+
+
+def wide_enough(depth: int) -> bool:
+    """Tell whether int32 holds a sum of `depth` products."""
+    return depth * 255 * 128 <= INT32_MAX

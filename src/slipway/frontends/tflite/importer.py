@@ -1,0 +1,260 @@
+"""`from_tflite`: a TFLite graph becomes a relay function.
+
+Operators are converted in file order, which is the order of execution.  What depends on constants
+only is folded at once.  What cannot be converted is gathered and reported for the whole model in
+one error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ModelError, SlipwayError, TypeInferenceError, did_you_mean
+from slipway.frontends.tflite.converters import NodeView, UnsupportedNode, load_converters
+from slipway.frontends.tflite.reader import Model, Operator, SubGraph, Tensor, load_model
+from slipway.frontends.tflite.schema import DTYPES
+from slipway.ir.function import IRModule
+from slipway.relay import op_registry
+from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
+from slipway.relay.passes.fold_constant import fold_one
+from slipway.relay.types import TensorType
+from slipway.relay.visit import children, rebuild
+
+MAX_NAMES = 8  # nodes named per problem in the report
+
+
+def from_tflite(
+    model: Any,
+    shape_dict: Mapping[str, Sequence[int]] | None = None,
+    dtype_dict: Mapping[str, str] | None = None,
+    op_converter: Any = None,
+) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
+    """Import a TFLite model: bytes, a path or a ``tflite.Model``.
+
+    `shape_dict` gives inputs their shapes; it is needed where the file leaves a dimension open.
+    `dtype_dict` may repeat the inputs' dtypes; one that differs from the file's is an error.
+
+    Returns the module, whose "main" takes the graph's inputs under their names, and an empty
+    dictionary: weights are constants of the graph.  Variables of the model (the state of an LSTM
+    or SVDF) become inputs, and their new values outputs behind the model's own.
+    Raises ModelError for a file that cannot be read and for what is not supported.
+    """
+    description = load_model(model)
+    importer = _Importer(description, dict(shape_dict or {}), dict(dtype_dict or {}))
+    return IRModule((("main", importer.main()),)), {}
+
+
+class _Poisoned(Exception):
+    """An input comes from a node that could not be converted."""
+
+
+class _Importer:
+    def __init__(
+        self, model: Model, shapes: dict[str, Sequence[int]], dtypes: dict[str, str]
+    ) -> None:
+        self.model = model
+        self.graph = model.subgraphs[0]
+        self.shapes = shapes
+        self.dtypes = dtypes
+        self.converters = load_converters()
+        self.folder = _Folder()
+        self.problems: dict[tuple[str, str], list[str]] = {}
+
+    def main(self) -> Function:
+        graph = self.graph
+        self._check_names(graph)
+        self._check_operators(graph)
+        values: dict[int, Expr] = {}
+        names = _unique_names(graph)
+        params: list[Var] = []
+        for index in dict.fromkeys((*graph.inputs, *_state(graph))):
+            made = self._input(graph.tensors[index], names[index])
+            params.append(made)
+            values[index] = made
+        for tensor in graph.tensors:
+            if tensor.data is not None and tensor.index not in values:
+                values[tensor.index] = Constant(tensor.data)
+        self._convert(graph, values, names)
+        if self.problems:
+            raise ModelError(self._report())
+        outputs = (*graph.outputs, *_state(graph))
+        results = [self._output(graph, values, index) for index in outputs]
+        body = results[0] if len(results) == 1 else Tuple(tuple(results))
+        attrs = (("output_names", tuple(names[i] for i in outputs)),)
+        return Function(tuple(params), body, None, attrs)
+
+    def _check_names(self, graph: SubGraph) -> None:
+        names = [graph.tensors[i].name for i in graph.inputs]
+        for name in (*self.shapes, *self.dtypes):
+            if name not in names:
+                raise ModelError(
+                    f"the model has no input {name!r}; its inputs are {', '.join(names)}."
+                    f"{did_you_mean(name, names)}"
+                )
+
+    def _input(self, tensor: Tensor, name: str) -> Var:
+        shape = tensor.signature if -1 in tensor.signature else tensor.shape
+        given = self.shapes.get(tensor.name)
+        if given is not None:
+            wanted = tuple(int(d) for d in given)
+            fits = len(wanted) == len(shape) and all(
+                d in (-1, w) for d, w in zip(shape, wanted, strict=True)
+            )
+            if not fits:
+                raise ModelError(
+                    f"shape_dict gives the input {tensor.name!r} the shape {wanted}, but the model "
+                    f"has {shape}"
+                )
+            shape = wanted
+        elif -1 in shape:
+            shape = tensor.shape  # the file's own example of the open dimensions
+        if -1 in shape:
+            raise ModelError(
+                f"the input {tensor.name!r} has shape {shape}, which is not fixed: pass "
+                f"shape_dict={{{tensor.name!r}: {tuple(1 if d == -1 else d for d in shape)}}}"
+            )
+        wanted_dtype = self.dtypes.get(tensor.name, tensor.dtype)
+        if wanted_dtype != tensor.dtype:
+            raise ModelError(
+                f"dtype_dict gives the input {tensor.name!r} the dtype {wanted_dtype}, but the "
+                f"model has {tensor.dtype}"
+            )
+        if tensor.dtype not in DTYPES.values():
+            raise ModelError(f"the input {tensor.name!r} is of type {tensor.dtype}, which is not supported")
+        return Var(name, TensorType(shape, tensor.dtype))
+
+    def _output(self, graph: SubGraph, values: dict[int, Expr], index: int) -> Expr:
+        if index not in values:
+            raise ModelError(
+                f"no operator makes the output {graph.tensors[index].name!r}: the model is damaged"
+            )
+        return values[index]
+
+    # -- operators -------------------------------------------------------------------------------
+
+    def _check_operators(self, graph: SubGraph) -> None:
+        for operator in graph.operators:
+            if operator.kind not in self.converters:
+                self._note(operator, _node_name(graph, operator), "there is no converter for it")
+
+    def _note(self, operator: Operator, name: str, problem: str) -> None:
+        self.problems.setdefault((operator.kind, problem), []).append(name)
+
+    def _convert(self, graph: SubGraph, values: dict[int, Expr], names: Mapping[int, str]) -> None:
+        poisoned: set[int] = set()
+        for operator in graph.operators:
+            name = _node_name(graph, operator)
+            try:
+                made = self._one(graph, operator, values, poisoned, name)
+            except _Poisoned:
+                poisoned.update(operator.outputs)
+                continue
+            except (UnsupportedNode, TypeInferenceError) as error:
+                self._note(operator, name, str(error))
+                poisoned.update(operator.outputs)
+                continue
+            values.update(zip(operator.outputs, made, strict=False))
+            state = _state_of(graph, operator)
+            values.update(zip(state, made[len(operator.outputs) :], strict=False))
+
+    def _one(
+        self,
+        graph: SubGraph,
+        operator: Operator,
+        values: dict[int, Expr],
+        poisoned: set[int],
+        name: str,
+    ) -> list[Expr]:
+        convert = self.converters.get(operator.kind)
+        if convert is None or poisoned.intersection(operator.inputs):
+            raise _Poisoned
+        for index in operator.inputs:
+            if index >= 0 and index not in values:
+                tensor = graph.tensors[index]
+                if tensor.dtype not in DTYPES.values():
+                    raise UnsupportedNode(f"tensors of type {tensor.dtype} are not supported")
+                if 0 in tensor.shape:  # nothing to store: the file gives it no buffer
+                    values[index] = Constant(np.zeros(tensor.shape, tensor.dtype))
+                    continue
+                raise ModelError(
+                    f"the operator {name!r} reads {tensor.name!r}, which no operator before it "
+                    "makes: the model is damaged or its operators are out of order"
+                )
+        with op_registry.span(name):
+            made: Any = convert(NodeView(operator, graph, values, name))
+        if isinstance(made, TupleWrapper):
+            made = list(made)
+        elif not isinstance(made, list):
+            made = [made]
+        return [self.folder.fold(m) for m in made]
+
+    def _report(self) -> str:
+        kinds = len({kind for kind, _ in self.problems})
+        nodes = sum(len(names) for names in self.problems.values())
+        lines = [
+            f"the model uses {kinds} operator{'s' * (kinds != 1)} that Slipway cannot import "
+            f"({nodes} node{'s' * (nodes != 1)}):"
+        ]
+        for (kind, problem), names in sorted(self.problems.items()):
+            shown = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
+            lines.append(f"  {kind} x {len(names)} ({shown}): {problem}")
+        return "\n".join(lines)
+
+
+def _state_of(graph: SubGraph, operator: Operator) -> tuple[int, ...]:
+    """The variable tensors that an operator updates, in order of its inputs."""
+    return tuple(i for i in operator.inputs if i >= 0 and graph.tensors[i].is_variable)
+
+
+def _state(graph: SubGraph) -> tuple[int, ...]:
+    """All variable tensors that operators update."""
+    return tuple(dict.fromkeys(i for o in graph.operators for i in _state_of(graph, o)))
+
+
+def _node_name(graph: SubGraph, operator: Operator) -> str:
+    return graph.tensors[operator.outputs[0]].name if operator.outputs else operator.kind
+
+
+def _unique_names(graph: SubGraph) -> dict[int, str]:
+    """Name every tensor; a name that occurs twice gets the tensor's number behind it."""
+    taken: set[str] = set()
+    names = {}
+    order = (*graph.inputs, *graph.outputs, *range(len(graph.tensors)))
+    for index in dict.fromkeys(order):
+        name = graph.tensors[index].name
+        names[index] = name if name not in taken else f"{name}_{index}"
+        taken.add(names[index])
+    return names
+
+
+class _Folder:
+    """Folds constants in newly made expressions; each expression is looked at once."""
+
+    def __init__(self) -> None:
+        self.done: dict[int, Expr] = {}
+        self.keep: list[Expr] = []  # ids stay valid while the objects live
+
+    def fold(self, root: Any) -> Expr:
+        if isinstance(root, TupleWrapper):
+            root = root.astuple()
+        if not isinstance(root, Expr):
+            raise SlipwayError(f"a converter made a {type(root).__name__}, not an expression")
+        done = self.done
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            expr, ready = stack.pop()
+            if id(expr) in done:
+                continue
+            if not ready:
+                stack.append((expr, True))
+                stack.extend((c, False) for c in children(expr) if id(c) not in done)
+                continue
+            fresh = rebuild(expr, lambda child: done[id(child)])
+            result = fold_one(fresh)
+            result = fresh if result is None else result
+            done[id(expr)] = done[id(result)] = result
+            self.keep += [expr, result]
+        return done[id(root)]
