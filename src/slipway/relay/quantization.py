@@ -80,6 +80,13 @@ def multiply_by_quantized_multiplier(x: Any, multiplier: Any, shift: Any) -> Any
     return rounding_divide_by_power_of_two(high, np.maximum(-shift, 0))
 
 
+def multiply_with_one_rounding(x: Any, multiplier: Any, shift: Any) -> Any:
+    """Scale int32 accumulators with a single rounding, halves up: LiteRT's matrix products."""
+    total = 31 - np.asarray(shift, np.int64)
+    product = np.asarray(x, np.int64) * np.asarray(multiplier, np.int64)
+    return ((product + (np.int64(1) << (total - 1))) >> total).astype(np.int32)
+
+
 def shift_left_saturating(x: Any, amount: int) -> Any:
     """Return x * 2**amount of int32 values, held inside int32."""
     wide = np.asarray(x, np.int64) << amount
@@ -137,9 +144,7 @@ def leading_zeros(x: Any) -> Any:
     return 31 - np.floor(np.log2(np.asarray(x, np.float64))).astype(np.int32)
 
 
-def activation_range(
-    activation: str, scale: float, zero_point: int, dtype: str
-) -> tuple[int, int]:
+def activation_range(activation: str, scale: float, zero_point: int, dtype: str) -> tuple[int, int]:
     """Return what a fused activation ("none", "relu", "relu6", "relu_n1_to_1") leaves of `dtype`.
 
     The bounds are in quantised units.  The real bound over the scale is taken in float32.

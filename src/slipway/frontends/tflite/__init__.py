@@ -1,0 +1,1 @@
+"""The TFLite importer: `importer.from_tflite`; one file of converters per family of operators."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, converter
-from slipway.relay.expr import Expr
 from slipway.relay.ops.qnn_softmax import softmax as integer_softmax
 
 
 @converter("SOFTMAX")
-def softmax(node: NodeView) -> Expr:
+def softmax(node: NodeView) -> Any:
     """Over the last axis."""
     beta = node.option("beta")
     if node.is_float:

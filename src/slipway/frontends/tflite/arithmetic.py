@@ -13,7 +13,7 @@ from slipway.relay.ops.qnn_rescale import rescale_by
 
 
 @converter("ADD", "SUB")
-def add(node: NodeView) -> Expr:
+def add(node: NodeView) -> Any:
     """Both sides are shifted left and brought to twice the larger scale, then summed."""
     face: Any = relay.add if node.kind == "ADD" else relay.subtract
     if node.tensor(0).quantization is None or node.is_float:
@@ -24,14 +24,16 @@ def add(node: NodeView) -> Expr:
     scales = [node.quantization(i).scale for i in (0, 1)]
     twice = 2.0 * max(scales)
     sides = [
-        rescale_by(relay.left_shift(centered(node, i), relay.const(left, "int32")), scales[i] / twice)
+        rescale_by(
+            relay.left_shift(centered(node, i), relay.const(left, "int32")), scales[i] / twice
+        )
         for i in (0, 1)
     ]
     real = twice / ((1 << left) * node.out_quantization().scale)
     return requantized(node, face(*sides), real, node.activation)
 
 
-def _activated(node: NodeView, value: Expr) -> Expr:
+def _activated(node: NodeView, value: Expr) -> Any:
     if node.activation == "none":
         return value
     if not node.is_float:

@@ -8,8 +8,13 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter, same_padding
-from slipway.frontends.tflite.floating import activated, channels_first, channels_last, float_weights
-from slipway.frontends.tflite.hybrid import is_hybrid, quantized_rows, scaled_sums
+from slipway.frontends.tflite.floating import (
+    activated,
+    channels_first,
+    channels_last,
+    float_weights,
+)
+from slipway.frontends.tflite.hybrid import has_one_scale, is_hybrid, quantized_rows, scaled_sums
 from slipway.frontends.tflite.quantized import (
     QUANTIZED,
     bias_of,
@@ -34,18 +39,21 @@ def geometry(node: NodeView, kernel: tuple[int, int]) -> dict[str, Any]:
 
 
 @converter("CONV_2D")
-def conv2d(node: NodeView) -> Expr:
+def conv2d(node: NodeView) -> Any:
     """Weights are (O, H, W, I / groups) in the file."""
     shape = node.tensor(1).shape
     if len(shape) != 4 or len(node.shape()) != 4:
-        raise node.unsupported(f"its data is {node.shape()} and its weights {shape}; both need 4 axes")
+        raise node.unsupported(
+            f"its data is {node.shape()} and its weights {shape}; both need 4 axes"
+        )
     options = geometry(node, (shape[1], shape[2]))
     groups = node.shape()[3] // shape[3] if shape[3] else 0
     if groups < 1 or groups * shape[3] != node.shape()[3]:
         raise node.unsupported(f"its weights {shape} do not fit the data {node.shape()}")
     options["groups"] = groups
     if is_hybrid(node):
-        rows = quantized_rows(node[0])
+        # Only weights with a scale per channel go with a zero point in the data.
+        rows = quantized_rows(node[0], symmetric=has_one_scale(node))
         weights = plain_weights(node, 1).transpose(1, 2, 3, 0)
         total = relay.qnn.op.conv2d_nhwc(rows.data, array_constant(weights, "int8"), **options)
         return activated(scaled_sums(node, total, rows, 1, 2), node.activation)
@@ -67,7 +75,7 @@ def conv2d(node: NodeView) -> Expr:
 
 
 @converter("DEPTHWISE_CONV_2D")
-def depthwise_conv2d(node: NodeView) -> Expr:
+def depthwise_conv2d(node: NodeView) -> Any:
     """Weights are (1, H, W, C * multiplier) in the file."""
     shape = node.tensor(1).shape
     if len(shape) != 4 or shape[0] != 1 or len(node.shape()) != 4:
@@ -100,7 +108,7 @@ def depthwise_conv2d(node: NodeView) -> Expr:
     return _finished(node, total, bias_of(node, 2, weights, (0, 1)), out_dtype)
 
 
-def _biased(node: NodeView, out: Expr) -> Expr:
+def _biased(node: NodeView, out: Expr) -> Any:
     """Add a float bias to channels-first data."""
     if not node.has(2):
         return out
@@ -108,7 +116,7 @@ def _biased(node: NodeView, out: Expr) -> Expr:
     return relay.add(out, array_constant(bias, "float32"))
 
 
-def _finished(node: NodeView, total: Expr, bias: Expr | None, out_dtype: str) -> Expr:
+def _finished(node: NodeView, total: Expr, bias: Expr | None, out_dtype: str) -> Any:
     if bias is not None:
         if bias.tensor_type.dtype != out_dtype:
             bias = array_constant(np.asarray(bias.array), out_dtype)  # type: ignore[attr-defined]

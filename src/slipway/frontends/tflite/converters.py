@@ -49,12 +49,18 @@ class NodeView:
     """One operator as its converter sees it: inputs as expressions, options by name."""
 
     def __init__(
-        self, operator: Operator, graph: SubGraph, values: Mapping[int, Expr], name: str
+        self,
+        operator: Operator,
+        graph: SubGraph,
+        values: Mapping[int, Expr],
+        name: str,
+        rounds_once: bool = False,
     ) -> None:
         self.kind = operator.kind
         self.name = name
         self.operator = operator
         self.graph = graph
+        self.rounds_once = rounds_once  # matrix products as LiteRT has them
         self._values = values
 
     # -- options -------------------------------------------------------------------------------

@@ -23,10 +23,14 @@ TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 def is_turned(value: Any) -> bool:
     """Tell whether `value` is channels-first data made channels-last."""
-    return isinstance(value, Call) and is_call_of(value, "transpose") and tuple(value.attrs.axes or ()) == TO_LAST
+    return (
+        isinstance(value, Call)
+        and is_call_of(value, "transpose")
+        and tuple(value.attrs.axes or ()) == TO_LAST
+    )
 
 
-def channels_first(value: Expr) -> Expr:
+def channels_first(value: Expr) -> Any:
     """Return (N, H, W, C) as (N, C, H, W)."""
     if is_turned(value):
         assert isinstance(value, Call)
@@ -34,12 +38,12 @@ def channels_first(value: Expr) -> Expr:
     return relay.transpose(value, TO_FIRST)
 
 
-def channels_last(value: Expr) -> Expr:
+def channels_last(value: Expr) -> Any:
     """Return (N, C, H, W) as (N, H, W, C)."""
     return relay.transpose(value, TO_LAST)
 
 
-def elementwise(function: Callable[..., Expr], *values: Expr) -> Expr:
+def elementwise(function: Callable[..., Expr], *values: Expr) -> Any:
     """Apply an elementwise function, inside the transposition where all its inputs have one."""
     if values and all(is_turned(v) for v in values):
         shapes = {v.tensor_type.shape for v in values}
@@ -48,7 +52,7 @@ def elementwise(function: Callable[..., Expr], *values: Expr) -> Expr:
     return function(*values)
 
 
-def activated(value: Expr, activation: str) -> Expr:
+def activated(value: Expr, activation: str) -> Any:
     """Apply a fused activation to floating point data."""
     match activation:
         case "relu":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from slipway import relay
@@ -22,7 +24,7 @@ from slipway.relay.expr import Expr
 
 
 @converter("FULLY_CONNECTED")
-def fully_connected(node: NodeView) -> Expr:
+def fully_connected(node: NodeView) -> Any:
     """Weights are (units, depth) in the file; the data's axes before the last are flattened."""
     if node.option("weights_format"):
         raise node.unsupported("its weights are shuffled")
@@ -40,7 +42,9 @@ def fully_connected(node: NodeView) -> Expr:
     return out if shape == out.tensor_type.shape else relay.reshape(out, shape)
 
 
-def _product(node: NodeView, rows: Expr) -> Expr:
+def _product(node: NodeView, rows: Expr) -> Any:
+    bias: Any
+    weights: Any
     if is_hybrid(node):
         held = quantized_rows(rows, symmetric=not node.option("asymmetric_quantize_inputs"))
         weights = array_constant(plain_weights(node, 1).T, "int8")
@@ -53,14 +57,20 @@ def _product(node: NodeView, rows: Expr) -> Expr:
             weights = node[1]
         out = relay.nn.dense(rows, weights)
         if node.has(2):
-            bias = array_constant(float_weights(node, 2), "float32") if is_constant(node[2]) else node[2]
+            bias = (
+                array_constant(float_weights(node, 2), "float32")
+                if is_constant(node[2])
+                else node[2]
+            )
             out = relay.add(out, bias)
         return activated(out, node.activation)
     node.need_dtype(*QUANTIZED)
     out_dtype = sum_dtype(node, 2)
     if is_constant(node[1]):
         values = plain_weights(node, 1).T
-        total = relay.qnn.op.dense_packed(rows, array_constant(values, values.dtype.name), out_dtype)
+        total = relay.qnn.op.dense_packed(
+            rows, array_constant(values, values.dtype.name), out_dtype
+        )
         bias = bias_of(node, 2, values, (0,))
     else:
         data = relay.reshape(centered(node, 0), rows.tensor_type.shape)

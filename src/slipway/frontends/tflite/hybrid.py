@@ -8,13 +8,13 @@ builds the same steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
 from slipway.relay.expr import Expr
-from slipway.relay.quantization import INT32_MAX
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,17 @@ def is_hybrid(node: NodeView) -> bool:
     return node.is_float and weights.dtype in ("int8", "uint8", "int4") and weights.data is not None
 
 
+def has_one_scale(node: NodeView) -> bool:
+    """Tell whether the weights have one scale for all their channels."""
+    quantization = node.tensor(1).quantization
+    return quantization is not None and quantization.scales.size == 1
+
+
 def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
     """Quantise each batch entry by its own range."""
     axes = tuple(range(1, data.tensor_type.rank))
 
-    def const(value: float, dtype: str = "float64") -> Expr:
+    def const(value: float, dtype: str = "float64") -> Any:
         return relay.const(value, dtype)
 
     least = relay.cast(relay.minimum(relay.min(data, axes, True), const(0, "float32")), "float64")
@@ -49,9 +55,7 @@ def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
         stored = relay.clip(_round(relay.multiply(data, inverse)), -127, 127)
         return QuantizedRows(relay.cast(stored, "int16"), scales)
     empty = relay.equal(least, most)
-    scale = relay.where(
-        empty, const(1), relay.divide(relay.subtract(most, least), const(255))
-    )
+    scale = relay.where(empty, const(1), relay.divide(relay.subtract(most, least), const(255)))
     from_least = relay.subtract(const(-128), relay.divide(least, scale))
     from_most = relay.subtract(const(127), relay.divide(most, scale))
     least_nearer = relay.less(relay.abs(relay.divide(least, scale)) + const(128),
@@ -64,7 +68,7 @@ def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
     return QuantizedRows(relay.cast(relay.subtract(stored, zero), "int16"), scales)
 
 
-def _round(value: Expr) -> Expr:
+def _round(value: Expr) -> Any:
     """Halves away from zero, as C's round()."""
     dtype = value.tensor_type.dtype
     half, zero = relay.const(0.5, dtype), relay.const(0, dtype)
@@ -72,7 +76,7 @@ def _round(value: Expr) -> Expr:
     return relay.where(relay.less(value, zero), down, up)
 
 
-def scaled_sums(node: NodeView, total: Expr, rows: QuantizedRows, weight: int, bias: int) -> Expr:
+def scaled_sums(node: NodeView, total: Expr, rows: QuantizedRows, weight: int, bias: int) -> Any:
     """Turn integer sums, channels last, into floating point results with bias."""
     quantization = node.tensor(weight).quantization
     if quantization is None:
@@ -81,8 +85,3 @@ def scaled_sums(node: NodeView, total: Expr, rows: QuantizedRows, weight: int, b
     out = relay.multiply(relay.cast(total, "float32"), array_constant(scales, "float32"))
     out = relay.multiply(out, rows.scales)
     return relay.add(out, node[bias]) if node.has(bias) else out
-
-
-def wide_enough(depth: int) -> bool:
-    """Tell whether int32 holds a sum of `depth` products."""
-    return depth * 255 * 128 <= INT32_MAX

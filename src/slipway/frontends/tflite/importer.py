@@ -31,11 +31,15 @@ def from_tflite(
     shape_dict: Mapping[str, Sequence[int]] | None = None,
     dtype_dict: Mapping[str, str] | None = None,
     op_converter: Any = None,
+    *,
+    dense_rounding: str = "double",
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import a TFLite model: bytes, a path or a ``tflite.Model``.
 
     `shape_dict` gives inputs their shapes; it is needed where the file leaves a dimension open.
     `dtype_dict` may repeat the inputs' dtypes; one that differs from the file's is an error.
+    `dense_rounding` says how integer matrix products are requantised: "double" as TensorFlow Lite
+    Micro does it and every other operator, "single" as LiteRT does it (see docs/quantization.md).
 
     Returns the module, whose "main" takes the graph's inputs under their names, and an empty
     dictionary: weights are constants of the graph.  Variables of the model (the state of an LSTM
@@ -43,7 +47,10 @@ def from_tflite(
     Raises ModelError for a file that cannot be read and for what is not supported.
     """
     description = load_model(model)
+    if dense_rounding not in ("double", "single"):
+        raise ModelError(f'dense_rounding is {dense_rounding!r}; it must be "double" or "single"')
     importer = _Importer(description, dict(shape_dict or {}), dict(dtype_dict or {}))
+    importer.rounds_once = dense_rounding == "single"
     return IRModule((("main", importer.main()),)), {}
 
 
@@ -62,6 +69,7 @@ class _Importer:
         self.converters = load_converters()
         self.folder = _Folder()
         self.problems: dict[tuple[str, str], list[str]] = {}
+        self.rounds_once = False
 
     def main(self) -> Function:
         graph = self.graph
@@ -123,7 +131,9 @@ class _Importer:
                 f"model has {tensor.dtype}"
             )
         if tensor.dtype not in DTYPES.values():
-            raise ModelError(f"the input {tensor.name!r} is of type {tensor.dtype}, which is not supported")
+            raise ModelError(
+                f"the input {tensor.name!r} is of type {tensor.dtype}, which is not supported"
+            )
         return Var(name, TensorType(shape, tensor.dtype))
 
     def _output(self, graph: SubGraph, values: dict[int, Expr], index: int) -> Expr:
@@ -184,7 +194,7 @@ class _Importer:
                     "makes: the model is damaged or its operators are out of order"
                 )
         with op_registry.span(name):
-            made: Any = convert(NodeView(operator, graph, values, name))
+            made: Any = convert(NodeView(operator, graph, values, name, self.rounds_once))
         if isinstance(made, TupleWrapper):
             made = list(made)
         elif not isinstance(made, list):

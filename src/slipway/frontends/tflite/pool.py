@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, converter, same_padding
 from slipway.frontends.tflite.floating import activated, channels_first, channels_last
 from slipway.frontends.tflite.quantized import QUANTIZED, out_range
-from slipway.relay.expr import Expr
 
 
 @converter("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
-def pool2d(node: NodeView) -> Expr:
+def pool2d(node: NodeView) -> Any:
     """Windows over (N, H, W, C); an average counts only what lies inside the data."""
     if len(node.shape()) != 4:
         raise node.unsupported(f"its data has the shape {node.shape()}, not four axes")

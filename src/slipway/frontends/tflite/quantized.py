@@ -21,23 +21,26 @@ def out_range(node: NodeView, activation: str = "none") -> tuple[int, int]:
     quantization = node.out_quantization()
     if activation not in ("none", "relu", "relu6", "relu_n1_to_1"):
         raise node.unsupported(f"the fused activation {activation!r} on integers is not supported")
-    return activation_range(activation, quantization.scale, quantization.zero_point, node.out().dtype)
+    return activation_range(
+        activation, quantization.scale, quantization.zero_point, node.out().dtype
+    )
 
 
-def stored(value: Expr, zero_point: int, low: int, high: int, dtype: str) -> Expr:
+def stored(value: Expr, zero_point: int, low: int, high: int, dtype: str) -> Any:
     """Turn int32 results into the stored form: add the zero point, clamp, narrow."""
     shifted = relay.add(value, relay.const(zero_point, "int32")) if zero_point else value
     return relay.cast(relay.clip(shifted, low, high), dtype)
 
 
-def requantized(node: NodeView, total: Expr, real: Any, activation: str = "none") -> Expr:
+def requantized(node: NodeView, total: Expr, real: Any, activation: str = "none") -> Any:
     """Scale sums by `real` (a number or one per channel) into the output's stored form."""
     low, high = out_range(node, activation)
-    scaled = rescale_by(total, real)
+    once = node.rounds_once and node.kind == "FULLY_CONNECTED" and node.tensor(0).dtype != "int16"
+    scaled = rescale_by(total, real, once)
     return stored(scaled, node.out_quantization().zero_point, low, high, node.out().dtype)
 
 
-def centered(node: NodeView, position: int) -> Expr:
+def centered(node: NodeView, position: int) -> Any:
     """Return an input as int32 less its zero point."""
     wide = relay.cast(node[position], "int32")
     zero = node.quantization(position).zero_point
@@ -76,7 +79,7 @@ def product_scales(node: NodeView, weight: int) -> Any:
     return source * scales / out if scales.size > 1 else source * float(scales[0]) / out
 
 
-def bias_of(node: NodeView, position: int, weights: Array, axes: tuple[int, ...]) -> Expr | None:
+def bias_of(node: NodeView, position: int, weights: Array, axes: tuple[int, ...]) -> Any:
     """Return the bias with the constant part of the data's zero point folded in; None if zero.
 
     `axes` are those of `weights` that are summed over.

@@ -101,7 +101,9 @@ def load_model(model: Any) -> Model:
         try:
             data = Path(model).read_bytes()
         except OSError as error:
-            raise ModelError(f"cannot read the TFLite file {os.fspath(model)!r}: {error.strerror}") from None
+            raise ModelError(
+                f"cannot read the TFLite file {os.fspath(model)!r}: {error.strerror}"
+            ) from None
         return parse(data)
     if isinstance(model, (bytes, bytearray, memoryview)):
         return parse(bytes(model))
@@ -139,9 +141,7 @@ def _operator_code(code: Table) -> tuple[str, int]:
 def _subgraph(
     graph: Table, codes: list[tuple[str, int]], buffers: list[Table], data: bytes
 ) -> SubGraph:
-    tensors = tuple(
-        _tensor(i, tensor, buffers, data) for i, tensor in enumerate(graph.tables(0))
-    )
+    tensors = tuple(_tensor(i, tensor, buffers, data) for i, tensor in enumerate(graph.tables(0)))
 
     def numbers(table: Table, column: int, what: str, optional: bool = False) -> tuple[int, ...]:
         found = table.numbers(column, "int")
@@ -149,7 +149,7 @@ def _subgraph(
         for v in listed:
             if not (0 <= v < len(tensors) or (optional and v == -1)):
                 raise ModelError(
-                    f"the TFLite file is damaged: {what} refers to tensor {v}, but the subgraph has "
+                    f"the TFLite file is damaged: {what} refers to tensor {v}, but there are "
                     f"{len(tensors)} tensors"
                 )
         return listed
@@ -264,7 +264,9 @@ def _data(
     if not len(raw) or dtype == "string":
         return None
     if table.table(6) is not None:
-        raise ModelError(f"the tensor {name!r} is stored as a sparse matrix, which is not supported")
+        raise ModelError(
+            f"the tensor {name!r} is stored as a sparse matrix, which is not supported"
+        )
     if dtype == "int4":
         return _int4(raw, shape, name)
     if dtype not in schema.DTYPES.values():
@@ -272,8 +274,7 @@ def _data(
     wanted = prod(shape) * np.dtype(dtype).itemsize
     if len(raw) != wanted:
         raise ModelError(
-            f"the tensor {name!r} ({dtype}, shape {shape}) needs {wanted} bytes, but its buffer has "
-            f"{len(raw)}"
+            f"the tensor {name!r} ({dtype}, shape {shape}) needs {wanted} bytes, but has {len(raw)}"
         )
     array = np.frombuffer(raw, np.dtype(dtype).newbyteorder("<"))
     return array.astype(dtype, copy=False).reshape(shape)

@@ -235,7 +235,9 @@ def conv2d_nhwc(
     dilation: Any = (1, 1), groups: int = 1, pad_value: int = 0, out_dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Sum products of data (N, H, W, C) and weight (kH, kW, C / groups, O)."""
-    return CONV2D(data, weight, attrs=_attrs(strides, padding, dilation, groups, pad_value, out_dtype))
+    return CONV2D(
+        data, weight, attrs=_attrs(strides, padding, dilation, groups, pad_value, out_dtype)
+    )
 
 
 @DEPTHWISE.face
@@ -244,7 +246,9 @@ def depthwise_conv2d_nhwc(
     dilation: Any = (1, 1), pad_value: int = 0, out_dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Sum products of each channel of data (N, H, W, C) with weight (kH, kW, C * M)."""
-    return DEPTHWISE(data, weight, attrs=_attrs(strides, padding, dilation, 1, pad_value, out_dtype))
+    return DEPTHWISE(
+        data, weight, attrs=_attrs(strides, padding, dilation, 1, pad_value, out_dtype)
+    )
 
 
 def _attrs(

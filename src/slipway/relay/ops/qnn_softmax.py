@@ -17,7 +17,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay import op_registry
 from slipway.relay import quantization as rule
-from slipway.relay.expr import Call, Expr
+from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import broadcast_shapes, need_dtype
 from slipway.relay.ops.qnn_rescale import doubling_high_multiply, rounding_divide_by_power_of_two
@@ -179,7 +179,7 @@ def exponential_table(scale: float, beta: float) -> Any:
     return np.where(used, found, 0).astype(np.int32)
 
 
-def softmax(data: Any, scale: float, beta: float = 1.0, out_dtype: str = "") -> Expr:
+def softmax(data: Any, scale: float, beta: float = 1.0, out_dtype: str = "") -> Any:
     """Return the softmax over the last axis of 8-bit data with the given scale.
 
     The result's zero point is the lowest value of its dtype, its scale 2**-8 (2**-16 for int16).

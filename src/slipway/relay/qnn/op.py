@@ -1,4 +1,4 @@
-"""``relay.qnn.op``: quantised operators by name; those of the registry without their "qnn." """
+"""``relay.qnn.op``: quantised operators by name, without the "qnn." of the registry."""
 
 from __future__ import annotations
 

@@ -1,0 +1,101 @@
+"""Running a model here, and in LiteRT's reference kernels as the peer."""
+
+import struct
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+
+
+def pseudo_random(seed, count):
+    """The bytes of golden_tflm.json: a linear congruential generator's top bytes."""
+    out = bytearray()
+    for _ in range(count):
+        seed = (seed * 1664525 + 1013904223) & 0xFFFFFFFF
+        out.append(seed >> 24)
+    return np.frombuffer(bytes(out), np.int8)
+
+
+def compiled(model, target="llvm", **options):
+    """Import and build a model; return its executor."""
+    mod, params = relay.frontend.from_tflite(model, **options)
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, target=target, params=params)
+    return graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+
+
+def outputs(executor, inputs):
+    """Run with positional inputs and return all outputs."""
+    for index, value in enumerate(inputs):
+        executor.set_input(index, value)
+    executor.run()
+    return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
+
+
+class Peer:
+    """LiteRT's interpreter with the reference kernels."""
+
+    def __init__(self, data):
+        interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+        self.run_time = interpreter.Interpreter(
+            model_content=without_bias_axes(data),
+            experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF,
+        )
+        self.run_time.allocate_tensors()
+        self.inputs = self.run_time.get_input_details()
+        self.outputs = self.run_time.get_output_details()
+
+    def random_inputs(self, rng):
+        """Return one array for each input: the whole range of integers, or normal numbers."""
+        made = []
+        for detail in self.inputs:
+            kind = np.dtype(detail["dtype"])
+            if kind == np.bool_:
+                made.append(rng.integers(0, 2, detail["shape"]).astype(kind))
+            elif kind.kind in "iu":
+                info = np.iinfo(kind if kind.itemsize <= 2 else np.int8)
+                values = rng.integers(info.min, info.max, detail["shape"], endpoint=True)
+                made.append(values.astype(kind))
+            else:
+                made.append(rng.standard_normal(detail["shape"]).astype(kind))
+        return made
+
+    def __call__(self, inputs):
+        for detail, value in zip(self.inputs, inputs, strict=True):
+            self.run_time.set_tensor(detail["index"], value)
+        self.run_time.invoke()
+        return [self.run_time.get_tensor(d["index"]) for d in self.outputs]
+
+
+def without_bias_axes(data):
+    """Reset the axis of quantised tensors of one axis, where it means nothing, but LiteRT cares."""
+    b = bytearray(data)
+
+    def u32(p):
+        return struct.unpack_from("<I", b, p)[0]
+
+    def field(table, number):
+        vtable = table - struct.unpack_from("<i", b, table)[0]
+        slot = 4 + 2 * number
+        size = struct.unpack_from("<H", b, vtable)[0]
+        offset = struct.unpack_from("<H", b, vtable + slot)[0] if slot < size else 0
+        return table + offset if offset else None
+
+    def elements(p):
+        p += u32(p)
+        return [p + 4 + 4 * i for i in range(u32(p))]
+
+    for graph in elements(field(u32(0), 2)):
+        for place in elements(field(graph + u32(graph), 0)):
+            tensor = place + u32(place)
+            quantization, shape = field(tensor, 4), field(tensor, 0)
+            if quantization is None:
+                continue
+            axis = field(quantization + u32(quantization), 6)
+            rank = len(elements(shape)) if shape else 0
+            if axis is not None and struct.unpack_from("<i", b, axis)[0] >= max(rank, 1):
+                struct.pack_into("<i", b, axis, 0)
+    return bytes(b)
