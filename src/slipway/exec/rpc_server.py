@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-upload", type=int, default=0, metavar="MIB")
     parser.add_argument("--max-memory", type=int, default=0, metavar="MIB")
     parser.add_argument("--max-cpu", type=int, default=0, metavar="SECONDS")
+    parser.add_argument("--max-handles", type=int, default=65536, metavar="N")
     parser.add_argument("--silent", action="store_true", help="write no log")
     parser.add_argument("--fork", "--no-fork", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -75,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         max_upload_bytes=arguments.max_upload << 20,
         max_memory_bytes=arguments.max_memory << 20,
         max_cpu_s=arguments.max_cpu,
+        max_handles=arguments.max_handles,
         is_quiet=arguments.silent,
     )
     if arguments.listen_fd < 0:

@@ -46,6 +46,8 @@ class _Config(ctypes.Structure):
         ("max_memory_bytes", ctypes.c_uint64),
         ("max_cpu_s", ctypes.c_uint32),
         ("is_quiet", ctypes.c_uint32),
+        ("max_handles", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
         ("context", ctypes.c_void_p),
         ("fork_session", _FORK),
         ("ffi_get_global", ctypes.c_void_p),
@@ -73,6 +75,8 @@ class ServerOptions:
         bytes of one file, and of memory a session may add; 0 is what the system has.
     max_cpu_s
         processor seconds of one session; 0 is no limit.
+    max_handles
+        remote objects that one session may hold.
     is_quiet
         write no log.
 
@@ -87,6 +91,7 @@ class ServerOptions:
     max_upload_bytes: int = 0
     max_memory_bytes: int = 0
     max_cpu_s: int = 0
+    max_handles: int = 65536
     is_quiet: bool = False
 
 
@@ -142,6 +147,7 @@ def serve(listener: socket.socket, options: ServerOptions, watch_fd: int = -1) -
     config.max_upload_bytes = options.max_upload_bytes
     config.max_memory_bytes = options.max_memory_bytes
     config.max_cpu_s = options.max_cpu_s
+    config.max_handles = options.max_handles
     config.is_quiet = int(options.is_quiet)
     # Python's fork, so that the interpreter in the session's process is in order.
     config.fork_session = _FORK(lambda _context: os.fork())
@@ -325,6 +331,7 @@ def options_to_arguments(options: ServerOptions) -> list[str]:
         "--max-upload", str(options.max_upload_bytes >> 20),
         "--max-memory", str(options.max_memory_bytes >> 20),
         "--max-cpu", str(options.max_cpu_s),
+        "--max-handles", str(options.max_handles),
     ]  # fmt: skip
     if options.key:
         arguments += ["--key", options.key]

@@ -168,7 +168,7 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   session.needs_token = needs_token;
   session.session_timeout_ms = config->session_timeout_ms;
   session.max_args = 1024;
-  session.max_handles = 65536;
+  session.max_handles = config->max_handles;
   session.name_bytes = 96;
   session.frame_bytes = SLW_RPC_HOST_FRAME_BYTES;
   session.read_ahead_bytes = 65536;

@@ -12,6 +12,10 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0
+#endif
+
 #define QUEUE_BYTES 65536u
 #define READ_AHEAD_BYTES 65536u
 #define DATA_PREFIX_BYTES 24u

@@ -208,6 +208,16 @@ static void file_abort(void *context) {
   (void)unlink(PART_NAME);
 }
 
+/* Take the space now, so that a full disk is known before the bytes travel; an errno, or 0. */
+static int reserve_space(int fd, uint64_t size) {
+#if defined(__linux__)
+  int code = size > 0u ? posix_fallocate(fd, 0, (off_t)size) : 0;
+  return code == EOPNOTSUPP || code == EINVAL || code == ENOSYS ? 0 : code;
+#else
+  return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;
+#endif
+}
+
 static int file_create(void *context, const char *name, uint64_t size, void **memory) {
   uint64_t most = the_host.config->max_upload_bytes;
   int code;
@@ -227,9 +237,8 @@ static int file_create(void *context, const char *name, uint64_t size, void **me
   if (the_host.fd < 0) {
     return io_error("create", name, errno);
   }
-  /* Reserve the space now, so that a full disk is known before the bytes travel. */
-  code = size > 0u ? posix_fallocate(the_host.fd, 0, (off_t)size) : 0;
-  if (code != 0 && code != EOPNOTSUPP && code != EINVAL && code != ENOSYS) {
+  code = reserve_space(the_host.fd, size);
+  if (code != 0) {
     file_abort(NULL);
     return io_error("reserve space for", name, code);
   }

@@ -22,6 +22,9 @@
 #define GRACE_NS 500000000u  /* between the client's leaving and the end of its process */
 #define LINGER_NS 1000000000u /* for the client to read the last error before the close */
 #define MAX_SESSIONS 64u
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* SIGPIPE is ignored */
+#endif
 #ifndef POLLRDHUP
 #define POLLRDHUP POLLHUP
 #endif
@@ -387,10 +390,27 @@ static void catch_signals(sigset_t *while_polling) {
   (void)sigdelset(while_polling, SIGCHLD);
 }
 
+/* Wait for events; a signal that arrives at any moment before or during it ends the wait. */
+static int wait_events(struct pollfd *fds, nfds_t count, int timeout_ms, const sigset_t *mask) {
+#if defined(__APPLE__)
+  /* No ppoll: a signal between the two calls costs one turn of at most 200 ms. */
+  sigset_t before;
+  int ready;
+  (void)sigprocmask(SIG_SETMASK, mask, &before);
+  ready = poll(fds, count, timeout_ms < 0 || timeout_ms > 200 ? 200 : timeout_ms);
+  (void)sigprocmask(SIG_SETMASK, &before, NULL);
+  return ready;
+#else
+  struct timespec limit;
+  limit.tv_sec = timeout_ms / 1000;
+  limit.tv_nsec = (long)(timeout_ms % 1000) * 1000000L;
+  return ppoll(fds, count, timeout_ms < 0 ? NULL : &limit, mask);
+#endif
+}
+
 int slw_rpc_server_run(const slw_rpc_server_config *config) {
   static server self; /* one supervisor in a process */
   struct pollfd fds[MAX_SESSIONS + 2u];
-  struct timespec tick;
   sigset_t while_polling;
   uint32_t i;
   memset(&self, 0, sizeof self);
@@ -415,11 +435,9 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
       fds[i + 2u].events = one->state == LINGERING ? POLLIN : POLLRDHUP;
       fds[i + 2u].revents = 0;
     }
-    tick.tv_sec = timeout_ms / 1000;
-    tick.tv_nsec = (long)(timeout_ms % 1000) * 1000000L;
     fds[0].revents = 0;
     fds[1].revents = 0;
-    ready = ppoll(fds, self.max_sessions + 2u, timeout_ms < 0 ? NULL : &tick, &while_polling);
+    ready = wait_events(fds, self.max_sessions + 2u, timeout_ms, &while_polling);
     if (ready < 0 && errno != EINTR) {
       break;
     }

@@ -199,6 +199,7 @@ int main(int argc, char **argv) {
   all.server.key = "";
   all.server.watch_fd = -1;
   all.server.max_sessions = 16;
+  all.server.max_handles = 65536;
   all.server.greeting_timeout_ms = 10000;
   if (token != NULL && token[0] != '\0') {
     set_token(&all, token, strlen(token));

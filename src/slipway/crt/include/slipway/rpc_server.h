@@ -34,6 +34,8 @@ typedef struct slw_rpc_server_config {
   uint64_t max_memory_bytes;   /* address space a session may add; 0: what the system has */
   uint32_t max_cpu_s;          /* processor time of one session; 0: no limit */
   uint32_t is_quiet;           /* no log */
+  uint32_t max_handles;        /* live objects of one session; at most 2^24 */
+  uint32_t reserved;
   void *context;
   /* fork(2) for this process; NULL: fork(2) itself. */
   int (*fork_session)(void *context);
