@@ -88,3 +88,15 @@ def test_prefetch():
     x, y = np.ones((8, 16), "float32"), np.zeros((8, 16), "float32")
     run(run_pipeline(te.lower(s, [a, b])), x, y)
     np.testing.assert_array_equal(y, 2)
+
+
+def test_storage_that_nothing_reads_is_removed():
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: a[i] + 1.0, name="B")
+    c = te.compute((4,), lambda i: te.if_then_else(i > 7, b[i], a[i]), name="C")
+    s = te.create_schedule(c.op)
+    ready = run_pipeline(te.lower(s, [a, c]))
+    assert not allocated(ready)
+    assert str(ready) == (
+        "def main(A: float32[4], C: float32[4]):\n    for i in range(4):\n        C[i] = A[i]"
+    )

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from slipway import te
 from slipway.ir.interpret import run
@@ -21,7 +22,7 @@ from program_strategy import programs
 
 SETTINGS = {
     "deadline": None,
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+    "suppress_health_check": list(HealthCheck),
 }
 FEW = settings(max_examples=200, derandomize=True, **SETTINGS)
 MANY = settings(max_examples=2000, **SETTINGS)
@@ -61,6 +62,24 @@ def check_compiled(program, target):
     np.testing.assert_array_equal(got.numpy(), want)
 
 
+def check_compiled_together(batch, target):
+    """Many programs as functions of one module: a C compiler starts slowly."""
+    driver = pytest.importorskip("slipway.driver")
+    from slipway import nd
+    from slipway.ir.function import IRModule
+
+    functions = {
+        f"f{n}": te.lower(program.schedule, program.args, f"f{n}")
+        for n, program in enumerate(batch)
+    }
+    module = driver.build(IRModule.from_functions(functions), target=target)
+    for n, program in enumerate(batch):
+        arrays, want = data_of(program)
+        got = nd.array(np.full(want.shape, -77, "float32"))
+        module[f"f{n}"](*(nd.array(x) for x in arrays), got)
+        np.testing.assert_array_equal(got.numpy(), want, err_msg=str(program.log))
+
+
 @FEW
 @given(programs())
 def test_random_programs_in_the_interpreter(program):
@@ -71,6 +90,16 @@ def test_random_programs_in_the_interpreter(program):
 @given(programs())
 def test_random_programs_compiled_by_llvm(program):
     check_compiled(program, "llvm")
+
+
+# A batch is not shrunk: the message names the program, which the interpreter test can shrink.
+NO_SHRINKING = (Phase.explicit, Phase.generate)
+
+
+@settings(max_examples=10, derandomize=True, phases=NO_SHRINKING, **SETTINGS)
+@given(st.lists(programs(), min_size=20, max_size=20))
+def test_random_programs_compiled_as_c(batch):
+    check_compiled_together(batch, "c -opt-level=0")
 
 
 @pytest.mark.long
@@ -85,3 +114,10 @@ def test_many_random_programs_in_the_interpreter(program):
 @given(programs())
 def test_many_random_programs_compiled_by_llvm(program):
     check_compiled(program, "llvm")
+
+
+@pytest.mark.long
+@settings(max_examples=100, phases=NO_SHRINKING, **SETTINGS)
+@given(st.lists(programs(), min_size=20, max_size=20))
+def test_many_random_programs_compiled_as_c(batch):
+    check_compiled_together(batch, "c -opt-level=0")

@@ -15,6 +15,7 @@ from slipway.passes.flatten_storage import flatten_storage
 from slipway.passes.inject_double_buffer import inject_double_buffer
 from slipway.passes.inject_prefetch import inject_prefetch
 from slipway.passes.loop_partition import loop_partition
+from slipway.passes.remove_unused import remove_unused
 from slipway.passes.simplify import simplify
 from slipway.passes.storage_rewrite import storage_rewrite
 from slipway.passes.unroll_loop import unroll_loop
@@ -31,6 +32,7 @@ PIPELINE: tuple[Pass, ...] = (
     vectorize_loop,
     unroll_loop,
     simplify,
+    remove_unused,
 )
 
 
