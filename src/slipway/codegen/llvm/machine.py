@@ -6,8 +6,9 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -71,23 +72,38 @@ class CompiledText:
     """
 
     def __init__(self, text: str, target: Target) -> None:
-        llvm = _llvm()
-        self._machine = machine_of(target)
-        with _LOCK:
-            self._module = _parse(text, target, self._machine)
-        level = min(int(target.attrs.get("opt-level", 3)), 2)
-        _optimise(llvm, self._module, self._machine, level, _VECTOR.search(text) is None)
-        self.object_bytes = _emit_object(self._machine, self._module)
+        self._text, self._target = text, target
+        with _optimised(text, target) as module:
+            self.object_bytes = _emit_object(machine_of(target), module)
 
     def assembly(self) -> str:
         """Return the assembly text of the module."""
-        with _LOCK:
-            return str(self._machine.emit_assembly(self._module))
+        with _optimised(self._text, self._target) as module, _LOCK:
+            return str(machine_of(self._target).emit_assembly(module))
 
     def optimised_ir(self) -> str:
         """Return the LLVM IR after optimisation."""
-        with _LOCK:
-            return str(self._module)
+        with _optimised(self._text, self._target) as module, _LOCK:
+            return str(module)
+
+
+@contextmanager
+def _optimised(text: str, target: Target) -> Iterator[Any]:
+    """Parse and optimise `text`; the module is gone after the block.
+
+    It must not outlive it: left to the garbage collector, its context could be freed first.
+    """
+    machine = machine_of(target)
+    with _LOCK:
+        context = _llvm().create_context()
+        module = _parse(text, target, machine, context)
+    try:
+        level = min(int(target.attrs.get("opt-level", 3)), 2)
+        _optimise(_llvm(), module, machine, level, _VECTOR.search(text) is None)
+        yield module
+    finally:
+        module.close()
+        context.close()
 
 
 def compile_texts(texts: Sequence[str], target: Target) -> list[CompiledText]:
@@ -106,10 +122,9 @@ def _pool(process: int, workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, "slipway-llvm")
 
 
-def _parse(text: str, target: Target, machine: Any) -> Any:
-    llvm = _llvm()
+def _parse(text: str, target: Target, machine: Any, context: Any) -> Any:
     try:
-        module = llvm.parse_assembly(text, llvm.create_context())
+        module = _llvm().parse_assembly(text, context)
     except RuntimeError as error:
         raise CodegenError(f"internal: generated LLVM IR is wrong: {error}") from error
     module.triple = target.parsed_triple.llvm
@@ -172,9 +187,15 @@ def part_object(part: str, target: Target) -> bytes:
     """
     from slipway.codegen.llvm.module import emit_part
 
+    machine = machine_of(target)
     with _LOCK:
-        machine = machine_of(target)
-        return bytes(machine.emit_object(_parse(emit_part(part, target), target, machine)))
+        context = _llvm().create_context()
+        module = _parse(emit_part(part, target), target, machine, context)
+        try:
+            return bytes(machine.emit_object(module))
+        finally:
+            module.close()
+            context.close()
 
 
 def glue_object(target: Target) -> bytes:
