@@ -28,7 +28,9 @@ class Node:
 
     __slots__ = ("__weakref__",)
     FIELDS: ClassVar[tuple[str, ...]] = ()
-    KIND: ClassVar[str] = "Node"  # the name in JSON: the class name, or a dotted one given in the class
+    KIND: ClassVar[str] = (
+        "Node"  # the name in JSON: the class name, or a dotted one given in the class
+    )
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(

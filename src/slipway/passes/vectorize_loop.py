@@ -5,7 +5,8 @@ after:  ``B[ramp(i * 8, 1, 8)] = A[ramp(i * 8, 1, 8)] + broadcast(1f, 8)``
 
 A loop is cut into pieces of at most 64 bytes of its widest element type (16 float32 lanes); up to
 16 pieces are written out, more run in a serial loop.  Where a boundary check differs between
-lanes, the vector form runs when the check holds in all of them, and a serial loop otherwise.
+lanes, the vector form runs when the check holds in all of them, and a serial loop otherwise;
+the same goes for a load that an if_then_else guards (padding).
 What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
 """
 
@@ -122,7 +123,7 @@ class _Lanes:
     def stmt(self, node: S.Stmt) -> S.Stmt:
         match node:
             case S.BufferStore():
-                return self.store(node)
+                return self.guarded_store(node)
             case S.SeqStmt():
                 return S.seq(self.stmt(s) for s in node.stmts)
             case S.For():
@@ -142,6 +143,40 @@ class _Lanes:
                 return S.AttrStmt(node.key, node.node, node.value, self.stmt(node.body))
             case _:
                 raise _CannotVectorizeError
+
+    def guarded_store(self, node: S.BufferStore) -> S.Stmt:
+        """A store whose value is chosen lane by lane: in vectors where all lanes choose alike."""
+        choices = self._lane_choices(node.value)
+        if not choices:
+            return self.store(node)
+        everywhere = ops.all_of([self.in_all_lanes(c) for c in choices])
+        if isinstance(everywhere, E.IntImm) and not everywhere.value:
+            raise _CannotVectorizeError
+        chosen = {c: ops.TRUE for c in choices}
+        value = _decided(substitute(node.value, chosen))
+        return S.IfThenElse(
+            everywhere,
+            self.store(S.BufferStore(node.buffer, value, node.indices)),
+            self.steps(node),
+        )
+
+    def _lane_choices(self, value: PrimExpr) -> list[PrimExpr]:
+        """Conditions of if_then_else that differ between lanes and guard a load."""
+        found: list[PrimExpr] = []
+        for n in walk(value):
+            if isinstance(n, E.Call) and n.op == "if_then_else" and _reads_memory(n.args[1]):
+                if _reads_memory(n.args[2]):
+                    continue
+                if self.expr(n.args[0]).lanes > 1:
+                    found.append(n.args[0])
+        return found
+
+    def steps(self, node: S.Stmt) -> S.Stmt:
+        """Return `node` once per lane, in a serial loop."""
+        step = Var(self.var.name, self.var.dtype)
+        extent = ops.const(self.lanes, self.var.dtype)
+        body = substitute(node, {self.var: step})
+        return S.For(step, self.an.to_expr(self.first), extent, S.ForKind.SERIAL, body)
 
     def store(self, node: S.BufferStore) -> S.Stmt:
         (index,) = (self.expr(i) for i in node.indices)
@@ -169,11 +204,7 @@ class _Lanes:
         if node.else_case is not None:
             raise _CannotVectorizeError
         everywhere = self.in_all_lanes(node.condition)
-        step = Var(self.var.name, self.var.dtype)
-        body = substitute(node, {self.var: step})
-        extent = ops.const(self.lanes, self.var.dtype)
-        one_by_one = S.For(step, self.an.to_expr(self.first), extent, S.ForKind.SERIAL, body)
-        return S.IfThenElse(everywhere, self.stmt(node.then_case), one_by_one)
+        return S.IfThenElse(everywhere, self.stmt(node.then_case), self.steps(node))
 
     def in_all_lanes(self, condition: PrimExpr) -> PrimExpr:
         """Return a scalar condition under which `condition` holds in every lane."""
@@ -282,6 +313,17 @@ class _Lanes:
             raise _CannotVectorizeError
         wide = tuple(ops.broadcast_to(a, lanes) for a in args)
         return E.Call(dtypes.with_lanes(node.dtype, lanes), node.op, wide)
+
+
+def _decided(value: Any) -> Any:
+    """Return an expression with the if_then_else of constant conditions taken out."""
+    if not isinstance(value, PrimExpr):
+        return value
+    if isinstance(value, E.Call) and value.op == "if_then_else":
+        condition = value.args[0]
+        if isinstance(condition, E.IntImm):
+            return _decided(value.args[1 if condition.value else 2])
+    return map_children(value, _decided)
 
 
 def _reads_memory(expr: PrimExpr) -> bool:

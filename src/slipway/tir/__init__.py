@@ -9,6 +9,8 @@ _MODULES = ("expr", "stmt", "buffer", "function", "ops")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "ir_builder":
+        return importlib.import_module("slipway.ir.builder")
     if not name.startswith("_"):
         for module in _MODULES:
             value = getattr(importlib.import_module(f"slipway.ir.{module}"), name, None)

@@ -1,0 +1,150 @@
+"""The IR builder: write statements as nested ``with`` blocks (classic ``tir.ir_builder``).
+
+::
+
+    ib = ir_builder.create()
+    with ib.for_range(0, n, name="i") as i:
+        with ib.if_scope(i < 10):
+            ib.store(b, i, ib.load(a, i) + 1)
+    body = ib.get()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from slipway.errors import LoweringError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer, decl_buffer
+from slipway.ir.expr import PrimExpr, Var
+
+
+class BufferVar:
+    """A buffer to index in Python: ``x[i]`` loads, ``x[i] = v`` stores."""
+
+    def __init__(self, builder: IRBuilder, buffer: Buffer) -> None:
+        self._builder = builder
+        self.buffer = buffer
+
+    @property
+    def dtype(self) -> str:
+        """The element type."""
+        return self.buffer.dtype
+
+    def _indices(self, index: Any) -> tuple[PrimExpr, ...]:
+        picked = index if isinstance(index, (tuple, list)) else (index,)
+        indices = tuple(ops.as_expr(i) for i in picked)
+        if len(indices) != self.buffer.ndim:
+            raise LoweringError(
+                f"buffer {self.buffer.name!r} has {self.buffer.ndim} dimensions, but is indexed "
+                f"with {len(indices)}"
+            )
+        return indices
+
+    def __getitem__(self, index: Any) -> PrimExpr:
+        return E.BufferLoad(self.buffer, self._indices(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        given = ops.cast(ops.as_expr(value, self.buffer.dtype), self.buffer.dtype)
+        self._builder.emit(S.BufferStore(self.buffer, given, self._indices(index)))
+
+
+class IRBuilder:
+    """Collects statements; `get` returns them."""
+
+    def __init__(self) -> None:
+        self._stack: list[list[Callable[[S.Stmt], S.Stmt] | S.Stmt]] = [[]]
+
+    def emit(self, stmt: Any) -> None:
+        """Add a statement, or a call for its effect."""
+        if isinstance(stmt, PrimExpr):
+            stmt = S.Evaluate(stmt)
+        self._stack[-1].append(stmt)
+
+    def _close(self) -> S.Stmt:
+        """Build the innermost block; what wraps the rest of it (allocate, let) is a function."""
+        result: S.Stmt = S.NOP
+        for item in reversed(self._stack.pop()):
+            result = S.seq((item, result)) if isinstance(item, S.Stmt) else item(result)
+        return result
+
+    @contextmanager
+    def for_range(
+        self, begin: Any, end: Any, name: str = "i", dtype: str = "int32", kind: str = "serial"
+    ) -> Iterator[Var]:
+        """Loop over [begin, end)."""
+        var = Var(name, dtype)
+        first, extent = ops.as_expr(begin), ops.sub(end, begin)
+        self._stack.append([])
+        yield var
+        body = self._close()
+        kind = {"vectorize": "vectorized", "unroll": "unrolled"}.get(kind, kind)
+        self.emit(S.For(var, ops.cast(first, dtype), ops.cast(extent, dtype), kind, body))
+
+    @contextmanager
+    def while_loop(self, condition: Any) -> Iterator[None]:
+        """Repeat while the condition holds."""
+        self._stack.append([])
+        yield
+        self.emit(S.While(ops.as_expr(condition), self._close()))
+
+    @contextmanager
+    def if_scope(self, condition: Any) -> Iterator[None]:
+        """Run the block where the condition holds."""
+        self._stack.append([])
+        yield
+        self.emit(S.IfThenElse(ops.as_expr(condition), self._close()))
+
+    @contextmanager
+    def else_scope(self) -> Iterator[None]:
+        """Run the block where the condition of the if_scope just before does not hold."""
+        last = self._stack[-1][-1] if self._stack[-1] else None
+        if not isinstance(last, S.IfThenElse) or last.else_case is not None:
+            raise LoweringError("else_scope must follow directly after an if_scope")
+        self._stack.append([])
+        yield
+        other = self._close()
+        self._stack[-1][-1] = last.replace(else_case=other)
+
+    def allocate(self, dtype: str, shape: Any, name: str = "buf", scope: str = "") -> BufferVar:
+        """Return memory that exists for the rest of the block."""
+        buffer = decl_buffer(shape, dtype, name, scope=scope or "global")
+        self._stack[-1].append(lambda body: S.Allocate(buffer, body))
+        return BufferVar(self, buffer)
+
+    def let(self, name: str, value: Any) -> Var:
+        """Return a variable that stands for `value` for the rest of the block."""
+        given = ops.as_expr(value)
+        var = Var(name, given.dtype)
+        self._stack[-1].append(lambda body: S.LetStmt(var, given, body))
+        return var
+
+    def scope_attr(self, node: Any, key: str, value: Any) -> None:
+        """Put a note for later passes on the rest of the block."""
+        given = ops.as_expr(value) if isinstance(value, (int, float, str)) else value
+        self._stack[-1].append(lambda body: S.AttrStmt(key, node, given, body))
+
+    def buffer_ptr(self, buffer: Buffer) -> BufferVar:
+        """Return `buffer` in a form that Python can index."""
+        return BufferVar(self, buffer)
+
+    def likely(self, condition: Any) -> PrimExpr:
+        """Mark a condition as mostly true."""
+        return E.Call("bool", "likely", (ops.as_expr(condition),))
+
+    def get(self) -> S.Stmt:
+        """Return everything that was emitted, as one statement."""
+        if len(self._stack) != 1:
+            raise LoweringError("a with block of the IR builder is still open")
+        result = self._close()
+        self._stack.append([])
+        return result
+
+
+def create() -> IRBuilder:
+    """Return a new builder."""
+    return IRBuilder()

@@ -1,0 +1,66 @@
+"""The IR builder makes the statements that it reads like."""
+
+import numpy as np
+import pytest
+
+from slipway import te
+from slipway.errors import LoweringError
+from slipway.ir import builder as ir_builder
+from slipway.ir.interpret import run
+from slipway.ir.verify import verify
+from slipway.passes.pipeline import run_pipeline
+
+
+def test_an_extern_written_with_the_builder():
+    n = 20
+
+    def body(ins, outs):
+        ib = ir_builder.create()
+        a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        total = ib.allocate("float32", (1,), name="total", scope="local")
+        total[0] = 0.0
+        with ib.for_range(0, n, name="i") as i:
+            twice = ib.let("twice", a[i] * 2.0)
+            with ib.if_scope(i < 10):
+                total[0] = total[0] + twice
+            with ib.else_scope():
+                total[0] = total[0] - twice
+            b[i] = total[0]
+        return ib.get()
+
+    a = te.placeholder((n,), name="A")
+    b = te.extern((n,), [a], body, name="B", dtype="float32")
+    s = te.create_schedule(b.op)
+    func = te.lower(s, [a, b])
+    x = np.arange(n, dtype="float32")
+    want = np.cumsum(np.where(np.arange(n) < 10, 2 * x, -2 * x)).astype("float32")
+    for step in (lambda f: f, run_pipeline):
+        func = verify(step(func))
+        y = np.zeros(n, "float32")
+        run(func, x, y)
+        np.testing.assert_array_equal(y, want)
+
+
+def test_while_and_attributes():
+    ib = ir_builder.create()
+    count = ib.allocate("int32", (1,), name="count")
+    count[0] = 0
+    ib.scope_attr(None, "note", 1)
+    with ib.while_loop(count[0] < 5):
+        count[0] = count[0] + 1
+    assert str(ib.get()).splitlines() == [
+        "allocate count: int32[1]",
+        "count[0] = 0",
+        "attr note(1)",
+        "while count[0] < 5:",
+        "    count[0] = count[0] + 1",
+    ]
+
+
+def test_misuse():
+    ib = ir_builder.create()
+    with pytest.raises(LoweringError, match="directly after an if_scope"), ib.else_scope():
+        pass
+    b = ib.allocate("float32", (2, 2), name="m")
+    with pytest.raises(LoweringError, match="'m' has 2 dimensions"):
+        b[0]
