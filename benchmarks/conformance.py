@@ -55,9 +55,7 @@ def collect():
     """Return all cases: generated node cases and the stored single-operator models."""
     from onnx.backend.test.case.node import collect_testcases
 
-    cases = [
-        Case(c.name, c.model, c.data_sets, c.rtol, c.atol) for c in collect_testcases(None)
-    ]
+    cases = [Case(c.name, c.model, c.data_sets, c.rtol, c.atol) for c in collect_testcases(None)]
     root = Path(onnx.__file__).parent / "backend" / "test" / "data"
     for folder in FOLDERS:
         for place in sorted((root / folder).iterdir()):

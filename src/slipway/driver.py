@@ -76,7 +76,7 @@ def _functions(
                 "a schedule needs `args`: the function's tensors in order, for example "
                 "build(s, [A, B], target='llvm')"
             )
-        return {name: te.lower(inputs, list(args), name=name, binds=binds)}
+        return {name: te.lower(inputs, list(args), name=name, binds=dict(binds or {}))}
     if isinstance(inputs, PrimFunc):
         return {str(inputs.attr("global_symbol", name)): inputs}
     if isinstance(inputs, IRModule):

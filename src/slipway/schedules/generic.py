@@ -205,7 +205,7 @@ def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: T
         part.set_scope("local")
 
 
-def _contiguous_axis(op: te.Operation) -> te.IterVar | None:
+def _contiguous_axis(op: te.ComputeOp) -> te.IterVar | None:
     """Return the axis that runs along the last dimension of what a reduction reads."""
     last: dict[int, int] = {}
     for body in op.body:

@@ -153,7 +153,8 @@ def depthwise_nchwc_type(attrs: BlockedConvAttrs, data: TensorType, kernel: Tens
 def _reference(attrs: BlockedConvAttrs, data: Any, kernel: Any) -> Any:
     """The plain convolution of the plain tensors."""
     plain = get("nn.conv2d")
-    conv_attrs = plain.attrs_type(  # type: ignore[misc]
+    attrs_type: Any = plain.attrs_type
+    conv_attrs = attrs_type(
         strides=attrs.strides, padding=attrs.padding, dilation=attrs.dilation,
         groups=attrs.groups, out_dtype=attrs.out_dtype,
     )  # fmt: skip
@@ -172,7 +173,7 @@ DEPTHWISE_NCHWC.reference(_reference)
 def _flops(attrs: BlockedConvAttrs, in_types: Any, out_type: Any) -> float:
     """Two for each multiply-add."""
     kernel = in_types[1].shape
-    return 2.0 * out_type.size * kernel[1] * kernel[2] * kernel[3] * kernel[4]
+    return float(2 * out_type.size * kernel[1] * kernel[2] * kernel[3] * kernel[4])
 
 
 CONV2D_NCHWC.flops(_flops)
@@ -251,10 +252,12 @@ def _attrs(
     strides: Any, padding: Any, dilation: Any, groups: int, layouts: tuple[str, str, str],
     out_dtype: str,
 ) -> BlockedConvAttrs:  # fmt: skip
-    return BlockedConvAttrs(
+    make: Any = BlockedConvAttrs  # the helpers give tuples of any length
+    made: BlockedConvAttrs = make(
         as_tuple(strides, 2, "strides"), pad_amounts(padding, 2), as_tuple(dilation, 2, "dilation"),
         groups, *layouts, out_dtype,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
+    return made
 
 
 @CONV2D_NCHWC.face
@@ -358,7 +361,7 @@ def dense_pack_compute(
 @DENSE_PACK.flops
 def dense_pack_flops(attrs: DensePackAttrs, in_types: Any, out_type: Any) -> float:
     """Two for each multiply-add."""
-    return 2.0 * out_type.size * in_types[0].shape[1]
+    return float(2 * out_type.size * in_types[0].shape[1])
 
 
 @DENSE_PACK.face
