@@ -44,7 +44,7 @@ def residual_net():
     ), {}
 
 
-def build(model, target="c", interface="c", config=None, **kwargs):
+def build(model, target="c -keys=arm_cpu -mcpu=cortex-m4", interface="c", config=None, **kwargs):
     mod, params = model
     with tvm.transform.PassContext(opt_level=3, config=config or {}):
         return relay.build(

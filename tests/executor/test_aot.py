@@ -236,3 +236,17 @@ def test_same_model_runs_here_through_the_factory():
 
 def test_same_model_gives_the_same_text():
     assert build(keyword_net()).sources == build(keyword_net()).sources
+
+
+def test_depthwise_lies_over_its_input_and_the_outputs_stay_right(tmp_path):
+    """The plan needs less than both tensors of the depthwise layer, and the result is the same."""
+    lib = build(keyword_net())
+    size = 8 * 25 * 10 * 4
+    assert lib.program.overlapping_kernels()
+    assert size < lib.program.workspace_bytes < size + 200
+    inputs = random_inputs(lib)
+    status, outputs = run(compile_shared(lib, tmp_path), lib, inputs)
+    assert status == 0
+    np.testing.assert_allclose(
+        outputs[0], reference(keyword_net(), inputs)[0], rtol=2e-5, atol=1e-6
+    )

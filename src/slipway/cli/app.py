@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from slipway.cli import micro
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
@@ -26,6 +27,9 @@ app.command("rpc-server")(rpc_server)
 app.command("device-server")(device_server)
 app.command("targets")(targets)
 app.command("demo")(demo)
+app.command("fit")(micro.fit)
+app.command("size")(micro.size)
+app.add_typer(micro.app, name="micro")
 
 
 def show_version(asked: bool) -> None:

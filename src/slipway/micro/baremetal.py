@@ -275,7 +275,7 @@ _MAKEFILE = """\
 CC = {compiler}
 CPU = {cpu}
 CFLAGS = $(CPU) -std=c11 {optimise} -g -ffunction-sections -fdata-sections -fno-common \\
-  -fstack-usage -Wall -Wextra {extra}\\
+  -fcallgraph-info=su -Wall -Wextra {extra}\\
   -DSLW_STATIC -DSLW_NO_THREADS -DSLW_RPC_MESSAGE_BYTES=512 \\
   -Iboard -Icrt/include -Icrt/src -Imodel/codegen/host/include
 LDFLAGS = $(CPU) -nostartfiles {libs}-T firmware.ld -Wl,--gc-sections -Wl,--no-warn-rwx-segments \\

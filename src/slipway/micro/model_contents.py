@@ -40,6 +40,7 @@ def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
         "style": "full-model",
         "compiler": COMPILER,
         "memory_plan": _plan(program),
+        "constants": list(program.constants),
         "layers": _layers(factory),
     }
     return ModelLibrary(

@@ -57,13 +57,15 @@ class _Kernel(CFunction):
                 f"{self.name}: the temporary {buffer.name} has no constant size, so that its "
                 "memory cannot be planned"
             )
-        if size <= STACK_BYTES:
-            super()._allocate(node)
-            return
         ty = spelling.c_type(buffer.dtype)
         name = self.fresh(buffer.name)
         self.define(buffer.data, name)
         self.pointer_types[id(buffer.data)] = ty
+        if size <= STACK_BYTES:  # no more aligned than its type: realigning the stack costs code
+            count = max(1, size // max(1, dtypes.bits_of(buffer.dtype) // 8))
+            self.line(f"{ty} {name}[{count}];")
+            self.stmt(node.body)
+            return
         offset = -(-self.arena_used // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
         before, self.arena_used = self.arena_used, offset + size
         self.workspace_bytes = max(self.workspace_bytes, self.arena_used)

@@ -1,0 +1,207 @@
+"""Does a model fit a board: flash and RAM by class, before and after linking.
+
+The estimate needs no compiler: weights, arena, inputs and outputs are exact, code and stack are
+guessed from the number of kernels.  The truth comes from the linked image: its sections, the
+compiler's stack report, and the call graph.  Both are `Need` values, so that one can be held
+against the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from slipway.micro.board import Board
+
+_CODE_PER_KERNEL = 700  # bytes of Thumb-2 code of one kernel, measured on the test models at -O2
+_CODE_BASE = 1500  # start-up, run function, helpers
+_STACK_ESTIMATE = 1024
+
+
+@dataclass(frozen=True)
+class LayerNeed:
+    """What one layer costs: bytes of weights, and of tensors alive while it runs."""
+
+    name: str
+    kernel: str
+    weights_bytes: int
+    alive_bytes: int
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes by class.  Flash: weights and code.  RAM: arena, inputs and outputs, stack, data."""
+
+    weights: int
+    code: int
+    arena: int
+    io: int
+    stack: int
+    data: int = 0
+    origin: str = "estimate"
+
+    @property
+    def flash(self) -> int:
+        """Bytes of flash."""
+        return self.weights + self.code + self.data
+
+    @property
+    def ram(self) -> int:
+        """Bytes of RAM."""
+        return self.arena + self.io + self.stack + self.data
+
+
+@dataclass(frozen=True)
+class ModelNeeds:
+    """A model's estimate, and what explains it."""
+
+    name: str
+    need: Need
+    layers: tuple[LayerNeed, ...]
+    peak_layer: str
+    peak_tensors: tuple[tuple[str, int], ...]
+    lower_bound_bytes: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+
+def estimate(model: Mapping[str, Any]) -> ModelNeeds:
+    """Return the needs of a model from its archive's description (see `only_model`)."""
+    main = model["memory"]["functions"]["main"][0]
+    plan = model.get("memory_plan", {})
+    tensors = plan.get("tensors", [])
+    layers = []
+    for layer in model.get("layers", []):
+        alive = sum(t["size_bytes"] for t in tensors if t["first"] <= layer["step"] <= t["last"])
+        weights = sum(layer["constants"].values())
+        layers.append(LayerNeed(layer["name"], layer["kernel"], weights, alive))
+    kernels = {layer.kernel for layer in layers}
+    need = Need(
+        weights=main["constants_size_bytes"],
+        code=_CODE_BASE + _CODE_PER_KERNEL * len(kernels),
+        arena=main["workspace_size_bytes"],
+        io=main["io_size_bytes"],
+        stack=_STACK_ESTIMATE,
+    )
+    peak = max(layers, key=lambda layer: layer.alive_bytes, default=None)
+    there: list[tuple[str, int]] = []
+    if peak is not None:
+        step = next(layer["step"] for layer in model["layers"] if layer["name"] == peak.name)
+        there = sorted(
+            ((t["name"], t["size_bytes"]) for t in tensors if t["first"] <= step <= t["last"]),
+            key=lambda pair: -pair[1],
+        )
+    return ModelNeeds(
+        model["model_name"],
+        need,
+        tuple(layers),
+        peak.name if peak else "",
+        tuple(there),
+        plan.get("lower_bound_bytes", 0),
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A model against a board."""
+
+    board: Board
+    need: Need
+
+    @property
+    def flash_margin(self) -> int:
+        """Bytes of flash left over; negative when it does not fit."""
+        return self.board.flash_bytes - self.need.flash
+
+    @property
+    def ram_margin(self) -> int:
+        """Bytes of RAM left over, in the memory named RAM."""
+        return self.board.ram_bytes - self.need.ram
+
+    @property
+    def fits(self) -> bool:
+        """Whether flash and RAM suffice."""
+        return self.flash_margin >= 0 and self.ram_margin >= 0
+
+
+def remedies(verdict: Verdict, model: ModelNeeds) -> list[str]:
+    """Return what would make the model fit, the cheapest first."""
+    found = []
+    if verdict.ram_margin < 0:
+        spare = sum(m.size for m in verdict.board.memories if m.name not in ("FLASH", "RAM"))
+        if spare >= -verdict.ram_margin:
+            names = ", ".join(
+                m.name for m in verdict.board.memories if m.name not in ("FLASH", "RAM")
+            )
+            found.append(
+                f"place {-verdict.ram_margin} B of the arena in {names}: "
+                "workspace_memory_pools=WorkspaceMemoryPools([...])"
+            )
+        if verdict.need.io >= -verdict.ram_margin:
+            found.append("let inputs and outputs share the sensor's own buffers")
+        biggest = ", ".join(f"{name} {size} B" for name, size in model.peak_tensors[:2])
+        found.append(
+            f"make the tensors of layer {model.peak_layer} smaller ({biggest}): a smaller input, "
+            "a larger stride before it, fewer channels, or int8 instead of float32"
+        )
+    if verdict.flash_margin < 0:
+        heavy = sorted(model.layers, key=lambda layer: -layer.weights_bytes)[:3]
+        text = ", ".join(f"{layer.name} {layer.weights_bytes} B" for layer in heavy)
+        found.append(f"shrink the weights, int8 instead of float32 first; the heaviest: {text}")
+    return found
+
+
+_CLASSES = ("weights", "code", "arena", "io", "stack", "data")
+
+
+def fit_report(model: ModelNeeds, boards: Sequence[Board], linked: Need | None = None) -> str:
+    """Return the tables that `slipway fit` prints."""
+    need = linked or model.need
+    lines = [f"{model.name}: bytes by class"]
+    head = f"  {'':<22}{'estimate':>12}"
+    if linked is not None:
+        head += f"{'linked':>12}{'difference':>12}"
+    lines.append(head)
+    rows = [
+        (name, getattr(model.need, name), linked and getattr(linked, name)) for name in _CLASSES
+    ]
+    rows += [
+        ("flash", model.need.flash, linked and linked.flash),
+        ("RAM", model.need.ram, linked and linked.ram),
+    ]
+    for name, guess, truth in rows:
+        line = f"  {_LABELS[name]:<22}{guess:>12}"
+        if linked is not None:
+            line += f"{truth:>12}{(truth or 0) - guess:>+12}"
+        lines.append(line)
+    if model.peak_layer:
+        lines += [
+            "",
+            f"RAM peak at layer {model.peak_layer} (lower bound {model.lower_bound_bytes} B):",
+        ]
+        lines += [f"  {size:>10} B  {name}" for name, size in model.peak_tensors[:5]]
+    lines += ["", f"  {'board':<16}{'flash left':>12}{'RAM left':>12}"]
+    for board in boards:
+        verdict = Verdict(board, need)
+        word = "fits" if verdict.fits else "DOES NOT FIT"
+        lines.append(
+            f"  {board.name:<16}{verdict.flash_margin:>12}{verdict.ram_margin:>12}  {word}"
+        )
+    for board in boards:
+        verdict = Verdict(board, need)
+        if not verdict.fits:
+            lines += ["", f"To fit {board.name}:"]
+            lines += [f"  - {text}" for text in remedies(verdict, model)]
+    return "\n".join(lines)
+
+
+_LABELS = {
+    "weights": "flash: weights",
+    "code": "flash: code",
+    "arena": "RAM: arena",
+    "io": "RAM: inputs, outputs",
+    "stack": "RAM: stack",
+    "data": "RAM: static data",
+    "flash": "flash, all",
+    "RAM": "RAM, all",
+}

@@ -1,0 +1,1 @@
+"""Schedules for microcontrollers: one accumulator at a time, nothing stored twice."""
