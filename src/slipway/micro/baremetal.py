@@ -16,7 +16,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.micro.board import DEVICES, Board, board_names, find_board
-from slipway.micro.emulator import EmulatorProcess
+from slipway.micro.emulator import EmulatorProcess, SerialProcess
 from slipway.micro.linker_script import linker_script
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.micro.project_api import server
@@ -35,48 +35,54 @@ class BaremetalHandler(server.ProjectAPIHandler):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.emulator: EmulatorProcess | None = None
+        self.emulator: SerialProcess | None = None
 
     @property
     def is_template(self) -> bool:
         """Whether this is the template itself: a project holds its model's archive."""
         return not (self.folder / MODEL_ARCHIVE).exists()
 
+    platform = "baremetal"
+
     def server_info_query(self, tvm_version: str) -> server.ServerInfo:
         """Describe the template or project."""
-        option = server.ProjectOption
         return server.ServerInfo(
-            platform_name="baremetal",
+            platform_name=self.platform,
             is_template=self.is_template,
             model_library_format_path=None if self.is_template else self.folder / MODEL_ARCHIVE,
-            project_options=[
-                *server.default_project_options(
-                    project_type={"choices": list(PROJECT_TYPES)},
-                    board={"help": f"A board ({', '.join(board_names())}) or a .toml of your own."},
-                ),
-                option(
-                    "stack_bytes",
-                    optional=_GENERATE,
-                    type="int",
-                    default=_STACK_BYTES,
-                    help="Bytes of stack to reserve.",
-                ),
-                option(
-                    "heap_bytes",
-                    optional=_GENERATE,
-                    type="int",
-                    default=65536,
-                    help="Bytes for tensors and messages of a host_driven project.",
-                ),
-                option(
-                    "flash_command",
-                    optional=["flash"],
-                    type="str",
-                    help="Command that programs the board; {elf} is the image.",
-                ),
-                option("optimise", optional=_GENERATE, type="str", default="-O2", help="gcc's -O."),
-            ],
+            project_options=self.options(),
         )
+
+    def options(self) -> list[server.ProjectOption]:
+        """Return what the template lets its user choose."""
+        option = server.ProjectOption
+        return [
+            *server.default_project_options(
+                project_type={"choices": list(PROJECT_TYPES)},
+                board={"help": f"A board ({', '.join(board_names())}) or a .toml of your own."},
+            ),
+            option(
+                "stack_bytes",
+                optional=_GENERATE,
+                type="int",
+                default=_STACK_BYTES,
+                help="Bytes of stack to reserve.",
+            ),
+            option(
+                "heap_bytes",
+                optional=_GENERATE,
+                type="int",
+                default=65536,
+                help="Bytes for tensors and messages of a host_driven project.",
+            ),
+            option(
+                "flash_command",
+                optional=["flash"],
+                type="str",
+                help="Command that programs the board; {elf} is the image.",
+            ),
+            option("optimise", optional=_GENERATE, type="str", default="-O2", help="gcc's -O."),
+        ]
 
     def generate_project(
         self,
@@ -264,7 +270,7 @@ def c_name(name: str) -> str:
 
 
 # The runtime's files behind an RPC session; the linker drops what they do not use.
-_SESSION_SOURCES = (
+SESSION_SOURCES = (
     *("aot_module", "device_session", "error", "format", "module", "object", "serial_link"),
     *("rpc_auth", "rpc_frame", "rpc_greeting", "rpc_handles", "rpc_session", "rpc_transfer"),
     *("rpc_values", "rpc_verbs", "sha256", "status", "tensor", "timer"),
@@ -310,7 +316,7 @@ def makefile(board: Board, project: Path, kind: str, options: dict[str, Any]) ->
     generated = sorted((project / "model" / "codegen" / "host" / "src").glob("*.c"))
     sources += [str(path.relative_to(project)) for path in generated]
     if kind == "host_driven":
-        sources += ["board/heap.c", *(f"crt/src/{name}.c" for name in _SESSION_SOURCES)]
+        sources += ["board/heap.c", *(f"crt/src/{name}.c" for name in SESSION_SOURCES)]
     objects = sorted((project / "model" / "codegen" / "host" / "lib").glob("*.o"))
     extra = [f"-D{d}" for d in (options.get("compile_definitions") or "").split()]
     if options.get("warning_as_error"):

@@ -30,13 +30,13 @@ def emulator_command(board: Board, elf: Path) -> list[str]:
     return [*command, "-kernel", str(elf)]
 
 
-class EmulatorProcess:
-    """A running board; `read` and `write` are its serial line."""
+class SerialProcess:
+    """A running device; `read` and `write` are its serial line: standard output and input."""
 
-    def __init__(self, board: Board, elf: Path) -> None:
+    def __init__(self, command: list[str]) -> None:
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
         self._process = subprocess.Popen(
-            emulator_command(board, elf),
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._messages,
@@ -88,6 +88,13 @@ class EmulatorProcess:
             self._process.kill()
             self._process.wait()
         self._messages.close()
+
+
+class EmulatorProcess(SerialProcess):
+    """A board in its emulator."""
+
+    def __init__(self, board: Board, elf: Path) -> None:
+        super().__init__(emulator_command(board, elf))
 
 
 def run_image(board: Board, elf: Path, timeout_s: float = 60.0) -> tuple[int, str]:

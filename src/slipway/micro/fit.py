@@ -14,9 +14,9 @@ from typing import Any
 
 from slipway.micro.board import Board
 
-_CODE_PER_KERNEL = 700  # bytes of Thumb-2 code of one kernel, measured on the test models at -O2
-_CODE_BASE = 1500  # start-up, run function, helpers
-_STACK_ESTIMATE = 1024
+_CODE_PER_KERNEL = 350  # bytes of Thumb-2 code of one kernel, measured on the test models at -O2
+_CODE_BASE = 1300  # start-up, run function, helpers
+_STACK_ESTIMATE = 512
 
 
 @dataclass(frozen=True)

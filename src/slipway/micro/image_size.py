@@ -15,7 +15,7 @@ _SECTION = re.compile(r"^ (\.[\w.$]+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S+)$", r
 _STACK = re.compile(r"^\.stack\s+0x[0-9a-f]+\s+0x([0-9a-f]+)", re.MULTILINE)
 _NODE = re.compile(r'node: \{ title: "([^"]+)" label: "[^"]*?\\n(\d+) bytes')
 _EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
-_FLASH = (".text", ".vectors", ".rodata", ".srodata", ".ARM", ".eh_frame", ".init")
+_FLASH = (".text", ".vectors", ".rodata", ".srodata", ".ARM.ex", ".eh_frame", ".init")
 _RAM = (".bss", ".sbss", ".noinit", ".slipway", "COMMON")
 
 
@@ -41,8 +41,8 @@ def read_map(path: str | Path, model: Mapping[str, Any] | None = None) -> list[P
     _, _, body = text.partition("Linker script and memory map")
     owners = _owners(model or {})
     pieces = []
-    for name, address, size, _ in _SECTION.findall(body):
-        if int(size, 16) == 0 or (int(address, 16) == 0 and name.startswith(".debug")):
+    for name, _, size, _ in _SECTION.findall(body):
+        if int(size, 16) == 0 or name.startswith((".debug", ".comment")):
             continue
         piece = _piece(name, int(size, 16), owners)
         if piece is not None:
@@ -70,6 +70,7 @@ def _owners(model: Mapping[str, Any]) -> dict[str, str]:
 
 def _piece(section: str, size: int, owners: Mapping[str, str]) -> Piece | None:
     symbol = re.sub(r"^\.(text|rodata|bss|data|sdata|sbss|srodata)\.?", "", section)
+    symbol = re.sub(r"\.(constprop|isra|part|cold)\b.*", "", symbol)
     owner = owners.get(symbol, symbol or "runtime and start-up")
     if symbol.startswith("constant_") and section.startswith(".rodata"):
         return Piece("weights", owner, section, size)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from slipway.errors import ToolchainError
 
@@ -20,15 +21,21 @@ _PACKAGES = {
     "cmake": "cmake",
     "cppcheck": "cppcheck",
 }
+_ELSEWHERE = {
+    "arduino-cli": "See https://arduino.github.io/arduino-cli/latest/installation",
+    "west": "It comes with Zephyr: pip install west",
+}
 
 
 def find_tool(name: str) -> str:
     """Return the path of a program; raises ToolchainError with the install line."""
     path = shutil.which(name)
     if path is None:
+        hint = _ELSEWHERE.get(Path(name).name)
         package = _PACKAGES.get(name, name)
         raise ToolchainError(
-            f"{name} is not installed. On Debian and Ubuntu: sudo apt-get install {package}"
+            f"{name} is not installed. "
+            + (hint or f"On Debian and Ubuntu: sudo apt-get install {package}")
         )
     return path
 

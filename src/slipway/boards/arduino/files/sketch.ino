@@ -1,0 +1,39 @@
+// Runs the model @NAME@ over and over and prints its outputs.
+// Put your sensor where the inputs are filled.
+#include "src/model_config.h"
+#include "src/@HEADER@"
+
+#define INPUT_MEMORY(name, size, dtype) \
+  static uint8_t memory_in_##name[size] __attribute__((aligned(16)));
+#define OUTPUT_MEMORY(name, size, dtype) \
+  static uint8_t memory_out_##name[size] __attribute__((aligned(16)));
+#define SET_INPUT(name, size, dtype) inputs.name = memory_in_##name;
+#define SET_OUTPUT(name, size, dtype) outputs.name = memory_out_##name;
+#define PRINT_OUTPUT(name, size, dtype)             \
+  Serial.print(#name ": ");                         \
+  for (unsigned i = 0; i < size; ++i) {             \
+    Serial.print(memory_out_##name[i], HEX);        \
+    Serial.print(' ');                              \
+  }                                                 \
+  Serial.println();
+
+MODEL_FOR_EACH_INPUT(INPUT_MEMORY)
+MODEL_FOR_EACH_OUTPUT(OUTPUT_MEMORY)
+
+static MODEL_INPUTS inputs;
+static MODEL_OUTPUTS outputs;
+
+void setup() {
+  Serial.begin(115200);
+  MODEL_FOR_EACH_INPUT(SET_INPUT)
+  MODEL_FOR_EACH_OUTPUT(SET_OUTPUT)
+}
+
+void loop() {
+  int32_t status = MODEL_RUN(&inputs, &outputs);
+  if (status != 0) {
+    Serial.println("the model failed");
+  }
+  MODEL_FOR_EACH_OUTPUT(PRINT_OUTPUT)
+  delay(1000);
+}

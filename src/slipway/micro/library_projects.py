@@ -1,0 +1,244 @@
+"""Templates that wrap the two generated files for somebody else's build: cmake, Zephyr, Arduino."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import ToolchainError
+from slipway.micro.baremetal import MODEL_ARCHIVE, model_config
+from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.project_api import server
+from slipway.micro.toolchain import find_tool, run_tool
+
+_GENERATE = ["generate_project"]
+
+
+class LibraryHandler(server.ProjectAPIHandler):
+    """What these templates share: files with @NAME@ filled in, and no transport of their own."""
+
+    platform = ""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def is_template(self) -> bool:
+        """Whether this is the template itself."""
+        return not (self.folder / MODEL_ARCHIVE).exists()
+
+    def options(self) -> list[server.ProjectOption]:
+        """Return what the template lets its user choose."""
+        return server.default_project_options()
+
+    def server_info_query(self, tvm_version: str) -> server.ServerInfo:
+        """Describe the template or project."""
+        archive = None if self.is_template else self.folder / MODEL_ARCHIVE
+        return server.ServerInfo(self.platform, self.is_template, archive, self.options())
+
+    def generate_project(
+        self,
+        model_library_format_path: Path,
+        standalone_crt_dir: Path,
+        project_dir: Path,
+        options: dict[str, Any],
+    ) -> None:
+        """Unpack the model and lay the template's files around it."""
+        project_dir.mkdir(parents=True, exist_ok=True)
+        model = only_model(unpack_model_library(model_library_format_path, project_dir / "model"))
+        shutil.copyfile(model_library_format_path, project_dir / MODEL_ARCHIVE)
+        shutil.copyfile(
+            self.folder / "microtvm_api_server.py", project_dir / "microtvm_api_server.py"
+        )
+        name = str(model["model_name"])
+        words = {"@NAME@": name, "@HEADER@": f"tvmgen_{name}.h"}
+        for path in sorted((self.folder / "files").rglob("*")):
+            if path.is_file():
+                text = path.read_text(encoding="utf-8")
+                for word, value in words.items():
+                    text = text.replace(word, value)
+                target = project_dir / path.relative_to(self.folder / "files")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text, encoding="utf-8")
+        (project_dir / "project_options.txt").write_text(
+            "".join(f"{key}={value}\n" for key, value in sorted(options.items()))
+        )
+        self.finish(project_dir, model, options)
+
+    def finish(self, project_dir: Path, model: dict[str, Any], options: dict[str, Any]) -> None:
+        """Add what only this template needs."""
+
+    def chosen(self, options: dict[str, Any]) -> dict[str, str]:
+        """Return the options of generation, overridden by those of this call."""
+        stored: dict[str, str] = {}
+        path = self.folder / "project_options.txt"
+        if path.is_file():
+            for line in path.read_text().splitlines():
+                key, _, value = line.partition("=")
+                stored[key] = value
+        return {**stored, **{k: str(v) for k, v in options.items() if v is not None}}
+
+    def flash(self, options: dict[str, Any]) -> None:
+        """A library is not programmed onto anything."""
+        raise ToolchainError(f"a {self.platform} project is a library; there is nothing to flash")
+
+    def open_transport(self, options: dict[str, Any]) -> server.TransportTimeouts:
+        """These templates run no session."""
+        raise ToolchainError(
+            f"a {self.platform} project has no transport; a host_driven session needs the template "
+            "baremetal or crt"
+        )
+
+    def close_transport(self) -> None:
+        """Nothing is open."""
+
+    def read_transport(self, n: int, timeout_sec: float | None) -> bytes:
+        """Nothing is open."""
+        raise server.TransportClosedError()
+
+    def write_transport(self, data: bytes, timeout_sec: float | None) -> None:
+        """Nothing is open."""
+        raise server.TransportClosedError()
+
+
+class CMakeHandler(LibraryHandler):
+    """A static library to drop into any project."""
+
+    platform = "cmake"
+
+    def options(self) -> list[server.ProjectOption]:
+        """Return the options; a library needs neither board nor type."""
+        return server.default_project_options(
+            project_type={"required": None, "optional": _GENERATE, "default": "library"},
+            board={"required": None, "optional": _GENERATE},
+        )
+
+    def build(self, options: dict[str, Any]) -> None:
+        """Build the library for this machine, or with CMAKE_TOOLCHAIN_FILE for another."""
+        cmake = find_tool("cmake")
+        out = self.folder / "build"
+        configure = [cmake, "-S", str(self.folder), "-B", str(out), "-DCMAKE_BUILD_TYPE=Release"]
+        run_tool(configure, "configuring the library")
+        run_tool([cmake, "--build", str(out)], "building the library")
+
+
+class ZephyrHandler(LibraryHandler):
+    """A Zephyr application; built where a Zephyr tree and west are."""
+
+    platform = "zephyr"
+
+    def options(self) -> list[server.ProjectOption]:
+        """Return the options: the board by Zephyr's name, and where Zephyr is."""
+        west = server.ProjectOption(
+            "west_cmd", optional=["build", "flash"], type="str", default="west", help="The west."
+        )
+        base = server.ProjectOption(
+            "zephyr_base",
+            optional=["generate_project", "build"],
+            type="str",
+            default=os.environ.get("ZEPHYR_BASE"),
+            help="Zephyr's tree.",
+        )
+        return [*server.default_project_options(), west, base]
+
+    def finish(self, project_dir: Path, model: dict[str, Any], options: dict[str, Any]) -> None:
+        """Add the model's description."""
+        (project_dir / "src" / "model_config.h").write_text(model_config(model, {}))
+
+    def _west(self, options: dict[str, Any], *arguments: str) -> None:
+        chosen = self.chosen(options)
+        base = chosen.get("zephyr_base") or os.environ.get("ZEPHYR_BASE")
+        if not base or not Path(base).is_dir():
+            raise ToolchainError(
+                "building needs a Zephyr tree: set ZEPHYR_BASE, or the option zephyr_base "
+                "(https://docs.zephyrproject.org, Getting Started)"
+            )
+        os.environ["ZEPHYR_BASE"] = base
+        west = find_tool(chosen.get("west_cmd") or "west")
+        build = str(self.folder / "build")
+        run_tool([west, *arguments, "-d", build], f"west {arguments[0]}", timeout_s=1800)
+
+    def build(self, options: dict[str, Any]) -> None:
+        """Run west build."""
+        board = self.chosen(options).get("board", "")
+        self._west(options, "build", "-b", board, str(self.folder))
+
+    def flash(self, options: dict[str, Any]) -> None:
+        """Run west flash."""
+        self._west(options, "flash")
+
+
+# Names of boards in classic scripts, and arduino-cli's.
+ARDUINO_BOARDS = {
+    "nano33ble": "arduino:mbed_nano:nano33ble",
+    "nanorp2040connect": "arduino:mbed_nano:nanorp2040connect",
+    "nicla_sense_me": "arduino:mbed_nicla:nicla_sense",
+    "portenta_h7": "arduino:mbed_portenta:envie_m7",
+    "due": "arduino:sam:arduino_due_x_dbg",
+    "feathers2": "esp32:esp32:feathers2",
+    "metrom4": "adafruit:samd:adafruit_metro_m4",
+    "pico": "arduino:mbed_rp2040:pico",
+    "spresense": "SPRESENSE:spresense:spresense",
+    "wio_terminal": "Seeeduino:samd:seeed_wio_terminal",
+}
+
+
+class ArduinoHandler(LibraryHandler):
+    """A sketch with the model in its src folder; built where arduino-cli is."""
+
+    platform = "arduino"
+
+    def options(self) -> list[server.ProjectOption]:
+        """Return the options: a board of `ARDUINO_BOARDS`, arduino-cli, and the port to flash."""
+        command = server.ProjectOption(
+            "arduino_cli_cmd",
+            optional=["generate_project", "build", "flash"],
+            type="str",
+            default="arduino-cli",
+            help="The arduino-cli.",
+        )
+        port = server.ProjectOption(
+            "port", optional=["generate_project", "flash"], type="str", help="Serial port."
+        )
+        defaults = server.default_project_options(
+            board={"choices": sorted(ARDUINO_BOARDS)},
+            project_type={"choices": ["example_project", "host_driven"]},
+        )
+        return [*defaults, command, port]
+
+    def finish(self, project_dir: Path, model: dict[str, Any], options: dict[str, Any]) -> None:
+        """Arrange the files as Arduino wants them: a sketch named after its folder, and src."""
+        if options.get("project_type") == "host_driven":
+            raise ValueError(
+                "the Arduino template makes example_project; host_driven sessions run with the "
+                "templates baremetal and crt"
+            )
+        (project_dir / "sketch.ino").rename(project_dir / f"{project_dir.name}.ino")
+        source = project_dir / "src"
+        source.mkdir(exist_ok=True)
+        generated = project_dir / "model" / "codegen" / "host"
+        for path in sorted([*generated.glob("src/*.c"), *generated.glob("include/*.h")]):
+            shutil.copyfile(path, source / path.name)
+        text = model_config(model, {})
+        (source / "model_config.h").write_text(text)
+
+    def _fqbn(self, options: dict[str, Any]) -> tuple[str, str]:
+        chosen = self.chosen(options)
+        cli = find_tool(chosen.get("arduino_cli_cmd") or "arduino-cli")
+        return cli, ARDUINO_BOARDS[chosen["board"]]
+
+    def build(self, options: dict[str, Any]) -> None:
+        """Run arduino-cli compile."""
+        cli, board = self._fqbn(options)
+        command = [cli, "compile", "--fqbn", board, "--build-path", str(self.folder / "build")]
+        run_tool([*command, str(self.folder)], "arduino-cli compile", timeout_s=1800)
+
+    def flash(self, options: dict[str, Any]) -> None:
+        """Run arduino-cli upload."""
+        cli, board = self._fqbn(options)
+        port = self.chosen(options).get("port")
+        command = [cli, "upload", "--fqbn", board, "--input-dir", str(self.folder / "build")]
+        command += ["--port", port] if port else []
+        run_tool([*command, str(self.folder)], "arduino-cli upload", timeout_s=600)

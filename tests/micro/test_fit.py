@@ -1,0 +1,168 @@
+"""What fits where, before linking and after; every byte of an image has an owner."""
+
+import dataclasses
+import subprocess
+
+import pytest
+from aot_models import build, keyword_net
+from typer.testing import CliRunner
+
+from slipway import micro
+from slipway.cli.app import app
+from slipway.micro.board import find_board
+from slipway.micro.fit import Verdict, estimate, fit_report
+from slipway.micro.image_size import (
+    linked_need,
+    read_map,
+    size_difference,
+    size_table,
+    stack_bound,
+)
+from slipway.micro.measure_image import measure_linked
+from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.toolchain import has_tool
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fit")
+    path = micro.export_model_library_format(build(keyword_net(), mod_name="kws"), folder / "m.tar")
+    return path, only_model(unpack_model_library(path, folder / "x"))
+
+
+@pytest.fixture(scope="module")
+def project(archive, tmp_path_factory):
+    if not has_tool("arm-none-eabi-gcc") or not has_tool("make"):
+        pytest.skip("arm-none-eabi-gcc or make is not installed")
+    folder = tmp_path_factory.mktemp("fit") / "p"
+    options = {"board": "nucleo-l4r5zi", "project_type": "bench"}
+    made = micro.generate_project_from_mlf("baremetal", folder, archive[0], options)
+    made.build()
+    made.close()
+    return folder
+
+
+def test_estimate_is_exact_where_it_can_be(archive, project):
+    need = estimate(archive[1]).need
+    linked = measure_linked(archive[0], archive[1], find_board("nucleo-l4r5zi"))
+    assert need.weights == linked.weights == (8 * 9 + 8 * 9 + 12 * 8) * 4
+    assert need.arena == linked.arena
+    assert 0 <= linked.io - need.io < 32
+    assert 0.3 < need.code / linked.code < 3
+    assert 64 < linked.stack < 1000
+
+
+def test_pieces_add_up_to_what_the_linker_says(project):
+    pieces = read_map(project / "build/firmware.map")
+    need = linked_need(pieces)
+    out = subprocess.run(
+        ["arm-none-eabi-size", "-A", project / "build/firmware.elf"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    sizes = {
+        words[0]: int(words[1])
+        for words in map(str.split, out.splitlines())
+        if len(words) == 3 and words[1].isdigit()
+    }
+    flash = sum(sizes.get(s, 0) for s in (".vectors", ".text", ".rodata", ".ARM.exidx", ".data"))
+    ram = sum(sizes.get(s, 0) for s in (".bss", ".data", ".arena", ".stack"))
+    assert abs(need.flash - flash) < 64  # what alignment fills
+    assert abs(need.ram - ram) < 64
+
+
+def test_table_names_layers_and_difference_names_what_changed(project, archive):
+    pieces = read_map(project / "build/firmware.map", archive[1])
+    table = size_table(pieces)
+    assert "kws_fused_nn_dense" in table or "dense" in table
+    assert "workspace" in table
+    grown = [
+        dataclasses.replace(p, size_bytes=p.size_bytes + 100 * (p.kind == "arena")) for p in pieces
+    ]
+    assert size_difference(pieces, grown).splitlines()[1].split() == ["+100", "arena", "workspace"]
+    assert "no difference" in size_difference(pieces, pieces)
+
+
+def test_stack_bound_follows_the_call_graph(tmp_path):
+    (tmp_path / "a.ci").write_text(
+        'node: { title: "a.c:run" label: "run\\na.c:1:1\\n40 bytes (static)\\n0 dynamic" }\n'
+        'node: { title: "a.c:k" label: "k\\na.c:2:1\\n100 bytes (static)\\n0 dynamic objects" }\n'
+        'node: { title: "a.c:l" label: "l\\na.c:3:1\\n60 bytes (static)\\n0 dynamic objects" }\n'
+        'edge: { sourcename: "a.c:run" targetname: "a.c:k" label: "x" }\n'
+        'edge: { sourcename: "a.c:run" targetname: "a.c:l" label: "x" }\n'
+    )
+    assert stack_bound(tmp_path, "run") == 140
+    assert stack_bound(tmp_path, "nothing") is None
+    (tmp_path / "b.ci").write_text(
+        'edge: { sourcename: "a.c:k" targetname: "a.c:run" label: "x" }\n'
+    )
+    assert stack_bound(tmp_path, "run") is None
+
+
+def test_board_too_small_is_told_with_layers_and_remedies(archive):
+    model = estimate(archive[1])
+    board = find_board("nrf52840")
+    memories = tuple(
+        dataclasses.replace(m, size={"RAM": 4096, "FLASH": 2000}[m.name]) for m in board.memories
+    )
+    small = dataclasses.replace(board, memories=memories)
+    verdict = Verdict(small, model.need)
+    assert not verdict.fits
+    report = fit_report(model, [small])
+    assert "DOES NOT FIT" in report
+    assert model.peak_layer in report
+    assert "the heaviest" in report
+
+
+TINY_BOARD = """
+title = "a board that is too small"
+core = "cortex-m4"
+startup = "cortex_m"
+compiler = "arm-none-eabi-gcc"
+cflags = ["-mcpu=cortex-m4", "-mthumb"]
+target = "c -keys=arm_cpu -mcpu=cortex-m4"
+clock_hz = 1000000
+[[memory]]
+name = "FLASH"
+origin = 0
+size = 65536
+[[memory]]
+name = "RAM"
+origin = 0x20000000
+size = 4096
+"""
+
+
+def test_command_exits_with_2_when_over_budget(archive, tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY_BOARD)
+    runner = CliRunner()
+    fits = runner.invoke(app, ["fit", str(archive[0]), "--board", "nrf52840"])
+    assert fits.exit_code == 0, fits.output
+    svg = tmp_path / "plan.svg"
+    command = ["fit", str(archive[0]), "--board", str(tmp_path / "tiny.toml"), "--svg", str(svg)]
+    small = runner.invoke(app, command)
+    assert small.exit_code == 2
+    assert "DOES NOT FIT" in small.output
+    assert svg.read_text().startswith("<svg")
+    every = runner.invoke(app, ["fit", str(archive[0]), "--all-boards"])
+    assert every.exit_code == 0
+    assert "rp2040" in every.output
+
+
+def test_commands_from_model_to_run(archive, tmp_path):
+    for tool in ("arm-none-eabi-gcc", "make", "qemu-system-arm"):
+        if not has_tool(tool):
+            pytest.skip(f"{tool} is not installed")
+    runner = CliRunner()
+    folder = str(tmp_path / "p")
+    for command in (
+        ["micro", "create", str(archive[0]), folder, "--board", "mps2-an386"],
+        ["micro", "build", folder],
+        ["micro", "flash", folder],
+        ["micro", "run", folder],
+        ["size", folder],
+    ):
+        done = runner.invoke(app, command)
+        assert done.exit_code == 0, (command, done.output)
+        if command[:2] == ["micro", "run"]:
+            assert "kws on mps2-an386" in done.output
+            assert "output (float32): " in done.output
