@@ -50,7 +50,8 @@ define weak hidden arm_aapcscc { i64, i64 } @__aeabi_{u}ldivmod(i64 %n, i64 %d) 
 def main() -> None:
     """Write all files."""
     triples = {"32": "arm-linux-gnueabihf", "64": "aarch64-linux-gnu"}
-    jobs = [(part, bits, f"{part}{bits}.ll") for part in ("packed", "support") for bits in triples]
+    parts = ("packed", "support", "call")
+    jobs = [(part, bits, f"{part}{bits}.ll") for part in parts for bits in triples]
     for part, bits, name in [*jobs, ("arm", "32", "arm.ll")]:
         command = [sys.executable, "-m", "ziglang", "cc", "-target", triples[bits], *FLAGS]
         out = GLUE / name

@@ -36,9 +36,31 @@ SLW_SLOT void (*__slipway_workspace_free)(void* ptr, int32_t device_type, int32_
 """
 
 
-@lru_cache(maxsize=1)
-def _glue() -> str:
-    text = resources.files("slipway.codegen").joinpath("glue/packed.c").read_text()
+_CALL_SLOTS = """
+SLW_SLOT int (*__TVMFFIFunctionGetGlobal)(const SlwName* name, void** out) = 0;
+SLW_SLOT int (*__TVMFFIFunctionCall)(void* function, void* args, int count, void* result) = 0;
+"""
+
+
+# A Tensor object that is never freed: its data are there only during the call it is passed to.
+_TENSOR_OBJECT = """
+typedef struct {
+  slw_u64 references;
+  slw_i32 type_index;
+  slw_u32 padding;
+  slw_u64 deleter;
+  SlwTensor tensor;
+  slw_u64 room[4];
+} SlwTensorObject;
+
+#define SLW_TENSOR_OBJECT \\
+  {(1ULL << 32) | (1ULL << 30), 70, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0}}
+"""
+
+
+@lru_cache(maxsize=4)
+def _file(name: str) -> str:
+    text = resources.files("slipway.codegen").joinpath(f"glue/{name}").read_text()
     return text.replace("\nint slw_", "\nstatic int slw_")
 
 
@@ -52,7 +74,13 @@ def emit_c(functions: dict[str, PrimFunc], target: Target, metadata: str, compil
     parts = [_HEAD.format(compiler=compiler, target=target)]
     parts.append(_SLOTS)
     if packed:
-        parts.append(_glue())
+        parts.append(_file("packed.c"))
+    if module.packed_calls:
+        parts.append(_file("call.c"))
+        parts.append(_CALL_SLOTS)
+        if module.uses_tensor:
+            parts.append(_TENSOR_OBJECT)
+        parts += [f"static void* slw_cache_{i} = 0;\n" for i in range(len(module.packed_calls))]
     if module.uses_failure or packed:
         parts.append("static const char* slw_failure_kind = 0;\n"
                      "static const char* slw_failure_message = 0;\n")  # fmt: skip
@@ -85,6 +113,7 @@ def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> b
         variables.append(buffer.data if buffer is not None else param)
         if buffer is not None:
             elements[id(buffer.data)] = spelling.c_type(buffer.dtype)
+            compute.element_dtype[id(buffer.data)] = buffer.dtype
             if isinstance(buffer.elem_offset, E.Var):
                 compute.define(buffer.elem_offset, "0")
     known = {id(v) for v in variables}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from slipway import dtypes
 from slipway.codegen.capability import Capability
 from slipway.codegen.capture import captured
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
+from slipway.codegen.llvm.packed_call import emit_call_packed
 from slipway.codegen.llvm.types import llvm_type
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -31,12 +33,31 @@ class ModuleState:
     functions: list[str] = field(default_factory=list)
     declarations: set[str] = field(default_factory=set)
     strings: dict[str, str] = field(default_factory=dict)
+    caches: dict[str, str] = field(default_factory=dict)
+    statics: list[str] = field(default_factory=list)
     arena_bytes: int = 0
     unrolled_loops: int = 0
     uses_parallel: bool = False
     uses_workspace: bool = False
     attributes: str = ""
     arena: str = "slw_arena"
+
+    def static_tensor(self, rank: int) -> tuple[str, str]:
+        """Return the names of a new static Tensor object and of its shape and strides."""
+        number = len(self.statics) // 2
+        head = "i64 5368709120, i32 70, i32 0"  # 2^32 weak, 2^30 strong references; Tensor
+        self.statics.append(
+            f"@slw.tensor.{number} = internal global {{ i64, i32, i32, [13 x i64] }} "
+            f"{{ {head}, [13 x i64] zeroinitializer }}, align 8"
+        )
+        self.statics.append(
+            f"@slw.sizes.{number} = internal global [{2 * rank + 1} x i64] zeroinitializer"
+        )
+        return f"@slw.tensor.{number}", f"@slw.sizes.{number}"
+
+    def cache_slot(self, function: str) -> str:
+        """Return the name of the variable that keeps the PackedFunc `function` once found."""
+        return self.caches.setdefault(function, f"@slw.cache.{len(self.caches)}")
 
     def string(self, text: str) -> str:
         """Return the name of a constant that holds `text`, NUL-terminated."""
@@ -54,6 +75,7 @@ class FunctionEmitter(IntrinsicEmitter):
         self.name = name
         self.inside_parallel = False
         self._element_bytes: dict[int, int] = {}
+        self.element_dtype: dict[int, str] = {}  # of data pointers, for tensor_view
         self.stack_bytes = 0
         self.arena_used = 0
         self.loops = 0
@@ -65,6 +87,9 @@ class FunctionEmitter(IntrinsicEmitter):
     def element_bytes(self) -> dict[int, int]:
         """Bytes of one element behind each data pointer, by id of its Var."""
         return self._element_bytes
+
+    def _call_call_packed(self, node: Any) -> str:
+        return emit_call_packed(self, node)
 
     # -- functions -----------------------------------------------------------------------------
 
@@ -266,6 +291,7 @@ class FunctionEmitter(IntrinsicEmitter):
     def note_buffer(self, buffer: Buffer) -> None:
         """Remember the element size behind a data pointer, for access_ptr."""
         self._element_bytes[id(buffer.data)] = dtypes.bytes_of(buffer.dtype)
+        self.element_dtype[id(buffer.data)] = buffer.dtype
 
     def _allocate(self, node: S.Allocate) -> None:
         buffer = node.buffer
@@ -381,6 +407,7 @@ class FunctionEmitter(IntrinsicEmitter):
         inner.inside_parallel = True
         inner.arena_used = self.arena_used
         inner._element_bytes = self._element_bytes
+        inner.element_dtype = self.element_dtype
         text = inner.parameters(variables, noalias=True)
         for var in variables:
             if id(var) in self.bounds.vars:

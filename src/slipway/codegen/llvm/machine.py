@@ -181,7 +181,7 @@ def _emit_object(machine: Any, module: Any) -> bytes:
 
 @lru_cache(maxsize=64)
 def part_object(part: str, target: Target) -> bytes:
-    """Return the object of one part of codegen/glue ("packed", "support", "arm") for `target`.
+    """Return the object of one part of codegen/glue, "packed" or "support" say, for `target`.
 
     The text is optimised already (tools/generate_glue.py), so it only passes the back end.
     """
@@ -213,6 +213,8 @@ def with_parts(code: Sequence[bytes], target: Target) -> tuple[bytes, ...]:
     objects = [*code, glue_object(target)]
     if any(name in data for name in _SUPPORT for data in code):
         objects.append(part_object("support", target))
+    if any(b"slw_call_packed" in data for data in code):
+        objects.append(part_object("call", target))
     if target.parsed_triple.arch == "arm" and any(b"__aeabi_" in data for data in objects):
         objects.append(part_object("arm", target))
     return tuple(objects)

@@ -23,6 +23,8 @@ SLOTS = (
     "__slipway_workspace_alloc",
     "__slipway_workspace_free",
 )
+# Filled too where a function calls PackedFuncs.
+CALL_SLOTS = ("__TVMFFIFunctionGetGlobal", "__TVMFFIFunctionCall")
 ATTRIBUTES = 'nounwind "no-builtins"'
 
 
@@ -80,6 +82,8 @@ def _function_text(name: str, func: PrimFunc, state: ModuleState, target: Target
     lines += specs
     for text, symbol in state.strings.items():
         lines.append(f"{symbol} = private unnamed_addr constant {_c_string(text)}")
+    lines += state.statics
+    lines += [f"{symbol} = internal global ptr null" for symbol in state.caches.values()]
     loops = [f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)]
     if loops:
         loops.insert(0, '!0 = !{!"llvm.loop.unroll.full"}')
@@ -94,9 +98,13 @@ def _exported(target: Target) -> str:
 def emit_part(part: str, target: Target) -> str:
     """Return the LLVM IR text of a part of codegen/glue; the slots go with "packed"."""
     text = _glue(part, target.pointer_bits)
+    exported = _exported(target)
+    if part == "call":
+        return text + "".join(
+            f"@{slot} = {exported} global ptr null, align 8\n" for slot in CALL_SLOTS
+        )
     if part != "packed":
         return text
-    exported = _exported(target)
     text += "".join(f"@{slot} = {exported} global ptr null, align 8\n" for slot in SLOTS)
     kept = ("slw_failure_kind", "slw_failure_message")
     return text + "".join(f"@{name} = weak hidden global ptr null, align 8\n" for name in kept)
