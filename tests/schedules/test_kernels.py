@@ -26,7 +26,8 @@ def run(body, target):
     wanted = interpret(function, *arrays)
     out = tvm.nd.empty(wanted.shape, "float32")
     module(*(tvm.nd.array(a) for a in arrays), out)
-    np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-4, atol=1e-4)
+    # Rounding errors go with the size of the terms of the sums, not with that of each result.
+    assert np.abs(out.numpy() - wanted).max() <= 2e-6 * np.abs(wanted).max()
     return schedule_primitive(function, chosen).implementation
 
 
@@ -95,3 +96,29 @@ def test_reductions_and_chains(target):
     run(relay.nn.softmax(x), target)
     run(relay.tanh(x) * x + relay.const(1.0), target)
     run(relay.nn.max_pool2d(var("y", 1, 2, 12, 12, 8), 3, 2, padding=1, layout="NCHW8c"), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("size", "pad"), [(13, 1), (16, 1), (9, 0)])
+def test_winograd_convolution(target, size, pad):
+    conv = relay.nn.contrib_conv2d_winograd_nchwc(
+        var("x", 1, 2, size, size, 8), var("u", 6, 6, 4, 2, 8, 8), pad
+    )
+    assert run(relay.nn.relu(conv), target) == "conv2d_winograd.f43"
+
+
+def test_winograd_agrees_with_the_direct_convolution():
+    rng = np.random.default_rng(0)
+    weight = relay.const(rng.standard_normal((32, 16, 3, 3)).astype("float32"))
+    x = var("x", 1, 16, 15, 18)
+    function = relay.nn.conv2d(x, weight, padding=(1, 1)).as_function()
+    data = rng.standard_normal((1, 16, 15, 18)).astype("float32")
+    wanted = interpret(function, data)
+    for options, kernel in (("", "winograd"), (" -strict=1", "conv2d_nchwc")):
+        with tvm.transform.PassContext(opt_level=3):
+            lib = relay.build(tvm.IRModule.from_expr(function), target="llvm" + options)
+        assert any(kernel in name for name in lib.graph.kernels)
+        model = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+        model.run(x=data)
+        error = np.abs(model.get_output(0).numpy() - wanted).max() / np.abs(wanted).max()
+        assert error < (1e-5 if kernel == "winograd" else 1e-6)

@@ -232,7 +232,7 @@ FAMILIES = (
     "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image",
     "index", "join", "norm", "pad", "pool", "qnn_conv", "qnn_pool", "qnn_rescale",
     "qnn_softmax", "qnn_table", "reduce", "sample", "scan", "scatter", "shape", "softmax",
-    "sort", "unary",
+    "sort", "unary", "winograd",
 )  # fmt: skip
 _loaded = False
 

@@ -208,7 +208,7 @@ def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: T
 def _contiguous_axis(op: te.ComputeOp) -> te.IterVar | None:
     """Return the axis that runs along the last dimension of what a reduction reads."""
     last: dict[int, int] = {}
-    for body in op.body:
+    for body in getattr(op, "body", ()):
         for node in walk(body):
             if isinstance(node, ProducerLoad) and node.indices:
                 for variable in walk(node.indices[-1]):

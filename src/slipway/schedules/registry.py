@@ -43,7 +43,7 @@ class Implementation:
 
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
-_MODULES = ("cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool", "micro.direct")
+_MODULES = ("cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool", "cpu.winograd", "micro.direct")
 _loaded = False
 
 

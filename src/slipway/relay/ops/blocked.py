@@ -87,9 +87,9 @@ LAYOUT_TRANSFORM.sample_case((2, 2, 3, 5, 4), attrs=LayoutTransformAttrs("NCHW4c
 class BlockedConvAttrs(Attrs):
     """Attributes of the convolutions on NCHW{c}c."""
 
-    strides: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)  # top, left, bottom, right
-    dilation: tuple[int, int] = (1, 1)
+    strides: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0, 0, 0)  # top, left, bottom, right
+    dilation: tuple[int, ...] = (1, 1)
     groups: int = 1
     data_layout: str = "NCHW4c"
     kernel_layout: str = "OIHW4i4o"

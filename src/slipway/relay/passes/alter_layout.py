@@ -35,12 +35,13 @@ class _Blocked:
     layout: str
 
 
-def alter_layout(function: Function, lanes: int) -> Function:
+def alter_layout(function: Function, lanes: int, winograd: bool = False) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
-    The result computes the same values; sums over channels are taken in another order.
+    The result computes the same values; sums over channels are taken in another order.  With
+    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) where it saves time.
     """
-    return _AlterLayout(max(4, lanes)).run(function)
+    return _AlterLayout(max(4, lanes), winograd).run(function)
 
 
 def block_size(channels: int, lanes: int) -> int:
@@ -52,8 +53,9 @@ def block_size(channels: int, lanes: int) -> int:
 
 
 class _AlterLayout:
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, winograd: bool) -> None:
         self.lanes = lanes
+        self.winograd = winograd
         self.plain: dict[int, Expr] = {}
         self.blocked: dict[int, _Blocked] = {}
         self.packed: dict[tuple[int, str], Expr] = {}
@@ -152,7 +154,20 @@ class _AlterLayout:
         else:
             in_block = channels if channels <= 4 else block_size(channels, self.lanes)
         layouts = f"NCHW{in_block}c", f"OIHW{in_block}i{out_block}o", f"NCHW{out_block}c"
+        if self.winograd and _suits_winograd(call, kernel, in_block):
+            return self.winograd_conv(call, layouts)
         return self.blocked_conv("nn.contrib_conv2d_nchwc", call, layouts)
+
+    def winograd_conv(self, call: Call, layouts: tuple[str, str, str]) -> _Blocked:
+        definition = op_registry.get("nn.contrib_conv2d_winograd_nchwc")
+        make: Any = definition.attrs_type
+        key = id(call.args[1]), "winograd"
+        if key not in self.packed:
+            packed = self.pack(call.args[1], "OIHW", layouts[1])
+            self.packed[key] = op_registry.get("nn.contrib_winograd_weight")(packed)
+        data = self.as_blocked(call.args[0], layouts[0])
+        attrs = make(padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2])
+        return _Blocked(definition(data, self.packed[key], attrs=attrs, span=call.span), layouts[2])
 
     def depthwise_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
         held = self.blocked.get(id(call.args[0]))
@@ -265,6 +280,21 @@ class _AlterLayout:
         fields = tuple(h.expr for h in held if h is not None)
         attrs = call.attrs.replace(axis=1)
         return _Blocked(Call(call.op, (Tuple(fields),), attrs, call.span), layouts.pop())
+
+
+def _suits_winograd(call: Call, kernel: TensorType, in_block: int) -> bool:
+    """Tell whether F(4x4, 3x3) pays: enough tiles for its larger kernel to be read often."""
+    attrs, out = call.attrs, call.tensor_type
+    tiles = out.shape[0] * -(-out.shape[2] // 4) * -(-out.shape[3] // 4)
+    return (
+        kernel.shape[2:] == (3, 3)
+        and tuple(attrs.strides) == (1, 1)
+        and tuple(attrs.dilation) == (1, 1)
+        and isinstance(call.args[1], Constant)
+        and in_block >= 4
+        and min(kernel.shape[:2]) >= 16
+        and tiles >= 12
+    )
 
 
 def _pair(value: _Blocked) -> tuple[Expr, str]:

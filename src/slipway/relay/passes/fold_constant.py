@@ -17,6 +17,7 @@ from slipway.relay.visit import rewrite
 # A result larger than this stays a computation unless its inputs are as large: a broadcast
 # constant belongs into the kernel, not into the parameter file.
 GROWTH_LIMIT_BYTES = 1 << 16
+GROWTH_LIMIT_FACTOR = 4  # a 3x3 kernel transformed for F(4x4, 3x3) has four times the elements
 
 
 def fold_constant(function: Function) -> Function:
@@ -39,7 +40,7 @@ def fold_one(expr: Any) -> Expr | None:
         return None
     out_bytes = sum(leaf.size_bytes for leaf in leaves)
     in_bytes = sum(t.size_bytes for a in expr.args for t in flatten(a.checked_type))
-    if out_bytes > max(GROWTH_LIMIT_BYTES, 2 * in_bytes):
+    if out_bytes > max(GROWTH_LIMIT_BYTES, GROWTH_LIMIT_FACTOR * in_bytes):
         return None
     result = evaluate_call(expr, values)
     if isinstance(result, tuple):

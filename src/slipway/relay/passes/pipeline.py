@@ -23,6 +23,7 @@ from slipway.relay.passes.inline import inline
 from slipway.relay.passes.own_outputs import own_outputs
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
+from slipway.relay.passes.subpixel_conv import subpixel_conv
 
 FunctionPass = Callable[[Function], Function]
 
@@ -69,12 +70,28 @@ def optimize(
         if _enabled(context, name, least, level):
             main = run(main)
     if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 3, level):
-        main = fold_constant(simplify_expr(alter_layout(main, layout_lanes)))
+        altered = subpixel_conv(main)
+        altered = alter_layout(altered, layout_lanes, winograd=allows_winograd(target))
+        main = fold_constant(simplify_expr(altered))
     main = own_outputs(main)
     depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))
     if not _enabled(context, "FuseOps", 1, level):
         depth = 1
     return IRModule((("main", fuse_ops(main, depth)),))
+
+
+def allows_winograd(target: Any) -> bool:
+    """Tell whether convolutions may be computed by Winograd's algorithm.
+
+    Not with the target option ``-strict``, which asks for direct sums, and not for
+    microcontrollers, whose memory its transformed tiles would fill.
+    """
+    return (
+        target is not None
+        and target.kind.name == "llvm"
+        and not target.attrs.get("strict")
+        and "thumb" not in target.triple
+    )
 
 
 def _enabled(context: PassContext, name: str, least: int, level: int) -> bool:

@@ -1,0 +1,278 @@
+"""3x3 convolution by Winograd's minimal filtering F(4x4, 3x3), on blocked channels.
+
+A tile of 4x4 results takes 36 products for each pair of channels in place of 144.  Data and kernel
+are transformed, multiplied element by element (a matrix product over the channels for each of the
+36 elements), and transformed back::
+
+    Y = A^T [ (G g G^T) * (B^T d B) ] A
+
+with the matrices of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016
+(interpolation points 0, 1, -1, 2, -2, infinity).  The result differs from the direct sum by
+rounding: a few units in the sixth digit (docs/performance.md has the measurement).
+
+    kernel  (6, 6, OC/oc, IC/ic, ic, oc), made by nn.contrib_winograd_weight from OIHW{ic}i{oc}o
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway.ir.node import node
+from slipway.relay.expr import Call
+from slipway.relay.layout import transform_array
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.ops.blocked import BlockedConvAttrs, padded
+from slipway.relay.ops.checks import need_dtype, need_rank, need_shape, pad_amounts
+from slipway.relay.ops.tensors import shape_of, te
+from slipway.relay.types import TensorType, Type
+
+TILE = 4  # results along each side of a tile
+ALPHA = 6  # elements along each side of a transformed tile
+
+INPUT = (
+    (4, 0, -5, 0, 1, 0),
+    (0, -4, -4, 1, 1, 0),
+    (0, 4, -4, -1, 1, 0),
+    (0, -2, -1, 2, 1, 0),
+    (0, 2, -1, -2, 1, 0),
+    (0, 4, 0, -5, 0, 1),
+)  # B^T
+OUTPUT = (
+    (1, 1, 1, 1, 1, 0),
+    (0, 1, -1, 2, -2, 0),
+    (0, 1, 1, 4, 4, 0),
+    (0, 1, -1, 8, -8, 1),
+)  # A^T
+KERNEL = (
+    (1 / 4, 0, 0),
+    (-1 / 6, -1 / 6, -1 / 6),
+    (-1 / 6, 1 / 6, -1 / 6),
+    (1 / 24, 1 / 12, 1 / 6),
+    (1 / 24, -1 / 12, 1 / 6),
+    (0, 0, 1),
+)  # G
+
+WEIGHT = register_op(
+    "nn.contrib_winograd_weight", "kernel", pattern=OpPattern.OPAQUE,
+    doc="G g G^T of each filter: (OC/oc, IC/ic, 3, 3, ic, oc) to (6, 6, OC/oc, IC/ic, ic, oc).",
+)  # fmt: skip
+
+
+@WEIGHT.type_relation
+def weight_type(attrs: None, kernel: TensorType) -> Type:
+    """The kernel must be 3x3."""
+    need_rank("kernel", kernel, 6)
+    outer, inner, kh, kw, ic, oc = kernel.shape
+    need_shape("kernel", kernel, (outer, inner, 3, 3, ic, oc), "F(4x4, 3x3)")
+    del kh, kw
+    return TensorType((ALPHA, ALPHA, outer, inner, ic, oc), kernel.dtype)
+
+
+@WEIGHT.reference
+def weight_reference(attrs: None, kernel: Any) -> Any:
+    """Two products with G, in float64."""
+    g = np.asarray(KERNEL)
+    return np.einsum("xa,yb,oiabcd->xyoicd", g, g, kernel.astype(np.float64)).astype(kernel.dtype)
+
+
+@WEIGHT.compute
+def weight_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    """The same, as one sum over the window; kernels are constants, so this is rarely compiled."""
+    (kernel,) = inputs
+    a, b = (te().reduce_axis((0, 3), name=n) for n in "ab")
+
+    def matrix(row: Any, column: Any) -> Any:
+        value = te().const(0.0, kernel.dtype)
+        for i, line in enumerate(KERNEL):
+            for j, number in enumerate(line):
+                here = te().all(row == i, column == j)
+                value = te().Select(here, te().const(number, kernel.dtype), value)
+        return value
+
+    return [
+        te().compute(
+            out_types[0].shape,
+            lambda x, y, o, i, ci, co: te().sum(
+                kernel(o, i, a, b, ci, co) * matrix(x, a) * matrix(y, b), axis=[a, b]
+            ),
+            name="winograd_weight",
+        )
+    ]
+
+
+@WEIGHT.face
+def contrib_winograd_weight(kernel: Any) -> Call:
+    """Transform the kernel of a 3x3 convolution for `contrib_conv2d_winograd_nchwc`."""
+    return WEIGHT(kernel)
+
+
+WEIGHT.sample_case((2, 1, 3, 3, 4, 4))
+
+
+@node
+class WinogradAttrs(Attrs):
+    """Attributes of nn.contrib_conv2d_winograd_nchwc."""
+
+    padding: tuple[int, ...] = (1, 1, 1, 1)  # top, left, bottom, right
+    data_layout: str = "NCHW4c"
+    out_layout: str = "NCHW4c"
+
+
+CONV = register_op(
+    "nn.contrib_conv2d_winograd_nchwc", "data", "kernel", attrs=WinogradAttrs,
+    pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
+    doc="3x3 convolution of stride 1 with a transformed kernel, channels in blocks.",
+)  # fmt: skip
+
+
+@CONV.type_relation
+def conv_type(attrs: WinogradAttrs, data: TensorType, kernel: TensorType) -> Type:
+    """Channels of data and kernel must agree block by block."""
+    need_rank("data", data, 5)
+    need_rank("kernel", kernel, 6)
+    need_dtype("kernel", kernel, data.dtype, "data")
+    outer, oc = kernel.shape[2], kernel.shape[5]
+    wanted = (ALPHA, ALPHA, outer, data.shape[1], data.shape[4], oc)
+    need_shape("kernel", kernel, wanted, "input channels as in data")
+    top, left, bottom, right = attrs.padding
+    height, width = data.shape[2] + top + bottom - 2, data.shape[3] + left + right - 2
+    if height < 1 or width < 1:
+        raise BadArgument("data", f"of shape {data.shape} is smaller than the 3x3 window")
+    return TensorType((data.shape[0], outer, height, width, oc), data.dtype)
+
+
+@CONV.reference
+def conv_reference(attrs: WinogradAttrs, data: Any, kernel: Any) -> Any:
+    """Transform, multiply and transform back, in float64."""
+    plain = transform_array(data, attrs.data_layout, "NCHW").astype(np.float64)
+    top, left, bottom, right = attrs.padding
+    n, channels, h, w = plain.shape
+    height, width = h + top + bottom - 2, w + left + right - 2
+    rows, columns = -(-height // TILE), -(-width // TILE)
+    full = np.zeros((n, channels, rows * TILE + 2, columns * TILE + 2))
+    full[:, :, top : top + h, left : left + w] = plain
+    u = kernel.astype(np.float64).transpose(0, 1, 2, 5, 3, 4)
+    u = u.reshape(ALPHA, ALPHA, kernel.shape[2] * kernel.shape[5], channels)
+    b, a = np.asarray(INPUT, np.float64), np.asarray(OUTPUT, np.float64)
+    result = np.zeros((n, u.shape[2], rows * TILE, columns * TILE))
+    for y, x in np.ndindex(rows, columns):
+        piece = full[:, :, y * TILE : y * TILE + ALPHA, x * TILE : x * TILE + ALPHA]
+        v = np.einsum("xa,yb,ncab->xync", b, b, piece)
+        product = np.einsum("xyoc,xync->xyno", u, v)
+        result[:, :, y * TILE : y * TILE + TILE, x * TILE : x * TILE + TILE] = np.einsum(
+            "hx,wy,xyno->nohw", a, a, product
+        )
+    cut = np.ascontiguousarray(result[:, :, :height, :width]).astype(data.dtype)
+    return transform_array(cut, "NCHW", attrs.out_layout)
+
+
+def combination(row: Any, matrix: tuple[tuple[int, ...], ...], values: list[Any]) -> Any:
+    """Return sum over j of matrix[row][j] * values[j]; `row` is a loop that gets unrolled."""
+    formulas = []
+    for line in matrix:
+        total: Any = None
+        for factor, value in zip(line, values, strict=True):
+            if factor == 0:
+                continue
+            term = value if abs(factor) == 1 else value * float(abs(factor))
+            if total is None:
+                total = term if factor > 0 else -term
+            else:
+                total = total + term if factor > 0 else total - term
+        formulas.append(total)
+    chosen = formulas[-1]
+    for index in range(len(formulas) - 2, -1, -1):
+        chosen = te().if_then_else(row == index, formulas[index], chosen)
+    return chosen
+
+
+@CONV.compute
+def conv_compute(attrs: WinogradAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    """Six stages: pad, two input transforms, products, two output transforms."""
+    data, kernel = inputs
+    (out,) = out_types
+    batch, blocks, height, width, lanes = out.shape
+    rows, columns = -(-height // TILE), -(-width // TILE)
+    top, left, _, _ = attrs.padding
+    _, chunks, h, w, ic = shape_of(data)
+    fill = BlockedConvAttrs(
+        padding=(top, left, rows * TILE + 2 - h - top, columns * TILE + 2 - w - left)
+    )
+    source = padded(data, fill)
+    tiles = batch * rows * columns
+
+    def place(p: Any) -> tuple[Any, Any, Any]:
+        per_image = rows * columns
+        image = 0 if batch == 1 else te().floordiv(p, per_image)
+        inside = p if batch == 1 else te().floormod(p, per_image)
+        return image, te().floordiv(inside, columns), te().floormod(inside, columns)
+
+    def first(c: Any, p: Any, x: Any, b: Any, i: Any) -> Any:
+        image, ty, tx = place(p)
+        values = [source(image, c, ty * TILE + a, tx * TILE + b, i) for a in range(ALPHA)]
+        return combination(x, INPUT, values)
+
+    half = te().compute((chunks, tiles, ALPHA, ALPHA, ic), first, name="half", tag="winograd_half")
+    v = te().compute(
+        (ALPHA, ALPHA, chunks, tiles, ic),
+        lambda x, y, c, p, i: combination(y, INPUT, [half(c, p, x, b, i) for b in range(ALPHA)]),
+        name="data_transform",
+        tag="winograd_data",
+    )
+    chunk = te().reduce_axis((0, chunks), name="ic_chunk")
+    lane = te().reduce_axis((0, ic), name="ic")
+    m = te().compute(
+        (ALPHA, ALPHA, blocks, tiles, lanes),
+        lambda x, y, o, p, ob: te().sum(
+            v(x, y, chunk, p, lane) * kernel(x, y, o, chunk, lane, ob), axis=[chunk, lane]
+        ),
+        name="products",
+        tag="winograd_products",
+    )
+
+    def back(n: Any, o: Any, yy: Any, tx: Any, j: Any, ob: Any) -> Any:
+        tile = (n * rows + te().floordiv(yy, TILE)) * columns + tx
+        values = [m(i, j, o, tile, ob) for i in range(ALPHA)]
+        return combination(te().floormod(yy, TILE), OUTPUT, values)
+
+    rest = te().compute(
+        (batch, blocks, rows * TILE, columns, ALPHA, lanes), back, name="rest", tag="winograd_rest"
+    )
+    return [
+        te().compute(
+            out.shape,
+            lambda n, o, y, x, ob: combination(
+                te().floormod(x, TILE),
+                OUTPUT,
+                [rest(n, o, y, te().floordiv(x, TILE), j, ob) for j in range(ALPHA)],
+            ),
+            name="conv2d_winograd_NCHWc",
+            tag="winograd_output",
+        )
+    ]
+
+
+@CONV.flops
+def conv_flops(attrs: WinogradAttrs, in_types: Any, out_type: Any) -> float:
+    """Two for each multiply-add of the direct convolution, so that speeds compare."""
+    kernel = in_types[1].shape
+    return float(2 * out_type.size * 9 * kernel[3] * kernel[4])
+
+
+@CONV.face
+def contrib_conv2d_winograd_nchwc(
+    data: Any, kernel: Any, padding: Any = 1, data_layout: str = "NCHW8c", out_layout: str = ""
+) -> Call:
+    """3x3 convolution of stride 1; `kernel` is transformed by `contrib_winograd_weight`."""
+    attrs = WinogradAttrs(pad_amounts(padding, 2), data_layout, out_layout or data_layout)
+    return CONV(data, kernel, attrs=attrs)
+
+
+# Small values: transforms amplify, and rounding errors go with the largest terms.
+CONV.sample_case((1, 2, 9, 8, 4), (6, 6, 2, 2, 4, 4), low=-0.2, high=0.2)
+CONV.sample_case(
+    (2, 1, 6, 5, 4), (6, 6, 1, 1, 4, 4), attrs=WinogradAttrs(padding=(0, 0, 0, 0)), low=-0.2,
+    high=0.2,
+)  # fmt: skip

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.relay.interpret import interpret
+from slipway.relay.passes.subpixel_conv import subpixel_conv
+from slipway.relay.visit import post_order
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides", "padding"),
+    [((2, 2), (2, 2), 0), ((3, 3), (2, 2), 1), ((4, 4), (2, 2), 1), ((3, 5), (1, 2), (1, 2)),
+     ((1, 1), (3, 2), 0), ((5, 4), (3, 3), (2, 0))],
+)  # fmt: skip
+def test_same_numbers_from_plain_convolutions(kernel, strides, padding):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, 4, *kernel)).astype("float32")
+    x = relay.var("x", shape=(2, 3, 6, 5))
+    body = relay.nn.conv2d_transpose(x, relay.const(weight), strides=strides, padding=padding)
+    before = body.as_function()
+    after = subpixel_conv(before)
+    names = {e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)}
+    assert "nn.conv2d" in names
+    assert "nn.conv2d_transpose" not in names
+    data = rng.standard_normal((2, 3, 6, 5)).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_kernel_that_is_no_constant_stays():
+    x, w = relay.var("x", shape=(1, 3, 4, 4)), relay.var("w", shape=(3, 2, 2, 2))
+    function = relay.nn.conv2d_transpose(x, w, strides=(2, 2)).as_function()
+    assert subpixel_conv(function) is function
