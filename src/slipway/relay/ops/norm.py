@@ -14,7 +14,7 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, const, register_op
 from slipway.relay.ops.checks import need_dtype, need_float, need_shape, normal_axis
-from slipway.relay.ops.tensors import elementwise, te
+from slipway.relay.ops.tensors import elementwise, te, wide
 from slipway.relay.types import TensorType, TupleType, Type
 
 
@@ -112,7 +112,8 @@ def _moments(x: Any, axes: list[int], count: int, name: str) -> tuple[Any, Any]:
     """Return te stages of the mean and the variance of `x` over `axes`, indexed by the others."""
     shape = [int(d) for d in x.shape]
     rows = [d for a, d in enumerate(shape) if a not in axes]
-    scale = te().const(1.0 / count, x.dtype)
+    dtype = wide(x.dtype)
+    scale = te().const(1.0 / count, dtype)
 
     def source(i: tuple[Any, ...], taps: list[Any]) -> list[Any]:
         rest, inner = iter(i), iter(taps)
@@ -120,13 +121,13 @@ def _moments(x: Any, axes: list[int], count: int, name: str) -> tuple[Any, Any]:
 
     taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
     total = te().compute(
-        rows, lambda *i: te().sum(x(*source(i, taps)), axis=taps), name=f"{name}_sum"
+        rows, lambda *i: te().sum(x(*source(i, taps)).astype(dtype), axis=taps), name=f"{name}_sum"
     )
     mean = te().compute(rows, lambda *i: total(*i) * scale, name=f"{name}_mean")
     again = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
 
     def square(*i: Any) -> Any:
-        centred = x(*source(i, again)) - mean(*i)
+        centred = x(*source(i, again)).astype(dtype) - mean(*i)
         return te().sum(centred * centred, axis=again)
 
     squares = te().compute(rows, square, name=f"{name}_squares")
@@ -173,13 +174,13 @@ def _layer_norm_compute(
     (out,) = out_types
     axis = attrs.axis % out.rank
     mean, var = _moments(data, [axis], out.shape[axis], "layer_norm")
-    epsilon = te().const(attrs.epsilon, data.dtype)
+    epsilon = te().const(attrs.epsilon, wide(data.dtype))
 
     def element(*i: Any) -> Any:
         row = i[:axis] + i[axis + 1 :]
-        value = (data(*i) - mean(*row)) * te().rsqrt(var(*row) + epsilon)
+        value = (data(*i).astype(wide(data.dtype)) - mean(*row)) * te().rsqrt(var(*row) + epsilon)
         value = value * gamma(i[axis]) if attrs.scale else value
-        return value + beta(i[axis]) if attrs.center else value
+        return (value + beta(i[axis]) if attrs.center else value).astype(out.dtype)
 
     return [te().compute(out.shape, element, name="T_layer_norm", tag="layer_norm")]
 
@@ -241,12 +242,13 @@ def _instance_norm_compute(
     axes = [a for a in range(1, out.rank) if a != axis]
     count = int(np.prod([out.shape[a] for a in axes]))
     mean, var = _moments(data, axes, count, "instance_norm")
-    epsilon = te().const(attrs.epsilon, data.dtype)
+    epsilon = te().const(attrs.epsilon, wide(data.dtype))
 
     def element(*i: Any) -> Any:
         c = i[axis]
         scale = te().rsqrt(var(i[0], c) + epsilon) * gamma(c)
-        return (data(*i) - mean(i[0], c)) * scale + beta(c)
+        value = (data(*i).astype(wide(data.dtype)) - mean(i[0], c)) * scale + beta(c)
+        return value.astype(out.dtype)
 
     return [te().compute(out.shape, element, name="T_instance_norm", tag="instance_norm")]
 

@@ -21,7 +21,7 @@ from slipway.relay.op_registry import (
     register_op,
 )
 from slipway.relay.ops.checks import need_number, normal_axes, normal_axis
-from slipway.relay.ops.tensors import te
+from slipway.relay.ops.tensors import te, wide
 from slipway.relay.types import TensorType, Type
 
 
@@ -111,15 +111,23 @@ def _reducer(
         taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
 
         def element(*i: Any) -> Any:
-            return build(te(), x(*_source(i, taps, axes, len(shape), attrs.keepdims)), taps)
+            value = x(*_source(i, taps, axes, len(shape), attrs.keepdims))
+            return build(te(), value.astype(summed), taps)
 
+        summed = wide(x.dtype) if name in ("sum", "mean", "prod") else x.dtype
         total = te().compute(out.shape, element, name=f"{name}_red", tag="comm_reduce")
-        if not divide:
+        if divide:
+            count = te().const(product(shape[a] for a in axes), summed)
+
+            def quotient(*i: Any) -> Any:
+                return te().div(total(*i), count).astype(out.dtype)
+
+            return [te().compute(out.shape, quotient, name="T_divide", tag="elemwise")]
+        if summed == out.dtype:
             return [total]
-        count = te().const(product(shape[a] for a in axes), out.dtype)
         return [
             te().compute(
-                out.shape, lambda *i: te().div(total(*i), count), name="T_divide", tag="elemwise"
+                out.shape, lambda *i: total(*i).astype(out.dtype), name="T_cast", tag="elemwise"
             )
         ]
 

@@ -10,7 +10,7 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import need_float, normal_axis
-from slipway.relay.ops.tensors import te
+from slipway.relay.ops.tensors import te, wide
 from slipway.relay.types import TensorType, Type
 
 
@@ -43,7 +43,9 @@ def _stages(attrs: SoftmaxAttrs, x: Any) -> tuple[Any, Any, Any, Any]:
         name="T_softmax_maxelem",
     )
     powers = te().compute(
-        shape, lambda *i: te().exp(x(*i) - greatest(*without(i))), name="T_softmax_exp"
+        shape,
+        lambda *i: te().exp((x(*i) - greatest(*without(i))).astype(wide(x.dtype))),
+        name="T_softmax_exp",
     )
     k2 = te().reduce_axis((0, shape[axis]), name="k")
     total = te().compute(
@@ -71,8 +73,8 @@ LOG_SOFTMAX = _register("nn.log_softmax", "The logarithm of softmax.")
 
 @SOFTMAX.reference
 def _softmax_reference(attrs: SoftmaxAttrs, data: Any) -> Any:
-    powers = np.exp(data - data.max(axis=attrs.axis, keepdims=True))
-    return powers / powers.sum(axis=attrs.axis, keepdims=True)
+    powers = np.exp((data - data.max(axis=attrs.axis, keepdims=True)).astype(wide(data.dtype.name)))
+    return (powers / powers.sum(axis=attrs.axis, keepdims=True)).astype(data.dtype)
 
 
 @SOFTMAX.compute
@@ -83,7 +85,7 @@ def _softmax_compute(
     return [
         te().compute(
             out_types[0].shape,
-            lambda *i: powers(*i) / total(*without(i)),
+            lambda *i: (powers(*i) / total(*without(i))).astype(out_types[0].dtype),
             name="T_softmax_norm",
             tag="softmax_output",
             attrs={"axis": attrs.axis % out_types[0].rank},
@@ -112,7 +114,9 @@ def _log_softmax_compute(
     return [
         te().compute(
             out_types[0].shape,
-            lambda *i: x(*i) - greatest(*without(i)) - te().log(total(*without(i))),
+            lambda *i: (
+                (x(*i) - greatest(*without(i))).astype(wide(x.dtype)) - te().log(total(*without(i)))
+            ).astype(x.dtype),
             name="T_log_softmax_norm",
             tag="log_softmax_output",
             attrs={"axis": attrs.axis % out_types[0].rank},

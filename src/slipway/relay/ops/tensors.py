@@ -19,6 +19,11 @@ def te() -> Any:
     return slipway.te
 
 
+def wide(dtype: str) -> str:
+    """Return the dtype to sum values of `dtype` in: float32 for the halves, else its own."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
 def shape_of(tensor: Tensor) -> tuple[int, ...]:
     """Return a te tensor's shape as Python ints."""
     return tuple(int(d) for d in tensor.shape)
