@@ -23,6 +23,7 @@ from slipway.relay.passes.inline import inline
 from slipway.relay.passes.own_outputs import own_outputs
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
+from slipway.relay.passes.sink_reshape import sink_reshape
 from slipway.relay.passes.subpixel_conv import subpixel_conv
 
 FunctionPass = Callable[[Function], Function]
@@ -35,6 +36,7 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
     ("SimplifyExpr", 0, simplify_expr),
     ("FoldConstant", 2, fold_constant),
     ("FoldScaleAxis", 3, fold_scale_axis),
+    ("SinkReshape", 2, sink_reshape),
     ("SimplifyExpr", 0, simplify_expr),
     ("FoldConstant", 2, fold_constant),
     ("EliminateCommonSubexpr", 3, eliminate_common_subexpr),

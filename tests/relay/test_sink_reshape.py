@@ -1,0 +1,65 @@
+"""Reshapes behind products: bias, activation and sums end up in the product's kernel."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.ir.function import IRModule
+from slipway.relay.interpret import interpret
+from slipway.relay.passes.fuse_ops import fuse_ops
+from slipway.relay.passes.simplify_expr import simplify_expr
+from slipway.relay.passes.sink_reshape import sink_reshape
+from slipway.relay.visit import post_order
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return relay.const(RNG.standard_normal(shape).astype(np.float32))
+
+
+def product(x, units=6):
+    """A dense layer on the last axis of (2, 4, 8), as importers write it."""
+    flat = relay.nn.dense(relay.reshape(x, (8, 8)), normal(units, 8))
+    return relay.reshape(flat, (2, 4, units))
+
+
+def kernels(function):
+    calls = post_order(fuse_ops(function), into_functions=False)
+    names = [
+        [e.op.name for e in post_order(c.op.body) if isinstance(e, relay.Call)]
+        for c in calls
+        if isinstance(c, relay.Call)
+    ]
+    return [k for k in names if set(k) != {"reshape"}]
+
+
+@pytest.mark.parametrize(
+    ("behind", "want"),
+    [
+        (lambda y, x: y + normal(6), ["nn.dense", "add"]),
+        (lambda y, x: y + normal(1, 1, 6), ["nn.dense", "add"]),
+        (lambda y, x: relay.nn.relu(y * normal(1)), ["nn.dense", "multiply", "nn.relu"]),
+        (lambda y, x: relay.tanh(y) * y, ["nn.dense", "tanh", "multiply"]),
+        (lambda y, x: relay.strided_slice(x, [0], [6], axes=[2]) + y, ["nn.dense", "add"]),
+    ],
+)
+def test_elementwise_joins_the_product(behind, want):
+    x = relay.var("x", shape=(2, 4, 8))
+    function = IRModule.from_expr(behind(product(x), x))["main"]
+    done = simplify_expr(sink_reshape(function))
+    assert want in kernels(done)
+    data = RNG.standard_normal((2, 4, 8)).astype(np.float32)
+    np.testing.assert_allclose(interpret(done, data), interpret(function, data), rtol=1e-6)
+
+
+def test_a_bias_along_another_axis_stays():
+    x = relay.var("x", shape=(2, 4, 8))
+    function = IRModule.from_expr(product(x) + normal(4, 1))["main"]
+    assert sink_reshape(function) is function
+
+
+def test_a_reshape_of_anything_else_stays():
+    x = relay.var("x", shape=(2, 4, 8))
+    function = IRModule.from_expr(relay.reshape(relay.exp(x), (8, 8)) + normal(8))["main"]
+    assert sink_reshape(function) is function
