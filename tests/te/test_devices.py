@@ -1,0 +1,153 @@
+"""Element types, symbolic shapes and hardware intrinsics, run on x86-64, aarch64 and armv7."""
+
+import numpy as np
+import pytest
+
+from slipway import te
+from slipway.errors import TargetError
+from slipway.ir.interpret import round_bfloat16
+from slipway.te.hardware import INTRINSICS, available, hardware_intrinsic
+
+TYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32"]
+
+
+def softened(x):
+    """A small program: elementwise work, a reduction, and a stencil over its result."""
+    n, m = x.shape
+    k = te.reduce_axis((0, m), "k")
+    scaled = te.compute((n, m), lambda i, j: x[i, j] * te.const(3, x.dtype) + x[i, j], "scaled")
+    total = te.compute((n,), lambda i: te.max(scaled[i, k], axis=k), "total")
+    return te.compute((n, m), lambda i, j: scaled[i, j] - total[i], "out"), scaled, total
+
+
+def reference(x):
+    scaled = x * x.dtype.type(3) + x
+    return scaled - scaled.max(1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_element_types(device, dtype):
+    x = te.placeholder((5, 24), dtype, name="X")
+    out, scaled, total = softened(x)
+    s = te.create_schedule(out.op)
+    s[scaled].compute_at(s[out], out.op.axis[0])
+    s[total].compute_at(s[out], out.op.axis[0])
+    s[scaled].vectorize(scaled.op.axis[1])
+    s[out].vectorize(out.op.axis[1])
+    data = np.random.default_rng(0).integers(0, 20, (5, 24)).astype(dtype)
+    got = device.array(np.zeros((5, 24), dtype))
+    device.build(s, [x, out])(device.array(data), got)
+    np.testing.assert_array_equal(got.numpy(), reference(data))
+
+
+def test_bfloat16(device):
+    x = te.placeholder((4, 32), "bfloat16", name="X")
+    y = te.compute((4, 32), lambda i, j: x[i, j] * x[i, j] + te.const(1.5, x.dtype), "Y")
+    s = te.create_schedule(y.op)
+    s[y].vectorize(y.op.axis[1])
+    wide = round_bfloat16(np.random.default_rng(0).random((4, 32)).astype("float32"))
+    bits = (wide.view(np.uint32) >> 16).astype(np.uint16)
+    from slipway import nd
+
+    source = nd.empty((4, 32), "bfloat16", device.array(bits).device)
+    result = nd.empty((4, 32), "bfloat16", source.device)
+    source[:] = wide
+    device.build(s, [x, y])(source, result)
+    got = np.asarray(result.numpy()).astype("float32")
+    np.testing.assert_allclose(got, wide * wide + 1.5, rtol=2**-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_symbolic_shapes(device, dtype):
+    n, m = te.size_var("n"), te.size_var("m")
+    x = te.placeholder((n, m), dtype, name="X")
+    out, _, _ = softened(x)
+    s = te.create_schedule(out.op)
+    _, inner = s[out].split(out.op.axis[1], 8)
+    s[out].vectorize(inner)
+    function = device.build(s, [x, out])
+    for shape in ((1, 1), (3, 8), (5, 21)):
+        data = np.random.default_rng(0).integers(0, 20, shape).astype(dtype)
+        got = device.array(np.zeros(shape, dtype))
+        function(device.array(data), got)
+        np.testing.assert_array_equal(got.numpy(), reference(data))
+
+
+def product(entry, intrin):
+    """An integer or bfloat16 matrix product whose inner loops are the intrinsic."""
+    rows, depth, steps = max(entry.rows, 1), entry.depth, 3
+    a = te.placeholder((2, steps, rows, depth), entry.a_dtype, name="A")
+    b = te.placeholder((2, steps, entry.columns, depth), entry.b_dtype, name="B")
+    k = te.reduce_axis((0, steps * depth), "k")
+    c = te.compute(
+        (2 * rows, 2 * entry.columns),
+        lambda i, j: te.sum(
+            te.cast(a[i // rows, k // depth, i % rows, k % depth], entry.c_dtype)
+            * te.cast(
+                b[j // entry.columns, k // depth, j % entry.columns, k % depth], entry.c_dtype
+            ),
+            axis=k,
+        ),
+        name="C",
+    )
+    packed = c
+    if entry.rows:  # the instruction's result is contiguous: compute it in a tile, then copy
+        s = te.create_schedule(c.op)
+        packed = s.cache_write(c, "local")
+        io, jo, _, _ = s[c].tile(*c.op.axis, entry.rows, entry.columns)
+        s[packed].compute_at(s[c], jo)
+    else:
+        s = te.create_schedule(c.op)
+    i, j = s[packed].op.axis
+    io, ii = s[packed].split(i, rows)
+    jo, ji = s[packed].split(j, entry.columns)
+    ko, ki = s[packed].split(k, depth)
+    s[packed].reorder(io, jo, ko, ii, ji, ki)
+    s[packed].tensorize(ii if entry.rows else ji, intrin)
+    return s, [a, b, c]
+
+
+@pytest.mark.parametrize("name", INTRINSICS)
+def test_hardware_intrinsics(device, name):
+    entry = INTRINSICS[name]
+    flags = " -mattr=" + ",".join("+" + f for f in entry.features)
+    if device.name == "host":
+        flags = " -mcpu=native"
+    elif device.name == "armv7":
+        flags = ",+dsp"
+    from slipway.target import Target
+
+    try:
+        target = Target(device.target + flags)
+    except TargetError:
+        pytest.skip(f"{name} is of another processor")
+    if name not in available(target):
+        pytest.skip(f"{device.name} has no {name}")
+    s, args = product(entry, hardware_intrinsic(name, target))
+    function = device.build(s, args, flags)
+    rng = np.random.default_rng(0)
+    shapes = [tuple(int(x) for x in t.shape) for t in args]
+    a = rng.integers(0 if "u" in entry.a_dtype else -9, 10, shapes[0])
+    b = rng.integers(0 if "u" in entry.b_dtype else -9, 10, shapes[1])
+    rows = a.transpose(0, 2, 1, 3).reshape(shapes[2][0], -1)
+    columns = b.transpose(0, 2, 1, 3).reshape(shapes[2][1], -1)
+    want = rows @ columns.T
+    if entry.a_dtype == "bfloat16":
+        from slipway import nd
+
+        buffers = []
+        for data in (a, b):
+            buffers.append(nd.empty(data.shape, "bfloat16"))
+            buffers[-1][:] = data.astype("float32")
+    else:
+        buffers = [device.array(x.astype(t)) for x, t in ((a, entry.a_dtype), (b, entry.b_dtype))]
+    got = device.array(np.zeros(shapes[2], entry.c_dtype))
+    function(*buffers, got)
+    np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_a_target_without_the_feature_is_an_error():
+    with pytest.raises(TargetError, match="needs avx512vnni, which the target"):
+        hardware_intrinsic("x86.vnni", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
+    with pytest.raises(TargetError, match=r"no hardware intrinsic 'x86.vni'. Did you mean"):
+        hardware_intrinsic("x86.vni")
