@@ -155,6 +155,7 @@ def cosh(x: E.PrimExpr) -> E.PrimExpr:
 def exp_of_sum(b: Block, high: E.PrimExpr, low: E.PrimExpr) -> E.PrimExpr:
     """exp(high + low) for a float64 `high` with a small correction `low`; used by pow."""
     x = b.let(_clamped(high, num(-746.0, high), num(711.0, high)), "x")
+    low = select(E.EQ(x, high), low, num(0.0, high))  # beyond the range it says nothing
     i, r = _ln2_reduced(b, x)
     return b.let(_scaled(b, b.let(_of_remainder(b.let(E.Add(r, low)))), i))
 

@@ -166,7 +166,8 @@ def acosh(x: E.PrimExpr) -> E.PrimExpr:
     t = b.let(E.Sub(select(huge, num(2.0, x), x), num(1.0, x)), "t")
     inner = E.Add(t, sqrt(E.Mul(t, E.Add(t, num(2.0, x)))))
     large = E.Add(b.let(log(x)), num(0.6931471805599453, x))
-    return b.close(select(huge, large, b.let(log1p(b.let(inner)))))
+    result = select(huge, large, b.let(log1p(b.let(inner))))
+    return b.close(select(E.LT(x, num(1.0, x)), num(float("nan"), x), result))
 
 
 def atanh(x: E.PrimExpr) -> E.PrimExpr:

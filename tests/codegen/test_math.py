@@ -1,0 +1,93 @@
+"""The elementary functions keep their stated error bounds, at every special value too."""
+
+import kernels
+import numpy as np
+import pytest
+
+from slipway.codegen.math import ulp_bound
+from slipway.codegen.math.table import functions
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.intrin import INTRINSICS
+
+N, LANES = 1 << 14, 16
+TARGETS = ["llvm", "llvm -mcpu=x86-64", "c"]
+TWO_ARGUMENTS = ("pow", "atan2")
+# Where most samples are taken from; a quarter are any bit pattern at all.
+RANGES = {
+    "exp": (-110, 95), "exp2": (-155, 130), "exp10": (-50, 40), "expm1": (-50, 95),
+    "sinh": (-95, 95), "cosh": (-95, 95), "sigmoid": (-110, 110), "tanh": (-20, 20),
+    "erf": (-7, 7), "asin": (-1, 1), "acos": (-1, 1), "atanh": (-1, 1),
+    "sin": (-1e5, 1e5), "cos": (-1e5, 1e5), "tan": (-1e5, 1e5),
+}  # fmt: skip
+REFERENCE = {
+    "exp10": lambda x: np.power(np.longdouble(10), x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "erf": INTRINSICS["erf"].reference,
+    "pow": np.power, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "atan2": np.arctan2, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+}  # fmt: skip
+
+
+def samples(op, dtype, seed):
+    rng = np.random.default_rng(seed)
+    bits = 32 if dtype == "float32" else 64
+    anything = rng.integers(0, 2**bits, N // 4, dtype=f"uint{bits}").view(dtype)
+    low, high = RANGES.get(op, (-1000, 1000))
+    even = rng.uniform(low, high, N // 2).astype(dtype)
+    near = rng.uniform(-2, 2, N // 4).astype(dtype)
+    x = np.concatenate([anything, even, near])
+    x[:12] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 2.0, 1e-30, -1e-30]
+    if op in ("sin", "cos", "tan"):
+        x = np.where(np.abs(x) < (4e8 if bits == 32 else 1.6e6), x, np.fmod(x, 1000)).astype(dtype)
+    return x
+
+
+def function(op, dtype):
+    count = 2 if op in TWO_ARGUMENTS else 1
+    buffers = [decl_buffer((N,), dtype, name) for name in "xyz"[: count + 1]]
+    i = E.Var("i")
+    at = kernels.ramp(i * LANES, LANES)
+    value = E.Call(buffers[-1][at].dtype, op, tuple(b[at] for b in buffers[:-1]))
+    body = S.BufferStore(buffers[-1], value, (at,))
+    return kernels.prim_func(op, buffers, kernels.loop(i, N // LANES, body))
+
+
+def error_in_ulp(op, got, args):
+    """Return (greatest error, where) over finite results; special values must be equal."""
+    wide = [a.astype(np.longdouble) for a in args]
+    if op == "erf":
+        exact = REFERENCE[op](args[0].astype("float64")).astype(np.longdouble)
+    else:
+        exact = REFERENCE.get(op, getattr(np, op, None))(*wide)
+    rounded = exact.astype(got.dtype)
+    finite = np.isfinite(rounded) & np.isfinite(got)
+    special = (np.isnan(rounded) & np.isnan(got)) | (rounded == got)
+    wrong = np.nonzero(~finite & ~special)[0]
+    assert not len(wrong), [(a[wrong[0]], got[wrong[0]], rounded[wrong[0]]) for a in args]
+    error = np.abs(got.astype(np.longdouble) - exact) / np.spacing(np.abs(rounded))
+    error = np.where(finite, error, 0)
+    return float(error.max()), [float(a[int(error.argmax())]) for a in args]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_bounds(target, dtype):
+    compiled, _, _ = kernels.load({op: function(op, dtype) for op in functions()}, target)
+    over = []
+    # np.longdouble has 64 bits of fraction here: enough to judge float64 to about 0.001 ulp.
+    for op in functions():
+        with np.errstate(all="ignore"):
+            args = [samples(op, dtype, k) for k in range(2 if op in TWO_ARGUMENTS else 1)]
+            if op == "pow":
+                args[1] = (args[1] / 100).astype(dtype)
+                args[1][12::3] = np.rint(args[1][12::3])
+            out = np.zeros(N, dtype)
+            compiled[op](*args, out)
+            worst, where = error_in_ulp(op, out, args)
+        slack = 2.0 if op == "erf" and dtype == "float64" else 0.01  # the reference's own error
+        if worst > ulp_bound(op, dtype) + slack:
+            over.append(f"{op}({where}) is off by {worst:.3f} ulp, not {ulp_bound(op, dtype)}")
+    assert not over, "\n".join(over)
