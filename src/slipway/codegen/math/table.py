@@ -44,7 +44,7 @@ _TABLE: dict[str, tuple[Callable[..., E.PrimExpr], float, float]] = {
     "atan": (trigonometric.atan, 2.0, 2.0),
     "atan2": (trigonometric.atan2, 3.0, 3.0),
     "erf": (special.erf, 2.0, 2.0),
-    "pow": (special.power, 1.0, 1.0),
+    "pow": (special.power, 1.0, 1.5),
     "rsqrt": (_rsqrt, 1.5, 1.5),
 }
 

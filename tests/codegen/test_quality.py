@@ -1,0 +1,74 @@
+"""The machine code of scheduled kernels: straight vector code in registers."""
+
+import re
+
+import kernels
+import pytest
+
+from slipway.codegen.build import build_module
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.stmt import seq
+from slipway.target import Target
+
+
+def register_tile(rows, columns, lanes, depth=64):
+    """C[rows, columns * lanes] += A[rows, k] * B[k, columns * lanes], C held in registers."""
+    width = columns * lanes
+    a = decl_buffer((rows * depth,), "float32", "A")
+    b = decl_buffer((depth * width,), "float32", "B")
+    c = decl_buffer((rows * width,), "float32", "C")
+    tile = decl_buffer((rows * width,), "float32", "tile", scope="local")
+    k = E.Var("k")
+    cells = [(r, v, kernels.ramp((r * columns + v) * lanes, lanes)) for r in range(rows)
+             for v in range(columns)]  # fmt: skip
+    zero = E.Broadcast(E.FloatImm("float32", 0.0), lanes)
+    body = []
+    for r, v, at in cells:
+        left = E.Broadcast(a[k + r * depth], lanes)
+        right = b[kernels.ramp(k * width + v * lanes, lanes)]
+        body.append(S.BufferStore(tile, E.Add(tile[at], E.Mul(left, right)), (at,)))
+    whole = seq([
+        *(S.BufferStore(tile, zero, (at,)) for _, _, at in cells),
+        kernels.loop(k, depth, seq(body)),
+        *(S.BufferStore(c, tile[at], (at,)) for _, _, at in cells),
+    ])  # fmt: skip
+    return kernels.prim_func("tile", [a, b, c], S.Allocate(tile, whole))
+
+
+def inner_loop(assembly, mark):
+    """Return the block with the most `mark` instructions, up to the last of them."""
+    blocks = re.split(r"\n\.?L?\w+:", assembly)
+    block = max(blocks, key=lambda block: block.count(mark))
+    return block[: block.rindex(mark) + len(mark)]
+
+
+@pytest.mark.parametrize(
+    ("target", "tile", "fma", "stack"),
+    [
+        ("llvm -mcpu=skylake-avx512", (14, 2, 16), "vfmadd", r"\(%r[sb]p\)"),
+        ("llvm -mcpu=haswell", (6, 2, 8), "vfmadd", r"\(%r[sb]p\)"),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", (8, 3, 4), "fmla", r"\[sp|\[x29"),
+    ],
+)
+def test_register_tiles_stay_in_registers(target, tile, fma, stack):
+    rows, columns, _ = tile
+    module = build_module(register_tile(*tile), Target(target))
+    block = inner_loop(module.get_source("asm"), fma)
+    assert block.count(fma) % (rows * columns) == 0
+    assert block.count(fma) >= rows * columns
+    assert not re.search(stack, block), block
+
+
+def test_no_calls_of_libraries():
+    """Nothing but our own functions is called, whatever the loops look like."""
+    a, b = (decl_buffer((4096,), "uint8", name) for name in "AB")
+    i, j = E.Var("i"), E.Var("j")
+    body = seq([
+        kernels.loop(i, 4096, S.BufferStore(b, a[i], (i,))),
+        kernels.loop(j, 4096, S.BufferStore(a, E.IntImm("uint8", 0), (j,))),
+    ])  # fmt: skip
+    module = build_module(kernels.prim_func("copy", [a, b], body), Target("llvm"))
+    assert "memcpy" not in module.get_source("asm")
+    assert "memset" not in module.get_source("asm")
