@@ -103,6 +103,7 @@ def test_random_programs_compiled_as_c(batch):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @MANY
 @given(programs())
 def test_many_random_programs_in_the_interpreter(program):
@@ -110,6 +111,7 @@ def test_many_random_programs_in_the_interpreter(program):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @MANY
 @given(programs())
 def test_many_random_programs_compiled_by_llvm(program):
@@ -117,6 +119,7 @@ def test_many_random_programs_compiled_by_llvm(program):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @settings(max_examples=100, phases=NO_SHRINKING, **SETTINGS)
 @given(st.lists(programs(), min_size=20, max_size=20))
 def test_many_random_programs_compiled_as_c(batch):

@@ -68,7 +68,8 @@ class _Simplifier:
         outer = self.facts
         self.facts = {**outer, **dict.fromkeys(keys, True)}
         then_case = self.visit(node.then_case)
-        self.facts = {**outer, keys[0]: False} if len(keys) == 1 else outer
+        single = keys if not isinstance(condition, E.And) else []
+        self.facts = {**outer, **dict.fromkeys(single, False)}
         else_case = self.visit(node.else_case) if node.else_case is not None else None
         self.facts = outer
         if else_case is not None and S.is_nop(else_case):
@@ -94,7 +95,7 @@ class _Simplifier:
             difference = an.recombine(an.linear(condition.a).minus(an.linear(condition.b)))
             if all(a.pure for a in difference.terms):
                 return [(type(condition), difference.key)]
-        return [condition]
+        return []  # a condition on memory may change while the branch runs
 
     def known(self, condition: Any) -> Any:
         """Return `condition` with the comparisons that enclosing branches decided put in."""
@@ -105,8 +106,8 @@ class _Simplifier:
         if isinstance(condition, E.Call) and condition.op == "likely":
             inner = self.known(condition.args[0])
             return inner if isinstance(inner, E.IntImm) else condition
-        (key,) = self.fact_keys(condition)
-        verdict = self.facts.get(key)
+        keys = self.fact_keys(condition)
+        verdict = self.facts.get(keys[0]) if keys else None
         if verdict is None:
             return condition
         return ops.TRUE if verdict else ops.FALSE

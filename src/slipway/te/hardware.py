@@ -182,7 +182,7 @@ def hardware_intrinsic(name: str, target: Target | str | None = None) -> TensorI
         strides, step = [], 1
         for extent in reversed(tensor.shape):
             strides.append(step)
-            step *= int(extent)  # type: ignore[call-overload]
+            step *= int(extent)
         offset = E.Var(f"{tensor.name}.offset")
         binds[tensor] = decl_buffer(
             tensor.shape, tensor.dtype, tensor.name, strides=strides[::-1], elem_offset=offset

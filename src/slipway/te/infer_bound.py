@@ -125,9 +125,12 @@ class Bounds:
     @staticmethod
     def _shared_threads(stage: Stage, path: list[Loop]) -> set[Atom]:
         """Thread loops that all see one copy of the stage's storage, by its scope."""
-        shared = {"shared": ("threadIdx", "vthread"), "warp": ("threadIdx.x",)}
-        scope = stage.scope or "global"
-        tags = ("threadIdx", "blockIdx", "vthread") if scope == "global" else shared.get(scope, ())
+        shared = {
+            "global": ("threadIdx", "blockIdx", "vthread"),
+            "shared": ("threadIdx", "vthread"),
+            "warp": ("threadIdx.x",),
+        }
+        tags = shared.get(stage.scope, ())  # without a scope each thread has a copy of its own
         found = set()
         for loop in path:
             bound = loop.axis
