@@ -127,8 +127,11 @@ def compare(case, found, wanted):
         got = np.asarray(got)
         if got.shape != want.shape or got.dtype != want.dtype:
             return f"{got.dtype}{got.shape}, expected {want.dtype}{want.shape}"
+        rtol = case.rtol
+        if got.dtype == np.float16:  # two units in the last place, which is more than 1e-3
+            rtol = max(rtol, 2 * float(np.finfo(np.float16).eps))
         try:
-            np.testing.assert_allclose(got, want, rtol=case.rtol, atol=case.atol)
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=case.atol)
         except AssertionError as error:
             return " ".join(str(error).split())[:200]
     return None

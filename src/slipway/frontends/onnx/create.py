@@ -10,6 +10,8 @@ from slipway import relay
 from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.converters import NodeView, converter
 
+MAX_RANGE = 1 << 24  # elements of a sequence that is written out
+
 
 @converter("Constant")
 def constant(node: NodeView) -> Any:
@@ -41,7 +43,11 @@ def range_(node: NodeView) -> Any:
     start, limit, delta = (
         node.constant(i, what).reshape(())[()] for i, what in enumerate(("start", "limit", "delta"))
     )
+    if delta == 0:
+        raise node.unsupported("delta is 0")
     count = max(int(np.ceil((limit - start) / delta)), 0)
+    if count > MAX_RANGE:
+        raise node.unsupported(f"it has {count} elements; at most {MAX_RANGE} are made")
     return relay.const((start + np.arange(count) * delta).astype(node.type().dtype))
 
 

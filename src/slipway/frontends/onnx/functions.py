@@ -26,7 +26,7 @@ def _schema(kind: str, domain: str, opset: int) -> Any:
     onnx = onnx_package()
     try:
         return onnx.defs.get_schema(kind, opset, "" if domain == "ai.onnx" else domain)
-    except onnx.defs.SchemaError:
+    except (onnx.defs.SchemaError, TypeError):  # unknown, or an opset number beyond any
         return None
 
 

@@ -25,6 +25,7 @@ from slipway.relay.types import TensorType
 from slipway.relay.visit import children, rebuild
 
 MAX_NAMES = 8  # nodes named per problem in the report
+MAX_NODES = 200_000
 MAX_DEPTH = 32  # of functions that call functions
 
 
@@ -74,6 +75,7 @@ class _Importer:
         self.param_vars: list[Var] = []
         self.folder = _Folder()
         self.problems: dict[tuple[str, str], list[str]] = {}
+        self.converted = 0
         self.depth = 0  # of function bodies being converted
         self.functions: dict[tuple[str, str], Any] = {}  # model-local ones, by domain and name
 
@@ -208,9 +210,18 @@ class _Importer:
                 self._note(node, str(error))
                 poisoned.update(node.output)
                 continue
+            except ModelError:
+                raise
+            except Exception as error:  # a node that breaks its operator's rules
+                self._note(node, f"its attributes or inputs do not fit ({_first_line(error)})")
+                poisoned.update(node.output)
+                continue
             values.update(zip(node.output, found, strict=False))
 
     def _node(self, node: Any, values: dict[str, Expr | None], poisoned: set[str]) -> list[Expr]:
+        self.converted += 1
+        if self.converted > MAX_NODES:
+            raise ModelError(f"the model has more than {MAX_NODES} nodes after unrolling its loops")
         if poisoned.intersection(node.input):
             raise _Poisoned
         inputs = []
@@ -286,6 +297,11 @@ class _Importer:
             shown = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
             lines.append(f"  {kind} x {len(names)} ({shown}): {problem}")
         return "\n".join(lines)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
 
 
 class _Folder:

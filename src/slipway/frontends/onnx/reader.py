@@ -83,7 +83,8 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
     name = tensor.name or "a constant"
     dtype = DTYPE_OF.get(tensor.data_type)
     if dtype is None:
-        kind = onnx_package().TensorProto.DataType.Name(tensor.data_type)
+        known = {v: k for k, v in onnx_package().TensorProto.DataType.items()}
+        kind = known.get(tensor.data_type, f"the unknown type {tensor.data_type}")
         raise ModelError(f"the tensor {name!r} holds {kind}, which Slipway does not have")
     shape = tuple(tensor.dims)
     count = int(np.prod(shape, dtype=np.int64))
