@@ -13,8 +13,12 @@ Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, 1998, CC BY 4.0.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
+
+# Before NumPy loads: sums in one order whatever the machine, and no threads for small matrices.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import export
 import layers

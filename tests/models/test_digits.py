@@ -1,5 +1,8 @@
 """The example model is what its README says, by a runtime that is not ours."""
 
+import re
+import subprocess
+import sys
 from importlib.resources import files
 
 import numpy as np
@@ -39,3 +42,18 @@ def test_batch_norm_is_left_for_the_compiler():
     operators = [node.op_type for node in model.graph.node]
     assert operators.count("BatchNormalization") == 5
     assert operators.count("Conv") == 5
+
+
+@pytest.mark.long
+def test_training_script_makes_the_model(repository, tmp_path):
+    pytest.importorskip("sklearn")
+    script = repository / "examples" / "digits" / "train.py"
+    done = subprocess.run(
+        [sys.executable, script, "--out", tmp_path], capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    accuracy = float(re.search(r"held-out images: ([\d.]+)%", done.stdout).group(1))
+    assert accuracy > 98
+    made = np.load(tmp_path / "digits_test.npz")
+    shipped = np.load(str(DIGITS / "digits_test.npz"))
+    np.testing.assert_array_equal(made["images"], shipped["images"])

@@ -23,7 +23,12 @@ from slipway.version import VERSION
 TOLERANCE = 1e-4
 SLOWEST = 5
 TIMING_S = 3.0  # how long to measure, about, where a run is shorter than that
-MEMBERS = {"lib.so": "library", "params.bin": "parameters", "graph.bin": "graph"}
+MEMBERS = {
+    "lib.so": "library",
+    "params.bin": "parameters",
+    "graph.bin": "graph",
+    "graph.json": "graph, for people",
+}
 
 
 @dataclass
@@ -80,9 +85,13 @@ def run_demo(case: Case, kind: DeviceKind, emulator: list[str], folder: Path) ->
         library.export_library(str(artifact))
     with console.step(f"Device server for {kind.server} (built once, then kept)"):
         server = native.build_device_server(kind.server)
+    with console.step("Runtime of this machine (built once, then kept)"):
+        native.host_runtime()
     with serve(server, emulator, folder) as port:
         results = run_on_device(case, artifact, port, kind.name)
-    report(case, kind, results, run_here(case, host), bool(emulator))
+    with console.step("Running them on this machine"):
+        here = run_here(case, host)
+    report(case, kind, results, here, bool(emulator))
     print_sizes(case, artifact, server)
     title = f"Slowest layers, measured on the device ({kind.name})"
     console.table(("layer", "time", "share"), results.layers, title=title)
