@@ -18,6 +18,7 @@ from slipway.toolchain import emulators, native, zig
 from slipway.toolchain.link import link_shared
 
 HERE = Path(__file__).parent
+RUNTIME_KERNELS = HERE.parent / "runtime" / "kernels.c"
 HOST = zig.architecture_of(platform.machine())
 
 
@@ -109,7 +110,7 @@ def kernels(tmp_path_factory):
 def model_tar(tmp_path_factory):
     """Path of a small model for this machine."""
     folder = tmp_path_factory.mktemp("model")
-    library = build_library(HOST, HERE.parent / "runtime" / "kernels.c", folder)
+    library = build_library(HOST, RUNTIME_KERNELS, folder)
     return build_model(library, folder / "model.tar")
 
 
@@ -126,8 +127,9 @@ class StaticDevice:
         if emulator is None:
             pytest.skip(emulators.install_hint(architecture))
         server = native.build_device_server(TRIPLES[architecture])
+        (folder / "runtime").mkdir()
         self.kernels = build_library(architecture, HERE / "kernels.c", folder)
-        library = build_library(architecture, HERE.parent / "runtime" / "kernels.c", folder / "..")
+        library = build_library(architecture, RUNTIME_KERNELS, folder / "runtime")
         self.model = build_model(library, folder / "model.tar")
         self.log = (folder / "log").open("w+")
         self.process = subprocess.Popen(
@@ -163,3 +165,9 @@ def static_device(request, tmp_path_factory):
     yield device
     assert device.stop() == 0
     assert not list(device.folder.glob("slipway-rpc-*"))
+
+
+@pytest.fixture
+def static_server_for_this_machine(tmp_path):
+    """Start static servers with the arguments given."""
+    return lambda *arguments: StaticDevice(HOST, tmp_path, *arguments)

@@ -361,10 +361,7 @@ def test_proof_of_the_token_cannot_be_replayed():
             code, _, challenge = connection.receive()
             assert code == Code.CHALLENGE
             if not answers:
-                answers.append(
-                    b"c" * 32
-                    + protocol._mac("secret", b"slipway rpc 1 client\0", challenge, b"c" * 32)
-                )
+                answers.append(b"c" * 32 + protocol.client_proof("secret", challenge, b"c" * 32))
                 expected = Code.WELCOME
             else:
                 expected = Code.ERROR

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from slipway.errors import SlipwayError
+from slipway.errors import RPCError, SlipwayError
 from slipway.rpc import native
-from slipway.rpc.server import ServerOptions, listen, serve
+from slipway.rpc.server import ServerOptions, listen, parse_address, serve
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.token_file is not None:
             token = arguments.token_file.read_text().strip()
-        if arguments.tracker:
-            print("rpc_server: error: --tracker is not part of this version.", file=sys.stderr)
-            return 2
+        tracker = parse_address(arguments.tracker) if arguments.tracker else None
+        if tracker is not None and not arguments.key:
+            raise RPCError("--tracker needs --key, the kind of device this is.")
         native.library()
         for library in filter(None, arguments.load_library.split(":")):
             ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
@@ -78,6 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         max_cpu_s=arguments.max_cpu,
         max_handles=arguments.max_handles,
         is_quiet=arguments.silent,
+        tracker=tracker,
+        custom_address=arguments.custom_addr,
     )
     if arguments.listen_fd < 0:
         _announce(arguments.host, listener.getsockname()[1], has_token=bool(token))

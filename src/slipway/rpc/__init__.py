@@ -9,6 +9,8 @@ from slipway.rpc.client import RPCSession, connect
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.module import RemoteFunction, RemoteModule
 from slipway.rpc.server import Server, ServerOptions
+from slipway.rpc.tracker_client import TrackerSession, connect_tracker
+from slipway.rpc.tracker_process import Tracker
 
 __all__ = [
     "RPCSession",
@@ -18,5 +20,8 @@ __all__ = [
     "RemoteNDArray",
     "Server",
     "ServerOptions",
+    "Tracker",
+    "TrackerSession",
     "connect",
+    "connect_tracker",
 ]

@@ -295,20 +295,9 @@ def connect(
     if session_constructor_args:
         raise RPCError("session_constructor_args are not supported; connect to the device itself.")
     peer = f"{url}:{port}"
+    starter = f"python -m slipway.exec.rpc_server --host {url} --port {port}"
+    link = open_socket(url, port, timeout, starter)
     try:
-        link = socket.create_connection((url, port), timeout=timeout)
-    except TimeoutError as error:
-        raise RPCTimeoutError(
-            f"{peer} did not accept a connection within {timeout:g} s. Check the address, and "
-            "that no firewall is in between."
-        ) from error
-    except OSError as error:
-        raise RPCConnectionError(
-            f"cannot connect to {peer}: {error.strerror or error}. Is the server running there? "
-            f"Start it with: python -m slipway.exec.rpc_server --host {url} --port {port}"
-        ) from error
-    try:
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
         welcome = greet(link, key=key, session_timeout_s=session_timeout, token=token, peer=peer)
         return RPCSession(
@@ -317,6 +306,25 @@ def connect(
     except BaseException:
         link.close()
         raise
+
+
+def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.socket:
+    """Return a connection; `starter` is the command that a message suggests."""
+    peer = f"{host}:{port}"
+    try:
+        link = socket.create_connection((host, port), timeout=timeout_s)
+    except TimeoutError as error:
+        raise RPCTimeoutError(
+            f"{peer} did not accept a connection within {timeout_s:g} s. Check the address, and "
+            "that no firewall is in between."
+        ) from error
+    except OSError as error:
+        raise RPCConnectionError(
+            f"cannot connect to {peer}: {error.strerror or error}. Is the server running there? "
+            f"Start it with: {starter}"
+        ) from error
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return link
 
 
 def _check_name_size(raw: bytes) -> None:

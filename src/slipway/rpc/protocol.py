@@ -59,8 +59,22 @@ class Code(enum.IntEnum):
     FILE_LIST = 28
     DEVICE_QUERY = 29
     TIME = 30
+    REGISTER = 64
+    ASSIGN = 65
+    IDLE = 66
+    HEARTBEAT = 67
+    REQUEST = 68
+    SUMMARY = 69
     RETURN = 128
     ERROR = 129
+
+
+class Role(enum.IntEnum):
+    """What a peer greets for."""
+
+    SESSION = 0
+    DEVICE = 1
+    CLIENT = 2
 
 
 class Tag(enum.IntEnum):
@@ -163,25 +177,32 @@ def read_error(payload: bytes | memoryview) -> tuple[int, str, str]:
 
 
 def greet(
-    link: socket.socket, *, key: str, session_timeout_s: float, token: str | None, peer: str
+    link: socket.socket,
+    *,
+    key: str,
+    session_timeout_s: float,
+    token: str | None,
+    peer: str,
+    role: Role = Role.SESSION,
+    name: str = "",
 ) -> Welcome:
     """Introduce this client on a fresh connection; prove the token if the device asks.
 
     The socket's timeout bounds every step.  Raises RPCConnectionError, RPCTimeoutError, or
     RPCError with the device's own reason for refusing.
     """
-    name = f"slipway {VERSION}".encode()
+    raw_name = f"slipway {VERSION} {name}".strip().encode()[:NAME_MAX_BYTES]
     raw_key = key.encode()
     if len(raw_key) > NAME_MAX_BYTES:
         raise RPCError(f"the device key {key!r} is longer than {NAME_MAX_BYTES} bytes.")
     hello = _HELLO.pack(
-        MAGIC, VERSION_MIN, VERSION_MAX, 0, 0, FRAME_BYTES, round(session_timeout_s * 1000),
-        len(raw_key), len(name), 0,
+        MAGIC, VERSION_MIN, VERSION_MAX, role, 0, FRAME_BYTES, round(session_timeout_s * 1000),
+        len(raw_key), len(raw_name), 0,
     )  # fmt: skip
     nonce = b""
     challenge = b""
     try:
-        link.sendall(frame(Code.HELLO, 1, hello + raw_key + b"\0" + name + b"\0"))
+        link.sendall(frame(Code.HELLO, 1, hello + raw_key + b"\0" + raw_name + b"\0"))
         code, payload = _receive(link)
         if code == Code.CHALLENGE:
             if not token:
@@ -190,7 +211,7 @@ def greet(
                     "the token that its server was started with."
                 )
             nonce, challenge = os.urandom(32), payload[:32]
-            mac = _mac(token, b"slipway rpc 1 client\0", challenge, nonce)
+            mac = client_proof(token, challenge, nonce)
             link.sendall(frame(Code.AUTHENTICATE, 1, nonce + mac))
             code, payload = _receive(link)
     except TimeoutError as error:
@@ -212,7 +233,7 @@ def greet(
         fields[1], fields[4], fields[5], fields[6], fields[7], fields[8], fields[9],
     )  # fmt: skip
     if challenge and token:
-        expected = _mac(token, b"slipway rpc 1 server\0", nonce, challenge)
+        expected = server_proof(token, nonce, challenge)
         if not hmac.compare_digest(proof, expected):
             raise RPCError(
                 f"{peer} let this client in, but could not prove that it has the token itself: it "
@@ -227,6 +248,53 @@ def greet(
         payload[at : at + key_size].decode("utf-8", "replace"),
         payload[at + key_size + 1 : at + key_size + 1 + name_size].decode("utf-8", "replace"),
     )
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a peer said of itself."""
+
+    version_min: int
+    version_max: int
+    role: int
+    key: str
+    name: str
+
+
+def read_hello(payload: bytes) -> Hello | None:
+    """Take a HELLO apart; None if it is none."""
+    if len(payload) < _HELLO.size or payload[:8] != MAGIC:
+        return None
+    _, low, high, role, _, _, _, key_size, name_size, _ = _HELLO.unpack_from(payload)
+    at = _HELLO.size
+    key = payload[at : at + key_size]
+    name = payload[at + key_size + 1 : at + key_size + 1 + name_size]
+    if len(key) < key_size or len(name) < name_size or key_size > NAME_MAX_BYTES:
+        return None
+    return Hello(low, high, role, key.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
+
+
+def welcome_payload(role: int, proof: bytes, name: str) -> bytes:
+    """Return a WELCOME of a peer that offers no session."""
+    raw = name.encode()
+    head = _WELCOME.pack(MAGIC, VERSION_MAX, 0, role, 0, FRAME_BYTES, 0, proof, 0, len(raw), 0)
+    return head + b"\0" + raw + b"\0"
+
+
+def error_payload(failure: Failure, message: str, kind: str = "RPCError") -> bytes:
+    """Return the payload of an ERROR."""
+    raw_kind, raw = kind.encode(), message.encode()
+    return _ERROR.pack(failure, len(raw_kind), len(raw), 0) + raw_kind + b"\0" + raw + b"\0"
+
+
+def client_proof(token: str, challenge: bytes, nonce: bytes) -> bytes:
+    """Return what AUTHENTICATE must carry behind the nonce."""
+    return _mac(token, b"slipway rpc 1 client\0", challenge, nonce)
+
+
+def server_proof(token: str, nonce: bytes, challenge: bytes) -> bytes:
+    """Return the proof of a WELCOME."""
+    return _mac(token, b"slipway rpc 1 server\0", nonce, challenge)
 
 
 def _mac(token: str, label: bytes, first: bytes, second: bytes) -> bytes:

@@ -47,6 +47,10 @@ class _Config(ctypes.Structure):
         ("max_cpu_s", ctypes.c_uint32),
         ("is_quiet", ctypes.c_uint32),
         ("max_handles", ctypes.c_uint32),
+        ("tracker_port", ctypes.c_uint32),
+        ("tracker_host", ctypes.c_char_p),
+        ("custom_address", ctypes.c_char_p),
+        ("own_port", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
         ("context", ctypes.c_void_p),
         ("fork_session", _FORK),
@@ -77,6 +81,9 @@ class ServerOptions:
         processor seconds of one session; 0 is no limit.
     max_handles
         remote objects that one session may hold.
+    tracker, custom_address
+        (host, port) to register with, and the address that it shall give to clients; the device
+        then serves only those whom the tracker sends.
     is_quiet
         write no log.
 
@@ -92,6 +99,8 @@ class ServerOptions:
     max_memory_bytes: int = 0
     max_cpu_s: int = 0
     max_handles: int = 65536
+    tracker: tuple[str, int] | None = None
+    custom_address: str = ""
     is_quiet: bool = False
 
 
@@ -126,6 +135,14 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
     )
 
 
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of "HOST:PORT"; RPCError if it is not that."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise RPCError(f"{text!r} is not an address; write HOST:PORT, for example 10.0.0.2:9190.")
+    return host, int(port)
+
+
 def serve(listener: socket.socket, options: ServerOptions, watch_fd: int = -1) -> int:
     """Serve on `listener` until a signal or the end of `watch_fd`; return an errno or 0.
 
@@ -148,6 +165,10 @@ def serve(listener: socket.socket, options: ServerOptions, watch_fd: int = -1) -
     config.max_memory_bytes = options.max_memory_bytes
     config.max_cpu_s = options.max_cpu_s
     config.max_handles = options.max_handles
+    config.custom_address = options.custom_address.encode()
+    config.own_port = listener.getsockname()[1]
+    if options.tracker is not None:
+        config.tracker_host, config.tracker_port = options.tracker[0].encode(), options.tracker[1]
     config.is_quiet = int(options.is_quiet)
     # Python's fork, so that the interpreter in the session's process is in order.
     config.fork_session = _FORK(lambda _context: os.fork())
@@ -176,7 +197,9 @@ class Server:
     use_popen
         start a fresh interpreter.  False forks this one: functions registered here before are
         then callable by clients, and `server_init_callback` runs in the server first.
-    key, token, session_timeout, silent
+    tracker_addr, custom_addr
+        tracker to register with, and the address that it gives to clients.
+    key, token, silent
         see `ServerOptions`; `token` defaults to the environment's SLIPWAY_RPC_TOKEN.
 
     """
@@ -200,9 +223,11 @@ class Server:
         options: ServerOptions | None = None,
         **_classic: Any,
     ) -> None:
-        if is_proxy or tracker_addr is not None:
-            raise RPCError("registering with a tracker or proxy is not part of this version.")
-        del custom_addr, no_fork
+        if is_proxy:
+            raise RPCError("registering with a proxy is not part of this version.")
+        if tracker_addr is not None and not key:
+            raise RPCError("a server that registers with a tracker needs key=, its kind of device.")
+        del no_fork
         options = options or ServerOptions(
             token=os.environ.get("SLIPWAY_RPC_TOKEN", ""), is_quiet=silent
         )
@@ -211,6 +236,8 @@ class Server:
             key=key or options.key,
             token=options.token if token is None else token,
             is_quiet=silent or options.is_quiet,
+            tracker=options.tracker if tracker_addr is None else tracker_addr,
+            custom_address=custom_addr or options.custom_address,
         )
         self.host = host or "127.0.0.1"
         native.library()  # compile the runtime here, once, and report what is missing
@@ -335,6 +362,10 @@ def options_to_arguments(options: ServerOptions) -> list[str]:
     ]  # fmt: skip
     if options.key:
         arguments += ["--key", options.key]
+    if options.tracker is not None:
+        arguments += ["--tracker", f"{options.tracker[0]}:{options.tracker[1]}"]
+    if options.custom_address:
+        arguments += ["--custom-addr", options.custom_address]
     if options.require_token:
         arguments.append("--require-token")
     if options.is_quiet:

@@ -20,8 +20,10 @@
 #endif
 
 #include "rpc_server_internal.h"
+#include "slipway/error.h"
 
 static slw_rpc_watch *the_watch;
+static slw_rpc_lease *the_lease;
 static slw_rpc_transport inner;
 static slw_rpc_session the_session;
 
@@ -66,6 +68,22 @@ static void call_ends(void *context) {
   }
 }
 
+/* A device that a tracker hands out serves only those who come with its lease: "key:lease". */
+static int admit(void *context, const char *key) {
+  const slw_rpc_server_config *config = context;
+  size_t size = strlen(config->key);
+  if (strncmp(key, config->key, size) == 0 && key[size] == ':' &&
+      strcmp(key + size + 1, the_lease->text) == 0 &&
+      slw_rpc_lease_change(the_lease, SLW_RPC_LEASE_ASSIGNED, SLW_RPC_LEASE_USED)) {
+    the_watch->has_lease = 1;
+    return SLW_RPC_OK;
+  }
+  (void)slw_error_setf("RPCError",
+                       "this device is handed out by the tracker %s:%u; ask there for a '%s'",
+                       config->tracker_host, config->tracker_port, config->key);
+  return SLW_RPC_FAIL_AUTH;
+}
+
 static ptrdiff_t watched_read(void *context, void *buffer, size_t min, size_t max) {
   return inner.read(context, buffer, min, max);
 }
@@ -107,13 +125,21 @@ static uint64_t address_space_in_use(void) {
   return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+void slw_rpc_die_with(pid_t supervisor) {
+#if defined(__linux__)
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+#endif
+  if (getppid() != supervisor) {
+    _exit(1); /* it died before that was set */
+  }
+}
+
 static void confine(const slw_rpc_server_config *config, pid_t supervisor) {
   static const int defaults[] = {SIGALRM, SIGTERM, SIGINT, SIGCHLD, SIGSEGV, SIGBUS,
                                  SIGFPE,  SIGILL,  SIGABRT};
   sigset_t none;
   FILE *file;
   size_t i;
-  (void)supervisor;
   for (i = 0; i < sizeof defaults / sizeof defaults[0]; ++i) {
     (void)signal(defaults[i], SIG_DFL);
   }
@@ -123,11 +149,8 @@ static void confine(const slw_rpc_server_config *config, pid_t supervisor) {
   (void)setpgid(0, 0);
 #if defined(__linux__)
   (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (getppid() != supervisor) {
-    _exit(1); /* it died before that was set */
-  }
 #endif
+  slw_rpc_die_with(supervisor);
   LIMIT(RLIMIT_CORE, 0);
   if (config->max_cpu_s != 0u) {
     LIMIT(RLIMIT_CPU, config->max_cpu_s);
@@ -144,7 +167,8 @@ static void confine(const slw_rpc_server_config *config, pid_t supervisor) {
 }
 
 _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
-                                 slw_rpc_watch *watch, pid_t supervisor) {
+                                 slw_rpc_watch *watch, slw_rpc_lease *lease,
+                                 pid_t supervisor) {
   slw_rpc_config session;
   slw_rpc_hooks hooks;
   size_t size;
@@ -155,6 +179,11 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   slw_rpc_host_hooks(&hooks, config);
   hooks.call_begins = call_begins;
   hooks.call_ends = call_ends;
+  if (config->tracker_host != NULL) {
+    the_lease = lease;
+    hooks.admit = admit;
+    hooks.context = (void *)(uintptr_t)config;
+  }
   memset(&session, 0, sizeof session);
   inner = slw_rpc_fd_transport(fd);
   session.transport = inner;
@@ -180,7 +209,7 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   }
   slw_rpc_session_init(&the_session, &session, memory);
   status = slw_rpc_session_greet(&the_session);
-  if (status != 0 && the_session.failure.code == SLW_RPC_FAIL_AUTH) {
+  if (status != 0 && needs_token && the_session.failure.code == SLW_RPC_FAIL_AUTH) {
     (void)sleep(1); /* guessing a token takes its time; the supervisor bounds how many wait */
   }
   if (config->token_size > 0u) {

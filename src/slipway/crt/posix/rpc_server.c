@@ -49,6 +49,10 @@ typedef struct server {
   const slw_rpc_server_config *config;
   child children[MAX_SESSIONS];
   uint32_t max_sessions;
+  slw_rpc_lease *lease;
+  int wake_fds[2]; /* to the registrar */
+  pid_t registrar;
+  uint64_t registrar_at_ns; /* not before that */
 } server;
 
 static volatile sig_atomic_t stopping;
@@ -162,16 +166,23 @@ static void bury(server *self, child *one, int status) {
   slw_rpc_remove_folder(one->folder);
   if (clean) {
     (void)snprintf(line, sizeof line, "session with %s ended", one->peer);
+  } else if (one->kill_at_ns != 0u) {
+    (void)snprintf(line, sizeof line, "session with %s: the client left; its process was ended",
+                   one->peer);
   } else {
     explain(one, status, &code, text, sizeof text);
     (void)snprintf(line, sizeof line, "session with %s: %s", one->peer, text);
     /* A frame that was half sent cannot be followed by another one. */
-    if (one->watch->writing == 0u && one->kill_at_ns == 0u) {
+    if (one->watch->writing == 0u) {
       slw_rpc_write_error(one->fd, one->watch->calling != 0u ? one->watch->call_id : 0u, code,
                           text);
     }
   }
   say(self, line);
+  if (one->watch->has_lease != 0u) {
+    (void)slw_rpc_lease_change(self->lease, SLW_RPC_LEASE_USED, SLW_RPC_LEASE_OVER);
+    (void)!write(self->wake_fds[1], "x", 1);
+  }
   /* Close only when the client has read the error: an early close could destroy it. */
   (void)shutdown(one->fd, SHUT_WR);
   one->state = LINGERING;
@@ -181,6 +192,9 @@ static void bury(server *self, child *one, int status) {
 static void reap(server *self) {
   int status = 0;
   uint32_t i;
+  if (self->registrar > 0 && waitpid(self->registrar, &status, WNOHANG) == self->registrar) {
+    self->registrar = 0;
+  }
   for (i = 0; i < self->max_sessions; ++i) {
     child *one = &self->children[i];
     if (one->state == RUNNING && waitpid(one->pid, &status, WNOHANG) == one->pid) {
@@ -246,7 +260,8 @@ static _Noreturn void become_session(server *self, child *one, bool needs_token,
     slw_rpc_write_error(one->fd, 0, SLW_RPC_FAIL_IO, "the device cannot enter its session folder");
     _exit(1);
   }
-  slw_rpc_child_run(self->config, one->fd, needs_token, one->watch, supervisor);
+  slw_rpc_child_run(self->config, one->fd, needs_token, one->watch, self->lease,
+                    supervisor);
 }
 
 static void refuse(server *self, int fd, const char *peer, uint32_t code, const char *text) {
@@ -311,6 +326,45 @@ static void accept_one(server *self) {
   }
 }
 
+/* --- the tracker ----------------------------------------------------------------------------- */
+
+static void prepare_registrar(server *self) {
+  void *lease = mmap(NULL, sizeof *self->lease, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                     -1, 0);
+  if (lease == MAP_FAILED || pipe(self->wake_fds) != 0) {
+    say(self, "cannot register with the tracker: no memory or descriptors");
+    return;
+  }
+  (void)fcntl(self->wake_fds[0], F_SETFL, O_NONBLOCK);
+  (void)fcntl(self->wake_fds[1], F_SETFL, O_NONBLOCK);
+  self->lease = lease;
+}
+
+/* It runs nothing but our own C, so that a plain fork does in Python's process, too. */
+static void start_registrar(server *self, const sigset_t *signals) {
+  pid_t supervisor = getpid();
+  uint32_t i;
+  if (self->lease == NULL || self->registrar != 0 || slw_time_ns() < self->registrar_at_ns) {
+    return;
+  }
+  self->registrar_at_ns = slw_time_ns() + 1000000000u;
+  self->registrar = fork();
+  if (self->registrar == 0) {
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGINT, SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, signals, NULL);
+    for (i = 0; i < self->max_sessions; ++i) {
+      if (self->children[i].state != FREE) {
+        (void)close(self->children[i].fd);
+        (void)close(self->children[i].folder_fd);
+      }
+    }
+    (void)close(self->config->listen_fd);
+    slw_rpc_die_with(supervisor);
+    slw_rpc_registrar_run(self->config, self->lease, self->wake_fds[0]);
+  }
+}
+
 /* --- the loop -------------------------------------------------------------------------------- */
 
 static void attend(server *self, child *one, short events, uint64_t now) {
@@ -348,12 +402,16 @@ static int poll_timeout_ms(const server *self) {
       return 50;
     }
   }
-  return -1;
+  return self->lease != NULL && self->registrar <= 0 ? 1000 : -1;
 }
 
 static void stop_all(server *self) {
   uint32_t i;
   int status;
+  if (self->registrar > 0) {
+    (void)kill(self->registrar, SIGKILL);
+    (void)waitpid(self->registrar, &status, 0);
+  }
   for (i = 0; i < self->max_sessions; ++i) {
     child *one = &self->children[i];
     if (one->state == RUNNING) {
@@ -419,10 +477,15 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
   stopping = 0;
   catch_signals(&while_polling);
   slw_rpc_sweep_folders();
+  if (config->tracker_host != NULL) {
+    prepare_registrar(&self);
+  }
   while (stopping == 0) {
-    int timeout_ms = poll_timeout_ms(&self);
+    int timeout_ms;
     uint64_t now;
     int ready;
+    start_registrar(&self, &while_polling);
+    timeout_ms = poll_timeout_ms(&self);
     fds[0].fd = config->listen_fd;
     fds[0].events = POLLIN;
     fds[1].fd = config->watch_fd;

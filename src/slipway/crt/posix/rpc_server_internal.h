@@ -12,6 +12,7 @@
  * when the process has died. */
 typedef struct slw_rpc_watch {
   volatile uint32_t greeted;
+  volatile uint32_t has_lease;
   volatile uint32_t calling;
   volatile uint32_t writing; /* inside a write: a frame may be half sent */
   volatile uint32_t call_id;
@@ -22,9 +23,34 @@ typedef struct slw_rpc_watch {
   char function[96];
 } slw_rpc_watch;
 
+/* The one hand-out of this device by a tracker, in memory that all its processes see. */
+enum slw_rpc_lease_state {
+  SLW_RPC_LEASE_NONE = 0,
+  SLW_RPC_LEASE_ASSIGNED = 1, /* a client may come with it */
+  SLW_RPC_LEASE_USED = 2,     /* its session runs */
+  SLW_RPC_LEASE_OVER = 3      /* the session has ended; the tracker is to be told */
+};
+
+typedef struct slw_rpc_lease {
+  uint32_t state;
+  char text[SLW_RPC_LEASE_BYTES + 1u];
+} slw_rpc_lease;
+
+/* Change the state from `from` to `to`; false if it is another one. */
+bool slw_rpc_lease_change(slw_rpc_lease *lease, uint32_t from, uint32_t to);
+
+/* Keep this device registered with the config's tracker, for ever: connect, register, say when
+ * the device is free, connect again. `wake_fd` becomes readable when the lease has changed. */
+_Noreturn void slw_rpc_registrar_run(const slw_rpc_server_config *config, slw_rpc_lease *lease,
+                                     int wake_fd);
+
 /* Run one session on `fd` and end the process. The current folder is the session's own. */
 _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
-                                 slw_rpc_watch *watch, pid_t supervisor);
+                                 slw_rpc_watch *watch, slw_rpc_lease *lease,
+                                 pid_t supervisor);
+
+/* End this process when its supervisor ends. */
+void slw_rpc_die_with(pid_t supervisor);
 
 /* Write an ERROR frame that no session stands behind; best effort. */
 void slw_rpc_write_error(int fd, uint32_t id, uint32_t code, const char *message);

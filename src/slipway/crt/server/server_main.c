@@ -26,6 +26,8 @@ static const char USAGE[] =
     "  --port N               first port to try (default 9090)\n"
     "  --port-end N           try ports up to this one (default: port + 100)\n"
     "  --key NAME             the kind of device this is\n"
+    "  --tracker HOST:PORT    register there, and serve only those whom it sends\n"
+    "  --custom-addr ADDRESS  what the tracker tells clients to connect to\n"
     "  --token-file FILE      file with the token that clients from other machines must have\n"
     "                         (or the environment variable SLIPWAY_RPC_TOKEN)\n"
     "  --require-token        ask clients from this machine for the token, too\n"
@@ -41,6 +43,7 @@ typedef struct options {
   unsigned long port, port_end;
   slw_rpc_server_config server;
   char token[4096];
+  char tracker[256];
 } options;
 
 static _Noreturn void fail(const char *what, const char *detail) {
@@ -85,6 +88,16 @@ static void read_token(options *all, const char *path) {
   set_token(all, text, size);
 }
 
+static void set_tracker(options *all, const char *text) {
+  const char *colon = strrchr(text, ':');
+  if (colon == NULL || colon == text || (size_t)(colon - text) >= sizeof all->tracker) {
+    fail("--tracker needs HOST:PORT, not", text);
+  }
+  (void)snprintf(all->tracker, sizeof all->tracker, "%.*s", (int)(colon - text), text);
+  all->server.tracker_host = all->tracker;
+  all->server.tracker_port = (uint32_t)number("--tracker", colon + 1, 65535);
+}
+
 static void parse(options *all, int argc, char **argv) {
   slw_rpc_server_config *server = &all->server;
   int i;
@@ -118,6 +131,10 @@ static void parse(options *all, int argc, char **argv) {
       all->port_end = number(name, value, 65535);
     } else if (strcmp(name, "--key") == 0) {
       server->key = value;
+    } else if (strcmp(name, "--tracker") == 0) {
+      set_tracker(all, value);
+    } else if (strcmp(name, "--custom-addr") == 0) {
+      server->custom_address = value;
     } else if (strcmp(name, "--token-file") == 0) {
       read_token(all, value);
     } else if (strcmp(name, "--max-sessions") == 0) {
@@ -136,6 +153,12 @@ static void parse(options *all, int argc, char **argv) {
   }
   if (server->key[0] != '\0' && strlen(server->key) > SLW_RPC_NAME_MAX_BYTES) {
     fail("the key is too long", server->key);
+  }
+  if (server->tracker_host != NULL && server->key[0] == '\0') {
+    fail("--tracker needs --key, the kind of device this is", "");
+  }
+  if (strlen(server->custom_address) > SLW_RPC_NAME_MAX_BYTES) {
+    fail("the address is too long", server->custom_address);
   }
 }
 
@@ -197,6 +220,7 @@ int main(int argc, char **argv) {
   all.host = "127.0.0.1";
   all.port = 9090;
   all.server.key = "";
+  all.server.custom_address = "";
   all.server.watch_fd = -1;
   all.server.max_sessions = 16;
   all.server.max_handles = 65536;
@@ -215,6 +239,7 @@ int main(int argc, char **argv) {
                  machine.sysname, machine.machine);
   all.server.description = description;
   all.server.listen_fd = listen_on(&all, &port);
+  all.server.own_port = port;
   (void)signal(SIGHUP, SIG_IGN);
   (void)fprintf(stderr, "INFO:root:RPCServer: bind to %s:%u\n", all.host, port);
   if (!is_loopback(all.host) && all.server.token_size == 0) {

@@ -136,6 +136,20 @@ static int authenticate(slw_rpc_session *session, uint32_t id, uint8_t proof[SLW
   return SLW_RPC_OK;
 }
 
+static int check_key(slw_rpc_session *session, const char *key) {
+  const slw_rpc_config *config = &session->config;
+  if (config->hooks->admit != NULL) {
+    int failure = config->hooks->admit(config->hooks->context, key);
+    return failure == SLW_RPC_OK ? SLW_RPC_OK : slw_rpc_fail_hook(session, failure);
+  }
+  if (key[0] == '\0' || strcmp(key, config->key) == 0) {
+    return SLW_RPC_OK;
+  }
+  return slw_rpc_fail(session, SLW_RPC_FAIL_AUTH, "RPCError",
+                      "the client asked for a device of kind '", key, "', this one is '",
+                      config->key, "'. Leave the key out, or connect to the right port", NULL);
+}
+
 static uint64_t features_of(const slw_rpc_hooks *hooks) {
   return (hooks->file_create != NULL ? SLW_RPC_FEATURE_FILES : 0u) |
          (hooks->load_module != NULL ? SLW_RPC_FEATURE_MODULES : 0u) |
@@ -145,6 +159,7 @@ static uint64_t features_of(const slw_rpc_hooks *hooks) {
 int slw_rpc_session_greet(slw_rpc_session *session) {
   const slw_rpc_config *config = &session->config;
   uint8_t proof[SLW_RPC_MAC_BYTES] = {0};
+  char key[SLW_RPC_NAME_MAX_BYTES + 1u];
   size_t key_size = slw_rpc_text_size(config->key);
   size_t name_size = slw_rpc_text_size(config->description);
   slw_rpc_header header;
@@ -162,14 +177,12 @@ int slw_rpc_session_greet(slw_rpc_session *session) {
     (void)slw_rpc_fail_malformed(session, "the greeting asks for what no session offers");
     return refuse(session, header.id);
   }
-  if (peer.key[0] != '\0' && strcmp(peer.key, config->key) != 0) {
-    (void)slw_rpc_fail(session, SLW_RPC_FAIL_AUTH, "RPCError", "the client asked for a device of "
-                       "kind '", peer.key, "', this one is '", config->key,
-                       "'. Leave the key out, or connect to the right port", NULL);
-    return refuse(session, header.id);
-  }
+  memcpy(key, peer.key, slw_rpc_text_size(peer.key) + 1u); /* the frame goes with the next one */
   if (config->needs_token && authenticate(session, header.id, proof) != SLW_RPC_OK) {
     return -1;
+  }
+  if (check_key(session, key) != SLW_RPC_OK) {
+    return refuse(session, header.id);
   }
   session->peer_timeout_ms = peer.timeout_ms;
   if (config->session_timeout_ms != 0u &&

@@ -30,13 +30,18 @@ extern "C" {
 #define SLW_RPC_NONCE_BYTES 32u
 #define SLW_RPC_NAME_MAX_BYTES 200u /* of a file, function or device key */
 #define SLW_RPC_MAX_NDIM 16u
+#define SLW_RPC_LEASE_BYTES 32u /* of the text that names one hand-out of a device */
 
 /* Features, negotiated in HELLO and WELCOME. */
 #define SLW_RPC_FEATURE_FILES 1u
 #define SLW_RPC_FEATURE_MODULES 2u
 #define SLW_RPC_FEATURE_TIMING 4u
 
-enum slw_rpc_role { SLW_RPC_ROLE_SESSION = 0 };
+enum slw_rpc_role {
+  SLW_RPC_ROLE_SESSION = 0,
+  SLW_RPC_ROLE_DEVICE = 1, /* registers with a tracker */
+  SLW_RPC_ROLE_CLIENT = 2  /* asks a tracker for devices */
+};
 
 enum slw_rpc_code {
   SLW_RPC_HELLO = 1,
@@ -59,6 +64,10 @@ enum slw_rpc_code {
   SLW_RPC_FILE_LIST = 28,
   SLW_RPC_DEVICE_QUERY = 29,
   SLW_RPC_TIME = 30,
+  SLW_RPC_REGISTER = 64,
+  SLW_RPC_ASSIGN = 65,
+  SLW_RPC_IDLE = 66,
+  SLW_RPC_HEARTBEAT = 67,
   SLW_RPC_RETURN = 128,
   SLW_RPC_ERROR = 129
 };

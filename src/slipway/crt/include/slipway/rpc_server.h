@@ -35,6 +35,10 @@ typedef struct slw_rpc_server_config {
   uint32_t max_cpu_s;          /* processor time of one session; 0: no limit */
   uint32_t is_quiet;           /* no log */
   uint32_t max_handles;        /* live objects of one session; at most 2^24 */
+  uint32_t tracker_port;
+  const char *tracker_host;    /* where to register; NULL: nowhere */
+  const char *custom_address;  /* that the tracker gives out; "": what it sees */
+  uint32_t own_port;           /* what clients connect to */
   uint32_t reserved;
   void *context;
   /* fork(2) for this process; NULL: fork(2) itself. */

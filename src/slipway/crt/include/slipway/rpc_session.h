@@ -83,6 +83,9 @@ typedef struct slw_rpc_hooks {
   /* One line "size name\n" for each file; returns the failure, sets *size. */
   int (*file_list)(void *context, char *text, size_t capacity, size_t *size);
 
+  /* Whether a client that asked for `key` may come in; returns a failure after slw_error_set.
+   * NULL: it may, if the key is "" or the config's. */
+  int (*admit)(void *context, const char *key);
   /* Fill with unpredictable bytes; needed only with a token. */
   int (*random)(void *context, uint8_t *out, size_t size);
 } slw_rpc_hooks;

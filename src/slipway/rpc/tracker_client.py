@@ -1,0 +1,209 @@
+"""Asking a tracker for devices: ``rpc.connect_tracker(host, port).request("rpi4")``."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
+from slipway.rpc.protocol import HEADER, Code, Failure, Role, frame, greet, read_error
+
+REQUEST_TIMEOUT_S = 600.0
+_MAX_REPLY_BYTES = 64 << 20
+
+
+class TrackerSession:
+    """A connection to a tracker; threads may share it, one request runs at a time."""
+
+    def __init__(self, host: str, port: int, token: str | None = None) -> None:
+        self._address = (host, port)
+        self._token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._number = 1
+        with self._lock:
+            self._connect()
+
+    def close(self) -> None:
+        """Close the connection; devices that were handed out stay with their sessions."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def __enter__(self) -> TrackerSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"TrackerSession({self._address[0]}:{self._address[1]})"
+
+    def request(
+        self,
+        key: str,
+        priority: int = 1,
+        session_timeout: float = 0,
+        max_retry: int = 5,
+        session_constructor_args: Any = None,
+        *,
+        timeout: float = REQUEST_TIMEOUT_S,
+    ) -> RPCSession:
+        """Wait for a device of kind `key` and open a session with it.
+
+        Parameters
+        ----------
+        key
+            the kind of device.
+        priority
+            larger ones are served first.
+        session_timeout
+            seconds after which the device ends the session, 0 for no limit.
+        max_retry
+            how many devices that cannot be reached to try in turn.
+        session_constructor_args
+            a classic parameter; must be empty.
+        timeout
+            seconds to wait for a device to become free.
+
+        Raises RPCTimeoutError with the reason when none became free.
+
+        """
+        if session_constructor_args:
+            raise RPCError("session_constructor_args are not supported; connect to the device.")
+        deadline = time.monotonic() + timeout
+        failure: RPCError | None = None
+        for _ in range(max(1, max_retry)):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            address, port, lease = self._request(key, priority, left)
+            try:
+                return connect(address, port, f"{key}:{lease}", session_timeout, token=self._token)
+            except RPCError as error:
+                failure = error
+        raise RPCConnectionError(
+            f"{self} handed out {max_retry} devices of kind {key!r}, and none could be reached. "
+            f"The last one: {failure}"
+        )
+
+    def request_and_run(
+        self,
+        key: str,
+        func: Callable[[RPCSession], Any],
+        priority: int = 1,
+        session_timeout: float = 0,
+        max_retry: int = 2,
+    ) -> Any:
+        """Run ``func(session)`` on a device of kind `key`; again on another one if it breaks."""
+        failure: RPCError | None = None
+        for _ in range(max(1, max_retry)):
+            try:
+                with self.request(key, priority, session_timeout) as session:
+                    return func(session)
+            except (RPCConnectionError, RPCTimeoutError) as error:
+                failure = error
+        raise RPCError(
+            f"{max_retry} tries on devices of kind {key!r} failed. The last one: {failure}"
+        ) from failure
+
+    def summary(self) -> dict[str, Any]:
+        """Return ``queue_info`` (free, total, pending for each kind) and ``server_info``."""
+        payload = self._exchange(Code.SUMMARY, b"", CONNECT_TIMEOUT_S)
+        _, size, at = struct.unpack_from("<iIq", payload)
+        found: dict[str, Any] = json.loads(payload[at : at + size])
+        return found
+
+    def text_summary(self) -> str:
+        """Return the summary as text for people."""
+        summary = self.summary()
+        lines = ["Server List", "-" * 64, f"{'server-address':<28}{'key':<20}state"]
+        lines.append("-" * 64)
+        for server in summary["server_info"]:
+            address = f"{server['addr'][0]}:{server['addr'][1]}"
+            lines.append(f"{address:<28}{server['key']:<20}{server['state']}")
+        lines += ["-" * 64, "", "Queue Status", "-" * 44]
+        lines += [f"{'key':<20}{'total':<8}{'free':<8}pending", "-" * 44]
+        for key, queue in sorted(summary["queue_info"].items()):
+            lines.append(f"{key:<20}{queue['total']:<8}{queue['free']:<8}{queue['pending']}")
+        lines.append("-" * 44)
+        return "\n".join(lines)
+
+    def _request(self, key: str, priority: int, timeout_s: float) -> tuple[str, int, str]:
+        raw = key.encode()
+        head = struct.pack("<iIII", priority, round(timeout_s * 1000), len(raw), 0)
+        payload = self._exchange(Code.REQUEST, head + raw + b"\0", timeout_s + CONNECT_TIMEOUT_S)
+        port, lease_size, address_size, _ = struct.unpack_from("<IIII", payload)
+        at = 17 + lease_size
+        lease = payload[16 : 16 + lease_size].decode()
+        return payload[at : at + address_size].decode(), port, lease
+
+    def _connect(self) -> socket.socket:
+        host, port = self._address
+        peer = f"tracker {host}:{port}"
+        link = open_socket(
+            host, port, CONNECT_TIMEOUT_S,
+            f"python -m slipway.exec.rpc_tracker --host {host} --port {port}",
+        )  # fmt: skip
+        try:
+            greet(
+                link, key="", session_timeout_s=0, token=self._token, peer=peer, role=Role.CLIENT,
+                name=f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()}",
+            )  # fmt: skip
+        except BaseException:
+            link.close()
+            raise
+        self._socket = link
+        return link
+
+    def _exchange(self, code: Code, payload: bytes, timeout_s: float) -> bytes:
+        with self._lock:
+            link = self._socket or self._connect()
+            self._number += 1
+            try:
+                link.settimeout(timeout_s)
+                link.sendall(frame(code, self._number, payload))
+                size, answer, _, _, _ = HEADER.unpack(_exactly(link, HEADER.size))
+                content = _exactly(link, min(size, _MAX_REPLY_BYTES))
+            except TimeoutError as error:
+                self.close()
+                raise RPCTimeoutError(f"{self} did not answer within {timeout_s:g} s.") from error
+            except OSError as error:
+                self.close()
+                raise RPCConnectionError(
+                    f"the connection to {self} broke: {error}. Is the tracker still running?"
+                ) from error
+            except BaseException:
+                self.close()  # Ctrl-C: the tracker forgets the request
+                raise
+        if answer == Code.ERROR:
+            failure, _, message = read_error(content)
+            kind = RPCTimeoutError if failure == Failure.NOT_FOUND else RPCError
+            raise kind(f"{self}: {message}.")
+        return content
+
+
+def connect_tracker(url: str, port: int, *, token: str | None = None) -> TrackerSession:
+    """Connect to the tracker at `url`:`port`; `token` defaults to SLIPWAY_RPC_TOKEN."""
+    return TrackerSession(url, port, token)
+
+
+def _exactly(link: socket.socket, size: int) -> bytes:
+    content = bytearray()
+    while len(content) < size:
+        part = link.recv(size - len(content))
+        if not part:
+            raise ConnectionError("the tracker closed the connection")
+        content += part
+    return bytes(content)
