@@ -326,8 +326,7 @@ async def crowd(port, devices, clients, seconds):
         released[1000 + number] = asyncio.Queue()
         while True:
             get = asyncio.ensure_future(peer.receive())
-            done, _ = await asyncio.wait({get}, timeout=3)
-            if not done:
+            while not (await asyncio.wait({get}, timeout=3))[0]:
                 await peer.send(Code.HEARTBEAT, 0)
             code, request, payload = await get
             assert code == Code.ASSIGN
