@@ -128,15 +128,54 @@ def exp_on_negative_values(a: Any, integer_bits: int) -> Any:
 NEWTON_CONSTANT, NEWTON_SLOPE = 1515870810, -1010580540
 
 
-def one_over_one_plus_x(a: Any) -> Any:
-    """Return 1 / (1 + a) in Q0.31 for a in [0, 1) in Q0.31."""
+def _half_reciprocal(a: Any) -> Any:
+    """Return 2 / (1 + a) in Q2.29 for a in [0, 1) in Q0.31."""
     total = np.asarray(a, np.int64) + INT32_MAX
     half = ((total + 1) >> 1).astype(np.int32)
     x = NEWTON_CONSTANT + doubling_high_multiply(half, NEWTON_SLOPE)
     for _ in range(3):
         error = (1 << 29) - doubling_high_multiply(half, x)
         x = x + shift_left_saturating(doubling_high_multiply(x, error), 2)
-    return shift_left_saturating(x, 1)
+    return x
+
+
+def one_over_one_plus_x(a: Any) -> Any:
+    """Return 1 / (1 + a) in Q0.31 for a in [0, 1) in Q0.31."""
+    return shift_left_saturating(_half_reciprocal(a), 1)
+
+
+def one_minus_x_over_one_plus_x(a: Any) -> Any:
+    """Return (1 - a) / (1 + a) in Q0.31 for a in [0, 1) in Q0.31."""
+    return shift_left_saturating(_half_reciprocal(a) - (1 << 29), 2)
+
+
+def inverse_square_root(value: int) -> tuple[int, int]:
+    """Return (multiplier, shift) of 1 / sqrt(value), as `quantize_multiplier` does for a factor."""
+    if value <= 1:
+        return INT32_MAX, 0
+    shift = 11
+    while value >= 1 << 29:
+        value //= 4
+        shift += 1
+    pairs = (31 - value.bit_length()) // 2 - 1
+    shift -= pairs
+    value <<= 2 * pairs
+
+    def high(a: int, b: int) -> int:
+        return int(doubling_high_multiply(a, b))
+
+    def rescaled(a: int, bits: int) -> int:
+        return int(shift_left_saturating(a, bits))
+
+    half = int(rounding_divide_by_power_of_two(value >> 1, 1))
+    x = 1 << 28
+    for _ in range(5):
+        cube = rescaled(high(high(x, x), x), 6)
+        x = rescaled(high((1 << 28) + (1 << 27), x) - high(half, cube), 3)
+    x = high(x, 1518500250)
+    if shift < 0:
+        x, shift = x << -shift, 0
+    return x, -shift
 
 
 def leading_zeros(x: Any) -> Any:

@@ -20,7 +20,10 @@ from slipway.relay.expr import Constant, Expr
 Converter = Callable[["NodeView"], Any]
 CONVERTERS: dict[str, Converter] = {}
 
-FAMILIES = ("activation", "arithmetic", "conv", "fully_connected", "pool", "shape")
+FAMILIES = (
+    "activation", "arithmetic", "conv", "convert", "fully_connected", "pool", "reduce", "resize",
+    "shape",
+)  # fmt: skip
 
 
 class UnsupportedNode(SlipwayError):

@@ -82,6 +82,41 @@ RECIPROCAL.sample_case((3, 50), dtypes=("int32",), low=1, high=(1 << 31) - 2)
 RECIPROCAL.sample_case((9,), dtypes=("int32",), low=1, high=9)
 
 
+LEADING_ZEROS = register_op(
+    "qnn.leading_zeros", "data", pattern=OpPattern.ELEMWISE, flops_per_element=1,
+    doc="How many bits above the highest set bit of positive int32 values are zero.",
+)  # fmt: skip
+
+
+@LEADING_ZEROS.type_relation
+def _leading_zeros_type(attrs: None, data: TensorType) -> Type:
+    need_dtype("data", data, "int32", "every accumulator")
+    return data
+
+
+@LEADING_ZEROS.reference
+def _leading_zeros_reference(attrs: None, data: Any) -> Any:
+    return rule.leading_zeros(data)
+
+
+@LEADING_ZEROS.compute
+def _leading_zeros_compute(
+    attrs: None, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    (x,) = inputs
+    return [elementwise("T_leading_zeros", x.shape, lambda *i: te().clz(x(*i)))]
+
+
+@LEADING_ZEROS.face
+def leading_zeros(data: Any) -> Call:
+    """Count the leading zero bits of positive int32 values."""
+    return LEADING_ZEROS(data)
+
+
+LEADING_ZEROS.sample_case((3, 40), dtypes=("int32",), low=1, high=(1 << 31) - 2)
+LEADING_ZEROS.sample_case((40,), dtypes=("int32",), low=1, high=40)
+
+
 @node
 class NormalizeAttrs(Attrs):
     """The dtype of the probabilities; its lowest value stands for 0."""

@@ -1,0 +1,67 @@
+"""QUANTIZE, DEQUANTIZE, CAST, FAKE_QUANT: between representations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.tflite.converters import NodeView, array_constant, converter
+from slipway.frontends.tflite.quantized import out_range, stored
+from slipway.relay.ops.qnn_rescale import rescale_by
+
+
+def rounded(value: Any) -> Any:
+    """Round to the nearest integer, halves away from zero, as C's round()."""
+    dtype = value.tensor_type.dtype
+    below = relay.trunc(value)
+    rest = relay.abs(relay.subtract(value, below))
+    step = relay.where(
+        relay.less(rest, relay.const(0.5, dtype)), relay.const(0, dtype), relay.sign(value)
+    )
+    return relay.add(below, step)
+
+
+@converter("QUANTIZE")
+def quantize(node: NodeView) -> Any:
+    """Real numbers to integers, or integers of one scale to another."""
+    target = node.out_quantization()
+    low, high = out_range(node)
+    dtype = node.out().dtype
+    if node.is_float:
+        scaled = rounded(relay.divide(node[0], relay.const(target.scale, "float32")))
+        # The zero point is added as an integer; 2**24 keeps the conversion defined.
+        whole = relay.cast(relay.clip(scaled, -(2.0**24), 2.0**24), "int32")
+        return stored(whole, target.zero_point, low, high, dtype)
+    source = node.quantization()
+    wide = relay.cast(node[0], "int32")
+    if source.zero_point:
+        wide = relay.subtract(wide, relay.const(source.zero_point, "int32"))
+    scaled = rescale_by(wide, source.scale / target.scale)
+    return stored(scaled, target.zero_point, low, high, dtype)
+
+
+@converter("DEQUANTIZE")
+def dequantize(node: NodeView) -> Any:
+    """Integers (or halves) to real numbers."""
+    if node.is_float:
+        return relay.cast(node[0], "float32")
+    quantization = node.tensor(0).quantization
+    if quantization is None:
+        raise node.unsupported("its input has no scale")
+    view = [1] * len(node.shape())
+    if quantization.scales.size > 1:
+        view[quantization.axis] = -1
+    zeros = quantization.zero_points.reshape(view if quantization.zero_points.size > 1 else ())
+    scales = quantization.scales.reshape(view if quantization.scales.size > 1 else ())
+    wide = relay.cast(node[0], "int32")
+    if np.any(zeros):
+        wide = relay.subtract(wide, array_constant(zeros, "int32"))
+    return relay.multiply(relay.cast(wide, "float32"), array_constant(scales, "float32"))
+
+
+@converter("CAST")
+def cast(node: NodeView) -> Any:
+    """Plain conversion of the stored numbers."""
+    return relay.cast(node[0], node.out().dtype)

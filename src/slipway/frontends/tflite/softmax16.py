@@ -1,0 +1,87 @@
+"""SOFTMAX of 16-bit integers: interpolated tables of exp and of 1 / (1 + x)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.tflite.converters import array_constant
+from slipway.frontends.tflite.reader import Array
+from slipway.relay.ops.qnn_rescale import rescale_by
+
+STEPS = 512
+
+
+def _round(values: Any) -> Any:
+    """Halves away from zero."""
+    return np.trunc(values + np.copysign(np.float32(0.5), values))
+
+
+def interpolation_table(
+    function: Callable[[Any], Any], scale: float, zero_point: int, out_scale: float
+) -> Array:
+    """Return 513 int16 samples of `function`, each moved to halve the error between two of them."""
+    single = np.float32
+    low, high = (single(scale) * single(v - zero_point) for v in (-32768, 32767))
+    out_low, out_high = (single(out_scale) * single(v) for v in (-32768, 32767))
+    step = (high - low) / single(STEPS)
+    inverse = single(65536) / (out_high - out_low)
+    index = np.arange(STEPS, dtype=np.float32)
+    here = function(low + index * step) * inverse
+    middle = function(low + index * step + step / single(2)) * inverse
+    following = function(low + (index + single(1)) * step) * inverse
+    samples = _round(here)
+    error = _round((following + samples) / single(2)) - _round(middle)
+    samples = samples - _round(error / single(2))
+    last = _round(function(np.array([high], np.float32)) * inverse)
+    table: Array = np.clip(np.concatenate([samples, last]), -32768, 32767).astype(np.int16)
+    return table
+
+
+def _const(value: int) -> Any:
+    return relay.const(value, "int32")
+
+
+def _interpolated(value: Any, table: Array) -> Any:
+    """Look int32 values of the range of int16 up: 9 bits choose the sample, 7 interpolate."""
+    place = relay.add(relay.right_shift(value, _const(7)), _const(256))
+    part = relay.bitwise_and(value, _const(127))
+    base = relay.take(array_constant(table, "int32"), place, mode="clip")
+    slopes = np.append(np.diff(table.astype(np.int64)), 0).astype(np.int16)
+    slope = relay.take(array_constant(slopes, "int32"), place, mode="clip")
+    product = relay.add(relay.multiply(slope, part), _const(64))
+    return relay.add(base, relay.right_shift(product, _const(7)))
+
+
+def softmax16(data: Any, scale: float, beta: float) -> Any:
+    """Return the softmax over the last axis in Q0.15."""
+    span = np.float32(65535)
+    exponentials = interpolation_table(
+        np.exp, float(np.float32(10) / span), 32767, float(np.float32(2) / span)
+    )
+    reciprocals = interpolation_table(
+        lambda x: np.float32(1) / (np.float32(1) + x),
+        float(np.float32(1) / span), -32768, float(np.float32(2) / span),
+    )  # fmt: skip
+    wide = relay.cast(data, "int32")
+    below = relay.subtract(wide, relay.max(wide, axis=-1, keepdims=True))
+    argument = relay.add(rescale_by(below, scale * beta / (10.0 / 65535.0)), _const(32767))
+    powers = _interpolated(relay.clip(argument, -32768, 32767), exponentials)
+    total = relay.sum(powers, axis=-1, keepdims=True)
+
+    def const64(value: int) -> Any:
+        return relay.const(value, "int64")
+
+    zeros = relay.qnn.op.leading_zeros(total)
+    headroom = relay.cast(relay.subtract(zeros, _const(1)), "int64")
+    shifted = relay.add(relay.left_shift(relay.cast(total, "int64"), headroom), const64(1 << 13))
+    fraction = relay.cast(relay.right_shift(shifted, const64(14)), "int32")
+    centered = relay.clip(relay.subtract(fraction, _const((1 << 15) + (1 << 16))), -32768, 32767)
+    reciprocal = _interpolated(centered, reciprocals)
+    right = relay.subtract(_const(31), zeros)
+    half = relay.left_shift(_const(1), relay.subtract(right, _const(1)))
+    product = relay.add(relay.multiply(powers, reciprocal), half)
+    return relay.cast(relay.clip(relay.right_shift(product, right), 0, 32767), "int16")
