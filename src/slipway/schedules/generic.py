@@ -185,10 +185,11 @@ def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: T
     along = _contiguous_axis(tensor.op)
     row = next((loop for loop in reduced if loop.axis is along), None)
     partial = None
+    splits = len(reduced) == 1 and stage.op.num_outputs == 1
     if row is None and loops and loops[-1].extent > 1:
         inner = _vectorize(stage, loops, loops.pop(), lanes)
         stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
-    elif row is not None and len(reduced) == 1 and loops and row.extent >= 2 * lanes:
+    elif row is not None and splits and loops and row.extent >= 2 * lanes:
         _, lane = stage.split(row.axis, factor=lanes)
         partial = schedule.rfactor(tensor, lane)
         stage = schedule[tensor]

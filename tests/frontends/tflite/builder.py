@@ -57,7 +57,7 @@ def _tensor(description, index, buffers):
     return tensor
 
 
-def model(operator, inputs, outputs, options=None, intermediates=(), **fields):
+def model(operator, inputs, outputs, options=None, intermediates=(), version=1, **fields):
     """Return the bytes of a model of one operator.
 
     `inputs` holds tensors (None: left out); those without data are the model's inputs.  `options`
@@ -78,7 +78,7 @@ def model(operator, inputs, outputs, options=None, intermediates=(), **fields):
     code = schema.OperatorCodeT()
     number = getattr(schema.BuiltinOperator, operator)
     code.builtinCode, code.deprecatedBuiltinCode = number, min(number, 127)
-    code.version = 1
+    code.version = version
     node = schema.OperatorT()
     node.opcodeIndex = 0
     node.inputs, node.outputs = [index(t) for t in inputs], [index(t) for t in outputs]

@@ -35,7 +35,7 @@ def stored(value: Expr, zero_point: int, low: int, high: int, dtype: str) -> Any
 def requantized(node: NodeView, total: Expr, real: Any, activation: str = "none") -> Any:
     """Scale sums by `real` (a number or one per channel) into the output's stored form."""
     low, high = out_range(node, activation)
-    once = node.rounds_once and node.kind == "FULLY_CONNECTED" and node.tensor(0).dtype != "int16"
+    once = node.rounds_once and node.kind == "FULLY_CONNECTED"
     scaled = rescale_by(total, real, once)
     return stored(scaled, node.out_quantization().zero_point, low, high, node.out().dtype)
 
