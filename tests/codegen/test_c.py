@@ -1,0 +1,74 @@
+"""Generated C: accepted by the compilers people have, and free of surprises."""
+
+import shutil
+import subprocess
+
+import kernels
+import pytest
+import test_math
+import test_numeric
+
+from slipway.codegen.build import build_module
+from slipway.codegen.math.table import functions
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.ops import const
+from slipway.target import Target
+
+FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-c"]
+COMPILERS = {
+    "gcc": ["gcc", "-Wpedantic", "-Wno-overlength-strings"],
+    "clang": ["clang"],
+    "arm-none-eabi-gcc": ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard",
+                          "-mfpu=fpv4-sp-d16"],
+    "arm-none-eabi-gcc m0": ["arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb"],
+}  # fmt: skip
+
+
+def everything():
+    cases = {case.name: test_numeric.function(case) for case in test_numeric.CASES[::6]}
+    maths = {f"math_{op}": test_math.function(op, "float32") for op in functions()}
+    tile = kernels.vector_add(kind="parallel")
+    return {**cases, **maths, "vector_add": tile}
+
+
+@pytest.fixture(scope="module")
+def text():
+    return build_module(everything(), Target("c")).get_source()
+
+
+@pytest.mark.parametrize("name", list(COMPILERS))
+def test_compilers_accept_it_without_warnings(text, name, tmp_path):
+    command = COMPILERS[name]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]}")
+    (tmp_path / "all.c").write_text(text)
+    done = subprocess.run(
+        [*command, *FLAGS, "all.c", "-o", "all.o"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[:3000]
+
+
+def test_a_store_that_reads_its_own_memory_elsewhere():
+    """Shift a vector within one buffer: all lanes are read before any is written."""
+    a = decl_buffer((16,), "int32", "A")
+    value = a[kernels.ramp(0, 8)]
+    body = S.BufferStore(a, value, (kernels.ramp(1, 8),))
+    for target in ("c -opt-level=1", "llvm"):
+        run, _, _ = kernels.load(kernels.prim_func("shift", [a], body), target)
+        import numpy as np
+
+        data = np.arange(16, dtype="int32")
+        run["shift"](data)
+        assert data.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]
+
+
+def test_the_unpacked_interface_is_a_plain_function():
+    a, b = decl_buffer((8,), "float32", "A"), decl_buffer((8,), "float32", "B")
+    i = E.Var("i")
+    body = kernels.loop(i, 8, S.BufferStore(b, E.Add(a[i], const(1.0, "float32")), (i,)))
+    func = kernels.prim_func("add_one", [a, b], body, attrs=(("unpacked_api", True),))
+    source = build_module(func, Target("c")).get_source()
+    assert "int32_t add_one(float* restrict A, float* restrict B)" in source
+    assert "__tvm_ffi_add_one" not in source
