@@ -10,10 +10,8 @@ import test_numeric
 
 from slipway.codegen.build import build_module
 from slipway.codegen.math.table import functions
-from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
-from slipway.ir.ops import const
 from slipway.target import Target
 
 FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-c"]
@@ -62,13 +60,3 @@ def test_a_store_that_reads_its_own_memory_elsewhere():
         data = np.arange(16, dtype="int32")
         run["shift"](data)
         assert data.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]
-
-
-def test_the_unpacked_interface_is_a_plain_function():
-    a, b = decl_buffer((8,), "float32", "A"), decl_buffer((8,), "float32", "B")
-    i = E.Var("i")
-    body = kernels.loop(i, 8, S.BufferStore(b, E.Add(a[i], const(1.0, "float32")), (i,)))
-    func = kernels.prim_func("add_one", [a, b], body, attrs=(("unpacked_api", True),))
-    source = build_module(func, Target("c")).get_source()
-    assert "int32_t add_one(float* restrict A, float* restrict B)" in source
-    assert "__tvm_ffi_add_one" not in source

@@ -42,7 +42,7 @@ class CExpressions:
         self.pointer_types: dict[int, str] = {}  # id(data Var) -> element type it is declared with
         self.taken: set[str] = set()
         self.indexing = False
-        self.temporaries: list[tuple[int, str]] = []  # (line number, name), to find unused ones
+        self.temporaries: list[str] = []  # which may turn out unused
         self.keep: list[Any] = []
 
     # -- names and lines -----------------------------------------------------------------------
@@ -177,10 +177,10 @@ class CExpressions:
     _c_EQ = _c_NE = _c_LT = _c_LE = _c_GT = _c_GE = _compare
 
     def _c_And(self, node: Any, lane: Lane) -> str:
-        return f"({self.expr(node.a, lane)} & {self.expr(node.b, lane)})"
+        return f"({self.expr(node.a, lane)} && {self.expr(node.b, lane)})"
 
     def _c_Or(self, node: Any, lane: Lane) -> str:
-        return f"({self.expr(node.a, lane)} | {self.expr(node.b, lane)})"
+        return f"({self.expr(node.a, lane)} || {self.expr(node.b, lane)})"
 
     def _c_Not(self, node: Any, lane: Lane) -> str:
         return f"(!{self.expr(node.a, lane)})"
@@ -203,7 +203,7 @@ class CExpressions:
             self.line(f"void* const {name} = {text};")
         else:
             self.line(f"const {spelling.c_type(var.dtype)} {name} = {text};")
-        self.temporaries.append((len(self.lines) - 1, name))
+        self.temporaries.append(name)
         self.define(var, name)
 
     # -- conversion ----------------------------------------------------------------------------

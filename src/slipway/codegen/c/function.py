@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -147,11 +149,15 @@ class CFunction(CIntrinsics):
 
     def _mention_unused(self) -> None:
         """Keep compilers quiet about temporaries that turned out to be of no use."""
-        text = "\n".join(self.lines)
-        for number, name in reversed(self.temporaries):
-            if text.count(name) == 1 and number < len(self.lines) and name in self.lines[number]:
-                indent = self.lines[number][: -len(self.lines[number].lstrip())]
-                self.lines.insert(number + 1, f"{indent}(void){name};")
+        counts = Counter(re.findall(r"\w+", "\n".join(self.lines)))
+        for name in self.temporaries:
+            if counts[name] != 1:
+                continue
+            for number, line in enumerate(self.lines):
+                if f" {name} = " in line:
+                    indent = line[: -len(line.lstrip())]
+                    self.lines.insert(number + 1, f"{indent}(void){name};")
+                    break
 
     # -- statements ----------------------------------------------------------------------------
 
@@ -439,7 +445,7 @@ class CFunction(CIntrinsics):
                 inner.line(f"{ty}* const restrict {given} = closure->v{i};")
             else:
                 inner.line(f"const {spelling.c_type(var.dtype)} {given} = closure->v{i};")
-            inner.temporaries.append((len(inner.lines) - 1, given))
+            inner.temporaries.append(given)
             if id(var) in self.bounds.vars:
                 inner.bounds.vars[id(var)] = self.bounds.vars[id(var)]
         inner.line("const int64_t share = (closure->extent + tasks - 1) / tasks;")
@@ -469,6 +475,4 @@ def _hoists(value: E.PrimExpr) -> bool:
 
 
 def _mentions(text: str, name: str) -> bool:
-    import re
-
     return re.search(rf"\b{re.escape(name)}\b", text) is not None

@@ -68,22 +68,19 @@ def emit_c(functions: dict[str, PrimFunc], target: Target, metadata: str, compil
     """Return the C text of `functions` (exported under their names) for `target`."""
     module = CModule(capability_of(target))
     specs: list[str] = []
-    packed = False
     for name, func in functions.items():
-        packed |= _function(name, func.with_attr("global_symbol", name), module, specs)
+        _function(name, func.with_attr("global_symbol", name), module, specs)
     parts = [_HEAD.format(compiler=compiler, target=target)]
     parts.append(_SLOTS)
-    if packed:
-        parts.append(_file("packed.c"))
+    parts.append(_file("packed.c"))
     if module.packed_calls:
         parts.append(_file("call.c"))
         parts.append(_CALL_SLOTS)
         if module.uses_tensor:
             parts.append(_TENSOR_OBJECT)
         parts += [f"static void* slw_cache_{i} = 0;\n" for i in range(len(module.packed_calls))]
-    if module.uses_failure or packed:
-        parts.append("static const char* slw_failure_kind = 0;\n"
-                     "static const char* slw_failure_message = 0;\n")  # fmt: skip
+    parts.append("static const char* slw_failure_kind = 0;\n"
+                 "static const char* slw_failure_message = 0;\n")  # fmt: skip
     if module.uses_workspace:
         parts.append(f"_Alignas(64) static uint8_t slw_arena[{max(64, module.arena_bytes)}];\n")
     parts.append(helper_section(module))
@@ -100,11 +97,10 @@ def helper_section(module: CModule) -> str:
     return "\n".join([*module.externs.values(), spelling.helper_text(module.helpers)])
 
 
-def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> bool:
-    """Emit one function; tell whether it has a packed wrapper."""
+def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> None:
+    """Emit one compute function and its packed wrapper."""
     signature = signature_of(func, module.device_type)
-    unpacked = bool(func.attr("unpacked_api", False))
-    compute = CFunction(module, name if unpacked else f"{name}_compute")
+    compute = CFunction(module, f"{name}_compute")
     compute.taken |= set(functions_reserved(name))
     variables: list[E.Var] = []
     elements: dict[int, str] = {}
@@ -122,12 +118,8 @@ def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> b
     text = compute.parameters(unique, elements, bool(func.attr("noalias", True)))
     compute.stmt(func.body)
     head = f"int32_t {compute.name}({text or 'void'})"
-    if unpacked:
-        compute.finish(f"{head};\n{head}", unique)
-        return False
     compute.finish(f"static {head}", unique)
     _wrapper(name, func, signature, unique, elements, compute, module, specs)
-    return True
 
 
 def functions_reserved(name: str) -> tuple[str, ...]:

@@ -263,9 +263,10 @@ static int slw_check_tensor(const slw_i32 *spec, slw_i32 arg, const SlwTensor *t
   for (d = row[5] - 1; d >= 0; --d) {
     slw_i64 stride = tensor->strides != 0 ? tensor->strides[d] : compact;
     expected = compact;
-    if (row[9] != 0
-            ? !slw_agrees(slw_wide(dims + 2 * (row[5] + d)), stride, symbols, bound, &expected)
-            : (stride != compact && tensor->shape[d] != 1 && !empty)) {
+    int differs = row[9] != 0 ? !slw_agrees(slw_wide(dims + 2 * (row[5] + d)), stride, symbols,
+                                            bound, &expected)
+                              : stride != compact;
+    if (differs && tensor->shape[d] != 1 && !empty) {
       slw_begin(spec, arg);
       slw_put_expected("strides", d, expected, stride);
       slw_put(row[9] != 0 ? "" : " (a compact array); make it contiguous");

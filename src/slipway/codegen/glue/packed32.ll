@@ -117,7 +117,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 
 10:                                               ; preds = %7
   %11 = icmp sgt i32 %2, 0
-  br i1 %11, label %12, label %331
+  br i1 %11, label %12, label %330
 
 12:                                               ; preds = %10
   %13 = getelementptr inbounds nuw i8, ptr %0, i32 8
@@ -137,18 +137,18 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %19 = load i32, ptr %0, align 4
   %20 = sext i32 %19 to i64
   tail call fastcc void @slw_put_int(i64 noundef %20)
-  br label %328
+  br label %327
 
-21:                                               ; preds = %12, %325
-  %22 = phi i32 [ 0, %12 ], [ %326, %325 ]
+21:                                               ; preds = %12, %324
+  %22 = phi i32 [ 0, %12 ], [ %325, %324 ]
   %23 = mul nuw nsw i32 %22, 40
   %24 = getelementptr inbounds nuw i8, ptr %13, i32 %23
   %25 = getelementptr inbounds nuw %struct.SlwAny, ptr %1, i32 %22
   %26 = load i32, ptr %25, align 8
   %27 = load i32, ptr %24, align 4
-  switch i32 %27, label %255 [
+  switch i32 %27, label %254 [
     i32 0, label %28
-    i32 1, label %248
+    i32 1, label %247
   ]
 
 28:                                               ; preds = %21
@@ -172,7 +172,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 37:                                               ; preds = %28, %33
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %22)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.4)
-  br label %328
+  br label %327
 
 38:                                               ; preds = %29, %33
   %39 = phi ptr [ %32, %29 ], [ %35, %33 ]
@@ -198,7 +198,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %53 = load i32, ptr %46, align 4
   %54 = sext i32 %53 to i64
   tail call fastcc void @slw_put_int(i64 noundef %54)
-  br label %328
+  br label %327
 
 55:                                               ; preds = %38
   %56 = getelementptr inbounds nuw i8, ptr %39, i32 16
@@ -241,7 +241,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 
 84:                                               ; preds = %77
   %85 = icmp sgt i32 %45, 0
-  br i1 %85, label %86, label %212
+  br i1 %85, label %86, label %211
 
 86:                                               ; preds = %84
   %87 = getelementptr inbounds nuw i8, ptr %39, i32 20
@@ -268,12 +268,12 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %102 = getelementptr inbounds nuw i8, ptr %24, i32 16
   %103 = load i32, ptr %102, align 4
   tail call fastcc void @slw_put_type(i32 noundef %99, i32 noundef %101, i32 noundef %103)
-  br label %328
+  br label %327
 
 104:                                              ; preds = %146
   %105 = icmp ne i32 %150, 0
   %106 = icmp sgt i32 %147, 0
-  br i1 %106, label %107, label %212
+  br i1 %106, label %107, label %211
 
 107:                                              ; preds = %104
   %108 = getelementptr inbounds nuw i8, ptr %39, i32 24
@@ -332,7 +332,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %144 = getelementptr inbounds nuw i64, ptr %143, i32 %112
   %145 = load i64, ptr %144, align 8
   tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.18, i32 noundef %112, i64 noundef %140, i64 noundef %145)
-  br label %328
+  br label %327
 
 146:                                              ; preds = %139, %133
   %147 = phi i32 [ %135, %133 ], [ %111, %139 ]
@@ -343,9 +343,9 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %152 = icmp slt i32 %151, %147
   br i1 %152, label %110, label %104
 
-153:                                              ; preds = %206, %107
-  %154 = phi i32 [ %147, %107 ], [ %156, %206 ]
-  %155 = phi i64 [ 1, %107 ], [ %210, %206 ]
+153:                                              ; preds = %205, %107
+  %154 = phi i32 [ %147, %107 ], [ %156, %205 ]
+  %155 = phi i64 [ 1, %107 ], [ %209, %205 ]
   %156 = add nsw i32 %154, -1
   %157 = load ptr, ptr %108, align 8
   %158 = icmp eq ptr %157, null
@@ -360,7 +360,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %163 = phi i64 [ %161, %159 ], [ %155, %153 ]
   %164 = load i32, ptr %109, align 4
   %165 = icmp eq i32 %164, 0
-  br i1 %165, label %193, label %166
+  br i1 %165, label %192, label %166
 
 166:                                              ; preds = %162
   %167 = load i32, ptr %46, align 4
@@ -373,266 +373,263 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %174 = shl nuw i64 %173, 32
   %175 = load i32, ptr %170, align 4
   %176 = icmp sgt i64 %174, -1
-  br i1 %176, label %177, label %180
+  br i1 %176, label %177, label %181
 
 177:                                              ; preds = %166
   %178 = zext i32 %175 to i64
   %179 = or disjoint i64 %174, %178
-  br label %190
+  %180 = icmp eq i64 %179, %163
+  br i1 %180, label %205, label %194
 
-180:                                              ; preds = %166
-  %181 = xor i32 %175, -1
-  %182 = getelementptr inbounds i8, ptr %5, i32 %181
-  %183 = load i8, ptr %182, align 1
-  %184 = icmp eq i8 %183, 0
-  br i1 %184, label %185, label %187
+181:                                              ; preds = %166
+  %182 = xor i32 %175, -1
+  %183 = getelementptr inbounds i8, ptr %5, i32 %182
+  %184 = load i8, ptr %183, align 1
+  %185 = icmp eq i8 %184, 0
+  br i1 %185, label %186, label %188
 
-185:                                              ; preds = %180
-  store i8 1, ptr %182, align 1
-  %186 = getelementptr inbounds i64, ptr %4, i32 %181
-  store i64 %163, ptr %186, align 8
-  br label %206
+186:                                              ; preds = %181
+  store i8 1, ptr %183, align 1
+  %187 = getelementptr inbounds i64, ptr %4, i32 %182
+  store i64 %163, ptr %187, align 8
+  br label %205
 
-187:                                              ; preds = %180
-  %188 = getelementptr inbounds i64, ptr %4, i32 %181
-  %189 = load i64, ptr %188, align 8
-  br label %190
+188:                                              ; preds = %181
+  %189 = getelementptr inbounds i64, ptr %4, i32 %182
+  %190 = load i64, ptr %189, align 8
+  %191 = icmp eq i64 %190, %163
+  br i1 %191, label %205, label %194
 
-190:                                              ; preds = %187, %177
-  %191 = phi i64 [ %179, %177 ], [ %189, %187 ]
-  %192 = icmp eq i64 %191, %163
-  br i1 %192, label %206, label %201
+192:                                              ; preds = %162
+  %193 = icmp eq i64 %163, %155
+  br i1 %193, label %205, label %194
 
-193:                                              ; preds = %162
-  %194 = icmp eq i64 %163, %155
-  br i1 %194, label %206, label %195
-
-195:                                              ; preds = %193
+194:                                              ; preds = %192, %188, %177
+  %195 = phi i64 [ %190, %188 ], [ %155, %192 ], [ %179, %177 ]
   %196 = load ptr, ptr %87, align 4
   %197 = getelementptr inbounds nuw i64, ptr %196, i32 %156
   %198 = load i64, ptr %197, align 8
   %199 = icmp eq i64 %198, 1
   %200 = select i1 %199, i1 true, i1 %105
-  br i1 %200, label %206, label %201
+  br i1 %200, label %205, label %201
 
-201:                                              ; preds = %195, %190
-  %202 = phi i64 [ %155, %195 ], [ %191, %190 ]
+201:                                              ; preds = %194
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
-  tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.19, i32 noundef %156, i64 noundef %202, i64 noundef %163)
-  %203 = load i32, ptr %109, align 4
-  %204 = icmp eq i32 %203, 0
-  %205 = select i1 %204, ptr @.str.20, ptr @.str
-  tail call fastcc void @slw_put(ptr noundef nonnull %205)
-  br label %328
+  tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.19, i32 noundef %156, i64 noundef %195, i64 noundef %163)
+  %202 = load i32, ptr %109, align 4
+  %203 = icmp eq i32 %202, 0
+  %204 = select i1 %203, ptr @.str.20, ptr @.str
+  tail call fastcc void @slw_put(ptr noundef nonnull %204)
+  br label %327
 
-206:                                              ; preds = %195, %193, %190, %185
-  %207 = load ptr, ptr %87, align 4
-  %208 = getelementptr inbounds nuw i64, ptr %207, i32 %156
-  %209 = load i64, ptr %208, align 8
-  %210 = mul nsw i64 %209, %155
-  %211 = icmp samesign ugt i32 %154, 1
-  br i1 %211, label %153, label %212
+205:                                              ; preds = %194, %192, %188, %186, %177
+  %206 = load ptr, ptr %87, align 4
+  %207 = getelementptr inbounds nuw i64, ptr %206, i32 %156
+  %208 = load i64, ptr %207, align 8
+  %209 = mul nsw i64 %208, %155
+  %210 = icmp samesign ugt i32 %154, 1
+  br i1 %210, label %153, label %211
 
-212:                                              ; preds = %206, %104, %84
-  %213 = phi i1 [ false, %84 ], [ %105, %104 ], [ %105, %206 ]
-  %214 = getelementptr inbounds nuw i8, ptr %24, i32 24
-  %215 = load i32, ptr %214, align 4
-  %216 = icmp sgt i32 %215, -1
-  br i1 %216, label %217, label %228
+211:                                              ; preds = %205, %104, %84
+  %212 = phi i1 [ false, %84 ], [ %105, %104 ], [ %105, %205 ]
+  %213 = getelementptr inbounds nuw i8, ptr %24, i32 24
+  %214 = load i32, ptr %213, align 4
+  %215 = icmp sgt i32 %214, -1
+  br i1 %215, label %216, label %227
 
-217:                                              ; preds = %212
-  %218 = getelementptr inbounds nuw i8, ptr %39, i32 4
-  %219 = load i32, ptr %218, align 4
-  %220 = icmp eq i32 %219, %215
-  br i1 %220, label %228, label %221
+216:                                              ; preds = %211
+  %217 = getelementptr inbounds nuw i8, ptr %39, i32 4
+  %218 = load i32, ptr %217, align 4
+  %219 = icmp eq i32 %218, %214
+  br i1 %219, label %227, label %220
 
-221:                                              ; preds = %217
-  %222 = getelementptr inbounds nuw i8, ptr %24, i32 24
-  %223 = getelementptr inbounds nuw i8, ptr %39, i32 4
+220:                                              ; preds = %216
+  %221 = getelementptr inbounds nuw i8, ptr %24, i32 24
+  %222 = getelementptr inbounds nuw i8, ptr %39, i32 4
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.21)
-  %224 = load i32, ptr %223, align 4
-  %225 = sext i32 %224 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %225)
+  %223 = load i32, ptr %222, align 4
+  %224 = sext i32 %223 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %224)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
-  %226 = load i32, ptr %222, align 4
-  %227 = sext i32 %226 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %227)
-  br label %328
+  %225 = load i32, ptr %221, align 4
+  %226 = sext i32 %225 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %226)
+  br label %327
 
-228:                                              ; preds = %217, %212
-  %229 = load ptr, ptr %39, align 8
-  %230 = ptrtoint ptr %229 to i32
-  %231 = getelementptr inbounds nuw i8, ptr %39, i32 32
-  %232 = load i64, ptr %231, align 8
-  %233 = trunc i64 %232 to i32
-  %234 = add i32 %233, %230
-  %235 = getelementptr inbounds nuw i8, ptr %24, i32 28
-  %236 = load i32, ptr %235, align 4
-  %237 = add i32 %236, -1
-  %238 = and i32 %234, %237
-  %239 = icmp eq i32 %238, 0
-  br i1 %239, label %244, label %240
+227:                                              ; preds = %216, %211
+  %228 = load ptr, ptr %39, align 8
+  %229 = ptrtoint ptr %228 to i32
+  %230 = getelementptr inbounds nuw i8, ptr %39, i32 32
+  %231 = load i64, ptr %230, align 8
+  %232 = trunc i64 %231 to i32
+  %233 = add i32 %232, %229
+  %234 = getelementptr inbounds nuw i8, ptr %24, i32 28
+  %235 = load i32, ptr %234, align 4
+  %236 = add i32 %235, -1
+  %237 = and i32 %233, %236
+  %238 = icmp eq i32 %237, 0
+  br i1 %238, label %243, label %239
 
-240:                                              ; preds = %228
-  %241 = getelementptr inbounds nuw i8, ptr %24, i32 28
+239:                                              ; preds = %227
+  %240 = getelementptr inbounds nuw i8, ptr %24, i32 28
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.22)
-  %242 = load i32, ptr %241, align 4
-  %243 = sext i32 %242 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %243)
+  %241 = load i32, ptr %240, align 4
+  %242 = sext i32 %241 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %242)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.23)
-  br label %328
+  br label %327
 
-244:                                              ; preds = %228
-  %245 = icmp ne i32 %234, 0
-  %246 = select i1 %245, i1 true, i1 %213
-  br i1 %246, label %323, label %247
+243:                                              ; preds = %227
+  %244 = icmp ne i32 %233, 0
+  %245 = select i1 %244, i1 true, i1 %212
+  br i1 %245, label %322, label %246
 
-247:                                              ; preds = %244
+246:                                              ; preds = %243
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.24)
-  br label %328
+  br label %327
 
-248:                                              ; preds = %21
-  %249 = add i32 %26, -1
-  %250 = icmp ult i32 %249, 2
-  br i1 %250, label %251, label %317
+247:                                              ; preds = %21
+  %248 = add i32 %26, -1
+  %249 = icmp ult i32 %248, 2
+  br i1 %249, label %250, label %316
 
-251:                                              ; preds = %248
-  %252 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %253 = load i64, ptr %252, align 8
-  %254 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %253, ptr %254, align 8
-  br label %325
+250:                                              ; preds = %247
+  %251 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %252 = load i64, ptr %251, align 8
+  %253 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %252, ptr %253, align 8
+  br label %324
 
-255:                                              ; preds = %21
-  %256 = icmp eq i32 %27, 2
-  %257 = icmp eq i32 %26, 3
-  %258 = select i1 %256, i1 %257, i1 false
-  br i1 %258, label %259, label %263
+254:                                              ; preds = %21
+  %255 = icmp eq i32 %27, 2
+  %256 = icmp eq i32 %26, 3
+  %257 = select i1 %255, i1 %256, i1 false
+  br i1 %257, label %258, label %262
 
-259:                                              ; preds = %255
-  %260 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %261 = load i64, ptr %260, align 8
-  %262 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %261, ptr %262, align 8
-  br label %325
+258:                                              ; preds = %254
+  %259 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %260 = load i64, ptr %259, align 8
+  %261 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %260, ptr %261, align 8
+  br label %324
 
-263:                                              ; preds = %255
-  %264 = add i32 %26, -1
-  %265 = icmp ult i32 %264, 2
-  %266 = select i1 %256, i1 %265, i1 false
-  br i1 %266, label %267, label %292
+262:                                              ; preds = %254
+  %263 = add i32 %26, -1
+  %264 = icmp ult i32 %263, 2
+  %265 = select i1 %255, i1 %264, i1 false
+  br i1 %265, label %266, label %291
 
-267:                                              ; preds = %263
-  %268 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %269 = load i64, ptr %268, align 8
-  %270 = icmp eq i64 %269, 0
-  br i1 %270, label %289, label %271
+266:                                              ; preds = %262
+  %267 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %268 = load i64, ptr %267, align 8
+  %269 = icmp eq i64 %268, 0
+  br i1 %269, label %288, label %270
 
-271:                                              ; preds = %267
-  %272 = tail call i64 @llvm.abs.i64(i64 %269, i1 false)
-  %273 = icmp sgt i64 %272, -1
-  br i1 %273, label %274, label %285
+270:                                              ; preds = %266
+  %271 = tail call i64 @llvm.abs.i64(i64 %268, i1 false)
+  %272 = icmp sgt i64 %271, -1
+  br i1 %272, label %273, label %284
 
-274:                                              ; preds = %271, %274
-  %275 = phi i64 [ %278, %274 ], [ 1086, %271 ]
-  %276 = phi i64 [ %277, %274 ], [ %272, %271 ]
-  %277 = shl nuw i64 %276, 1
-  %278 = add i64 %275, -1
-  %279 = icmp sgt i64 %277, -1
-  br i1 %279, label %274, label %280
+273:                                              ; preds = %270, %273
+  %274 = phi i64 [ %277, %273 ], [ 1086, %270 ]
+  %275 = phi i64 [ %276, %273 ], [ %271, %270 ]
+  %276 = shl nuw i64 %275, 1
+  %277 = add i64 %274, -1
+  %278 = icmp sgt i64 %276, -1
+  br i1 %278, label %273, label %279
 
-280:                                              ; preds = %274
-  %281 = lshr i64 %276, 10
-  %282 = and i64 %281, 4503599627370495
-  %283 = shl i64 %278, 52
-  %284 = or disjoint i64 %282, %283
-  br label %285
+279:                                              ; preds = %273
+  %280 = lshr i64 %275, 10
+  %281 = and i64 %280, 4503599627370495
+  %282 = shl i64 %277, 52
+  %283 = or disjoint i64 %281, %282
+  br label %284
 
-285:                                              ; preds = %280, %271
-  %286 = phi i64 [ 4890909195324358656, %271 ], [ %284, %280 ]
-  %287 = and i64 %269, -9223372036854775808
-  %288 = or i64 %286, %287
-  br label %289
+284:                                              ; preds = %279, %270
+  %285 = phi i64 [ 4890909195324358656, %270 ], [ %283, %279 ]
+  %286 = and i64 %268, -9223372036854775808
+  %287 = or i64 %285, %286
+  br label %288
 
-289:                                              ; preds = %267, %285
-  %290 = phi i64 [ %288, %285 ], [ 0, %267 ]
-  %291 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %290, ptr %291, align 8
-  br label %325
+288:                                              ; preds = %266, %284
+  %289 = phi i64 [ %287, %284 ], [ 0, %266 ]
+  %290 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %289, ptr %290, align 8
+  br label %324
 
-292:                                              ; preds = %263
-  %293 = icmp eq i32 %27, 3
-  br i1 %293, label %294, label %317
+291:                                              ; preds = %262
+  %292 = icmp eq i32 %27, 3
+  br i1 %292, label %293, label %316
 
-294:                                              ; preds = %292
-  switch i32 %26, label %317 [
-    i32 0, label %300
-    i32 4, label %295
-    i32 70, label %303
-    i32 7, label %303
+293:                                              ; preds = %291
+  switch i32 %26, label %316 [
+    i32 0, label %299
+    i32 4, label %294
+    i32 70, label %302
+    i32 7, label %302
   ]
 
-295:                                              ; preds = %294
-  %296 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %297 = load ptr, ptr %296, align 8
-  %298 = ptrtoint ptr %297 to i32
-  %299 = zext i32 %298 to i64
-  br label %300
+294:                                              ; preds = %293
+  %295 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %296 = load ptr, ptr %295, align 8
+  %297 = ptrtoint ptr %296 to i32
+  %298 = zext i32 %297 to i64
+  br label %299
 
-300:                                              ; preds = %294, %295
-  %301 = phi i64 [ %299, %295 ], [ 0, %294 ]
-  %302 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %301, ptr %302, align 8
-  br label %325
+299:                                              ; preds = %293, %294
+  %300 = phi i64 [ %298, %294 ], [ 0, %293 ]
+  %301 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %300, ptr %301, align 8
+  br label %324
 
-303:                                              ; preds = %294, %294
-  %304 = icmp eq i32 %26, 70
-  %305 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %306 = load ptr, ptr %305, align 8
-  %307 = select i1 %304, i32 24, i32 0
-  %308 = getelementptr inbounds nuw i8, ptr %306, i32 %307
-  %309 = load ptr, ptr %308, align 8
-  %310 = ptrtoint ptr %309 to i32
-  %311 = getelementptr inbounds nuw i8, ptr %308, i32 32
-  %312 = load i64, ptr %311, align 8
-  %313 = trunc i64 %312 to i32
-  %314 = add i32 %313, %310
-  %315 = zext i32 %314 to i64
-  %316 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %315, ptr %316, align 8
-  br label %325
+302:                                              ; preds = %293, %293
+  %303 = icmp eq i32 %26, 70
+  %304 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %305 = load ptr, ptr %304, align 8
+  %306 = select i1 %303, i32 24, i32 0
+  %307 = getelementptr inbounds nuw i8, ptr %305, i32 %306
+  %308 = load ptr, ptr %307, align 8
+  %309 = ptrtoint ptr %308 to i32
+  %310 = getelementptr inbounds nuw i8, ptr %307, i32 32
+  %311 = load i64, ptr %310, align 8
+  %312 = trunc i64 %311 to i32
+  %313 = add i32 %312, %309
+  %314 = zext i32 %313 to i64
+  %315 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %314, ptr %315, align 8
+  br label %324
 
-317:                                              ; preds = %294, %292, %248
+316:                                              ; preds = %293, %291, %247
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %22)
-  %318 = load i32, ptr %24, align 4
-  %319 = icmp eq i32 %318, 1
-  %320 = icmp eq i32 %318, 2
-  %321 = select i1 %320, ptr @.str.6, ptr @.str.7
-  %322 = select i1 %319, ptr @.str.5, ptr %321
-  tail call fastcc void @slw_put(ptr noundef nonnull %322)
-  br label %328
+  %317 = load i32, ptr %24, align 4
+  %318 = icmp eq i32 %317, 1
+  %319 = icmp eq i32 %317, 2
+  %320 = select i1 %319, ptr @.str.6, ptr @.str.7
+  %321 = select i1 %318, ptr @.str.5, ptr %320
+  tail call fastcc void @slw_put(ptr noundef nonnull %321)
+  br label %327
 
-323:                                              ; preds = %244
-  %324 = zext i32 %234 to i64
-  store i64 %324, ptr %40, align 8
-  br label %325
+322:                                              ; preds = %243
+  %323 = zext i32 %233 to i64
+  store i64 %323, ptr %40, align 8
+  br label %324
 
-325:                                              ; preds = %300, %303, %289, %251, %259, %323
-  %326 = add nuw nsw i32 %22, 1
-  %327 = icmp eq i32 %326, %2
-  br i1 %327, label %331, label %21
+324:                                              ; preds = %299, %302, %288, %250, %258, %322
+  %325 = add nuw nsw i32 %22, 1
+  %326 = icmp eq i32 %325, %2
+  br i1 %326, label %330, label %21
 
-328:                                              ; preds = %14, %317, %37, %49, %88, %142, %201, %221, %240, %247
-  %329 = phi ptr [ @.str.15, %247 ], [ @.str.15, %240 ], [ @.str.15, %221 ], [ @.str.15, %201 ], [ @.str.15, %142 ], [ @.str.3, %88 ], [ @.str.15, %49 ], [ @.str.3, %37 ], [ @.str.3, %317 ], [ @.str.3, %14 ]
-  %330 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %329, ptr noundef nonnull @slw_text)
-  br label %331
+327:                                              ; preds = %14, %316, %37, %49, %88, %142, %201, %220, %239, %246
+  %328 = phi ptr [ @.str.15, %246 ], [ @.str.15, %239 ], [ @.str.15, %220 ], [ @.str.15, %201 ], [ @.str.15, %142 ], [ @.str.3, %88 ], [ @.str.15, %49 ], [ @.str.3, %37 ], [ @.str.3, %316 ], [ @.str.3, %14 ]
+  %329 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %328, ptr noundef nonnull @slw_text)
+  br label %330
 
-331:                                              ; preds = %325, %328, %10
-  %332 = phi i32 [ 1, %10 ], [ %330, %328 ], [ 1, %325 ]
-  ret i32 %332
+330:                                              ; preds = %324, %327, %10
+  %331 = phi i32 [ 1, %10 ], [ %329, %327 ], [ 1, %324 ]
+  ret i32 %331
 }
 
 define internal fastcc void @slw_begin(ptr noundef readonly captures(none) %0, i32 noundef %1) unnamed_addr minsize optsize nounwind "no-builtins" {

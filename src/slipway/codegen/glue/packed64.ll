@@ -113,7 +113,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 
 10:                                               ; preds = %7
   %11 = icmp sgt i32 %2, 0
-  br i1 %11, label %12, label %330
+  br i1 %11, label %12, label %331
 
 12:                                               ; preds = %10
   %13 = getelementptr inbounds nuw i8, ptr %0, i64 8
@@ -135,18 +135,18 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %21 = load i32, ptr %0, align 4
   %22 = sext i32 %21 to i64
   tail call fastcc void @slw_put_int(i64 noundef %22)
-  br label %327
+  br label %328
 
-23:                                               ; preds = %12, %324
-  %24 = phi i64 [ 0, %12 ], [ %325, %324 ]
+23:                                               ; preds = %12, %325
+  %24 = phi i64 [ 0, %12 ], [ %326, %325 ]
   %25 = mul nuw nsw i64 %24, 40
   %26 = getelementptr inbounds nuw i8, ptr %13, i64 %25
   %27 = getelementptr inbounds nuw %struct.SlwAny, ptr %1, i64 %24
   %28 = load i32, ptr %27, align 8
   %29 = load i32, ptr %26, align 4
-  switch i32 %29, label %257 [
+  switch i32 %29, label %258 [
     i32 0, label %30
-    i32 1, label %250
+    i32 1, label %251
   ]
 
 30:                                               ; preds = %23
@@ -171,7 +171,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %40 = trunc nuw nsw i64 %24 to i32
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %40)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.4)
-  br label %327
+  br label %328
 
 41:                                               ; preds = %31, %35
   %42 = phi ptr [ %34, %31 ], [ %37, %35 ]
@@ -199,7 +199,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %58 = load i32, ptr %50, align 4
   %59 = sext i32 %58 to i64
   tail call fastcc void @slw_put_int(i64 noundef %59)
-  br label %327
+  br label %328
 
 60:                                               ; preds = %41
   %61 = getelementptr inbounds nuw i8, ptr %42, i64 20
@@ -242,7 +242,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 
 89:                                               ; preds = %82
   %90 = icmp sgt i32 %49, 0
-  br i1 %90, label %91, label %211
+  br i1 %90, label %91, label %212
 
 91:                                               ; preds = %89
   %92 = getelementptr inbounds nuw i8, ptr %42, i64 24
@@ -270,12 +270,12 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %108 = getelementptr inbounds nuw i8, ptr %26, i64 16
   %109 = load i32, ptr %108, align 4
   tail call fastcc void @slw_put_type(i32 noundef %105, i32 noundef %107, i32 noundef %109)
-  br label %327
+  br label %328
 
 110:                                              ; preds = %148
   %111 = icmp ne i32 %152, 0
   %112 = icmp sgt i32 %149, 0
-  br i1 %112, label %113, label %211
+  br i1 %112, label %113, label %212
 
 113:                                              ; preds = %110
   %114 = getelementptr inbounds nuw i8, ptr %42, i64 32
@@ -328,7 +328,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %146 = getelementptr inbounds nuw i64, ptr %145, i64 %119
   %147 = load i64, ptr %146, align 8
   tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.18, i32 noundef %144, i64 noundef %140, i64 noundef %147)
-  br label %327
+  br label %328
 
 148:                                              ; preds = %139, %133
   %149 = phi i32 [ %135, %133 ], [ %118, %139 ]
@@ -340,9 +340,9 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %155 = icmp slt i64 %153, %154
   br i1 %155, label %117, label %110
 
-156:                                              ; preds = %205, %113
-  %157 = phi i64 [ %116, %113 ], [ %159, %205 ]
-  %158 = phi i64 [ 1, %113 ], [ %209, %205 ]
+156:                                              ; preds = %206, %113
+  %157 = phi i64 [ %116, %113 ], [ %159, %206 ]
+  %158 = phi i64 [ 1, %113 ], [ %210, %206 ]
   %159 = add nsw i64 %157, -1
   %160 = load ptr, ptr %114, align 8
   %161 = icmp eq ptr %160, null
@@ -357,273 +357,274 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %166 = phi i64 [ %164, %162 ], [ %158, %156 ]
   %167 = load i32, ptr %115, align 4
   %168 = icmp eq i32 %167, 0
-  %169 = trunc nuw nsw i64 %159 to i32
-  br i1 %168, label %191, label %170
+  br i1 %168, label %191, label %169
 
-170:                                              ; preds = %165
-  %171 = load i32, ptr %50, align 4
-  %172 = add nsw i32 %171, %169
+169:                                              ; preds = %165
+  %170 = load i32, ptr %50, align 4
+  %171 = trunc nuw nsw i64 %159 to i32
+  %172 = add nsw i32 %170, %171
   %173 = shl nsw i32 %172, 1
   %174 = sext i32 %173 to i64
   %175 = getelementptr inbounds i32, ptr %47, i64 %174
   %176 = load i64, ptr %175, align 4
   %177 = xor i64 %176, -1
   %178 = icmp sgt i64 %176, -1
-  br i1 %178, label %188, label %179
+  br i1 %178, label %179, label %181
 
-179:                                              ; preds = %170
-  %180 = getelementptr inbounds nuw i8, ptr %5, i64 %177
-  %181 = load i8, ptr %180, align 1
-  %182 = icmp eq i8 %181, 0
-  br i1 %182, label %183, label %185
+179:                                              ; preds = %169
+  %180 = icmp eq i64 %176, %166
+  br i1 %180, label %206, label %193
 
-183:                                              ; preds = %179
-  store i8 1, ptr %180, align 1
-  %184 = getelementptr inbounds nuw i64, ptr %4, i64 %177
-  store i64 %166, ptr %184, align 8
-  br label %205
+181:                                              ; preds = %169
+  %182 = getelementptr inbounds nuw i8, ptr %5, i64 %177
+  %183 = load i8, ptr %182, align 1
+  %184 = icmp eq i8 %183, 0
+  br i1 %184, label %185, label %187
 
-185:                                              ; preds = %179
+185:                                              ; preds = %181
+  store i8 1, ptr %182, align 1
   %186 = getelementptr inbounds nuw i64, ptr %4, i64 %177
-  %187 = load i64, ptr %186, align 8
-  br label %188
+  store i64 %166, ptr %186, align 8
+  br label %206
 
-188:                                              ; preds = %185, %170
-  %189 = phi i64 [ %187, %185 ], [ %176, %170 ]
+187:                                              ; preds = %181
+  %188 = getelementptr inbounds nuw i64, ptr %4, i64 %177
+  %189 = load i64, ptr %188, align 8
   %190 = icmp eq i64 %189, %166
-  br i1 %190, label %205, label %199
+  br i1 %190, label %206, label %193
 
 191:                                              ; preds = %165
   %192 = icmp eq i64 %166, %158
-  br i1 %192, label %205, label %193
+  br i1 %192, label %206, label %193
 
-193:                                              ; preds = %191
-  %194 = load ptr, ptr %92, align 8
-  %195 = getelementptr inbounds nuw i64, ptr %194, i64 %159
-  %196 = load i64, ptr %195, align 8
-  %197 = icmp eq i64 %196, 1
-  %198 = select i1 %197, i1 true, i1 %111
-  br i1 %198, label %205, label %199
+193:                                              ; preds = %191, %187, %179
+  %194 = phi i64 [ %189, %187 ], [ %158, %191 ], [ %176, %179 ]
+  %195 = load ptr, ptr %92, align 8
+  %196 = getelementptr inbounds nuw i64, ptr %195, i64 %159
+  %197 = load i64, ptr %196, align 8
+  %198 = icmp eq i64 %197, 1
+  %199 = select i1 %198, i1 true, i1 %111
+  br i1 %199, label %206, label %200
 
-199:                                              ; preds = %193, %188
-  %200 = phi i64 [ %158, %193 ], [ %189, %188 ]
+200:                                              ; preds = %193
   %201 = trunc nuw nsw i64 %24 to i32
+  %202 = trunc nuw nsw i64 %159 to i32
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %201)
-  tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.19, i32 noundef %169, i64 noundef %200, i64 noundef %166)
-  %202 = load i32, ptr %115, align 4
-  %203 = icmp eq i32 %202, 0
-  %204 = select i1 %203, ptr @.str.20, ptr @.str
-  tail call fastcc void @slw_put(ptr noundef nonnull %204)
-  br label %327
+  tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.19, i32 noundef %202, i64 noundef %194, i64 noundef %166)
+  %203 = load i32, ptr %115, align 4
+  %204 = icmp eq i32 %203, 0
+  %205 = select i1 %204, ptr @.str.20, ptr @.str
+  tail call fastcc void @slw_put(ptr noundef nonnull %205)
+  br label %328
 
-205:                                              ; preds = %193, %191, %188, %183
-  %206 = load ptr, ptr %92, align 8
-  %207 = getelementptr inbounds nuw i64, ptr %206, i64 %159
-  %208 = load i64, ptr %207, align 8
-  %209 = mul nsw i64 %208, %158
-  %210 = icmp samesign ugt i64 %157, 1
-  br i1 %210, label %156, label %211
+206:                                              ; preds = %193, %191, %187, %185, %179
+  %207 = load ptr, ptr %92, align 8
+  %208 = getelementptr inbounds nuw i64, ptr %207, i64 %159
+  %209 = load i64, ptr %208, align 8
+  %210 = mul nsw i64 %209, %158
+  %211 = icmp samesign ugt i64 %157, 1
+  br i1 %211, label %156, label %212
 
-211:                                              ; preds = %205, %110, %89
-  %212 = phi i1 [ false, %89 ], [ %111, %110 ], [ %111, %205 ]
-  %213 = getelementptr inbounds nuw i8, ptr %26, i64 24
-  %214 = load i32, ptr %213, align 4
-  %215 = icmp sgt i32 %214, -1
-  br i1 %215, label %216, label %228
+212:                                              ; preds = %206, %110, %89
+  %213 = phi i1 [ false, %89 ], [ %111, %110 ], [ %111, %206 ]
+  %214 = getelementptr inbounds nuw i8, ptr %26, i64 24
+  %215 = load i32, ptr %214, align 4
+  %216 = icmp sgt i32 %215, -1
+  br i1 %216, label %217, label %229
 
-216:                                              ; preds = %211
-  %217 = getelementptr inbounds nuw i8, ptr %42, i64 8
-  %218 = load i32, ptr %217, align 8
-  %219 = icmp eq i32 %218, %214
-  br i1 %219, label %228, label %220
+217:                                              ; preds = %212
+  %218 = getelementptr inbounds nuw i8, ptr %42, i64 8
+  %219 = load i32, ptr %218, align 8
+  %220 = icmp eq i32 %219, %215
+  br i1 %220, label %229, label %221
 
-220:                                              ; preds = %216
-  %221 = trunc nuw nsw i64 %24 to i32
-  %222 = getelementptr inbounds nuw i8, ptr %26, i64 24
-  %223 = getelementptr inbounds nuw i8, ptr %42, i64 8
-  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %221)
+221:                                              ; preds = %217
+  %222 = trunc nuw nsw i64 %24 to i32
+  %223 = getelementptr inbounds nuw i8, ptr %26, i64 24
+  %224 = getelementptr inbounds nuw i8, ptr %42, i64 8
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %222)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.21)
-  %224 = load i32, ptr %223, align 8
-  %225 = sext i32 %224 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %225)
+  %225 = load i32, ptr %224, align 8
+  %226 = sext i32 %225 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %226)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
-  %226 = load i32, ptr %222, align 4
-  %227 = sext i32 %226 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %227)
-  br label %327
+  %227 = load i32, ptr %223, align 4
+  %228 = sext i32 %227 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %228)
+  br label %328
 
-228:                                              ; preds = %216, %211
-  %229 = load ptr, ptr %42, align 8
-  %230 = ptrtoint ptr %229 to i64
-  %231 = getelementptr inbounds nuw i8, ptr %42, i64 40
-  %232 = load i64, ptr %231, align 8
-  %233 = add i64 %232, %230
-  %234 = getelementptr inbounds nuw i8, ptr %26, i64 28
-  %235 = load i32, ptr %234, align 4
-  %236 = sext i32 %235 to i64
-  %237 = add nsw i64 %236, -1
-  %238 = and i64 %237, %233
-  %239 = icmp eq i64 %238, 0
-  br i1 %239, label %245, label %240
+229:                                              ; preds = %217, %212
+  %230 = load ptr, ptr %42, align 8
+  %231 = ptrtoint ptr %230 to i64
+  %232 = getelementptr inbounds nuw i8, ptr %42, i64 40
+  %233 = load i64, ptr %232, align 8
+  %234 = add i64 %233, %231
+  %235 = getelementptr inbounds nuw i8, ptr %26, i64 28
+  %236 = load i32, ptr %235, align 4
+  %237 = sext i32 %236 to i64
+  %238 = add nsw i64 %237, -1
+  %239 = and i64 %238, %234
+  %240 = icmp eq i64 %239, 0
+  br i1 %240, label %246, label %241
 
-240:                                              ; preds = %228
-  %241 = trunc nuw nsw i64 %24 to i32
-  %242 = getelementptr inbounds nuw i8, ptr %26, i64 28
-  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %241)
+241:                                              ; preds = %229
+  %242 = trunc nuw nsw i64 %24 to i32
+  %243 = getelementptr inbounds nuw i8, ptr %26, i64 28
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %242)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.22)
-  %243 = load i32, ptr %242, align 4
-  %244 = sext i32 %243 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %244)
+  %244 = load i32, ptr %243, align 4
+  %245 = sext i32 %244 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %245)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.23)
-  br label %327
+  br label %328
 
-245:                                              ; preds = %228
-  %246 = icmp ne i64 %233, 0
-  %247 = select i1 %246, i1 true, i1 %212
-  br i1 %247, label %323, label %248
+246:                                              ; preds = %229
+  %247 = icmp ne i64 %234, 0
+  %248 = select i1 %247, i1 true, i1 %213
+  br i1 %248, label %324, label %249
 
-248:                                              ; preds = %245
-  %249 = trunc nuw nsw i64 %24 to i32
-  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %249)
+249:                                              ; preds = %246
+  %250 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %250)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.24)
-  br label %327
+  br label %328
 
-250:                                              ; preds = %23
-  %251 = add i32 %28, -1
-  %252 = icmp ult i32 %251, 2
-  br i1 %252, label %253, label %316
+251:                                              ; preds = %23
+  %252 = add i32 %28, -1
+  %253 = icmp ult i32 %252, 2
+  br i1 %253, label %254, label %317
 
-253:                                              ; preds = %250
-  %254 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %255 = load i64, ptr %254, align 8
-  %256 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %255, ptr %256, align 8
-  br label %324
+254:                                              ; preds = %251
+  %255 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %256 = load i64, ptr %255, align 8
+  %257 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %256, ptr %257, align 8
+  br label %325
 
-257:                                              ; preds = %23
-  %258 = icmp eq i32 %29, 2
-  %259 = icmp eq i32 %28, 3
-  %260 = select i1 %258, i1 %259, i1 false
-  br i1 %260, label %261, label %265
+258:                                              ; preds = %23
+  %259 = icmp eq i32 %29, 2
+  %260 = icmp eq i32 %28, 3
+  %261 = select i1 %259, i1 %260, i1 false
+  br i1 %261, label %262, label %266
 
-261:                                              ; preds = %257
-  %262 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %263 = load i64, ptr %262, align 8
-  %264 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %263, ptr %264, align 8
-  br label %324
+262:                                              ; preds = %258
+  %263 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %264 = load i64, ptr %263, align 8
+  %265 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %264, ptr %265, align 8
+  br label %325
 
-265:                                              ; preds = %257
-  %266 = add i32 %28, -1
-  %267 = icmp ult i32 %266, 2
-  %268 = select i1 %258, i1 %267, i1 false
-  br i1 %268, label %269, label %294
+266:                                              ; preds = %258
+  %267 = add i32 %28, -1
+  %268 = icmp ult i32 %267, 2
+  %269 = select i1 %259, i1 %268, i1 false
+  br i1 %269, label %270, label %295
 
-269:                                              ; preds = %265
-  %270 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %271 = load i64, ptr %270, align 8
-  %272 = icmp eq i64 %271, 0
-  br i1 %272, label %291, label %273
+270:                                              ; preds = %266
+  %271 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %272 = load i64, ptr %271, align 8
+  %273 = icmp eq i64 %272, 0
+  br i1 %273, label %292, label %274
 
-273:                                              ; preds = %269
-  %274 = tail call i64 @llvm.abs.i64(i64 %271, i1 false)
-  %275 = icmp sgt i64 %274, -1
-  br i1 %275, label %276, label %287
+274:                                              ; preds = %270
+  %275 = tail call i64 @llvm.abs.i64(i64 %272, i1 false)
+  %276 = icmp sgt i64 %275, -1
+  br i1 %276, label %277, label %288
 
-276:                                              ; preds = %273, %276
-  %277 = phi i64 [ %280, %276 ], [ 1086, %273 ]
-  %278 = phi i64 [ %279, %276 ], [ %274, %273 ]
-  %279 = shl nuw i64 %278, 1
-  %280 = add i64 %277, -1
-  %281 = icmp sgt i64 %279, -1
-  br i1 %281, label %276, label %282
+277:                                              ; preds = %274, %277
+  %278 = phi i64 [ %281, %277 ], [ 1086, %274 ]
+  %279 = phi i64 [ %280, %277 ], [ %275, %274 ]
+  %280 = shl nuw i64 %279, 1
+  %281 = add i64 %278, -1
+  %282 = icmp sgt i64 %280, -1
+  br i1 %282, label %277, label %283
 
-282:                                              ; preds = %276
-  %283 = lshr i64 %278, 10
-  %284 = and i64 %283, 4503599627370495
-  %285 = shl i64 %280, 52
-  %286 = or disjoint i64 %284, %285
-  br label %287
+283:                                              ; preds = %277
+  %284 = lshr i64 %279, 10
+  %285 = and i64 %284, 4503599627370495
+  %286 = shl i64 %281, 52
+  %287 = or disjoint i64 %285, %286
+  br label %288
 
-287:                                              ; preds = %282, %273
-  %288 = phi i64 [ 4890909195324358656, %273 ], [ %286, %282 ]
-  %289 = and i64 %271, -9223372036854775808
-  %290 = or i64 %288, %289
-  br label %291
+288:                                              ; preds = %283, %274
+  %289 = phi i64 [ 4890909195324358656, %274 ], [ %287, %283 ]
+  %290 = and i64 %272, -9223372036854775808
+  %291 = or i64 %289, %290
+  br label %292
 
-291:                                              ; preds = %269, %287
-  %292 = phi i64 [ %290, %287 ], [ 0, %269 ]
-  %293 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %292, ptr %293, align 8
-  br label %324
+292:                                              ; preds = %270, %288
+  %293 = phi i64 [ %291, %288 ], [ 0, %270 ]
+  %294 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %293, ptr %294, align 8
+  br label %325
 
-294:                                              ; preds = %265
-  %295 = icmp eq i32 %29, 3
-  br i1 %295, label %296, label %316
+295:                                              ; preds = %266
+  %296 = icmp eq i32 %29, 3
+  br i1 %296, label %297, label %317
 
-296:                                              ; preds = %294
-  switch i32 %28, label %316 [
-    i32 0, label %301
-    i32 4, label %297
-    i32 70, label %304
-    i32 7, label %304
+297:                                              ; preds = %295
+  switch i32 %28, label %317 [
+    i32 0, label %302
+    i32 4, label %298
+    i32 70, label %305
+    i32 7, label %305
   ]
 
-297:                                              ; preds = %296
-  %298 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %299 = load ptr, ptr %298, align 8
-  %300 = ptrtoint ptr %299 to i64
-  br label %301
+298:                                              ; preds = %297
+  %299 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %300 = load ptr, ptr %299, align 8
+  %301 = ptrtoint ptr %300 to i64
+  br label %302
 
-301:                                              ; preds = %296, %297
-  %302 = phi i64 [ %300, %297 ], [ 0, %296 ]
-  %303 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %302, ptr %303, align 8
-  br label %324
+302:                                              ; preds = %297, %298
+  %303 = phi i64 [ %301, %298 ], [ 0, %297 ]
+  %304 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %303, ptr %304, align 8
+  br label %325
 
-304:                                              ; preds = %296, %296
-  %305 = icmp eq i32 %28, 70
-  %306 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %307 = load ptr, ptr %306, align 8
-  %308 = select i1 %305, i64 24, i64 0
-  %309 = getelementptr inbounds nuw i8, ptr %307, i64 %308
-  %310 = load ptr, ptr %309, align 8
-  %311 = ptrtoint ptr %310 to i64
-  %312 = getelementptr inbounds nuw i8, ptr %309, i64 40
-  %313 = load i64, ptr %312, align 8
-  %314 = add i64 %313, %311
-  %315 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %314, ptr %315, align 8
-  br label %324
+305:                                              ; preds = %297, %297
+  %306 = icmp eq i32 %28, 70
+  %307 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %308 = load ptr, ptr %307, align 8
+  %309 = select i1 %306, i64 24, i64 0
+  %310 = getelementptr inbounds nuw i8, ptr %308, i64 %309
+  %311 = load ptr, ptr %310, align 8
+  %312 = ptrtoint ptr %311 to i64
+  %313 = getelementptr inbounds nuw i8, ptr %310, i64 40
+  %314 = load i64, ptr %313, align 8
+  %315 = add i64 %314, %312
+  %316 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %315, ptr %316, align 8
+  br label %325
 
-316:                                              ; preds = %296, %294, %250
-  %317 = trunc nuw nsw i64 %24 to i32
-  tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %317)
-  %318 = load i32, ptr %26, align 4
-  %319 = icmp eq i32 %318, 1
-  %320 = icmp eq i32 %318, 2
-  %321 = select i1 %320, ptr @.str.6, ptr @.str.7
-  %322 = select i1 %319, ptr @.str.5, ptr %321
-  tail call fastcc void @slw_put(ptr noundef nonnull %322)
-  br label %327
+317:                                              ; preds = %297, %295, %251
+  %318 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %318)
+  %319 = load i32, ptr %26, align 4
+  %320 = icmp eq i32 %319, 1
+  %321 = icmp eq i32 %319, 2
+  %322 = select i1 %321, ptr @.str.6, ptr @.str.7
+  %323 = select i1 %320, ptr @.str.5, ptr %322
+  tail call fastcc void @slw_put(ptr noundef nonnull %323)
+  br label %328
 
-323:                                              ; preds = %245
-  store i64 %233, ptr %43, align 8
-  br label %324
+324:                                              ; preds = %246
+  store i64 %234, ptr %43, align 8
+  br label %325
 
-324:                                              ; preds = %301, %304, %291, %253, %261, %323
-  %325 = add nuw nsw i64 %24, 1
-  %326 = icmp eq i64 %325, %14
-  br i1 %326, label %330, label %23
+325:                                              ; preds = %302, %305, %292, %254, %262, %324
+  %326 = add nuw nsw i64 %24, 1
+  %327 = icmp eq i64 %326, %14
+  br i1 %327, label %331, label %23
 
-327:                                              ; preds = %15, %316, %39, %53, %93, %142, %199, %220, %240, %248
-  %328 = phi ptr [ @.str.15, %248 ], [ @.str.15, %240 ], [ @.str.15, %220 ], [ @.str.15, %199 ], [ @.str.15, %142 ], [ @.str.3, %93 ], [ @.str.15, %53 ], [ @.str.3, %39 ], [ @.str.3, %316 ], [ @.str.3, %15 ]
-  %329 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %328, ptr noundef nonnull @slw_text)
-  br label %330
+328:                                              ; preds = %15, %317, %39, %53, %93, %142, %200, %221, %241, %249
+  %329 = phi ptr [ @.str.15, %249 ], [ @.str.15, %241 ], [ @.str.15, %221 ], [ @.str.15, %200 ], [ @.str.15, %142 ], [ @.str.3, %93 ], [ @.str.15, %53 ], [ @.str.3, %39 ], [ @.str.3, %317 ], [ @.str.3, %15 ]
+  %330 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %329, ptr noundef nonnull @slw_text)
+  br label %331
 
-330:                                              ; preds = %324, %327, %10
-  %331 = phi i32 [ 1, %10 ], [ %329, %327 ], [ 1, %324 ]
-  ret i32 %331
+331:                                              ; preds = %325, %328, %10
+  %332 = phi i32 [ 1, %10 ], [ %330, %328 ], [ 1, %325 ]
+  ret i32 %332
 }
 
 define internal fastcc void @slw_begin(ptr noundef readonly captures(none) %0, i32 noundef %1) unnamed_addr minsize optsize nounwind "no-builtins" {
