@@ -33,8 +33,7 @@ def test_mutated_models_never_crash(seed):
     for _ in range(60):
         try:
             relay.frontend.from_onnx(damaged(whole, rng))
-        except SlipwayError as error:
-            assert str(error)
+        except SlipwayError:
             errors += 1
     assert errors
 
@@ -64,5 +63,5 @@ def test_loops_are_bounded():
         {"x": ("float32", ())},
         ["y"],
     )
-    with pytest.raises(ModelError, match="forever.*more than 1024 steps"):
+    with pytest.raises(ModelError, match=r"forever.*more than 1024 steps"):
         relay.frontend.from_onnx(proto)
