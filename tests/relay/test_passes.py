@@ -234,3 +234,12 @@ def test_sequential_leaves_out_what_the_context_forbids():
     with transform.PassContext(opt_level=2, disabled_pass=["c"]):
         steps(IRModule.from_expr(relay.exp(x)))
     assert ran == ["a"]
+
+
+def test_results_own_their_memory():
+    x = relay.var("x", shape=(2, 3))
+    y = relay.exp(x)
+    body = relay.Tuple((x, relay.reshape(x, (6,)), y, y, relay.reshape(y, (3, 2)), weights(2)))
+    done = relay.transform.optimize(IRModule((("main", relay.Function((x,), body)),)))
+    made = [k[-1] for k in kernels(done["main"])]
+    assert sorted(made) == ["copy", "copy", "copy", "copy", "copy", "exp"]

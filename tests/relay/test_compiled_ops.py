@@ -1,0 +1,68 @@
+"""Every operator compiled for this machine, all its sample cases in one model, against NumPy.
+
+The schedules that `relay.build` picks run here, on shapes that divide no vector.
+"""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
+from slipway.relay.types import TensorType, TupleType
+from slipway.runtime import cpu, graph_executor
+
+OPS = op_registry.load_ops()
+
+
+def arguments(arrays, prefix):
+    """Variables for (nested) arrays, and their values by name."""
+    variables, values = [], {}
+    for number, array in enumerate(arrays):
+        name = f"{prefix}_{number}"
+        if isinstance(array, (tuple, list)):
+            inner, more = arguments(array, name)
+            variables.append(Tuple(tuple(inner)))
+            values.update(more)
+        else:
+            variables.append(Var(name, TensorType(array.shape, array.dtype.name)))
+            values[name] = array
+    return variables, values
+
+
+def leaves(variables):
+    for variable in variables:
+        if isinstance(variable, Tuple):
+            yield from leaves(variable.fields)
+        else:
+            yield variable
+
+
+@pytest.mark.parametrize("name", sorted(OPS))
+def test_compiled_operator_agrees_with_reference(name):
+    definition = OPS[name]
+    params, feeds, results, wanted = [], {}, [], []
+    for number, case in enumerate(definition.cases):
+        arrays = case.arrays(seed=number)
+        variables, values = arguments(arrays, f"c{number}")
+        call = Call(definition.op, tuple(variables), case.attrs)
+        found = definition.evaluate(case.attrs, *arrays)
+        if isinstance(call.type, TupleType):
+            results += [TupleGetItem(call, i) for i in range(len(call.type.fields))]
+            wanted += list(found)
+        else:
+            results.append(call)
+            wanted.append(np.asarray(found))
+        params += leaves(variables)
+        feeds.update(values)
+    mod = relay.transform.InferType()(Function(tuple(params), Tuple(tuple(results))))
+    module = graph_executor.GraphModule(relay.build(mod, target="llvm")["default"](cpu(0)))
+    for key, value in feeds.items():
+        module.set_input(key, value)
+    module.run()
+    for number, want in enumerate(wanted):
+        got = module.get_output(number).numpy()
+        tolerance = 2e-3 if name == "power" else 3e-5
+        np.testing.assert_allclose(
+            got, want, rtol=tolerance, atol=3e-5, err_msg=f"result {number} of {name}"
+        )
