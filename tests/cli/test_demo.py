@@ -47,6 +47,13 @@ def test_it_takes_a_model(repository):
     assert "agrees with the reference" in done.stdout
 
 
+def test_it_takes_a_tflite_model(shared):
+    pytest.importorskip("tflite")
+    path = shared / "models" / "tflite" / "kws_ref_model.tflite"
+    done = demo("--model", path, "--device", "x86_64")
+    assert "x86_64 agrees with the host to 1e-04" in done.stdout
+
+
 @pytest.fixture(scope="session")
 def models(shared, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
