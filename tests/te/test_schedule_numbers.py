@@ -307,3 +307,98 @@ def test_extern_calls_a_packed_function():
         func = step(func)
         run(func, x, y, packed={"twice": twice})
         np.testing.assert_array_equal(y, 12)
+
+
+@pytest.mark.parametrize("scope", ["", "local", "shared", "global"])
+def test_thread_loops_and_the_scopes_of_what_is_computed_inside(scope):
+    a = te.placeholder((64,), name="A")
+    b = te.compute((64,), lambda i: a[i] * 2.0, name="B")
+    c = te.compute((64,), lambda i: b[i] + b[63 - i], name="C")
+    s = te.create_schedule(c.op)
+    block, thread = s[c].split(c.op.axis[0], 16)
+    s[c].bind(block, te.thread_axis("blockIdx.x"))
+    s[c].bind(thread, te.thread_axis("threadIdx.x"))
+    s[b].compute_at(s[c], thread)
+    s[b].set_scope(scope)
+    text = str(check(s, [a, c], lambda x: 2 * (x + x[::-1])))
+    assert "blockIdx.x for" in text
+    assert "threadIdx.x for" in text
+
+
+def test_bool_and_int4_values():
+    a = te.placeholder((16,), "int4", name="A")
+    b = te.compute((16,), lambda i: a[i] * te.const(3, "int4"), name="B")
+    mask = te.compute((16,), lambda i: b[i] > te.const(0, "int4"), name="mask")
+    c = te.compute((16,), lambda i: te.if_then_else(mask[i], i, -1), name="C")
+    s = te.create_schedule(c.op)
+    func = te.lower(s, [a, c])
+    x = np.arange(-8, 8).astype("int8")
+    want = np.where(((x * 3 + 8) % 16 - 8) > 0, np.arange(16), -1)
+    for step in (lambda f: f, *PIPELINE):
+        func = step(func)
+        y = np.zeros(16, "int32")
+        run(func, x, y)
+        np.testing.assert_array_equal(y, want)
+
+
+def test_several_outputs_one_computed_at_the_other():
+    a = te.placeholder((8, 8), name="A")
+    b = te.compute((8, 8), lambda i, j: a[i, j] * 2.0, name="B")
+    c = te.compute((8, 8), lambda i, j: b[i, j] + 1.0, name="C")
+    s = te.create_schedule([b.op, c.op])
+    s[b].compute_at(s[c], c.op.axis[0])
+    func = te.lower(s, [a, b, c])
+    x = np.arange(64, dtype="float32").reshape(8, 8)
+    for step in (lambda f: f, *PIPELINE):
+        func = step(func)
+        y, z = np.zeros((8, 8), "float32"), np.zeros((8, 8), "float32")
+        run(func, x, y, z)
+        np.testing.assert_array_equal(y, x * 2)
+        np.testing.assert_array_equal(z, x * 2 + 1)
+
+
+def test_a_scalar_argument_and_a_buffer_with_strides():
+    from slipway.ir.buffer import decl_buffer
+
+    scale = te.var("scale", "float32")
+    a = te.placeholder((4, 6), name="A")
+    b = te.compute((4, 6), lambda i, j: a[i, j] * scale, name="B")
+    s = te.create_schedule(b.op)
+    rows = te.var("rows")
+    view = decl_buffer((4, 6), name="A", strides=(rows, 1))
+    func = te.lower(s, [scale, a, b], binds={a: view})
+    wide = np.arange(40, dtype="float32").reshape(4, 10)
+    for step in (lambda f: f, *PIPELINE):
+        func = step(func)
+        y = np.zeros((4, 6), "float32")
+        run(func, 2.5, wide[:, :6], y)
+        np.testing.assert_array_equal(y, wide[:, :6] * 2.5)
+
+
+def test_gather_with_a_loaded_index():
+    table, index = te.placeholder((10, 4), name="T"), te.placeholder((6,), "int32", name="I")
+    out = te.compute((6, 4), lambda i, j: table[index[i], j], name="out")
+    double = te.compute((6, 4), lambda i, j: out[i, j] * 2.0, name="double")
+    s = te.create_schedule(double.op)
+    s[out].compute_at(s[double], double.op.axis[0])
+    s[double].vectorize(double.op.axis[1])
+    func = te.lower(s, [table, index, double])
+    x = np.arange(40, dtype="float32").reshape(10, 4)
+    which = np.array([3, 0, 9, 9, 1, 2], "int32")
+    for step in (lambda f: f, *PIPELINE):
+        func = step(func)
+        y = np.zeros((6, 4), "float32")
+        run(func, x, which, y)
+        np.testing.assert_array_equal(y, x[which] * 2)
+
+
+def test_a_scatter_through_an_intermediate_stage_read_at_a_loaded_index():
+    source, index = te.placeholder((10,), name="S"), te.placeholder((6,), "int32", name="I")
+    half = te.compute((10,), lambda i: source[i] * 0.5, name="half")
+    out = te.compute((6,), lambda i: half[index[i]], name="out")
+    s = te.create_schedule(out.op)
+    func = te.lower(s, [source, index, out])
+    x, which = np.arange(10, dtype="float32"), np.array([3, 0, 9, 9, 1, 2], "int32")
+    y = np.zeros(6, "float32")
+    run(func, x, which, y)
+    np.testing.assert_array_equal(y, x[which] / 2)
