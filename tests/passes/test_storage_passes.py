@@ -100,3 +100,19 @@ def test_storage_that_nothing_reads_is_removed():
     assert str(ready) == (
         "def main(A: float32[4], C: float32[4]):\n    for i in range(4):\n        C[i] = A[i]"
     )
+
+
+def test_copies_of_one_allocation_are_judged_apart():
+    from slipway.ir import expr as E
+    from slipway.ir import ops
+    from slipway.ir.buffer import decl_buffer
+    from slipway.ir.function import PrimFunc
+    from slipway.passes.remove_unused import remove_unused
+
+    a, t = decl_buffer((4,), name="A"), decl_buffer((4,), name="T")
+    fill = S.BufferStore(t, a[0], (ops.const(0),))
+    use = S.BufferStore(a, t[0], (ops.const(1),))
+    body = S.seq([S.Allocate(t, S.seq([fill, use])), S.Allocate(t, fill)])
+    handle = E.Var("A", "handle")
+    func = remove_unused(PrimFunc((handle,), body, ((handle, a),)))
+    assert len(allocated(func)) == 1

@@ -6,6 +6,7 @@ after:  ``B[0] = A[0]``
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from slipway.ir import expr as E
@@ -17,58 +18,98 @@ from slipway.ir.visit import map_children, walk
 
 def remove_unused(func: PrimFunc) -> PrimFunc:
     """Return `func` without allocations that are never read."""
-    while True:
-        allocated = [n.buffer.data for n in walk(func.body) if isinstance(n, S.Allocate)]
-        if not allocated:
-            return func
-        read: set[E.Var] = set()
-        _reads(func.body, read)
-        unused = {data for data in allocated if data not in read}
-        if not unused:
-            return func
-        func = func.replace(body=_without(func.body, unused))
+    if not any(isinstance(n, S.Allocate) for n in _statements(func.body)):
+        return func
+    body, _ = _visit(func.body)
+    return func if body is func.body else func.replace(body=body)
 
 
-def _reads(root: S.Stmt, found: set[E.Var]) -> None:
-    """Collect the data pointers that are loaded from, or handed to calls."""
-    stack: list[Any] = [root]
-    seen: set[int] = set()
+def _statements(root: S.Stmt) -> Iterator[S.Stmt]:
+    stack = [root]
     while stack:
         node = stack.pop()
-        if id(node) in seen:
+        yield node
+        stack.extend(_inner(node))
+
+
+def _inner(node: S.Stmt) -> list[S.Stmt]:
+    found: list[S.Stmt] = []
+    for name in node.FIELDS:
+        value = getattr(node, name)
+        items = value if type(value) is tuple else (value,)
+        found.extend(i for i in items if isinstance(i, S.Stmt))
+    return found
+
+
+def _visit(node: S.Stmt) -> tuple[S.Stmt, set[E.Var]]:
+    """Return the statement without unused storage, and the data pointers that it reads.
+
+    Two allocations may share one pointer (copies of an unrolled body), so each is judged by its
+    own body alone.
+    """
+    read: set[E.Var] = set()
+
+    def child(inner: Any) -> Any:
+        if isinstance(inner, S.Stmt):
+            inner, more = _visit(inner)
+            read.update(more)
+        elif isinstance(inner, E.PrimExpr):
+            _reads(inner, read)
+        return inner
+
+    if isinstance(node, S.BufferStore):
+        for part in (node.value, *node.indices):
+            _reads(part, read)
+        return node, read
+    result = map_children(node, child)
+    if isinstance(result, S.Allocate):
+        data = result.buffer.data
+        if data not in read:
+            return _without(result.body, data), read
+        read.discard(data)
+    elif isinstance(result, S.SeqStmt):
+        return S.seq(result.stmts) if result is not node else result, read
+    return result, read
+
+
+def _reads(root: E.PrimExpr, found: set[E.Var]) -> None:
+    """Collect the data pointers that are loaded from, or handed to calls."""
+    stack: list[Any] = [root]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind is E.IntImm or kind is E.FloatImm:
             continue
-        seen.add(id(node))
         if isinstance(node, E.Var):
-            found.add(node)
-        elif isinstance(node, E.BufferLoad):
+            if node.dtype == "handle":
+                found.add(node)
+        elif kind is E.BufferLoad:
             found.add(node.buffer.data)
             stack.extend(node.indices)
-        elif isinstance(node, S.BufferStore):
-            stack.extend((node.value, *node.indices))
-        elif isinstance(node, S.Allocate):
-            stack.extend((node.body, *node.buffer.shape))
+        elif isinstance(node, (E.BinaryOp, E.CmpOp)):
+            stack += (node.a, node.b)
         else:
             for name in node.FIELDS:
                 value = getattr(node, name)
                 items = value if type(value) is tuple else (value,)
-                stack.extend(i for i in items if isinstance(i, (S.Stmt, E.PrimExpr)))
+                stack.extend(i for i in items if isinstance(i, E.PrimExpr))
 
 
-def _without(node: Any, unused: set[E.Var]) -> Any:
+def _without(node: Any, data: E.Var) -> Any:
+    """Return `node` without the stores to `data`, and without what is empty then."""
     if not isinstance(node, S.Stmt):
         return node
-    if isinstance(node, S.BufferStore) and node.buffer.data in unused:
+    if isinstance(node, S.BufferStore):
+        if node.buffer.data is not data:
+            return node
         effects = [n for n in walk(node.value) if isinstance(n, E.Call) and not is_pure(n.op)]
         return S.Evaluate(node.value) if effects else S.NOP
     if isinstance(node, S.SeqStmt):
-        return S.seq(_without(s, unused) for s in node.stmts)
-    result = map_children(node, lambda child: _without(child, unused))
-    if isinstance(result, S.Allocate) and result.buffer.data in unused:
-        return result.body
+        return S.seq(_without(s, data) for s in node.stmts)
+    result = map_children(node, lambda child: _without(child, data))
     if isinstance(result, (S.For, S.Allocate, S.LetStmt)) and S.is_nop(result.body):
-        if isinstance(result, S.For) and result.kind == S.ForKind.THREAD:
-            return result
-        return S.NOP
+        keep = isinstance(result, S.For) and result.kind == S.ForKind.THREAD
+        return result if keep else S.NOP
     if isinstance(result, S.IfThenElse) and result.else_case is None and S.is_nop(result.then_case):
         return S.NOP
     return result
