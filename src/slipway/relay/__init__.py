@@ -39,7 +39,7 @@ _PLACES = {
     "astext": "slipway.relay.text:astext",
     "fromtext": "slipway.relay.parser:parse",
     "build": "slipway.executor.relay_build:build",
-    "create_executor": "slipway.build:create_executor",
+    "create_executor": "slipway.executor.create_executor:create_executor",
     "save_param_dict": "slipway.runtime.params:save_param_dict",
     "load_param_dict": "slipway.runtime.params:load_param_dict",
 }

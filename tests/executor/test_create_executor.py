@@ -1,0 +1,53 @@
+"""`relay.create_executor`: every kind gives the same values."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.errors import ExecutionError, TargetError
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+B = np.ones(3, np.float32)
+
+
+def module():
+    x, b = relay.var("x", shape=(2, 3)), relay.var("b", shape=(3,))
+    return tvm.IRModule.from_expr(relay.Tuple((relay.nn.relu(x - 2.0) + b, relay.exp(x))))
+
+
+@pytest.mark.parametrize("kind", ["graph", "vm", "debug", "aot"])
+def test_every_kind_agrees(kind):
+    run = relay.create_executor(kind, mod=module(), device=tvm.cpu(0), target="llvm").evaluate()
+    for first, second in (run(X, B), run(X, b=B)):
+        np.testing.assert_allclose(first.numpy(), np.maximum(X - 2, 0) + 1)
+        np.testing.assert_allclose(second.numpy(), np.exp(X), rtol=1e-5)
+
+
+def test_parameters_are_bound():
+    run = relay.create_executor("graph", mod=module(), params={"b": B}).evaluate()
+    np.testing.assert_allclose(run(X)[0].numpy(), np.maximum(X - 2, 0) + 1)
+
+
+def test_control_flow_runs_in_the_vm():
+    x, flag = relay.var("x", shape=(3,)), relay.var("flag", shape=(), dtype="bool")
+    mod = tvm.IRModule.from_expr(
+        relay.Function((x, flag), relay.If(flag, relay.exp(x), relay.negative(x)))
+    )
+    run = relay.create_executor("vm", mod=mod).evaluate()
+    assert run(B, np.array(False)).numpy().tolist() == [-1, -1, -1]
+
+
+def test_an_expression_without_inputs_gives_its_value():
+    found = relay.create_executor("debug").evaluate(relay.const(2.0) * relay.const(3.0))
+    assert float(found.numpy()) == 6
+
+
+def test_mistakes_are_named():
+    run = relay.create_executor("graph", mod=module()).evaluate()
+    with pytest.raises(ExecutionError, match="'b' is missing"):
+        run(X)
+    with pytest.raises(ExecutionError, match="no input 'c'"):
+        run(X, c=B)
+    with pytest.raises(TargetError, match="no executor 'grph'"):
+        relay.create_executor("grph")
