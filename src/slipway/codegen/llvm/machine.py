@@ -6,12 +6,13 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from slipway.codegen import cache
 from slipway.errors import CodegenError, ToolchainError
 from slipway.target import Target
 
@@ -73,8 +74,11 @@ class CompiledText:
 
     def __init__(self, text: str, target: Target) -> None:
         self._text, self._target = text, target
-        with _optimised(text, target) as module:
-            self.object_bytes = _emit_object(machine_of(target), module)
+        self.object_bytes = _cached(text, target, self._compile)
+
+    def _compile(self) -> bytes:
+        with _optimised(self._text, self._target) as module:
+            return _emit_object(machine_of(self._target), module)
 
     def assembly(self) -> str:
         """Return the assembly text of the module."""
@@ -104,6 +108,18 @@ def _optimised(text: str, target: Target) -> Iterator[Any]:
     finally:
         module.close()
         context.close()
+
+
+def _cached(text: str, target: Target, compile_: Callable[[], bytes]) -> bytes:
+    """Return the object of `text` from the kernel cache, or compile and keep it."""
+    level, abi = (str(target.attrs.get(name, "")) for name in ("opt-level", "mabi"))
+    triple = target.parsed_triple.llvm
+    key = cache.key_of(text, triple, target.cpu, level, abi, *target.llvm_features)
+    data = cache.load(key)
+    if data is None:
+        data = compile_()
+        cache.store(key, data)
+    return data
 
 
 def compile_texts(texts: Sequence[str], target: Target) -> list[CompiledText]:
@@ -187,15 +203,20 @@ def part_object(part: str, target: Target) -> bytes:
     """
     from slipway.codegen.llvm.module import emit_part
 
-    machine = machine_of(target)
-    with _LOCK:
-        context = _llvm().create_context()
-        module = _parse(emit_part(part, target), target, machine, context)
-        try:
-            return bytes(machine.emit_object(module))
-        finally:
-            module.close()
-            context.close()
+    text = emit_part(part, target)
+
+    def compile_() -> bytes:
+        machine = machine_of(target)
+        with _LOCK:
+            context = _llvm().create_context()
+            module = _parse(text, target, machine, context)
+            try:
+                return bytes(machine.emit_object(module))
+            finally:
+                module.close()
+                context.close()
+
+    return _cached(text, target, compile_)
 
 
 def glue_object(target: Target) -> bytes:

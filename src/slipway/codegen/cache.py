@@ -1,0 +1,96 @@
+"""Compiled kernels on disk, found by the hash of everything that made them.
+
+Files live under ``<cache folder>/kernels`` (``SLIPWAY_CACHE``, or ~/.cache/slipway): each holds a
+SHA-256 of its content and the content.  They are written beside and renamed, so that processes
+may share the folder; a damaged file counts as missing.  Old files go when the folder exceeds
+`LIMIT_BYTES`.  ``SLIPWAY_KERNEL_CACHE=0`` turns the cache off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from slipway.toolchain.native import cache_dir
+
+LIMIT_BYTES = 512 << 20
+_DIGEST = 32
+_SWEEP_EVERY = 256  # files written by this process between two looks at the folder's size
+_written = 0
+
+
+def key_of(*parts: str | bytes) -> str:
+    """Return the name under which the result of `parts` is kept."""
+    digest = hashlib.sha256(_compiler_identity())
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _compiler_identity() -> bytes:
+    """Return what stands for the compiler itself: LLVM's version and the code that drives it."""
+    from importlib import metadata, resources
+
+    here = resources.files("slipway.codegen").joinpath("llvm/machine.py").read_bytes()
+    return metadata.version("llvmlite").encode() + b"\0" + hashlib.sha256(here).digest()
+
+
+def _enabled() -> bool:
+    return os.environ.get("SLIPWAY_KERNEL_CACHE", "1") != "0"
+
+
+def _path(key: str) -> Path:
+    return cache_dir() / "kernels" / key[:2] / key[2:]
+
+
+def load(key: str) -> bytes | None:
+    """Return what was stored under `key`, or None."""
+    if not _enabled():
+        return None
+    try:
+        data = _path(key).read_bytes()
+    except OSError:
+        return None
+    content = data[_DIGEST:]
+    return content if hashlib.sha256(content).digest() == data[:_DIGEST] else None
+
+
+def store(key: str, content: bytes) -> None:
+    """Keep `content` under `key`; a folder that cannot be written is no error."""
+    global _written
+    if not _enabled():
+        return
+    path = _path(key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(content).digest() + content)
+        Path(name).replace(path)
+    except OSError:
+        return
+    _written += 1
+    if _written % _SWEEP_EVERY == 0:
+        sweep()
+
+
+def sweep(limit_bytes: int = LIMIT_BYTES) -> None:
+    """Delete the files used longest ago until the folder holds at most `limit_bytes`."""
+    found = []
+    for path in (cache_dir() / "kernels").glob("*/*"):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        found.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= limit_bytes:
+            return
+        path.unlink(missing_ok=True)
+        total -= size

@@ -1,0 +1,68 @@
+"""The kernel cache: hits, damage, limits."""
+
+import kernels
+import pytest
+
+from slipway.codegen import cache
+from slipway.codegen.build import build_module
+from slipway.codegen.llvm import machine
+from slipway.target import Target
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
+    monkeypatch.delenv("SLIPWAY_KERNEL_CACHE", raising=False)
+    machine.part_object.cache_clear()
+    yield tmp_path
+    machine.part_object.cache_clear()
+
+
+def files(folder):
+    return [p for p in (folder / "kernels").glob("*/*") if p.is_file()]
+
+
+def count_compilations(monkeypatch):
+    compiled = []
+    original = machine._emit_object
+    monkeypatch.setattr(machine, "_emit_object", lambda *a: compiled.append(1) or original(*a))
+    return compiled
+
+
+def test_the_second_compilation_is_read_from_disk(folder, monkeypatch):
+    compiled = count_compilations(monkeypatch)
+    first = build_module(kernels.vector_add(), Target("llvm")).objects
+    assert compiled == [1]
+    assert build_module(kernels.vector_add(), Target("llvm")).objects == first
+    assert compiled == [1]
+    build_module(kernels.vector_add(), Target("llvm -opt-level=1"))
+    build_module(kernels.vector_add(n=512), Target("llvm"))
+    assert compiled == [1, 1, 1]
+
+
+def test_a_damaged_file_is_made_again(folder, monkeypatch):
+    first = build_module(kernels.vector_add(), Target("llvm")).objects
+    for path in files(folder):
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    compiled = count_compilations(monkeypatch)
+    machine.part_object.cache_clear()
+    assert build_module(kernels.vector_add(), Target("llvm")).objects == first
+    assert compiled == [1]
+
+
+def test_it_can_be_turned_off(folder, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_KERNEL_CACHE", "0")
+    build_module(kernels.vector_add(), Target("llvm"))
+    assert files(folder) == []
+
+
+def test_the_oldest_files_go_first(folder):
+    import os
+
+    for number in range(10):
+        key = cache.key_of(str(number))
+        cache.store(key, bytes(1000))
+        os.utime(cache._path(key), (number, number))
+    cache.sweep(limit_bytes=5 * 1032)
+    kept = [number for number in range(10) if cache.load(cache.key_of(str(number))) is not None]
+    assert kept == [5, 6, 7, 8, 9]
