@@ -231,8 +231,9 @@ def place_tensors(graph: ModelGraph, algorithm: str = "best") -> TensorPlaces:
             if node.function not in ("", NOP):
                 lives[ref] = number, number
         if not node.function and node.name not in graph.params:
-            lives[TensorRef(number)] = 0, last
-    for ref in graph.outputs:
+            lives[TensorRef(number)] = 0, number
+    inputs = [TensorRef(n) for n, node in enumerate(graph.nodes) if not node.function]
+    for ref in (*inputs, *graph.outputs):
         if root[ref] in lives:
             lives[root[ref]] = lives[root[ref]][0], last
     blocks = [

@@ -1,0 +1,164 @@
+"""Latency of whole models on this machine's CPU, untuned, beside the runtimes people use.
+
+    python -m benchmarks cpu [--models mobilenet_v2 resnet18] [--threads 1 2] [--json FILE]
+
+The models are those of ``../shared/models/make_models.py`` (or ``--folder`` of .onnx files).  Each
+peer is installed into a virtual environment of its own under the cache folder.  All engines run
+the same inputs in processes of their own and take turns, round after round; a figure is the
+median over the rounds of the mean time of a run, and the ratio is of medians, to the best peer.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+MAKER = HERE.parent.parent / "shared" / "models" / "make_models.py"
+PEERS = {"onnxruntime": ["onnxruntime", "onnx"], "openvino": ["openvino", "onnx"]}
+
+
+def peer_python(name):
+    """Return the interpreter of a peer's environment, made and filled at the first use."""
+    from slipway.toolchain.native import cache_dir
+
+    folder = cache_dir() / "peers" / name
+    python = folder / "bin" / "python"
+    done = folder / ".installed"
+    if not done.is_file():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *PEERS[name]], check=True)
+        done.touch()
+    return str(python)
+
+
+class Worker:
+    """An engine in its process."""
+
+    def __init__(self, engine, model, threads):
+        python = sys.executable if engine == "slipway" else peer_python(engine)
+        environment = {**os.environ, "SLIPWAY_NUM_THREADS": str(threads)}
+        if engine != "slipway":
+            environment.pop("PYTHONPATH", None)
+        self.process = subprocess.Popen(
+            [python, str(HERE / "cpu_worker.py"), engine, str(model), str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            text=True,
+        )
+        self.ready = json.loads(self.process.stdout.readline() or '{"error": "it died"}')
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure(model, threads, engines, rounds, seconds):
+    """Return {engine: {"wall_ms", "cpu_ms", "prepare_s", "error"}} for one model."""
+    workers = {name: Worker(name, model, threads) for name in engines}
+    rows = {}
+    try:
+        running = {n: w for n, w in workers.items() if "error" not in w.ready}
+        rows = {n: {"error": w.ready["error"]} for n, w in workers.items() if n not in running}
+        counts = {}
+        for name, worker in running.items():
+            once = worker.ask("run 2")["wall_s"] / 2
+            counts[name] = max(1, int(seconds / max(once, 1e-6)))
+        samples = {name: [] for name in running}
+        for _ in range(rounds):
+            for name, worker in running.items():
+                reply = worker.ask(f"run {counts[name]}")
+                samples[name].append([reply[k] / counts[name] * 1e3 for k in ("wall_s", "cpu_s")])
+        for name, worker in running.items():
+            wall, cpu = (statistics.median(column) for column in zip(*samples[name], strict=True))
+            rows[name] = {"wall_ms": wall, "cpu_ms": cpu, "prepare_s": worker.ready["prepare_s"]}
+        rows = {n: {**row, **difference(running, n)} for n, row in rows.items()}
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return rows
+
+
+def difference(running, name):
+    """Return the largest difference of our outputs to onnxruntime's, relative to the largest."""
+    if name != "slipway" or "onnxruntime" not in running:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{n}.npz" for n in ("slipway", "onnxruntime")]
+        for engine, file in zip(("slipway", "onnxruntime"), files, strict=True):
+            running[engine].ask(f"output {file}")
+        ours, theirs = (list(np.load(file).values()) for file in files)
+    worst = 0.0
+    for a, b in zip(ours, theirs, strict=True):
+        worst = max(worst, float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)))
+    return {"error_to_onnxruntime": worst}
+
+
+def models_of(arguments):
+    folder = Path(arguments.folder) if arguments.folder else None
+    if folder is None:
+        from slipway.toolchain.native import cache_dir
+
+        folder = cache_dir() / "models"
+        folder.mkdir(parents=True, exist_ok=True)
+        listed = subprocess.run(
+            [sys.executable, str(MAKER), "--list"], check=True, capture_output=True, text=True
+        ).stdout.split("\n")
+        names = arguments.models or [line.split()[0] for line in listed if line.strip()]
+        missing = [n for n in names if not (folder / f"{n}.onnx").is_file()]
+        if missing:
+            subprocess.run([sys.executable, str(MAKER), str(folder), *missing], check=True)
+        return [folder / f"{n}.onnx" for n in names]
+    found = sorted(folder.glob("*.onnx"))
+    return [p for p in found if not arguments.models or p.stem in arguments.models]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="*", help="names; all by default")
+    parser.add_argument("--folder", help="folder of .onnx files")
+    parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.15, help="of each round and engine")
+    parser.add_argument("--json", help="write all figures to this file")
+    arguments = parser.parse_args()
+    engines = ["slipway", *arguments.peers]
+    everything = {}
+    for threads in arguments.threads:
+        print(f"\nthreads: {threads}; wall ms a run, medians of {arguments.rounds} rounds\n")
+        print("| model | " + " | ".join(engines) + " | ratio to best peer | error | build s |")
+        print("|---|" + "---|" * (len(engines) + 3))
+        for model in models_of(arguments):
+            rows = measure(model, threads, engines, arguments.rounds, arguments.seconds)
+            everything[f"{model.stem}/{threads}"] = rows
+            cells = [f"{rows[e]['wall_ms']:.3g}" if "wall_ms" in rows[e] else "-" for e in engines]
+            best = min((rows[e]["wall_ms"] for e in engines[1:] if "wall_ms" in rows[e]), default=0)
+            ours = rows["slipway"]
+            tail = ["-", ours.get("error", "")[:60], "-"]
+            if "wall_ms" in ours:
+                ratio = f"{ours['wall_ms'] / best:.2f}" if best else "-"
+                error = ours.get("error_to_onnxruntime")
+                tail = [ratio, f"{error:.0e}" if error is not None else "-"]
+                tail.append(f"{ours['prepare_s']:.1f}")
+            print(f"| {model.stem} | " + " | ".join([*cells, *tail]) + " |", flush=True)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(everything, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
