@@ -1,1 +1,33 @@
-"""The loop language: expressions, statements, functions, and generic tools over them."""
+"""The loop language: expressions, statements, functions, and generic tools over them.
+
+Names are looked up on first use, so that a module which needs one file of it loads that one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_NAMES = {
+    "slipway.ir.buffer": "Buffer decl_buffer",
+    "slipway.ir.expr": "IterVar PrimExpr Range Var",
+    "slipway.ir.function": "BaseFunc GlobalVar IRModule PrimFunc",
+    "slipway.ir.node": "Node",
+    "slipway.ir.serialize": "load_json save_json",
+    "slipway.ir.structural": "structural_equal structural_hash",
+}
+_PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    module = _PLACES.get(name)
+    if module is not None:
+        return getattr(importlib.import_module(module), name)
+    try:
+        return importlib.import_module(f"slipway.ir.{name}")
+    except ModuleNotFoundError:
+        raise AttributeError(f"module 'slipway.ir' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted(_PLACES)
