@@ -15,6 +15,7 @@ from slipway.passes.context import PassContext
 from slipway.relay.expr import Expr, Function
 from slipway.relay.passes.alter_layout import alter_layout
 from slipway.relay.passes.common_subexpr import eliminate_common_subexpr
+from slipway.relay.passes.dead_channels import remove_dead_channels
 from slipway.relay.passes.dead_code import eliminate_dead_code
 from slipway.relay.passes.fold_constant import fold_constant
 from slipway.relay.passes.fold_scale_axis import fold_scale_axis
@@ -28,8 +29,9 @@ from slipway.relay.passes.simplify_inference import simplify_inference
 __all__ = [
     "AlterOpLayout", "CanonicalizeOps", "DeadCodeElimination", "EliminateCommonSubexpr",
     "FoldConstant", "FoldScaleAxis", "FuseOps", "InferType", "Inline", "Pass", "PassContext",
-    "Sequential", "SimplifyExpr", "SimplifyInference", "ToGraphNormalForm", "build_config",
-    "function_pass", "lower_ready", "module_pass", "optimize",
+    "RemoveDeadChannels", "Sequential", "SimplifyExpr", "SimplifyInference",
+    "ToGraphNormalForm", "build_config", "function_pass", "lower_ready", "module_pass",
+    "optimize",
 ]  # fmt: skip
 
 
@@ -135,6 +137,13 @@ def EliminateCommonSubexpr(fskip: Any = None) -> Pass:
 def DeadCodeElimination(inline_once: bool = False) -> Pass:
     """Drop Lets that nothing uses."""
     return _on_functions("DeadCodeElimination", 1, lambda f, m: eliminate_dead_code(f))
+
+
+def RemoveDeadChannels() -> Pass:
+    """Leave out channels of integer tensors that are constant for every input."""
+    return _on_functions(
+        "RemoveDeadChannels", 2, lambda f, m: remove_dead_channels(infer_type(f))
+    )
 
 
 def Inline() -> Pass:

@@ -15,6 +15,7 @@ from slipway.relay.construct import bind
 from slipway.relay.expr import Function
 from slipway.relay.passes.alter_layout import alter_layout
 from slipway.relay.passes.common_subexpr import eliminate_common_subexpr
+from slipway.relay.passes.dead_channels import remove_dead_channels
 from slipway.relay.passes.fold_constant import fold_constant
 from slipway.relay.passes.fold_scale_axis import fold_scale_axis
 from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
@@ -39,6 +40,7 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
     ("SinkReshape", 2, sink_reshape),
     ("SimplifyExpr", 0, simplify_expr),
     ("FoldConstant", 2, fold_constant),
+    ("RemoveDeadChannels", 2, remove_dead_channels),
     ("EliminateCommonSubexpr", 3, eliminate_common_subexpr),
 )
 
