@@ -97,7 +97,12 @@ def _floor_divide(te_: Any, a: Any, b: Any) -> Any:
 
 
 def _floor_mod(te_: Any, a: Any, b: Any) -> Any:
-    return a - te_.floor(a / b) * b if dtypes.is_float(a.dtype) else te_.floormod(a, b)
+    if not dtypes.is_float(a.dtype):
+        return te_.floormod(a, b)
+    rest, zero = te_.fmod(a, b), te_.const(0, a.dtype)
+    # The remainder has the divisor's sign; going through fmod keeps it right beside infinities.
+    crossed = te_.any(te_.all(rest < zero, b > zero), te_.all(rest > zero, b < zero))
+    return te_.select(crossed, rest + b, rest)
 
 
 def _trunc_mod(te_: Any, a: Any, b: Any) -> Any:
