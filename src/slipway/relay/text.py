@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.ir.function import GlobalVar
+from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.node import Node
+from slipway.ir.serialize import save_json
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -31,12 +32,26 @@ from slipway.relay.expr import (
 )
 from slipway.relay.visit import children
 
-INLINE_ELEMENTS = 1
+METADATA = "#[metadata]"
 
 
-def astext(expr: Expr) -> str:
-    """Return the text form of a function or any other expression."""
-    return _Printer().text(expr)
+def astext(program: IRModule | Expr, show_meta_data: bool = False) -> str:
+    """Return the text form of a module, a function or any other expression.
+
+    With `show_meta_data` the values of large constants follow, as `relay.fromtext` reads them.
+    """
+    printer = _Printer()
+    if isinstance(program, IRModule):
+        parts = []
+        for name, function in program.items():
+            shown = printer.text(function) if isinstance(function, Function) else str(function)
+            parts.append(f"def @{name}{shown.removeprefix('fn')}")
+        text = "\n\n".join(parts)
+    else:
+        text = printer.text(program)
+    if show_meta_data and printer.values:
+        text += f"\n\n{METADATA}\n{save_json(tuple(printer.values))}\n"
+    return text
 
 
 class _Printer:
@@ -44,6 +59,7 @@ class _Printer:
         self.names: dict[int, str] = {}
         self.taken: set[str] = set()
         self.constants: dict[int, int] = {}
+        self.values: list[Any] = []  # the arrays that meta[...] stands for
         self.keep: list[Any] = []
         self.next = 0
 
@@ -118,6 +134,8 @@ class _Printer:
         if array.size == 1 and array.ndim == 0:
             return f"{array.item()!r}{_suffix(array.dtype.name)}"
         number = self.constants.setdefault(id(expr), len(self.constants))
+        if number == len(self.values):
+            self.values.append(array)
         self.keep.append(expr)
         return f"meta[relay.Constant][{number}]"
 

@@ -1,0 +1,335 @@
+"""Reading relay's text form back: the inverse of `relay.text`.
+
+The grammar (statements end in ";", comments are dropped)::
+
+    module   = { "def" @name function }  [ #[metadata] json ]
+    function = [ "fn" ] "(" { %name ":" type | key "=" value } ")" [ "->" type ] block
+    block    = "{" { %name "=" expr ";" | "let" %name "=" expr ";" } expr "}"
+    expr     = atom { "." number } { "(" { expr | key "=" value } ")" }
+    atom     = %name | @name | operator | function | "(" exprs ")" | number dtype? | True | False
+             | "meta[relay.Constant][" i "]" | "if" "(" expr ")" block "else" block
+    type     = "Tensor[(" dims ")," dtype "]" | "(" types ")" | "fn" "(" types ")" "->" type
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ModelError
+from slipway.ir.function import GlobalVar, IRModule
+from slipway.ir.serialize import load_json
+from slipway.relay import op_registry
+from slipway.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    Let,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from slipway.relay.text import METADATA
+from slipway.relay.types import FuncType, TensorType, TupleType, Type
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|/\*.*?\*/)
+      | (?P<arrow>->)
+      | (?P<local>%[A-Za-z0-9_./:\-]*[A-Za-z0-9_])
+      | (?P<module>@[A-Za-z0-9_.]+)
+      | (?P<meta>meta\[relay\.Constant\]\[(\d+)\])
+      | (?P<string>"[^"]*"|'[^']*')
+      | (?P<number>-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?![A-Za-z_.]*\()(?:f|u?int\d+|float\d+)?)
+      | (?P<word>[A-Za-z_][A-Za-z0-9_.]*)
+      | (?P<sign>[(){}\[\],:;=.])""",
+    re.VERBOSE | re.DOTALL,
+)
+_NUMBER = re.compile(r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan))(.*)")
+
+
+def parse(text: str) -> IRModule | Expr:
+    """Read a module (text that starts with "def") or one function or expression.
+
+    Raises ModelError with line and column where the text is no relay.
+    """
+    return _Parser(text).program()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        code, _, data = text.partition(METADATA)
+        self.text = code
+        self.constants = [Constant(a) for a in load_json(data)] if data.strip() else []
+        self.tokens: list[tuple[str, str, int]] = []
+        position = 0
+        while position < len(code):
+            match = _TOKEN.match(code, position)
+            if match is None:
+                raise self.error(f"{code[position]!r} begins nothing", position)
+            kind = match.lastgroup or ""
+            if match.group("meta"):
+                kind = "meta"
+            if kind != "space" and not match.group("space"):
+                self.tokens.append((kind, match.group(), position))
+            position = match.end()
+        self.at = 0
+        self.scopes: list[dict[str, Expr]] = [{}]
+
+    # -- tokens ----------------------------------------------------------------------------------
+
+    def error(self, problem: str, position: int | None = None) -> ModelError:
+        """The error to raise, with line and column."""
+        if position is None:
+            position = self.tokens[self.at][2] if self.at < len(self.tokens) else len(self.text)
+        line = self.text.count("\n", 0, position) + 1
+        column = position - (self.text.rfind("\n", 0, position) + 1) + 1
+        return ModelError(f"relay text, line {line}, column {column}: {problem}")
+
+    def peek(self, ahead: int = 0) -> str:
+        place = self.at + ahead
+        return self.tokens[place][1] if place < len(self.tokens) else ""
+
+    def kind(self) -> str:
+        return self.tokens[self.at][0] if self.at < len(self.tokens) else "end"
+
+    def take(self, wanted: str | None = None) -> str:
+        found = self.peek()
+        if not found or (wanted is not None and found != wanted):
+            raise self.error(f"expected {wanted or 'more'!r}, found {found or 'the end'!r}")
+        self.at += 1
+        return found
+
+    def accept(self, wanted: str) -> bool:
+        if self.peek() == wanted:
+            self.at += 1
+            return True
+        return False
+
+    # -- structure -------------------------------------------------------------------------------
+
+    def program(self) -> IRModule | Expr:
+        if self.peek() != "def":
+            found = self.block_of("") if self.peek() != "fn" else self.expr()
+            if self.peek():
+                raise self.error(f"{self.peek()!r} follows the end")
+            return found
+        functions = []
+        while self.accept("def"):
+            name = self.take().removeprefix("@")
+            functions.append((name, self.function()))
+        if self.peek():
+            raise self.error(f"expected 'def', found {self.peek()!r}")
+        return IRModule(tuple(functions))
+
+    def function(self) -> Function:
+        self.accept("fn")
+        self.take("(")
+        params: list[Var] = []
+        attrs: list[tuple[str, Any]] = []
+        scope: dict[str, Expr] = {}
+        while not self.accept(")"):
+            if self.kind() == "local":
+                name = self.take()
+                type_ = self.type() if self.accept(":") else None
+                params.append(Var(name[1:], type_))
+                scope[name] = params[-1]
+            else:
+                key = self.take()
+                self.take("=")
+                attrs.append((key, self.value()))
+            self.accept(",")
+        result = self.type() if self.accept("->") else None
+        self.scopes.append(scope)
+        body = self.block()
+        self.scopes.pop()
+        return Function(tuple(params), body, result, tuple(attrs))
+
+    def block(self) -> Expr:
+        self.take("{")
+        self.scopes.append({})
+        body = self.block_of("}")
+        self.scopes.pop()
+        self.take("}")
+        return body
+
+    def block_of(self, end: str) -> Expr:
+        """Statements, then the expression that gives the value, up to `end`."""
+        lets: list[tuple[Var, Expr]] = []
+        while True:
+            if self.accept("let"):
+                name = self.take()
+                self.take("=")
+                value = self.expr()
+                variable = Var(name[1:], value.type)
+                self.scopes[-1][name] = variable
+                lets.append((variable, value))
+                self.take(";")
+            elif self.kind() == "local" and self.peek(1) == "=":
+                name = self.take()
+                self.take("=")
+                self.scopes[-1][name] = self.expr()
+                self.take(";")
+            else:
+                break
+        body = self.expr()
+        if self.peek() != end:
+            raise self.error(f"expected {end or 'the end'!r}, found {self.peek()!r}")
+        for variable, value in reversed(lets):
+            body = Let(variable, value, body)
+        return body
+
+    # -- expressions -----------------------------------------------------------------------------
+
+    def expr(self) -> Expr:
+        found: Any = self.atom()
+        while True:
+            if self.peek() == "." and not isinstance(found, str):
+                self.take(".")
+                found = TupleGetItem(found, int(self.take()))
+            elif self.peek() == "(":
+                found = self.call(found)
+            else:
+                break
+        if isinstance(found, str):
+            return op_registry.get(found).op
+        return found  # type: ignore[no-any-return]
+
+    def call(self, callee: Any) -> Expr:
+        self.take("(")
+        args: list[Expr] = []
+        attrs: dict[str, Any] = {}
+        while not self.accept(")"):
+            if self.kind() == "word" and self.peek(1) == "=":
+                key = self.take()
+                self.take("=")
+                attrs[key] = self.value()
+            else:
+                args.append(self.expr())
+            self.accept(",")
+        if not isinstance(callee, str):
+            return Call(callee, tuple(args))
+        try:
+            definition = op_registry.get(callee)
+        except KeyError as error:
+            raise self.error(str(error.args[0])) from None
+        made = definition.attrs_type(**attrs) if definition.attrs_type is not None else None
+        return Call(definition.op, tuple(args), made)
+
+    def atom(self) -> Any:
+        kind, text = self.kind(), self.peek()
+        match kind:
+            case "local":
+                return self.local()
+            case "module":
+                return GlobalVar(self.take()[1:])
+            case "meta":
+                number = int(self.take().rpartition("[")[2][:-1])
+                if number >= len(self.constants):
+                    raise self.error(
+                        f"{text} is not in the metadata: print with show_meta_data=True"
+                    )
+                return self.constants[number]
+            case "number":
+                return self.number(self.take())
+            case "word" if text in ("True", "False"):
+                return Constant(np.asarray(self.take() == "True"))
+            case "word" if text == "fn":
+                return self.function()
+            case "word" if text == "if":
+                return self.choice()
+            case "word":
+                return self.take()
+        if text == "(":
+            return self.tuple_expr()
+        raise self.error(f"expected an expression, found {text or 'the end'!r}")
+
+    def local(self) -> Expr:
+        name = self.take()
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        # %3.0 is the field of %3, unless a variable has that name.
+        base, dot, index = name.rpartition(".")
+        if dot and index.isdigit():
+            for scope in reversed(self.scopes):
+                if base in scope:
+                    return TupleGetItem(scope[base], int(index))
+        self.at -= 1
+        raise self.error(f"{name} is not defined")
+
+    def tuple_expr(self) -> Tuple:
+        self.take("(")
+        fields = []
+        while not self.accept(")"):
+            fields.append(self.expr())
+            self.accept(",")
+        return Tuple(tuple(fields))
+
+    def choice(self) -> If:
+        self.take("if")
+        self.take("(")
+        condition = self.expr()
+        self.take(")")
+        then = self.block()
+        self.take("else")
+        return If(condition, then, self.block())
+
+    @staticmethod
+    def number(text: str) -> Constant:
+        match = _NUMBER.fullmatch(text)
+        assert match is not None
+        digits, suffix = match.groups()
+        whole = re.fullmatch(r"-?\d+", digits) is not None
+        dtype = {"f": "float32", "": "int32" if whole else "float32"}.get(suffix, suffix)
+        return Constant(np.asarray(int(digits) if whole else float(digits), dtype))
+
+    def value(self) -> Any:
+        """An attribute's value: a number, a string, None, a truth value, or a list of these."""
+        text = self.take()
+        if text == "[":
+            items = []
+            while not self.accept("]"):
+                items.append(self.value())
+                self.accept(",")
+            return tuple(items)
+        if text in ("None", "True", "False"):
+            return {"None": None, "True": True, "False": False}[text]
+        if text[0] in "\"'":
+            return text[1:-1]
+        try:
+            return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+        except ValueError:
+            self.at -= 1
+            raise self.error(f"{text!r} is not an attribute's value") from None
+
+    # -- types -----------------------------------------------------------------------------------
+
+    def type(self) -> Type:
+        if self.accept("Tensor"):
+            self.take("[")
+            self.take("(")
+            dims = []
+            while not self.accept(")"):
+                dims.append(int(self.take()))
+                self.accept(",")
+            self.take(",")
+            dtype = self.take()
+            self.take("]")
+            return TensorType(tuple(dims), dtype)
+        if self.accept("fn"):
+            arguments = self.types()
+            self.take("->")
+            return FuncType(arguments, self.type())
+        return TupleType(self.types())
+
+    def types(self) -> tuple[Type, ...]:
+        self.take("(")
+        found = []
+        while not self.accept(")"):
+            found.append(self.type())
+            self.accept(",")
+        return tuple(found)

@@ -1,0 +1,69 @@
+"""The parser reads what the printer writes."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.errors import ModelError
+from slipway.ir.function import IRModule
+from slipway.ir.structural import structural_equal
+from slipway.relay.interpret import interpret
+
+RNG = np.random.default_rng(0)
+
+
+def network():
+    x = relay.var("data", shape=(1, 3, 8, 8))
+    weight = relay.const(RNG.standard_normal((4, 3, 3, 3)).astype(np.float32))
+    y = relay.nn.relu(relay.nn.conv2d(x, weight, padding=1) * 0.5)
+    a, b = relay.split(y, 2, axis=1)
+    return relay.nn.softmax(relay.nn.batch_flatten(relay.concatenate([b, a], 1)))
+
+
+def lets():
+    x, flag = relay.var("x", shape=(3,)), relay.var("flag", shape=(), dtype="bool")
+    v = relay.Var("v", x.type)
+    choice = relay.If(flag, relay.exp(v), v - relay.const(np.float32(-1.5)))
+    return relay.Function((x, flag), relay.Let(v, relay.abs(x), relay.Tuple((choice, v))))
+
+
+@pytest.mark.parametrize("build", [network, lets])
+def test_round_trip(build):
+    mod = IRModule.from_expr(build())
+    again = relay.fromtext(relay.astext(mod, show_meta_data=True))
+    assert structural_equal(again, mod)
+    assert relay.astext(again) == relay.astext(mod)
+
+
+def test_fused_kernels_come_back():
+    mod = relay.transform.optimize(IRModule.from_expr(network()), opt_level=3)
+    again = relay.fromtext(relay.astext(mod, show_meta_data=True))
+    data = RNG.standard_normal((1, 3, 8, 8)).astype(np.float32)
+    np.testing.assert_array_equal(interpret(again, data), interpret(mod, data))
+
+
+def test_a_function_written_by_hand():
+    function = relay.fromtext(
+        """
+        fn (%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
+          %0 = nn.dense(%x, %w, units=4);  /* the attributes left out have their defaults */
+          add(%0, 1.0f)
+        }
+        """
+    )
+    assert function.checked_type.ret_type == relay.TensorType((2, 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("fn (%x: Tensor[(2,), float32]) { nn.relo(%x) }", r"line 1.*nn\.relu"),
+        ("fn (%x: Tensor[(2,), float32]) {\n  exp(%y)\n}", "line 2, column 7: %y is not defined"),
+        ("fn (%x: Tensor[(2,), float32]) { exp(%x)", "expected '}'"),
+        ("fn () { meta[relay.Constant][0] }", "show_meta_data"),
+        ("def @main () { ? }", "'\\?' begins nothing"),
+    ],
+)
+def test_errors_say_where(text, words):
+    with pytest.raises(ModelError, match=words):
+        relay.fromtext(text)
