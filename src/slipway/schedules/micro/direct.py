@@ -29,6 +29,10 @@ _OPS = (
     "nn.global_avg_pool2d",
     "nn.global_max_pool2d",
     "nn.adaptive_avg_pool2d",
+    "qnn.conv2d_nhwc",
+    "qnn.depthwise_conv2d_nhwc",
+    "qnn.dense_packed",
+    "qnn.avg_pool2d",
 )
 
 
