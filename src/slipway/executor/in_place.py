@@ -20,12 +20,14 @@ def window_lead_bytes(
     strides: tuple[int, int],
     pad_top_left: tuple[int, int],
     element_bytes: int = 1,
+    pixels_at_once: int = 0,
 ) -> int:
     """Return the least bytes that the output must start below the input, at least 0.
 
     Shapes are (height, width, channels) of one image; the output pixel (y, x) reads from input
     row max(0, y * stride - pad) and column max(0, x * stride - pad) on.  The kernel may visit the
-    channels of one pixel in any order.
+    channels of one pixel in any order.  `pixels_at_once`: it reads the windows of that many pixels
+    whole before it writes the first of them; 0 when it reads and writes in turns.
     """
     rows, columns, channels = output_hwc
     y, x = np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij")
@@ -34,4 +36,9 @@ def window_lead_bytes(
     reads = ((top * input_hwc[1] + left) * input_hwc[2] * element_bytes).reshape(-1)
     lowest = np.minimum.accumulate(reads[::-1])[::-1]
     ends = (np.arange(rows * columns) + 1) * channels * element_bytes
+    if pixels_at_once:
+        starts = np.arange(pixels_at_once, rows * columns, pixels_at_once)
+        if not len(starts):
+            return 0
+        return max(0, int(np.max(ends[starts - 1] - lowest[starts])))
     return max(0, int(np.max(ends - lowest)))

@@ -17,7 +17,7 @@ _CPU = 1  # DLPack's kDLCPU, as archives number devices
 def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
     """Describe a model compiled ahead of time; its constants are in the generated source."""
     program, sources = factory.program, factory.sources
-    constants = sum(factory.graph.params[name].nbytes for name in program.constants)
+    constants = sum(factory.constants[name].nbytes for name in program.constants)
     main = {
         "device": _CPU,
         "workspace_size_bytes": program.workspace_bytes,
@@ -137,7 +137,7 @@ def _plan(program: AotProgram) -> dict[str, Any]:
 
 def _layers(factory: AotExecutorFactoryModule) -> list[dict[str, Any]]:
     """Each call with its kernel and the bytes of its constants, in the order of execution."""
-    params = factory.graph.params
+    params = factory.constants
     numbers = {node.name: i for i, node in enumerate(factory.graph.nodes)}
     return [
         {

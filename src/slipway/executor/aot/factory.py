@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from typing import Any
 
 from slipway.codegen.build import COMPILER, build_module
-from slipway.codegen.c.unpacked import KernelFile, emit_kernels
+from slipway.codegen.c.unpacked import KernelFile, KernelText, emit_kernels
 from slipway.errors import LoweringError
 from slipway.executor.aot.emit_c import AotSources, emit_program
+from slipway.executor.aot.kernels.match import LibraryKernel, helper_text, match_kernel
 from slipway.executor.aot.overlap import overlaps_of
 from slipway.executor.aot.program import AotProgram, Overlap, make_program
 from slipway.executor.graph import ModelGraph, TensorPlaces
@@ -86,13 +88,47 @@ class AotExecutorFactoryModule(ModelFactory):
                 operands.setdefault(node.function, set()).update(
                     i for i, ref in enumerate(node.inputs) if self.graph.nodes[ref.node].function
                 )
-        found = {n: overlaps_of(self.prim_funcs[n], wanted) for n, wanted in operands.items()}
+        found = {
+            n: [self.library[n].overlap]
+            if n in self.library
+            else overlaps_of(self.prim_funcs[n], wanted)
+            for n, wanted in operands.items()
+        }
         return {name: shares for name, shares in found.items() if shares}
+
+    @cached_property
+    def library(self) -> dict[str, LibraryKernel]:
+        """Kernels that are written by hand for microcontrollers."""
+        if self.target.kind.name != "c" or self.target.parsed_triple.system != "none":
+            return {}
+        found = {n: match_kernel(n, f) for n, f in self.graph.kernels.items()}
+        return {name: kernel for name, kernel in found.items() if kernel is not None}
+
+    @cached_property
+    def constants(self) -> dict[str, Any]:
+        """The constants as the kernels want them: weights of library kernels are rearranged."""
+        arrays: dict[str, Any] = dict(self.graph.params)
+        for node in self.graph.nodes:
+            if node.function in self.library:
+                for operand, pack in self.library[node.function].packs.items():
+                    name = self.graph.nodes[node.inputs[operand].node].name
+                    arrays[name] = pack(self.graph.params[name])
+        return arrays
+
+    def _emit(self, overlapping: Collection[str]) -> KernelFile:
+        generated = {n: f for n, f in self.prim_funcs.items() if n not in self.library}
+        made = emit_kernels(generated, self.target, overlapping)
+        if not self.library:
+            return made
+        kernels = dict(made.kernels)
+        for name, kernel in self.library.items():
+            kernels[name] = KernelText(name, kernel.text, kernel.workspace_bytes, False)
+        return KernelFile(f"{made.helpers}\n{helper_text()}", kernels)
 
     @cached_property
     def kernels(self) -> KernelFile:
         """The kernels as C; only those that overlap in the plan do without `restrict`."""
-        return emit_kernels(self.prim_funcs, self.target, self.program.overlapping_kernels())
+        return self._emit(self.program.overlapping_kernels())
 
     @property
     def alignment_bytes(self) -> int:
@@ -102,7 +138,7 @@ class AotExecutorFactoryModule(ModelFactory):
     @cached_property
     def program(self) -> AotProgram:
         """The planned program."""
-        first = emit_kernels(self.prim_funcs, self.target)
+        first = self._emit(())
         sizes = {n: k.workspace_bytes for n, k in first.kernels.items()}
         pools = [Pool("workspace")]
         if self.workspace_memory_pools is not None:
@@ -123,7 +159,7 @@ class AotExecutorFactoryModule(ModelFactory):
         return emit_program(
             self.program,
             self.kernels,
-            self.graph.params,
+            self.constants,
             compiler=COMPILER,
             target=str(self.target),
             own_workspace=self.workspace_memory_pools is None,

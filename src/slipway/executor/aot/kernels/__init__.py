@@ -1,0 +1,1 @@
+"""Hand-written C kernels for integer layers on microcontrollers, and where they apply."""
