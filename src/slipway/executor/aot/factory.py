@@ -6,6 +6,8 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from slipway.codegen.build import COMPILER, build_module
 from slipway.codegen.c.unpacked import KernelFile, KernelText, emit_kernels
 from slipway.errors import LoweringError
@@ -88,32 +90,60 @@ class AotExecutorFactoryModule(ModelFactory):
                 operands.setdefault(node.function, set()).update(
                     i for i, ref in enumerate(node.inputs) if self.graph.nodes[ref.node].function
                 )
-        found = {
-            n: [self.library[n].overlap]
-            if n in self.library
-            else overlaps_of(self.prim_funcs[n], wanted)
-            for n, wanted in operands.items()
-        }
+        found = {}
+        for name, wanted in operands.items():
+            if name in self.library:
+                known = self.library[name].overlap
+                found[name] = [known] if known is not None else []
+            else:
+                found[name] = overlaps_of(self.prim_funcs[name], wanted)
         return {name: shares for name, shares in found.items() if shares}
 
     @cached_property
     def library(self) -> dict[str, LibraryKernel]:
         """Kernels that are written by hand for microcontrollers."""
-        if self.target.kind.name != "c" or self.target.parsed_triple.system != "none":
-            return {}
-        found = {n: match_kernel(n, f) for n, f in self.graph.kernels.items()}
-        return {name: kernel for name, kernel in found.items() if kernel is not None}
+        return self._library_and_constants[0]
 
     @cached_property
     def constants(self) -> dict[str, Any]:
         """The constants as the kernels want them: weights of library kernels are rearranged."""
-        arrays: dict[str, Any] = dict(self.graph.params)
+        return {**self.graph.params, **self._library_and_constants[1]}
+
+    @cached_property
+    def _library_and_constants(self) -> tuple[dict[str, LibraryKernel], dict[str, Any]]:
+        if self.target.kind.name != "c" or self.target.parsed_triple.system != "none":
+            return {}, {}
+        found = {n: match_kernel(n, f) for n, f in self.graph.kernels.items()}
+        chosen = {name: kernel for name, kernel in found.items() if kernel is not None}
+        while True:
+            constants, refused = self._prepare(chosen)
+            if refused is None:
+                return chosen, constants
+            del chosen[refused]
+
+    def _prepare(self, chosen: dict[str, LibraryKernel]) -> tuple[dict[str, Any], str | None]:
+        """Arrange the constants of the chosen kernels; name the first kernel that cannot be used.
+
+        A constant that two kernels want in different arrangements is such a reason.
+        """
+        arranged: dict[str, Any] = {}
         for node in self.graph.nodes:
-            if node.function in self.library:
-                for operand, pack in self.library[node.function].packs.items():
-                    name = self.graph.nodes[node.inputs[operand].node].name
-                    arrays[name] = pack(self.graph.params[name])
-        return arrays
+            names = [self.graph.nodes[ref.node].name for ref in node.inputs]
+            wanted = {}
+            if node.function in chosen:
+                kernel = chosen[node.function]
+                prepared = kernel.prepare([self.graph.params.get(name) for name in names])
+                if prepared is None:
+                    return {}, node.function
+                wanted = {names[operand]: array for operand, array in prepared.items()}
+            for name in names:
+                array = wanted.get(name, self.graph.params.get(name))
+                if array is not None and not np.array_equal(
+                    arranged.setdefault(name, array), array
+                ):
+                    culprit = node.function if node.function in chosen else next(iter(chosen))
+                    return {}, culprit
+        return arranged, None
 
     def _emit(self, overlapping: Collection[str]) -> KernelFile:
         generated = {n: f for n, f in self.prim_funcs.items() if n not in self.library}

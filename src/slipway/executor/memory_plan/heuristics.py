@@ -46,7 +46,7 @@ def linear_scan(layout: Layout) -> list[int]:
 
 def outputs_first(layout: Layout, order: list[int]) -> list[int]:
     """Return the order with each output that wants to lie below its input ahead of it."""
-    below = {into: out for (out, into), share in layout.share_of.items() if share.lead_bytes > 0}
+    below = {into: out for (out, into), share in layout.share_of.items() if not share.exact}
     result: list[int] = []
     for index in order:
         chain = [index]

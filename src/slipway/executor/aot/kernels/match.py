@@ -10,7 +10,7 @@ does not keeps its generated loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -22,33 +22,10 @@ from slipway.executor.aot.program import Overlap
 from slipway.executor.in_place import window_lead_bytes
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
 
-Pack = Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]
+Array = np.ndarray[Any, Any]
+Pack = Callable[[Array], Array]
 _MOST = 65535  # sizes are 16 bits in struct slw_layer
 _POINTER_BYTES = 8  # of the largest target
-
-
-@dataclass(frozen=True)
-class LibraryKernel:
-    """A kernel in C: its definition, its workspace, and what it asks of its operands.
-
-    `packs` maps an operand to the arrangement that its constant needs; `weight_dtype` is the
-    packed constant's.
-    """
-
-    text: str
-    workspace_bytes: int
-    packs: dict[int, Pack]
-    overlap: Overlap
-
-
-@lru_cache(maxsize=1)
-def helper_text() -> str:
-    """Return the C functions that the kernels call."""
-    text = resources.files("slipway.executor.aot.kernels").joinpath("int8.c").read_text()
-    return (
-        "#if defined(__GNUC__)\n#define SLW_SHARED __attribute__((noinline, unused))\n"
-        "#else\n#define SLW_SHARED\n#endif\n" + text
-    )
 
 
 @dataclass(frozen=True)
@@ -66,12 +43,84 @@ class _Layer:
     high: int
 
 
+@dataclass(frozen=True)
+class LibraryKernel:
+    """A kernel in C: its definition, its workspace, and what it asks of its operands."""
+
+    text: str
+    workspace_bytes: int
+    overlap: Overlap | None
+    layer: _Layer
+    pack: Pack  # the arrangement of the weights
+
+    def prepare(self, operands: Sequence[Array | None]) -> dict[int, Array] | None:
+        """Return the constants as the kernel wants them, by operand.
+
+        The kernel's arithmetic needs sums below 2^30.  A channel whose sums may be larger must
+        have a constant output, as the dead channels of pruned models do; its weights and scale are
+        replaced by ones that give that output.  None: this layer cannot use the kernel.
+        """
+        layer = self.layer
+        weight, bias = operands[layer.weight], operands[layer.bias]
+        if weight is None or bias is None:
+            return None
+        products = 128 * np.abs(weight.astype(np.int64)).reshape(-1, weight.shape[-1]).sum(axis=0)
+        large = products + np.abs(bias.astype(np.int64)) >= 1 << 30
+        if not large.any():
+            return {layer.weight: self.pack(weight)}
+        if not isinstance(layer.multiplier, int) or not isinstance(layer.shift, int):
+            return None
+        multiplier, shift = operands[layer.multiplier], operands[layer.shift]
+        if multiplier is None or shift is None:
+            return None
+        weight, bias, multiplier, shift = (a.copy() for a in (weight, bias, multiplier, shift))
+        for c in np.flatnonzero(large):
+            ends = {
+                _output(
+                    int(bias[c]) + sign * int(products[c]), int(multiplier[c]), int(shift[c]), layer
+                )
+                for sign in (-1, 1)
+            }
+            if len(ends) != 1:
+                return None
+            weight[..., c] = 0
+            bias[c], multiplier[c], shift[c] = 4 * (ends.pop() - layer.zero), 1 << 30, -1
+        return {
+            layer.weight: self.pack(weight),
+            layer.bias: bias,
+            layer.multiplier: multiplier,
+            layer.shift: shift,
+        }
+
+
+def _output(total: int, multiplier: int, shift: int, layer: _Layer) -> int:
+    """Requantise one sum in exact arithmetic, as the reference kernels do."""
+    total = (total + (1 << 31)) % (1 << 32) - (1 << 31)
+    total = (total << max(shift, 0)) + (1 << 31)
+    total = total % (1 << 32) - (1 << 31)
+    value = (total * multiplier + (1 << 30)) >> 31
+    right = max(-shift, 0)
+    mask = (1 << right) - 1
+    value = (value >> right) + ((value & mask) > (mask >> 1) + (value < 0)) + layer.zero
+    return max(layer.low, min(layer.high, value))
+
+
+@lru_cache(maxsize=1)
+def helper_text() -> str:
+    """Return the C functions that the kernels call."""
+    text = resources.files("slipway.executor.aot.kernels").joinpath("int8.c").read_text()
+    return (
+        "#if defined(__GNUC__)\n#define SLW_SHARED __attribute__((noinline, unused))\n"
+        "#else\n#define SLW_SHARED\n#endif\n" + text
+    )
+
+
 def match_kernel(name: str, function: Function) -> LibraryKernel | None:
     """Return the library's kernel for a fused function, or None."""
     layer = _match(function)
     if layer is None:
         return None
-    data, weight = (a.checked_type for a in layer.sums.args)
+    data, weight = (_type(a) for a in layer.sums.args)
     if data.dtype != "int8" or weight.dtype != "int8" or _scale_step(function, layer) is None:
         return None
     match _op_name(layer.sums):
@@ -95,6 +144,11 @@ def match_kernel(name: str, function: Function) -> LibraryKernel | None:
 
 def _op_name(expr: Expr) -> str:
     return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
+
+
+def _type(expr: Expr) -> Any:
+    """The expression's type, which in these patterns is a TensorType."""
+    return expr.checked_type
 
 
 def _number(expr: Expr) -> int | None:
@@ -127,9 +181,9 @@ def _match(function: Function) -> _Layer | None:
     zero = _number(add_zero.args[1])
     if (
         None in (data, weight, bias, zero)
-        or cast_call.checked_type.dtype != "int8"
+        or _type(cast_call).dtype != "int8"
         or rescale.attrs.once
-        or expr.checked_type.dtype != "int32"
+        or _type(expr).dtype != "int32"
     ):
         return None
 
@@ -152,13 +206,13 @@ def _match(function: Function) -> _Layer | None:
 
 def _scale_step(function: Function, layer: _Layer) -> int | None:
     """Return 0 for one multiplier, 1 for one per channel, None for anything else."""
-    channels = function.body.checked_type.shape[-1]
-    if function.params[layer.bias].checked_type.shape != (channels,):
+    channels = _type(function.body).shape[-1]
+    if _type(function.params[layer.bias]).shape != (channels,):
         return None
     if isinstance(layer.multiplier, tuple) and isinstance(layer.shift, tuple):
         return 0
     if isinstance(layer.multiplier, int) and isinstance(layer.shift, int):
-        shapes = {function.params[i].checked_type.shape for i in (layer.multiplier, layer.shift)}
+        shapes = {_type(function.params[i]).shape for i in (layer.multiplier, layer.shift)}
         return 1 if shapes == {(channels,)} else None
     return None
 
@@ -167,22 +221,24 @@ def _scale_step(function: Function, layer: _Layer) -> int | None:
 
 
 def _pack_convolution(weight: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """[..., O] to [O][K], with K filled up to a multiple of 4 with zeros."""
+    """[K][O] to [O / 2][K / 4][2][4], both filled up with zeros."""
     rows = np.ascontiguousarray(weight.reshape(-1, weight.shape[-1]).T)
-    padded = -(-rows.shape[1] // 4) * 4
-    return np.pad(rows, ((0, 0), (0, padded - rows.shape[1])))
+    units, depth = rows.shape
+    full = np.pad(rows, ((0, units % 2), (0, -depth % 4)))
+    pairs = full.reshape(full.shape[0] // 2, 2, full.shape[1] // 4, 4)
+    return np.ascontiguousarray(pairs.transpose(0, 2, 1, 3))
 
 
 def _pack_depthwise(weight: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """[kH][kW][C] int8 to [kH * kW][C] int16 with each four channels as 0, 2, 1, 3."""
+    """[kH][kW][C] int8 to [C / 4][kH * kW][4] int16 with each four channels as 0, 2, 1, 3."""
     rows = weight.reshape(-1, weight.shape[-1] // 4, 4)[:, :, [0, 2, 1, 3]]
-    return np.ascontiguousarray(rows.reshape(-1, weight.shape[-1]).astype(np.int16))
+    return np.ascontiguousarray(rows.transpose(1, 0, 2).astype(np.int16))
 
 
 def _geometry(layer: _Layer) -> tuple[Any, Any, Any, tuple[int, ...]]:
     """Return (height, width, channels) in and out, kernel, and (stride, dilation, padding)."""
-    data, weight = (a.checked_type for a in layer.sums.args)
-    out = layer.sums.checked_type
+    data, weight = (_type(a) for a in layer.sums.args)
+    out = _type(layer.sums)
     if _op_name(layer.sums) == "qnn.dense_packed":
         return (1, 1, data.size), (1, 1, out.size), (1, 1), (1, 1, 1, 1, 0, 0)
     attrs = layer.sums.attrs
@@ -196,22 +252,30 @@ def _geometry(layer: _Layer) -> tuple[Any, Any, Any, tuple[int, ...]]:
 
 
 def _definition(
-    name: str, function: Function, layer: _Layer, helper: str, weight_type: str
+    name: str,
+    function: Function,
+    layer: _Layer,
+    helper: str,
+    weight_type: str,
+    inputs: tuple[int, ...] | None = None,
 ) -> str | None:
     """Return the kernel: a constant description of the layer, and the call."""
-    inputs, outputs, kernel, rest = _geometry(layer)
+    shape, outputs, kernel, rest = _geometry(layer)
+    inputs = inputs or shape
     pad_value = getattr(layer.sums.attrs, "pad_value", 0)
     numbers = (*inputs, *outputs, *kernel, *rest, pad_value, layer.zero, layer.low, layer.high)
     if max(numbers) > _MOST or layer.low < -128 or layer.high > 127:
         return None
+    clips = int(layer.low > -128 or layer.high < 127)
     words = []
     for index, param in enumerate(function.params):
-        ty = param.checked_type.dtype
+        ty = _type(param).dtype
         words.append(f"const {weight_type if index == layer.weight else ty + '_t'} *p{index}")
+    scratch = "" if "dense" in helper else ", uint8_t *workspace"
     lines = [
-        f"SLW_KERNEL int32_t {name}({', '.join(words)}, int8_t *out, uint8_t *workspace) {{",
+        f"SLW_KERNEL int32_t {name}({', '.join(words)}, int8_t *out{scratch}) {{",
         "  static const struct slw_layer layer = {",
-        f"    {', '.join(map(str, numbers))}, {_scale_step(function, layer)}}};",
+        f"    {', '.join(map(str, numbers))}, {_scale_step(function, layer)}, {clips}}};",
     ]
     scales = [f"p{layer.bias}"]
     for word, value in (("multiplier", layer.multiplier), ("shift", layer.shift)):
@@ -222,13 +286,8 @@ def _definition(
             scales.append(f"p{value}")
     lines += [
         f"  struct slw_scales scales = {{{', '.join(scales)}}};",
-        f"  {helper}(&layer, p{layer.data}, "
-        + (
-            f"(const uint32_t *)(const void *)p{layer.weight}"
-            if "depth" in helper
-            else f"p{layer.weight}"
-        )
-        + ", &scales, out, workspace);",
+        f"  {helper}(&layer, p{layer.data}, (const uint32_t *)(const void *)p{layer.weight}, "
+        f"&scales, out, {'workspace' if scratch else '0'});",
         "  return 0;",
         "}",
         "",
@@ -239,25 +298,35 @@ def _definition(
 def _convolution(
     name: str, function: Function, layer: _Layer, weight_shape: tuple[int, ...], pack: Pack
 ) -> LibraryKernel | None:
-    text = _definition(name, function, layer, "slw_conv_int8", "int8_t")
+    depth = int(np.prod(weight_shape[:3]))
+    inputs, outputs, _, _ = _geometry(layer)
+    # One row times a matrix needs no gathering, when the row is the whole input.
+    is_row = depth % 4 == 0 and depth == int(np.prod(inputs)) and outputs[0] == outputs[1] == 1
+    helper = "slw_dense_int8" if is_row else "slw_conv_int8"
+    text = _definition(
+        name, function, layer, helper, "int8_t", inputs=(1, 1, depth) if is_row else None
+    )
     if text is None:
         return None
-    padded = -(-int(np.prod(weight_shape[:3])) // 4) * 4
-    return LibraryKernel(text, 5 * padded, {layer.weight: pack}, _overlap(layer, 2))
+    size = 0 if is_row else 5 * (-(-depth // 4) * 4)
+    # A product writes its first outputs while it still reads the whole row: no overlap there.
+    overlap = None if is_row else _overlap(layer, 2)
+    return LibraryKernel(text, size, overlap, layer, pack)
 
 
 def _depthwise(name: str, function: Function, layer: _Layer) -> LibraryKernel | None:
     text = _definition(name, function, layer, "slw_depthwise_int8", "int16_t")
     if text is None:
         return None
-    data, weight = (a.checked_type for a in layer.sums.args)
+    data, weight = (_type(a) for a in layer.sums.args)
     channels = data.shape[3]
     taps = weight.shape[0] * weight.shape[1]
     size = -(-channels // 16) * 16 + _POINTER_BYTES * taps
-    return LibraryKernel(text, size, {layer.weight: _pack_depthwise}, _overlap(layer, 0))
+    return LibraryKernel(text, size, _overlap(layer, 0), layer, _pack_depthwise)
 
 
 def _overlap(layer: _Layer, pixels_at_once: int) -> Overlap:
     inputs, outputs, _, rest = _geometry(layer)
-    lead = window_lead_bytes(inputs, outputs, rest[:2], rest[4:6], pixels_at_once=pixels_at_once)
+    strides, pads = (rest[0], rest[1]), (rest[4], rest[5])
+    lead = window_lead_bytes(inputs, outputs, strides, pads, pixels_at_once=pixels_at_once)
     return Overlap(layer.data, 0, lead, False)

@@ -1,0 +1,174 @@
+"""The hand-written int8 kernels against the operators' NumPy reference, compiled for this machine
+(their portable form) and run on a Cortex-M4 (the DSP form) by tests/micro."""
+
+import ctypes
+import subprocess
+
+import numpy as np
+import pytest
+from aot_models import build
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_aot import compile_shared, run
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+from slipway.relay.op_registry import get
+from slipway.relay.ops.qnn_conv import IntegerConvAttrs, IntegerDenseAttrs
+from slipway.relay.ops.qnn_rescale import rescale
+
+
+def quantized_layer(
+    kind, size, channels, units, kernel, stride, padded, per_channel, seed, low=-128
+):
+    """One layer as importers write it, and its input's name."""
+    rng = np.random.default_rng(seed)
+    pad_value = int(rng.integers(-128, 128))
+    pad = kernel // 2 if padded else 0
+    attrs = {"strides": (stride, stride), "padding": (pad,) * 4, "pad_value": pad_value}
+    if kind == "dense":
+        shape, weight = (1, channels), rng.integers(-127, 128, (channels, units))
+        data = relay.var("data", shape=shape, dtype="int8")
+        sums = _call("qnn.dense_packed", data, weight)
+    else:
+        data = relay.var("data", shape=(1, size, size, channels), dtype="int8")
+        if kind == "depthwise":
+            units = channels if channels > 1 else units
+            weight = rng.integers(-127, 128, (kernel, kernel, units))
+            sums = _call("qnn.depthwise_conv2d_nhwc", data, weight, **attrs)
+        else:
+            weight = rng.integers(-127, 128, (kernel, kernel, channels, units))
+            sums = _call("qnn.conv2d_nhwc", data, weight, **attrs)
+    bias = rng.integers(-(1 << 16), 1 << 16, units).astype("int32")
+    count = units if per_channel else 1
+    multiplier = rng.integers(1 << 30, (1 << 31) - 1, count).astype("int32")
+    shift = rng.integers(-12, 3 if seed % 5 == 0 else -6, count).astype("int32")
+    if not per_channel:
+        multiplier, shift = multiplier.reshape(()), shift.reshape(())
+    x = relay.add(sums, relay.const(bias))
+    x = _rescale(x, multiplier, shift)
+    x = relay.add(x, relay.const(np.int32(rng.integers(-128, 128))))
+    x = relay.cast(relay.clip(x, low, 127), "int8")
+    return tvm.IRModule.from_expr(relay.Function([data], x)), {}
+
+
+def _call(name, data, weight, **attrs):
+    made = IntegerDenseAttrs() if name.startswith("qnn.dense") else IntegerConvAttrs(**attrs)
+    definition = get(name)
+    return definition(data, relay.const(weight.astype("int8")), attrs=made)
+
+
+def _rescale(x, multiplier, shift):
+    return rescale(x, relay.const(multiplier), relay.const(shift))
+
+
+def expected(model, data):
+    with tvm.transform.PassContext(opt_level=0):
+        lib = relay.build(model[0], target="llvm")
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+    module.set_input("data", data)
+    module.run()
+    return module.get_output(0).numpy()
+
+
+CASES = [
+    ("conv", 7, 3, 5, 3, 1, True, True, 0),
+    ("conv", 6, 8, 16, 1, 1, False, True, 1),
+    ("conv", 9, 4, 6, 3, 2, True, False, 2),
+    ("conv", 5, 1, 8, 5, 2, True, True, 5),
+    ("conv", 1, 12, 7, 1, 1, False, True, 3),
+    ("depthwise", 7, 8, 8, 3, 1, True, True, 4),
+    ("depthwise", 8, 12, 12, 3, 2, True, False, 6),
+    ("depthwise", 9, 1, 8, 3, 2, True, True, 10),
+    ("depthwise", 6, 4, 4, 5, 1, False, True, 7),
+    ("dense", 1, 64, 12, 1, 1, False, False, 8),
+    ("dense", 1, 16, 3, 1, 1, False, True, 9),
+    ("dense", 1, 10, 4, 1, 1, False, True, 11),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
+def test_kernel_equals_the_reference(case, tmp_path):
+    model = quantized_layer(*case)
+    lib = build(model)
+    assert lib.library, "the layer should have matched a kernel"
+    library = compile_shared(lib, tmp_path)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        data = rng.integers(-128, 128, lib.program.inputs[0].type.shape).astype("int8")
+        status, outputs = run(library, lib, {"data": data})
+        assert status == 0
+        np.testing.assert_array_equal(outputs[0], expected(model, data))
+
+
+def test_clipped_outputs_are_clipped(tmp_path):
+    model = quantized_layer("conv", 6, 4, 4, 3, 1, True, True, 12, low=-3)
+    lib = build(model)
+    assert lib.library
+    data = np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 4)).astype("int8")
+    _, outputs = run(compile_shared(lib, tmp_path), lib, {"data": data})
+    assert outputs[0].min() >= -3
+    np.testing.assert_array_equal(outputs[0], expected(model, data))
+
+
+def test_layers_outside_the_pattern_keep_their_generated_loops(tmp_path):
+    """Six channels are no multiple of four, so the depthwise kernel does not apply."""
+    model = quantized_layer("depthwise", 6, 6, 6, 3, 1, True, True, 13)
+    lib = build(model)
+    assert not lib.library
+    data = np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 6)).astype("int8")
+    _, outputs = run(compile_shared(lib, tmp_path), lib, {"data": data})
+    np.testing.assert_array_equal(outputs[0], expected(model, data))
+
+
+def test_sums_that_could_overflow_the_fast_rounding_keep_their_loops():
+    rng = np.random.default_rng(0)
+    data = relay.var("data", shape=(1, 16), dtype="int8")
+    sums = _call("qnn.dense_packed", data, rng.integers(-127, 128, (16, 4)))
+    x = relay.add(sums, relay.const(np.full(4, (1 << 30) - 5, "int32")))
+    x = _rescale(x, np.full(4, 1 << 30, "int32"), np.full(4, -9, "int32"))
+    x = relay.cast(relay.clip(relay.add(x, relay.const(np.int32(3))), -128, 127), "int8")
+    lib = build((tvm.IRModule.from_expr(relay.Function([data], x)), {}))
+    assert not lib.library
+
+
+SCALE = """
+#define SLW_KERNEL static
+#include <stdint.h>
+%s
+int32_t scale(int32_t sum, int32_t multiplier, int32_t shift) {
+  static const struct slw_layer layer = {.out_min = -128, .out_max = 127};
+  struct slw_channel channel = slw_channel_of(multiplier, shift, 0);
+  return slw_requantize(&layer, sum, &channel);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def scale(tmp_path_factory):
+    from slipway.executor.aot.kernels.match import helper_text
+
+    folder = tmp_path_factory.mktemp("scale")
+    (folder / "s.c").write_text(SCALE % helper_text())
+    subprocess.run(
+        ["gcc", "-O2", "-shared", "-fPIC", "-fsanitize=undefined",
+         "-fsanitize-undefined-trap-on-error", "-o", folder / "s.so", folder / "s.c"],
+        check=True,
+    )  # fmt: skip
+    return ctypes.CDLL(str(folder / "s.so")).scale
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.integers(-(1 << 30) + 1, (1 << 30) - 1),
+    st.integers(1 << 30, (1 << 31) - 1),
+    st.integers(-20, 0),
+)
+def test_requantisation_rounds_as_the_reference(scale, total, multiplier, shift):
+    """The two roundings of TFLite's reference kernels, in exact integers."""
+    high = (total * multiplier + (1 << 30)) >> 31
+    right = -shift
+    mask = (1 << right) - 1
+    value = (high >> right) + ((high & mask) > (mask >> 1) + (high < 0))
+    assert scale(total, multiplier, shift) == max(-128, min(127, value))
