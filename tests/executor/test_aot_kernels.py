@@ -122,15 +122,28 @@ def test_layers_outside_the_pattern_keep_their_generated_loops(tmp_path):
     np.testing.assert_array_equal(outputs[0], expected(model, data))
 
 
-def test_sums_that_could_overflow_the_fast_rounding_keep_their_loops():
+def layer_with_huge_biases(multiplier, shift):
+    """Channels 1 and 2 are dead: their biases alone decide the output."""
     rng = np.random.default_rng(0)
     data = relay.var("data", shape=(1, 16), dtype="int8")
     sums = _call("qnn.dense_packed", data, rng.integers(-127, 128, (16, 4)))
-    x = relay.add(sums, relay.const(np.full(4, (1 << 30) - 5, "int32")))
-    x = _rescale(x, np.full(4, 1 << 30, "int32"), np.full(4, -9, "int32"))
+    bias = np.array([100, (1 << 30) + 5, -(1 << 31) + 40000, -7], "int32")
+    x = _rescale(relay.add(sums, relay.const(bias)), multiplier, shift)
     x = relay.cast(relay.clip(relay.add(x, relay.const(np.int32(3))), -128, 127), "int8")
-    lib = build((tvm.IRModule.from_expr(relay.Function([data], x)), {}))
-    assert not lib.library
+    return tvm.IRModule.from_expr(relay.Function([data], x)), {}
+
+
+def test_dead_channels_with_sums_beyond_the_fast_rounding_stay_exact(tmp_path):
+    model = layer_with_huge_biases(np.full(4, 1 << 30, "int32"), np.full(4, -9, "int32"))
+    lib = build(model)
+    assert lib.library
+    data = np.random.default_rng(1).integers(-128, 128, (1, 16)).astype("int8")
+    _, outputs = run(compile_shared(lib, tmp_path), lib, {"data": data})
+    np.testing.assert_array_equal(outputs[0], expected(model, data))
+
+
+def test_large_sums_that_cannot_be_replaced_keep_their_loops():
+    assert not build(layer_with_huge_biases(np.int32(1 << 30), np.int32(-9))).library
 
 
 SCALE = """
