@@ -127,7 +127,7 @@ def layer_with_huge_biases(multiplier, shift):
     rng = np.random.default_rng(0)
     data = relay.var("data", shape=(1, 16), dtype="int8")
     sums = _call("qnn.dense_packed", data, rng.integers(-127, 128, (16, 4)))
-    bias = np.array([100, (1 << 30) + 5, -(1 << 31) + 40000, -7], "int32")
+    bias = np.array([100, (1 << 30) + 5, -(1 << 31) + 400000, -7], "int32")
     x = _rescale(relay.add(sums, relay.const(bias)), multiplier, shift)
     x = relay.cast(relay.clip(relay.add(x, relay.const(np.int32(3))), -128, 127), "int8")
     return tvm.IRModule.from_expr(relay.Function([data], x)), {}
