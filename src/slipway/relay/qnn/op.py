@@ -1,18 +1,248 @@
-"""``relay.qnn.op``: quantised operators by name, without the "qnn." of the registry."""
+"""``relay.qnn.op``: quantised operators under their classic names and signatures.
+
+They are compositions: integer sums, then one `rescale` by the rule of docs/quantization.md.
+Scales and zero points are constants: numbers, arrays, or ``relay.const``.  The operators of the
+registry are here too, without their "qnn." (``relay.qnn.op.rescale``).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from slipway.errors import did_you_mean
+import numpy as np
+
+from slipway.errors import TypeInferenceError, did_you_mean
 from slipway.relay import op_registry
+from slipway.relay.expr import Constant, Expr
+from slipway.relay.op_registry import as_expr, const
+from slipway.relay.ops.qnn_rescale import rescale_by
+
+
+def _face(name: str) -> Any:
+    return op_registry.face(name)
+
+
+def _array(value: Any, what: str) -> np.ndarray[Any, Any]:
+    if isinstance(value, Constant):
+        return value.array
+    if isinstance(value, Expr):
+        raise TypeInferenceError(f"argument {what!r} must be a constant, got an expression")
+    return np.asarray(value)
+
+
+def _along(values: np.ndarray[Any, Any], rank: int, axis: int) -> np.ndarray[Any, Any]:
+    """Shape one value per channel so that it broadcasts along `axis`."""
+    if values.size == 1:
+        return values.reshape(())
+    view = [1] * rank
+    view[axis % rank] = values.size
+    return values.reshape(view)
+
+
+def _centered(data: Any, zero_point: Any, axis: int, what: str) -> Any:
+    """Return `data` as int32 less its zero point."""
+    given = as_expr(data)
+    wide = _face("cast")(given, "int32")
+    zeros = _along(_array(zero_point, what), given.tensor_type.rank, axis)
+    return _face("subtract")(wide, const(zeros, "int32")) if zeros.any() else wide
+
+
+def _stored(value: Any, zero_point: Any, dtype: str, axis: int = -1) -> Any:
+    """Add the zero point, clamp to `dtype` and narrow."""
+    info = np.iinfo(dtype)
+    zeros = _along(_array(zero_point, "output_zero_point"), value.tensor_type.rank, axis)
+    shifted = _face("add")(value, const(zeros, "int32")) if zeros.any() else value
+    return _face("cast")(_face("clip")(shifted, info.min, info.max), dtype)
+
+
+def requantize(
+    data: Any,
+    input_scale: Any,
+    input_zero_point: Any,
+    output_scale: Any,
+    output_zero_point: Any,
+    axis: int = -1,
+    rounding: str | None = None,
+    compute_dtype: str | None = None,
+    out_dtype: str = "int8",
+) -> Any:
+    """Bring integers of one scale to another; the input may have a scale for each channel of `axis`.
+
+    There is one rounding, that of docs/quantization.md; `rounding` and `compute_dtype` are accepted
+    and have no effect.
+    """
+    given = as_expr(data)
+    value = _centered(given, input_zero_point, axis, "input_zero_point")
+    scales = _array(input_scale, "input_scale").astype(np.float64)
+    real = _along(scales, given.tensor_type.rank, axis) / float(
+        _array(output_scale, "output_scale")
+    )
+    return _stored(rescale_by(value, real), output_zero_point, out_dtype)
+
+
+def quantize(
+    data: Any,
+    output_scale: Any,
+    output_zero_point: Any,
+    axis: int = -1,
+    out_dtype: str = "int8",
+) -> Any:
+    """Turn real numbers into integers: round(data / scale) + zero point, halves to even."""
+    given = as_expr(data)
+    scales = _along(_array(output_scale, "output_scale"), given.tensor_type.rank, axis)
+    scaled = _face("round")(_face("divide")(given, const(scales, "float32")))
+    # 2**24 is far beyond every stored dtype and keeps the conversion defined.
+    whole = _face("cast")(_face("clip")(scaled, -(2.0**24), 2.0**24), "int32")
+    return _stored(whole, output_zero_point, out_dtype, axis)
+
+
+def dequantize(
+    data: Any,
+    input_scale: Any,
+    input_zero_point: Any,
+    axis: int = -1,
+    out_dtype: str = "float32",
+) -> Any:
+    """Turn integers into real numbers: scale * (data - zero point)."""
+    given = as_expr(data)
+    value = _face("cast")(_centered(given, input_zero_point, axis, "input_zero_point"), out_dtype)
+    scales = _along(_array(input_scale, "input_scale"), given.tensor_type.rank, axis)
+    return _face("multiply")(value, const(scales, out_dtype))
+
+
+def conv2d(
+    data: Any,
+    kernel: Any,
+    input_zero_point: Any,
+    kernel_zero_point: Any,
+    input_scale: Any,
+    kernel_scale: Any,
+    kernel_size: Any,
+    channels: int,
+    strides: Any = (1, 1),
+    padding: Any = (0, 0),
+    dilation: Any = (1, 1),
+    groups: int = 1,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "OIHW",
+    out_layout: str = "",
+    out_dtype: str = "int32",
+) -> Any:
+    """Convolve quantised images; the result is the int32 sums, of scale input * kernel."""
+    return _face("nn.conv2d")(
+        _centered(data, input_zero_point, -1, "input_zero_point"),
+        _centered(kernel, kernel_zero_point, kernel_layout.index("O"), "kernel_zero_point"),
+        strides, padding, dilation, groups, channels, kernel_size, data_layout, kernel_layout,
+        out_layout, out_dtype,
+    )  # fmt: skip
+
+
+def dense(
+    data: Any,
+    weight: Any,
+    input_zero_point: Any,
+    kernel_zero_point: Any,
+    input_scale: Any,
+    kernel_scale: Any,
+    units: int | None = None,
+    out_dtype: str = "int32",
+) -> Any:
+    """Multiply quantised data (..., K) by the transpose of weight (units, K), as int32 sums."""
+    return _face("nn.dense")(
+        _centered(data, input_zero_point, -1, "input_zero_point"),
+        _centered(weight, kernel_zero_point, 0, "kernel_zero_point"),
+        units,
+        out_dtype,
+    )
+
+
+def _sides(
+    lhs: Any, rhs: Any, scales: Sequence[Any], zeros: Sequence[Any], axes: Sequence[int]
+) -> tuple[list[Any], float]:
+    """Bring both sides to one scale, with 20 bits of fraction; return them and that scale."""
+    real = [float(_array(s, "scale")) for s in scales]
+    twice = 2.0 * max(real)
+    sides = [
+        rescale_by(
+            _face("left_shift")(_centered(v, z, axis, "zero_point"), const(20, "int32")), s / twice
+        )
+        for v, s, z, axis in zip((lhs, rhs), real, zeros, axes, strict=True)
+    ]
+    return sides, twice / (1 << 20)
+
+
+def add(
+    lhs: Any, rhs: Any, lhs_scale: Any, lhs_zero_point: Any, rhs_scale: Any, rhs_zero_point: Any,
+    output_scale: Any, output_zero_point: Any, lhs_axis: int = -1, rhs_axis: int = -1,
+) -> Any:  # fmt: skip
+    """Add quantised tensors of different scales, as TFLite does."""
+    return _sum(
+        "add", lhs, rhs, (lhs_scale, rhs_scale), (lhs_zero_point, rhs_zero_point), output_scale,
+        output_zero_point, (lhs_axis, rhs_axis),
+    )  # fmt: skip
+
+
+def subtract(
+    lhs: Any, rhs: Any, lhs_scale: Any, lhs_zero_point: Any, rhs_scale: Any, rhs_zero_point: Any,
+    output_scale: Any, output_zero_point: Any, lhs_axis: int = -1, rhs_axis: int = -1,
+) -> Any:  # fmt: skip
+    """Subtract quantised tensors of different scales, as TFLite does."""
+    return _sum(
+        "subtract", lhs, rhs, (lhs_scale, rhs_scale), (lhs_zero_point, rhs_zero_point),
+        output_scale, output_zero_point, (lhs_axis, rhs_axis),
+    )  # fmt: skip
+
+
+def _sum(
+    name: str, lhs: Any, rhs: Any, scales: Sequence[Any], zeros: Sequence[Any], out_scale: Any,
+    out_zero: Any, axes: Sequence[int],
+) -> Any:  # fmt: skip
+    sides, scale = _sides(lhs, rhs, scales, zeros, axes)
+    total = _face(name)(*sides)
+    real = scale / float(_array(out_scale, "output_scale"))
+    return _stored(rescale_by(total, real), out_zero, as_expr(lhs).tensor_type.dtype)
+
+
+def mul(
+    lhs: Any, rhs: Any, lhs_scale: Any, lhs_zero_point: Any, rhs_scale: Any, rhs_zero_point: Any,
+    output_scale: Any, output_zero_point: Any, lhs_axis: int = -1, rhs_axis: int = -1,
+) -> Any:  # fmt: skip
+    """Multiply quantised tensors."""
+    product = _face("multiply")(
+        _centered(lhs, lhs_zero_point, lhs_axis, "lhs_zero_point"),
+        _centered(rhs, rhs_zero_point, rhs_axis, "rhs_zero_point"),
+    )
+    real = float(_array(lhs_scale, "lhs_scale")) * float(_array(rhs_scale, "rhs_scale"))
+    real /= float(_array(output_scale, "output_scale"))
+    return _stored(rescale_by(product, real), output_zero_point, as_expr(lhs).tensor_type.dtype)
+
+
+def concatenate(
+    data: Sequence[Any],
+    input_scales: Sequence[Any],
+    input_zero_points: Sequence[Any],
+    output_scale: Any,
+    output_zero_point: Any,
+    axis: int,
+) -> Any:
+    """Put quantised tensors side by side, each brought to the output's scale."""
+    parts = []
+    for value, scale, zero in zip(data, input_scales, input_zero_points, strict=True):
+        dtype = as_expr(value).tensor_type.dtype
+        same = float(_array(scale, "input_scales")) == float(_array(output_scale, "output_scale"))
+        same &= int(_array(zero, "input_zero_points")) == int(_array(output_zero_point, "zero"))
+        if not same:
+            value = requantize(value, scale, zero, output_scale, output_zero_point, out_dtype=dtype)
+        parts.append(value)
+    return _face("concatenate")(parts, axis)
 
 
 def __getattr__(name: str) -> Any:
     definition = None if name.startswith("_") else op_registry.load_ops().get(f"qnn.{name}")
     if definition is None:
         known = [n[4:] for n in op_registry.OPS if n.startswith("qnn.")]
-        near = did_you_mean(name, known)
+        near = did_you_mean(name, [*known, *globals()])
         raise AttributeError(f"module 'slipway.relay.qnn.op' has no attribute {name!r}.{near}")
     globals()[name] = definition.face_function
     return definition.face_function
