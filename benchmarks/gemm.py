@@ -73,8 +73,8 @@ def gemm(m, n, depth, rows=4, vectors=4, unroll=2):
     return s, [a, b, c]
 
 
-def conv2d(channels=64, size=56, columns=14, unroll=4):
-    """A 3x3 convolution in NCHW16c: `columns` output points by 16 channels in registers."""
+def conv2d(channels=64, size=56, columns=14, vectors=2, unroll=2):
+    """A 3x3 convolution in NCHW16c: `columns` points by 2 x 16 channels are summed in registers."""
     blocks, edge = channels // LANES, size + 2
     data = te.placeholder((blocks, edge, edge, LANES), name="data")
     kernel = te.placeholder((blocks, blocks, 3, 3, LANES, LANES), name="kernel")
@@ -90,16 +90,19 @@ def conv2d(channels=64, size=56, columns=14, unroll=4):
     # schedule
     s = te.create_schedule(conv.op)
     tile = s.cache_write(conv, "local")
-    _, _, x, v = conv.op.axis
+    o, y, x, v = conv.op.axis
+    oo, oi = s[conv].split(o, vectors)
     xo, xi = s[conv].split(x, columns)
+    s[conv].reorder(oo, y, xo, oi, xi, v)
+    s[conv].unroll(oi)
     s[conv].unroll(xi)
     s[conv].vectorize(v)
     s[tile].compute_at(s[conv], xo)
     oc, yc, xc, vc = s[tile].op.axis
     co, cu = s[tile].split(cv, unroll)
-    s[tile].reorder(oc, yc, ci, dy, dx, co, cu, xc, vc)
-    s[tile].unroll(cu)
-    s[tile].unroll(xc)
+    s[tile].reorder(yc, ci, dy, dx, co, cu, xc, oc, vc)
+    for axis in (cu, oc, xc):
+        s[tile].unroll(axis)
     s[tile].vectorize(vc)
     return s, [data, kernel, conv]
 
