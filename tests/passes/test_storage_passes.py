@@ -116,3 +116,10 @@ def test_copies_of_one_allocation_are_judged_apart():
     handle = E.Var("A", "handle")
     func = remove_unused(PrimFunc((handle,), body, ((handle, a),)))
     assert len(allocated(func)) == 1
+
+
+def test_storage_read_only_by_removed_storage_goes_too():
+    a, tensors, s = chain(3, shape=(1,))
+    last = te.compute((1,), lambda i: te.if_then_else(i > 5, tensors[-1][i], 0.0), name="L")
+    s = te.create_schedule(last.op)
+    assert not allocated(run_pipeline(te.lower(s, [a, last])))

@@ -27,6 +27,7 @@ PIPELINE: tuple[Pass, ...] = (
     flatten_storage,
     inject_prefetch,
     inject_double_buffer,
+    remove_unused,
     storage_rewrite,
     loop_partition,
     vectorize_loop,

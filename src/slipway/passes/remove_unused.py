@@ -65,7 +65,7 @@ def _visit(node: S.Stmt) -> tuple[S.Stmt, set[E.Var]]:
     if isinstance(result, S.Allocate):
         data = result.buffer.data
         if data not in read:
-            return _without(result.body, data), read
+            return _visit(_without(result.body, data))  # fewer reads are left now
         read.discard(data)
     elif isinstance(result, S.SeqStmt):
         return S.seq(result.stmts) if result is not node else result, read
