@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -66,6 +67,25 @@ def test_compile_writes_what_it_went_through(digits, tmp_path):
     assert "conv2d" in (tmp_path / "model.relay").read_text()
     assert "define" in (tmp_path / "model.ll").read_text()
     assert ".globl" in (tmp_path / "model.asm").read_text()
+
+
+def test_compile_for_a_microcontroller(digits, tmp_path):
+    path = tmp_path / "digits.tar"
+    done = slipway(
+        *("compile", digits / "digits.onnx", "--target", "c -mcpu=cortex-m4", "-o", path),
+        *("--executor", "aot", "--runtime", "crt", "--output-format", "mlf"),
+    )
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(path) as archive:
+        names = archive.getnames()
+    assert any(name.endswith("tvmgen_default.h") for name in names), names
+
+
+def test_an_unknown_executor_is_named(digits, tmp_path):
+    message = failure(
+        *("compile", digits / "digits.onnx", "--executor", "graf", "-o", tmp_path / "x.tar")
+    )
+    assert "Executor 'graf' is not known" in message
 
 
 def test_a_truncated_model_is_named(digits, tmp_path):

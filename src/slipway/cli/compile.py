@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,6 +39,16 @@ def compile_model(
     cross_compiler: Annotated[
         str | None, typer.Option(help="A compiler to link with, instead of Slipway's own linker.")
     ] = None,
+    executor: Annotated[
+        str, typer.Option(help="What runs the model: graph, or aot (one C function).")
+    ] = "graph",
+    runtime: Annotated[
+        str | None, typer.Option(help="crt for a microcontroller's C runtime. [default: cpp]")
+    ] = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option("--output-format", "-f", help="mlf for a Model Library Format archive."),
+    ] = None,
     dump_code: Annotated[
         str | None,
         typer.Option(help="Also write what it was compiled through: relay, ll, asm (with commas)."),
@@ -52,14 +62,21 @@ def compile_model(
 
         slipway compile mobilenet.onnx --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 
+        slipway compile kws.tflite --target "c -mcpu=cortex-m4" --executor aot --runtime crt -f mlf
+
         slipway compile bert.onnx --input-shapes "ids:[1,128] mask:[1,128]" --dump-code relay,asm
     """
-    destination = output or Path(model.with_suffix(".tar").name)
+    suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
+    destination = output or Path(model.with_suffix(suffix).name)
     if destination.suffix not in SUFFIXES:
         raise ModelError(
             f"--output {destination}: the suffix says what to write; "
             f"it is one of {', '.join(SUFFIXES)}.{did_you_mean(destination.suffix, SUFFIXES)}"
         )
+    if output_format not in (None, "mlf", *(suffix.lstrip(".") for suffix in SUFFIXES)):
+        raise ModelError(f"--output-format {output_format}: not one of mlf, tar, so, o, a.")
+    if output_format and destination.suffix != suffix:
+        raise ModelError(f"--output-format {output_format} writes {suffix}, not {destination}.")
     dumps = [kind.strip() for kind in dump_code.split(",")] if dump_code else []
     for kind in dumps:
         if kind not in DUMPS:
@@ -78,11 +95,15 @@ def compile_model(
         console.step(f"Compiling for {chosen}"),
         slipway.transform.PassContext(opt_level=opt_level),
     ):
-        library = relay.build(module, target=chosen, params=parameters)
-    with console.step(f"Linking {destination}"):
-        library.export_library(
-            str(destination), **({"cc": cross_compiler} if cross_compiler else {})
+        library = relay.build(
+            module, target=chosen, params=parameters, **backend(executor, runtime)
         )
+    with console.step(f"Writing {destination}"):
+        if output_format == "mlf":
+            slipway.micro.export_model_library_format(library, destination)
+        else:
+            linker = {"cc": cross_compiler} if cross_compiler else {}
+            library.export_library(str(destination), **linker)
     for kind in dumps:
         text = str(module) if kind == "relay" else library.get_lib().get_source(kind)
         path = destination.with_suffix(f".{kind}")
@@ -91,3 +112,19 @@ def compile_model(
     console.out.print(
         f"{destination}: {console.size_text(destination.stat().st_size)}, for {chosen}"
     )
+
+
+def backend(executor: str, runtime: str | None) -> dict[str, Any]:
+    """Return relay.build's `executor` and `runtime` for the options of those names.
+
+    With the C runtime an ahead-of-time model gets the C interface, which microcontrollers use.
+    """
+    from slipway import relay
+
+    if executor == "graph" and runtime in (None, "cpp"):
+        return {}
+    for_c = {"unpacked-api": True, "interface-api": "c"} if runtime == "crt" else {}
+    return {
+        "executor": relay.backend.Executor(executor, for_c if executor == "aot" else {}),
+        "runtime": relay.backend.Runtime(runtime or "cpp"),
+    }

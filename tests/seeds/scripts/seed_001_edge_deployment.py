@@ -1,4 +1,4 @@
-"""Seed 001, "Cross-Compilation & Edge Deployment": targets, the tiny model, AOT against graph, USMP.
+"""Seed 001, "Cross-Compilation & Edge Deployment": targets, tiny models, AOT against graph, USMP.
 
 The example model takes the place of mobilenet_v2.onnx, and `cc=` is named only where the cross
 compiler is installed.  Tuning, the tracker and boards have scripts of their own.

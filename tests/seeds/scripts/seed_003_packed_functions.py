@@ -1,4 +1,4 @@
-"""Seed 003, "Performant cross-platform deep learning": PackedFuncs, modules, and the node system."""
+"""Seed 003, "Performant cross-platform deep learning": PackedFuncs, modules and the nodes."""
 
 import numpy as np
 
