@@ -5,6 +5,7 @@ import pytest
 
 from slipway import relay
 from slipway.ir.function import IRModule
+from slipway.ir.structural import structural_hash
 from slipway.relay import transform
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
@@ -243,3 +244,14 @@ def test_results_own_their_memory():
     done = relay.transform.optimize(IRModule((("main", relay.Function((x,), body)),)))
     made = [k[-1] for k in kernels(done["main"])]
     assert sorted(made) == ["copy", "copy", "copy", "copy", "copy", "exp"]
+
+
+def test_long_chains_become_kernels_of_bounded_depth():
+    x = y = relay.var("x", shape=(4,))
+    for _ in range(500):
+        y = relay.abs(y)
+    done = relay.transform.optimize(IRModule((("main", relay.Function((x,), y)),)))
+    sizes = [len(k) for k in kernels(done["main"])]
+    assert sum(sizes) == 500
+    assert max(sizes) <= 48
+    assert structural_hash(done["main"].body.op)

@@ -141,9 +141,7 @@ def DeadCodeElimination(inline_once: bool = False) -> Pass:
 
 def RemoveDeadChannels() -> Pass:
     """Leave out channels of integer tensors that are constant for every input."""
-    return _on_functions(
-        "RemoveDeadChannels", 2, lambda f, m: remove_dead_channels(infer_type(f))
-    )
+    return _on_functions("RemoveDeadChannels", 2, lambda f, m: remove_dead_channels(infer_type(f)))
 
 
 def Inline() -> Pass:

@@ -28,7 +28,8 @@ from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import children, post_order, rebuild
 
-MAX_DEPTH = 256
+# Deeper kernels would nest expressions beyond what recursive passes bear, and gain nothing.
+MAX_DEPTH = 48
 
 # An operator this costly an element is not recomputed for each reader of a broadcast.
 COSTLY_FLOPS = 4
