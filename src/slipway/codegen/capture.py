@@ -2,29 +2,78 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.node import Node
-from slipway.ir.visit import walk
+from slipway.ir.visit import children
+
+_LEAVES = frozenset((E.IntImm, E.FloatImm, E.StringImm))
 
 
 def captured(root: Node) -> list[E.Var]:
     """Return the Vars used under `root` and not defined there, in order of first use.
 
     Data pointers of buffers count as variables, except those of buffers allocated inside.
+    Parallel loops call this on large unrolled bodies: the common nodes are taken apart here
+    rather than by the generic walk.
     """
     used: dict[int, E.Var] = {}
     defined: set[int] = set()
-    for node in walk(root):
-        match node:
-            case S.For():
+    seen: set[int] = set()
+    stack: list[Any] = [root]
+    push = stack.append
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind in _LEAVES:
+            continue
+        key = id(node)
+        if kind is E.Var or kind is E.SizeVar:
+            used.setdefault(key, node)
+            continue
+        if key in seen:
+            continue
+        seen.add(key)
+        if kind is E.BufferLoad:
+            push(node.buffer)
+            stack.extend(node.indices)
+        elif isinstance(node, (E.BinaryOp, E.CmpOp)):
+            push(node.b)
+            push(node.a)
+        elif kind is E.Broadcast:
+            push(node.value)
+        elif kind is E.Ramp:
+            push(node.stride)
+            push(node.base)
+        elif kind is S.BufferStore:
+            push(node.buffer)
+            stack.extend(node.indices)
+            push(node.value)
+        else:
+            if kind is S.For:
                 defined.add(id(node.loop_var))
-            case S.LetStmt() | E.Let():
+            elif kind is S.LetStmt or kind is E.Let:
                 defined.add(id(node.var))
-            case S.Allocate():
+            elif kind is S.Allocate:
                 defined.add(id(node.buffer.data))
-            case E.Var():
-                used.setdefault(id(node), node)
-            case _:
-                pass
+            stack.extend(reversed(children(node)))
     return [var for key, var in used.items() if key not in defined]
+
+
+def allocations(root: S.Stmt) -> list[S.Allocate]:
+    """Return the Allocate statements under `root`; expressions are not looked into."""
+    found: list[S.Allocate] = []
+    stack: list[S.Stmt | None] = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, S.SeqStmt):
+            stack.extend(node.stmts)
+        elif isinstance(node, S.IfThenElse):
+            stack += [node.then_case, node.else_case]
+        elif isinstance(node, (S.For, S.While, S.LetStmt, S.AttrStmt, S.AssertStmt, S.Allocate)):
+            if isinstance(node, S.Allocate):
+                found.append(node)
+            stack.append(node.body)
+    return found

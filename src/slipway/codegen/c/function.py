@@ -13,7 +13,7 @@ from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.intrinsics import CIntrinsics
 from slipway.codegen.capability import Capability
-from slipway.codegen.capture import captured
+from slipway.codegen.capture import allocations, captured
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
@@ -457,8 +457,7 @@ class CFunction(CIntrinsics):
         inner.loop(node, f"({ty})begin", f"({ty})end")
         inner.finish(f"static int {name}(void* raw, int32_t task, int32_t tasks)", [])
         return any(
-            isinstance(s, S.Allocate) and (s.buffer.size_bytes() or 1 << 60) > STACK_LIMIT
-            for s in walk(node.body)
+            (one.buffer.size_bytes() or 1 << 60) > STACK_LIMIT for one in allocations(node.body)
         )
 
 

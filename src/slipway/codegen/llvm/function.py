@@ -7,7 +7,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.codegen.capability import Capability
-from slipway.codegen.capture import captured
+from slipway.codegen.capture import allocations, captured
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
 from slipway.codegen.llvm.packed_call import emit_call_packed
 from slipway.codegen.llvm.types import llvm_type
@@ -15,7 +15,6 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
-from slipway.ir.visit import walk
 
 STACK_LIMIT = 16 * 1024  # bytes of one temporary that may live on the stack
 STACK_TOTAL = 64 * 1024  # bytes of all of them in one function
@@ -446,6 +445,5 @@ class FunctionEmitter(IntrinsicEmitter):
         lines += [f"  %r = call i32 @{inner.name}({args})", "  ret i32 %r", "}\n"]
         self.module.functions.append("\n".join(lines))
         return any(
-            isinstance(s, S.Allocate) and (s.buffer.size_bytes() or 1 << 60) > STACK_LIMIT
-            for s in walk(node.body)
+            (one.buffer.size_bytes() or 1 << 60) > STACK_LIMIT for one in allocations(node.body)
         )
