@@ -113,6 +113,24 @@ case("dense-float", "FULLY_CONNECTED",
 case("dense-hybrid", "FULLY_CONNECTED", [f32(3, 20), weights(6, 20), None], [f32(3, 6)],
      "FullyConnectedOptions")  # fmt: skip
 
+for form, make in (("int8", q8), ("float", f32)):
+    wide = {"scale": 0.3} if form == "int8" else {}
+    case(f"batch-matmul-{form}", "BATCH_MATMUL", [make(2, 3, 4, 5), make(3, 5, 6)],
+         [make(2, 3, 4, 6, **wide)], "BatchMatMulOptions")  # fmt: skip
+    case(f"batch-matmul-transposed-{form}", "BATCH_MATMUL", [make(2, 5, 4), make(2, 6, 5)],
+         [make(2, 4, 6, **wide)], "BatchMatMulOptions", adjX=True, adjY=True)  # fmt: skip
+for pad, size in ((0, (8, 10)), (1, (9, 11))):
+    for stride in (2,):
+        kernel = weights(4, 3, 3, 5, axis=0)
+        case(f"transpose-conv-int8-{pad}", "TRANSPOSE_CONV",
+             [const([1, *size, 4]), kernel, q8(1, 4, 5, 5),
+              per_channel_bias(q8(1), kernel)], [q8(1, *size, 4, scale=0.2)],
+             "TransposeConvOptions", padding=pad, strideW=stride, strideH=stride)  # fmt: skip
+        case(f"transpose-conv-float-{pad}", "TRANSPOSE_CONV",
+             [const([1, *size, 4]), const(RNG.standard_normal((4, 3, 3, 5)), "float32"),
+              f32(1, 4, 5, 5)], [f32(1, *size, 4)], "TransposeConvOptions", padding=pad,
+             strideW=stride, strideH=stride)  # fmt: skip
+
 # -- pools -----------------------------------------------------------------------------------------
 
 for kind, word in (("AVERAGE_POOL_2D", "average"), ("MAX_POOL_2D", "max")):
@@ -345,3 +363,48 @@ def test_operator_equals_litert(name):
                 np.testing.assert_allclose(got, want, rtol=tolerance or 1e-5, atol=1e-6)
             else:
                 np.testing.assert_array_equal(got, want)
+
+
+def stateful(kind, inputs, outputs, options, **fields):
+    """Run three steps in both; ours takes its variables as inputs and gives them as outputs."""
+    data = model(kind, inputs, outputs, options, **fields)
+    peer, executor = Peer(data), compiled(data, dense_rounding="single")
+    peer.run_time.reset_all_variables()
+    states = [np.zeros(t.shape, t.dtype) + t.zero for t in inputs if t is not None and t.variable]
+    states = [
+        s.astype(t.dtype)
+        for s, t in zip(states, [t for t in inputs if t is not None and t.variable])
+    ]
+    if any(t.dtype != "float32" for t in inputs if t is not None and t.variable):
+        states = [np.zeros_like(s) for s in states]
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        (value,) = peer.random_inputs(rng)
+        got, *states = outputs_of(executor, [value, *states])
+        (want,) = peer([value])
+        if want.dtype == np.float32:
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+outputs_of = outputs
+
+
+def test_svdf_float():
+    stateful(
+        "SVDF",
+        [f32(2, 6), const(RNG.standard_normal((8, 6)), "float32"),
+         const(RNG.standard_normal((8, 5)), "float32"), const(RNG.standard_normal(4), "float32"),
+         T((2, 40), variable=True)],
+        [f32(2, 4)], "SVDFOptions", rank=2,
+    )  # fmt: skip
+
+
+def test_svdf_int8():
+    time = const(RNG.integers(-9000, 9000, (8, 5)), "int16", 0.0001)
+    stateful(
+        "SVDF",
+        [q8(2, 6), weights(8, 6), time, bias(4), T((2, 40), "int16", 0.002, 0, variable=True)],
+        [q8(2, 4, scale=0.3)], "SVDFOptions", rank=2, fusedActivationFunction=1,
+    )  # fmt: skip

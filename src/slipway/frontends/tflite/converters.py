@@ -21,8 +21,8 @@ Converter = Callable[["NodeView"], Any]
 CONVERTERS: dict[str, Converter] = {}
 
 FAMILIES = (
-    "activation", "arithmetic", "conv", "convert", "fully_connected", "pool", "reduce", "resize",
-    "shape",
+    "activation", "arithmetic", "conv", "convert", "fully_connected", "matmul", "pool", "reduce",
+    "resize", "shape", "svdf",
 )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def requantize(
     compute_dtype: str | None = None,
     out_dtype: str = "int8",
 ) -> Any:
-    """Bring integers of one scale to another; the input may have a scale for each channel of `axis`.
+    """Bring integers of one scale to another; the input may have a scale per channel of `axis`.
 
     There is one rounding, that of docs/quantization.md; `rounding` and `compute_dtype` are accepted
     and have no effect.
