@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from slipway.cli import console
-from slipway.cli.demo_case import Case, digits_case, model_case
+from slipway.cli.demo_case import Case, Outputs, digits_case, model_case
 from slipway.cli.demo_device import DeviceKind, kind_named, serve, this_machine
 from slipway.cli.profile_table import profile_rows
 from slipway.errors import ExecutionError
@@ -33,9 +33,9 @@ MEMBERS = {
 
 @dataclass
 class Results:
-    """What the device gave back: the first output of each run, and what was measured there."""
+    """What the device gave back: the outputs of each run, and what was measured there."""
 
-    outputs: list[Any] = field(default_factory=list)
+    outputs: list[Outputs] = field(default_factory=list)
     seconds: Any = None
     layers: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -145,8 +145,8 @@ def run_on_device(case: Case, artifact: Path, port: int, device_name: str) -> Re
     return results
 
 
-def run_here(case: Case, library: Any) -> list[Any]:
-    """Return the first output of each input, run in this process."""
+def run_here(case: Case, library: Any) -> list[Outputs]:
+    """Return the outputs for each input, run in this process."""
     from slipway import runtime
     from slipway.contrib import graph_executor
 
@@ -154,15 +154,17 @@ def run_here(case: Case, library: Any) -> list[Any]:
     return [run_once(module, arrays) for arrays in case.inputs]
 
 
-def run_once(module: Any, arrays: dict[str, Any]) -> Any:
-    """Return the first output for `arrays`."""
+def run_once(module: Any, arrays: dict[str, Any]) -> Outputs:
+    """Return the outputs for `arrays`."""
     for name, array in arrays.items():
         module.set_input(name, array)
     module.run()
-    return module.get_output(0).numpy()
+    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
 
 
-def report(case: Case, kind: DeviceKind, results: Results, host: list[Any], emulated: bool) -> None:
+def report(
+    case: Case, kind: DeviceKind, results: Results, host: list[Outputs], emulated: bool
+) -> None:
     """Print accuracy (or agreement) of device, host and reference, and the time of a run."""
     sources = [(f"device ({kind.name})", results.outputs), ("host (this machine)", host)]
     if case.reference:
@@ -201,7 +203,7 @@ def print_sizes(case: Case, artifact: Path, server: Path) -> None:
     )
 
 
-def check(case: Case, kind: DeviceKind, results: Results, host: list[Any]) -> None:
+def check(case: Case, kind: DeviceKind, results: Results, host: list[Outputs]) -> None:
     """Raise ExecutionError when the device is further from the reference than the tolerance.
 
     Where there is no reference, the host's outputs take its place.
@@ -216,16 +218,20 @@ def check(case: Case, kind: DeviceKind, results: Results, host: list[Any]) -> No
     console.out.print(f"[green]✓[/] {kind.name} agrees with {other} to {TOLERANCE:.0e}")
 
 
-def accuracy_of(outputs: Sequence[Any], labels: Any) -> float:
-    """Return the share of runs whose largest output is the label's."""
+def accuracy_of(runs: Sequence[Outputs], labels: Any) -> float:
+    """Return the share of runs in whose first output the label's element is the largest."""
+    right = [np.argmax(outputs[0]) == label for outputs, label in zip(runs, labels, strict=True)]
+    return float(np.mean(right))
+
+
+def largest_difference(runs: Sequence[Outputs], expected: Sequence[Outputs]) -> float:
+    """Return the largest difference of an element, relative to the largest of its tensor."""
     return float(
-        np.mean([np.argmax(row) == label for row, label in zip(outputs, labels, strict=True)])
-    )
-
-
-def largest_difference(outputs: Sequence[Any], expected: Sequence[Any]) -> float:
-    """Return the largest difference of an element, relative to the largest expected of its run."""
-    return max(
-        float(np.max(np.abs(got - wanted)) / max(np.max(np.abs(wanted)), 1e-30))
-        for got, wanted in zip(outputs, expected, strict=True)
+        np.max(
+            [
+                np.max(np.abs(got - wanted.astype(np.float64))) / max(np.max(np.abs(wanted)), 1e-30)
+                for outputs, references in zip(runs, expected, strict=True)
+                for got, wanted in zip(outputs, references, strict=True)
+            ]
+        )
     )

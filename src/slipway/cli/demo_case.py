@@ -12,6 +12,7 @@ import numpy as np
 from slipway.cli.model_file import parse_shapes, read_model
 
 Arrays = dict[str, Any]
+Outputs = list[Any]
 RANDOM_RUNS = 2
 
 
@@ -19,7 +20,7 @@ RANDOM_RUNS = 2
 class Case:
     """A model in relay form, inputs of each run, and what a reference makes of them.
 
-    `reference` is the name of the reference, `expected` its first output per run; `labels` the
+    `reference` is the name of the reference, `expected` its outputs per run; `labels` the
     right class per run where the truth is known.
     """
 
@@ -28,7 +29,7 @@ class Case:
     parameters: Arrays
     inputs: list[Arrays]
     reference: str | None = None
-    expected: list[Any] = field(default_factory=list)
+    expected: list[Outputs] = field(default_factory=list)
     labels: Any = None
 
 
@@ -44,7 +45,7 @@ def digits_case() -> Case:
         parameters=parameters,
         inputs=[{"image": image[None]} for image in images],
         reference="training script, float64",
-        expected=[row[None] for row in logits],
+        expected=[[row[None]] for row in logits],
         labels=labels,
     )
 
@@ -84,4 +85,4 @@ def add_onnxruntime(case: Case) -> None:
         return
     session = onnxruntime.InferenceSession(str(case.path), providers=["CPUExecutionProvider"])
     case.reference = f"onnxruntime {onnxruntime.__version__}"
-    case.expected = [session.run(None, arrays)[0] for arrays in case.inputs]
+    case.expected = [session.run(None, arrays) for arrays in case.inputs]
