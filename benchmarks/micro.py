@@ -66,7 +66,9 @@ def measure(name, board_name, folder, golden):
     lib = compile_model(name, board.target)
     archive = micro.export_model_library_format(lib, folder / f"{name}.tar")
     options = {"board": board.name, "project_type": "bench"}
-    project = micro.generate_project_from_mlf("baremetal", folder / f"{name}-{board_name}", archive, options)
+    project = micro.generate_project_from_mlf(
+        "baremetal", folder / f"{name}-{board_name}", archive, options
+    )
     project.build()
     project.close()
     built = folder / f"{name}-{board_name}"
@@ -94,9 +96,8 @@ def measure(name, board_name, folder, golden):
         "stack_bytes": stack,
         "ram_bytes": lib.program.workspace_bytes + lib.program.io_bytes + stack,
         "outputs_checked": min(len(outputs), len(expected)),
-        "bit_exact": bool(expected) and all(
-            a == b for a, b in zip(outputs, expected, strict=False)
-        ),
+        "bit_exact": bool(expected)
+        and all(a == b for a, b in zip(outputs, expected, strict=False)),
     }
 
 
@@ -144,7 +145,9 @@ def read_golden():
     """Return {model: [hex bytes of the output for seed 1, 2, ...]}."""
     models = json.loads((SHARED / "golden_tflm.json").read_text())["models"]
     return {
-        name.removesuffix(".tflite"): [model["outputs"][str(i + 1)] for i in range(len(model["outputs"]))]
+        name.removesuffix(".tflite"): [
+            model["outputs"][str(i + 1)] for i in range(len(model["outputs"]))
+        ]
         for name, model in models.items()
         if all(isinstance(value, str) for value in model["outputs"].values())
     }
