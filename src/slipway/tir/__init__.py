@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("expr", "stmt", "buffer", "function", "ops")
+_MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls")
 
 
 def __getattr__(name: str) -> Any:
