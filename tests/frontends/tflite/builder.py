@@ -76,13 +76,18 @@ def model(operator, inputs, outputs, options=None, intermediates=(), version=1, 
         return -1 if t is None else next(i for i, d in enumerate(distinct) if d is t)
 
     code = schema.OperatorCodeT()
-    number = getattr(schema.BuiltinOperator, operator)
+    custom = fields.pop("custom_options", None)
+    number = schema.BuiltinOperator.CUSTOM if custom else getattr(schema.BuiltinOperator, operator)
+    if custom:
+        code.customCode = operator
     code.builtinCode, code.deprecatedBuiltinCode = number, min(number, 127)
     code.version = version
     node = schema.OperatorT()
     node.opcodeIndex = 0
     node.inputs, node.outputs = [index(t) for t in inputs], [index(t) for t in outputs]
     node.intermediates = [index(t) for t in intermediates]
+    if custom:
+        node.customOptions = np.frombuffer(custom, np.uint8)
     if options:
         table = getattr(schema, f"{options}T")()
         for name, value in fields.items():

@@ -21,8 +21,8 @@ Converter = Callable[["NodeView"], Any]
 CONVERTERS: dict[str, Converter] = {}
 
 FAMILIES = (
-    "activation", "arithmetic", "conv", "convert", "fully_connected", "matmul", "pool", "reduce",
-    "resize", "shape", "svdf",
+    "activation", "arithmetic", "conv", "convert", "detection", "fully_connected", "lstm", "matmul",
+    "pool", "reduce", "resize", "shape", "svdf",
 )  # fmt: skip
 
 

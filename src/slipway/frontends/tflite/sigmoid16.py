@@ -72,7 +72,11 @@ def _interpolated(magnitude: Any, bits: int, limit: int) -> Any:
 def logistic16(node: NodeView) -> Any:
     """1 / (1 + exp(-x)) in Q0.15."""
     node.need_dtype("int16")
-    value = _argument(node, (0,))
+    return logistic_of(_argument(node, (0,)))
+
+
+def logistic_of(value: Any) -> Any:
+    """1 / (1 + exp(-x)) in Q0.15, of int32 values where 2**17 stands for 10.7."""
     found = _interpolated(relay.abs(value), 9, 0x7FFF << 10)
     above = relay.add(found, _const(1 << 9))
     below = relay.subtract(_const((1 << 25) + (1 << 9) - 1), found)
@@ -83,7 +87,11 @@ def logistic16(node: NodeView) -> Any:
 def tanh16(node: NodeView) -> Any:
     """The hyperbolic tangent in Q0.15."""
     node.need_dtype("int16")
-    value = _argument(node, (0, 1))
+    return tanh_of(_argument(node, (0, 1)))
+
+
+def tanh_of(value: Any) -> Any:
+    """The hyperbolic tangent in Q0.15, of int32 values where 2**17 stands for 10.7."""
     found = _interpolated(relay.abs(value), 8, 0xFFFF << 8)
     above = relay.add(found, _const((1 << 7) - (1 << 23)))
     below = relay.subtract(_const((1 << 23) + (1 << 7) - 1), found)
