@@ -36,12 +36,16 @@ COSTLY_FLOPS = 4
 REPEAT_LIMIT = 2
 
 
-def fuse_ops(function: Function, max_depth: int = MAX_DEPTH) -> Function:
+def fuse_ops(
+    function: Function, max_depth: int = MAX_DEPTH, ends: Callable[[Expr], bool] | None = None
+) -> Function:
     """Return `function` whose body calls kernels of at most `max_depth` operators.
 
-    With `max_depth` 1 every operator becomes a kernel of its own.
+    With `max_depth` 1 every operator becomes a kernel of its own.  An operator for which `ends` is
+    true is the last of its kernel.
     """
     graph = _Graph(function)
+    graph.ends = ends
     if max_depth > 1:
         for phase in range(3):
             graph.fuse(phase, max_depth)
@@ -77,6 +81,8 @@ class _Node:
 
 
 class _Graph:
+    ends: Callable[[Expr], bool] | None = None
+
     def __init__(self, function: Function) -> None:
         self.nodes: list[_Node] = []
         self.of: dict[int, _Node] = {}
@@ -119,7 +125,7 @@ class _Graph:
             sink = node.dominator
             if node.group_pattern == OpPattern.OPAQUE or sink is None:
                 continue
-            if node.root() is sink.root():
+            if node.root() is sink.root() or (self.ends is not None and self.ends(node.expr)):
                 continue
             if node.root().size + sink.root().size > max_depth:
                 continue

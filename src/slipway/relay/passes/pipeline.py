@@ -12,7 +12,8 @@ from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.passes.context import PassContext
 from slipway.relay.construct import bind
-from slipway.relay.expr import Function
+from slipway.relay.expr import Expr, Function
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.passes.alter_layout import alter_layout
 from slipway.relay.passes.common_subexpr import eliminate_common_subexpr
 from slipway.relay.passes.dead_channels import remove_dead_channels
@@ -81,7 +82,26 @@ def optimize(
     depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))
     if not _enabled(context, "FuseOps", 1, level):
         depth = 1
-    return IRModule((("main", fuse_ops(main, depth)),))
+    ends = ends_quantized_layer if is_bare_metal(target) else None
+    return IRModule((("main", fuse_ops(main, depth, ends)),))
+
+
+def is_bare_metal(target: Any) -> bool:
+    """Tell whether code is C for a core without operating system."""
+    return target is not None and target.kind.name == "c" and target.parsed_triple.system == "none"
+
+
+def ends_quantized_layer(expr: Expr) -> bool:
+    """Tell whether `expr` gives a layer's int8 result.
+
+    Kernels that end there keep tensors in memory at one byte an element; what a wider kernel would
+    hand on in int32 does not fit into a microcontroller.
+    """
+    return (
+        is_call_of(expr, "cast")
+        and expr.attrs.dtype == "int8"  # type: ignore[attr-defined]
+        and is_call_of(expr.args[0], "clip")  # type: ignore[attr-defined]
+    )
 
 
 def allows_winograd(target: Any) -> bool:
