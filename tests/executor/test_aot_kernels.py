@@ -20,7 +20,7 @@ from slipway.relay.ops.qnn_rescale import rescale
 
 
 def quantized_layer(
-    kind, size, channels, units, kernel, stride, padded, per_channel, seed, low=-128
+    kind, size, channels, units, kernel, stride, padded, per_channel, seed, low=-128, rows=1
 ):
     """One layer as importers write it, and its input's name."""
     rng = np.random.default_rng(seed)
@@ -28,7 +28,7 @@ def quantized_layer(
     pad = kernel // 2 if padded else 0
     attrs = {"strides": (stride, stride), "padding": (pad,) * 4, "pad_value": pad_value}
     if kind == "dense":
-        shape, weight = (1, channels), rng.integers(-127, 128, (channels, units))
+        shape, weight = (rows, channels), rng.integers(-127, 128, (channels, units))
         data = relay.var("data", shape=shape, dtype="int8")
         sums = _call("qnn.dense_packed", data, weight)
     else:
@@ -82,6 +82,9 @@ CASES = [
     ("depthwise", 8, 12, 12, 3, 2, True, False, 6),
     ("depthwise", 9, 1, 8, 3, 2, True, True, 10),
     ("depthwise", 6, 4, 4, 5, 1, False, True, 7),
+    ("depthwise", 6, 7, 7, 3, 1, True, True, 14),
+    ("depthwise", 6, 6, 6, 3, 2, True, True, 15),
+    ("depthwise", 5, 3, 3, 3, 1, True, True, 16),
     ("dense", 1, 64, 12, 1, 1, False, False, 8),
     ("dense", 1, 16, 3, 1, 1, False, True, 9),
     ("dense", 1, 10, 4, 1, 1, False, True, 11),
@@ -113,11 +116,11 @@ def test_clipped_outputs_are_clipped(tmp_path):
 
 
 def test_layers_outside_the_pattern_keep_their_generated_loops(tmp_path):
-    """Six channels are no multiple of four, so the depthwise kernel does not apply."""
-    model = quantized_layer("depthwise", 6, 6, 6, 3, 1, True, True, 13)
+    """A product of several rows is none of the kernels."""
+    model = quantized_layer("dense", 1, 6, 6, 1, 1, False, True, 13, rows=3)
     lib = build(model)
     assert not lib.library
-    data = np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 6)).astype("int8")
+    data = np.random.default_rng(1).integers(-128, 128, (3, 6)).astype("int8")
     _, outputs = run(compile_shared(lib, tmp_path), lib, {"data": data})
     np.testing.assert_array_equal(outputs[0], expected(model, data))
 
@@ -152,8 +155,7 @@ SCALE = """
 %s
 int32_t scale(int32_t sum, int32_t multiplier, int32_t shift) {
   static const struct slw_layer layer = {.out_min = -128, .out_max = 127};
-  struct slw_channel channel = slw_channel_of(multiplier, shift, 0);
-  return slw_requantize(&layer, sum, &channel);
+  return slw_requantize(&layer, sum, multiplier, shift, 1);
 }
 """
 

@@ -92,12 +92,12 @@ def is_bare_metal(target: Any) -> bool:
 
 
 def ends_quantized_layer(expr: Expr) -> bool:
-    """Tell whether `expr` gives a layer's int8 result.
+    """Tell whether `expr` gives a layer's int8 result, or a value too long to compute twice.
 
     Kernels that end there keep tensors in memory at one byte an element; what a wider kernel would
     hand on in int32 does not fit into a microcontroller.
     """
-    return (
+    return is_call_of(expr, "qnn.reciprocal") or (
         is_call_of(expr, "cast")
         and expr.attrs.dtype == "int8"  # type: ignore[attr-defined]
         and is_call_of(expr.args[0], "clip")  # type: ignore[attr-defined]

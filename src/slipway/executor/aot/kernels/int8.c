@@ -197,29 +197,19 @@ static inline int8_t slw_clip(const struct slw_layer *layer, int32_t value) {
   return slw_saturate(value);
 }
 
-/* What one channel's results have in common: found once, used for each pixel. */
-struct slw_channel {
-  int32_t multiplier, left, right, rounding;
-};
-
-static inline struct slw_channel slw_channel_of(int32_t multiplier, int32_t shift, int32_t zero) {
-  struct slw_channel channel;
-  channel.multiplier = multiplier;
-  channel.left = shift > 0 ? shift : 0;
-  channel.right = shift > 0 ? 0 : -shift;
-  channel.rounding = ((1 << channel.right) >> 1) + zero * (1 << channel.right);
-  return channel;
-}
-
-static inline int8_t slw_requantize(const struct slw_layer *layer, int32_t sum,
-                                    const struct slw_channel *channel) {
+/* `twice_zero` is 2 * out_zero + 1: the second rounding's half and the zero point together are
+ * (2 * zero + 1) << (right - 1), and right - 1 is ~shift. */
+static inline int8_t slw_requantize(const struct slw_layer *layer, int32_t sum, int32_t multiplier,
+                                    int32_t shift, int32_t twice_zero) {
   int32_t value;
-  if (channel->right == 0) {
-    value = slw_high_product((int32_t)((uint32_t)sum << channel->left), channel->multiplier);
-    return slw_clip(layer, value + channel->rounding);
+  if (shift < 0) {
+    value = slw_high_product(sum, multiplier);
+    value += value >> 31;
+    value += (int32_t)((uint32_t)twice_zero << ~shift);
+    return slw_clip(layer, value >> -shift);
   }
-  value = slw_high_product(sum, channel->multiplier);
-  return slw_clip(layer, (value + (value >> 31) + channel->rounding) >> channel->right);
+  value = slw_high_product((int32_t)((uint32_t)sum << shift), multiplier);
+  return slw_clip(layer, value + (twice_zero >> 1));
 }
 
 /* Widen `count` bytes, a multiple of 4, into every other pair of words: two pixels interleave. */
@@ -278,25 +268,24 @@ static void slw_conv_pixels(const struct slw_layer *layer, const uint32_t *colum
                             int8_t *out_b, uint32_t words) {
   const uint32_t step = layer->per_channel;
   const uint32_t channels = layer->out_channels;
-  const int32_t zero = layer->out_zero;
+  const int32_t zero = 2 * layer->out_zero + 1;
   for (uint32_t c = 0; c < channels; c += 2u) {
     const uint32_t two = c + 1u < channels;
-    const uint32_t at = c * step;
+    const int32_t *multiplier = scales->multiplier + c * step;
+    const int32_t *shift = scales->shift + c * step;
     int32_t a0 = scales->bias[c];
     int32_t a1 = scales->bias[c + two];
     int32_t b0 = a0;
     int32_t b1 = a1;
-    struct slw_channel channel = slw_channel_of(scales->multiplier[at], scales->shift[at], zero);
     slw_dot_2x2(weights, columns, words, &a0, &a1, &b0, &b1);
-    out_a[c] = slw_requantize(layer, a0, &channel);
+    out_a[c] = slw_requantize(layer, a0, multiplier[0], shift[0], zero);
     if (out_b != 0) {
-      out_b[c] = slw_requantize(layer, b0, &channel);
+      out_b[c] = slw_requantize(layer, b0, multiplier[0], shift[0], zero);
     }
     if (two != 0u) {
-      channel = slw_channel_of(scales->multiplier[at + step], scales->shift[at + step], zero);
-      out_a[c + 1u] = slw_requantize(layer, a1, &channel);
+      out_a[c + 1u] = slw_requantize(layer, a1, multiplier[step], shift[step], zero);
       if (out_b != 0) {
-        out_b[c + 1u] = slw_requantize(layer, b1, &channel);
+        out_b[c + 1u] = slw_requantize(layer, b1, multiplier[step], shift[step], zero);
       }
     }
     weights += 2u * words;
@@ -337,9 +326,8 @@ static SLW_SHARED void slw_dense_int8(const struct slw_layer *layer, const int8_
     sums[3] = s3;
     for (uint32_t i = 0; i < 4u && c + i < channels; ++i) {
       const uint32_t at = (c + i) * step;
-      const struct slw_channel channel =
-          slw_channel_of(scales->multiplier[at], scales->shift[at], layer->out_zero);
-      out[c + i] = slw_requantize(layer, sums[i] + scales->bias[c + i], &channel);
+      out[c + i] = slw_requantize(layer, sums[i] + scales->bias[c + i], scales->multiplier[at],
+                                  scales->shift[at], 2 * layer->out_zero + 1);
     }
     weights += 4u * words;
   }
@@ -379,8 +367,25 @@ static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t
   }
 }
 
-/* weights: [channels / 4][kernel][4] int16, each four channels in the order 0, 2, 1, 3; channels is
- * a multiple of 4.  workspace: channels bytes of border, then a pointer for each kernel element. */
+/* Point at each element of a window; those outside point at `border`. Returns the end. */
+static const int8_t **slw_window(const struct slw_layer *layer, const int8_t *data, int32_t top,
+                                 int32_t left, const int8_t *border, const int8_t **window) {
+  for (uint32_t ky = 0; ky < layer->kernel_height; ++ky) {
+    const int32_t row = top + (int32_t)(ky * layer->dilation_y);
+    for (uint32_t kx = 0; kx < layer->kernel_width; ++kx) {
+      const int32_t column = left + (int32_t)(kx * layer->dilation_x);
+      const int inside =
+          row >= 0 && row < layer->in_height && column >= 0 && column < layer->in_width;
+      *window++ = inside ? data + ((uint32_t)row * layer->in_width + (uint32_t)column) *
+                                      layer->in_channels
+                         : border;
+    }
+  }
+  return window;
+}
+
+/* weights: [channels / 4][kernel][4] int16, each four channels in the order 0, 2, 1, 3, filled up
+ * with zeros.  workspace: channels bytes of border, then a pointer for each kernel element. */
 static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const int8_t *data,
                                           const uint32_t *weights,
                                           const struct slw_scales *scales, int8_t *out,
@@ -389,41 +394,55 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
   int8_t *border = (int8_t *)workspace;
   const int8_t **window = (const int8_t **)(void *)(workspace + ((channels + 15u) & ~15u));
   const uint32_t step = layer->per_channel;
-  const int32_t zero = layer->out_zero;
+  const int32_t zero = 2 * layer->out_zero + 1;
+  const int32_t right = layer->in_width - (layer->kernel_width - 1) * layer->dilation_x;
   for (uint32_t i = 0; i < channels; ++i) {
     border[i] = (int8_t)layer->pad_value;
   }
   for (int32_t y = 0; y < layer->out_height; ++y) {
     for (int32_t x = 0; x < layer->out_width; ++x) {
       const int8_t **at = window;
-      for (uint32_t ky = 0; ky < layer->kernel_height; ++ky) {
-        const int32_t row = y * layer->stride_y - layer->pad_top + (int32_t)(ky * layer->dilation_y);
-        for (uint32_t kx = 0; kx < layer->kernel_width; ++kx) {
-          const int32_t column =
-              x * layer->stride_x - layer->pad_left + (int32_t)(kx * layer->dilation_x);
-          const int inside =
-              row >= 0 && row < layer->in_height && column >= 0 && column < layer->in_width;
-          *at++ = inside ? data + ((uint32_t)row * layer->in_width + (uint32_t)column) * channels
-                         : border;
+      const int32_t *multiplier = scales->multiplier;
+      const int32_t *shift = scales->shift;
+      const int32_t left = x * layer->stride_x - layer->pad_left;
+      const int32_t top = y * layer->stride_y - layer->pad_top;
+      if (left >= layer->stride_x && left < right && top >= 0 &&
+          top + (layer->kernel_height - 1) * layer->dilation_y < layer->in_height) {
+        /* As the pixel before, all inside: every pointer moves by one stride. */
+        const uint32_t stride = layer->stride_x * channels;
+        for (; at != window + (uint32_t)layer->kernel_height * layer->kernel_width; ++at) {
+          *at += stride;
         }
+      } else {
+        at = slw_window(layer, data, top, left, border, window);
       }
       const uint32_t *w = weights;
-      for (uint32_t c = 0; c < channels; c += 4u) {
+      uint32_t c = 0;
+      for (; c + 4u <= channels; c += 4u) {
         const int32_t *bias = scales->bias + c;
         int32_t s0 = bias[0];
         int32_t s1 = bias[1];
         int32_t s2 = bias[2];
         int32_t s3 = bias[3];
         w = slw_taps(window, at, c, w, &s0, &s1, &s2, &s3);
-        {
-          const int32_t sums[4] = {s0, s1, s2, s3};
-          for (uint32_t i = 0; i < 4u; ++i) {
-            const uint32_t k = (c + i) * step;
-            const struct slw_channel channel =
-                slw_channel_of(scales->multiplier[k], scales->shift[k], zero);
-            *out++ = slw_requantize(layer, sums[i], &channel);
-          }
+        out[0] = slw_requantize(layer, s0, multiplier[0], shift[0], zero);
+        out[1] = slw_requantize(layer, s1, multiplier[step], shift[step], zero);
+        out[2] = slw_requantize(layer, s2, multiplier[2u * step], shift[2u * step], zero);
+        out[3] = slw_requantize(layer, s3, multiplier[3u * step], shift[3u * step], zero);
+        out += 4;
+        multiplier += 4u * step;
+        shift += 4u * step;
+      }
+      for (uint32_t last = 0; c < channels; ++last, ++c) {
+        /* What is left of a group of four; its second and third are swapped. */
+        const int16_t *v = (const int16_t *)(const void *)w + ((last * 2u) % 3u);
+        int32_t sum = scales->bias[c];
+        for (const int8_t **tap = window; tap != at; ++tap, v += 4) {
+          sum += (*tap)[c] * *v;
         }
+        *out++ = slw_requantize(layer, sum, *multiplier, *shift, zero);
+        multiplier += step;
+        shift += step;
       }
     }
   }

@@ -130,7 +130,7 @@ def match_kernel(name: str, function: Function) -> LibraryKernel | None:
             if data.shape[3] == 1:  # one input channel: a convolution with that many outputs
                 shape = (*weight.shape[:2], 1, weight.shape[2])
                 return _convolution(name, function, layer, shape, _pack_convolution)
-            if weight.shape[2] == data.shape[3] and data.shape[3] % 4 == 0:
+            if weight.shape[2] == data.shape[3]:
                 return _depthwise(name, function, layer)
         case "qnn.dense_packed" if data.size == weight.shape[0]:
             return _convolution(name, function, layer, (1, 1, *weight.shape), _pack_convolution)
@@ -231,7 +231,9 @@ def _pack_convolution(weight: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _pack_depthwise(weight: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """[kH][kW][C] int8 to [C / 4][kH * kW][4] int16 with each four channels as 0, 2, 1, 3."""
-    rows = weight.reshape(-1, weight.shape[-1] // 4, 4)[:, :, [0, 2, 1, 3]]
+    flat = weight.reshape(-1, weight.shape[-1])
+    full = np.pad(flat, ((0, 0), (0, -flat.shape[1] % 4)))
+    rows = full.reshape(len(flat), -1, 4)[:, :, [0, 2, 1, 3]]
     return np.ascontiguousarray(rows.transpose(1, 0, 2).astype(np.int16))
 
 
