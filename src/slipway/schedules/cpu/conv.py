@@ -46,7 +46,8 @@ def schedule_conv2d_nchwc(
     inner.compute_at(stage, ow_outer)
     n, oc, oh, ow, ob = inner.op.axis
     chunk, kh, kw, ic = inner.op.reduce_axis
-    inner.reorder(n, oh, chunk, kh, kw, ic, oc, ow, ob)
+    # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
+    inner.reorder(n, oh, chunk, kh, kw, ic, ow, oc, ob)
     inner.unroll(oc)
     inner.unroll(ow)
     inner.vectorize(ob)

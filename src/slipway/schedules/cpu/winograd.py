@@ -80,7 +80,7 @@ def _schedule_products(schedule: te.Schedule, products: te.Tensor, target: Targe
     inner.compute_at(stage, p_outer)
     x, y, o, p, ob = inner.op.axis
     chunk, lane = inner.op.reduce_axis
-    inner.reorder(x, y, chunk, lane, o, p, ob)
+    inner.reorder(x, y, chunk, lane, p, o, ob)
     inner.unroll(o)
     inner.unroll(p)
     inner.vectorize(ob)
