@@ -1,4 +1,4 @@
-"""Every operator compiled for this machine, all its sample cases in one model, against NumPy.
+"""Every operator compiled by LLVM and as C, all its sample cases in one model, against NumPy.
 
 The schedules that `relay.build` picks run here, on shapes that divide no vector.
 """
@@ -38,8 +38,9 @@ def leaves(variables):
             yield variable
 
 
+@pytest.mark.parametrize("target", ["llvm", pytest.param("c", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", sorted(OPS))
-def test_compiled_operator_agrees_with_reference(name):
+def test_compiled_operator_agrees_with_reference(name, target):
     definition = OPS[name]
     params, feeds, results, wanted = [], {}, [], []
     for number, case in enumerate(definition.cases):
@@ -56,7 +57,7 @@ def test_compiled_operator_agrees_with_reference(name):
         params += leaves(variables)
         feeds.update(values)
     mod = relay.transform.InferType()(Function(tuple(params), Tuple(tuple(results))))
-    module = graph_executor.GraphModule(relay.build(mod, target="llvm")["default"](cpu(0)))
+    module = graph_executor.GraphModule(relay.build(mod, target=target)["default"](cpu(0)))
     for key, value in feeds.items():
         module.set_input(key, value)
     module.run()
