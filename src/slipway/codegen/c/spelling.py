@@ -98,6 +98,8 @@ def _union(name: str, into: str, of: str) -> str:
 
 _SQRT = """/* The square root without libm: an instruction where the compiler can be told of one. */
 static inline {ty} {name}({ty} x) {{
+  (void){to}; /* not every path below needs them */
+  (void){of};
 #if defined(__NO_MATH_ERRNO__)
   return {builtin}(x);
 #elif defined(__SSE2__)
