@@ -151,3 +151,20 @@ def test_a_target_without_the_feature_is_an_error():
         hardware_intrinsic("x86.vnni", "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
     with pytest.raises(TargetError, match=r"no hardware intrinsic 'x86.vni'. Did you mean"):
         hardware_intrinsic("x86.vni")
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "instruction"),
+    [
+        ("thumbv8.1m.main-none-eabi -mcpu=cortex-m55", "mve.vmladava.s8", "vmlav.s8"),
+        ("thumbv8.1m.main-none-eabi -mcpu=cortex-m55", "mve.vmladava.u8", "vmlav.u8"),
+        ("thumbv8.1m.main-none-eabi -mcpu=cortex-m55", "mve.vmladava.s16", "vmlav.s16"),
+        ("thumbv7em-none-eabi -mcpu=cortex-m4", "arm.smlad", "smlad"),
+    ],
+)
+def test_microcontroller_intrinsics_become_their_instruction(target, name, instruction):
+    import slipway as tvm
+
+    target = "llvm -mtriple=" + target
+    s, args = product(INTRINSICS[name], hardware_intrinsic(name, target))
+    assert instruction in tvm.build(s, args, target).get_source("asm")

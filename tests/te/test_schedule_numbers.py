@@ -402,3 +402,12 @@ def test_a_scatter_through_an_intermediate_stage_read_at_a_loaded_index():
     y = np.zeros(6, "float32")
     run(func, x, which, y)
     np.testing.assert_array_equal(y, x[which] / 2)
+
+
+def test_create_prim_func_takes_the_default_schedule():
+    a, b, c, _ = elementwise(8)
+    func = te.create_prim_func([a, b, c])
+    x, y, z = np.arange(8, dtype="float32"), np.zeros(8, "float32"), np.zeros(8, "float32")
+    run(func, x, y, z)
+    np.testing.assert_array_equal(z, (x + 1) * 2)
+    np.testing.assert_array_equal(y, x + 1)

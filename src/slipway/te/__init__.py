@@ -23,7 +23,7 @@ from slipway.te.declare import (
     thread_axis,
     var,
 )
-from slipway.te.lower import lower
+from slipway.te.lower import create_prim_func, lower
 from slipway.te.math import (
     abs,
     acos,
@@ -114,6 +114,7 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "create_prim_func",
     "create_schedule",
     "decl_tensor_intrin",
     "div",

@@ -49,6 +49,8 @@ class HardwareIntrinsic:
     b_dtype: str
     c_dtype: str
     operand: str = ""  # dtype in which the instruction takes its packed operands
+    flags: tuple[int, ...] = ()  # constants in front of its arguments
+    sum_last: bool = False  # the running sum is its last argument, not its first
 
     def meaning(self) -> Tensor:
         """Return the te compute that says what the instruction computes."""
@@ -88,7 +90,9 @@ class HardwareIntrinsic:
         operands = [_reinterpret(v, self.operand or v.dtype) for v in (left, right)]
         old = E.BufferLoad(c, here)
         result = dtypes.with_lanes(self.c_dtype, lanes)
-        arguments = (old, *operands) if self.name != "arm.smlad" else (*operands, old)
+        flags = [ops.const(f) for f in self.flags]
+        order = (*operands, old) if self.sum_last else (old, *operands)
+        arguments = (*flags, *order)
         call = E.Call(result, "call_llvm_pure_intrin", (E.StringImm(self.llvm), *arguments))
         update = S.BufferStore(c, call, here)
         return S.seq((reset, update)), reset, update
@@ -106,6 +110,9 @@ def _reinterpret(value: PrimExpr, dtype: str) -> PrimExpr:
 
 
 _X86, _ARM64, _ARM32 = ("x86_64",), ("aarch64",), ("arm", "armv7", "thumb", "armv7l")
+
+
+_HELIUM = ("thumb", "thumbv8.1m.main", "arm")
 
 
 def _neon(
@@ -139,7 +146,19 @@ INTRINSICS: dict[str, HardwareIntrinsic] = {
         _neon("neon.ummla", "llvm.aarch64.neon.ummla.v4i32.v16i8", "i8mm", 2, 8, "uint8"),
         HardwareIntrinsic(
             "arm.smlad", "llvm.arm.smlad", _ARM32, ("dsp",),
-            0, 1, 2, "int16", "int16", "int32", "int32",
+            0, 1, 2, "int16", "int16", "int32", "int32", sum_last=True,
+        ),
+        HardwareIntrinsic(
+            "mve.vmladava.s8", "llvm.arm.mve.vmldava.v16i8", _HELIUM, ("mve",),
+            0, 1, 16, "int8", "int8", "int32", "int8x16", flags=(0, 0, 0),
+        ),
+        HardwareIntrinsic(
+            "mve.vmladava.u8", "llvm.arm.mve.vmldava.v16i8", _HELIUM, ("mve",),
+            0, 1, 16, "uint8", "uint8", "uint32", "uint8x16", flags=(1, 0, 0),
+        ),
+        HardwareIntrinsic(
+            "mve.vmladava.s16", "llvm.arm.mve.vmldava.v8i16", _HELIUM, ("mve",),
+            0, 1, 8, "int16", "int16", "int32", "int16x8", flags=(0, 0, 0),
         ),
     )
 }  # fmt: skip
