@@ -103,8 +103,8 @@ def measure(name, board_name, folder, golden):
 
 def table(rows):
     lines = [
-        "| model | board | instructions | vs TFLM | code | vs TFLM | weights | arena | RAM | vs TFLM "
-        "| exact |",
+        "| model | board | instructions | vs TFLM | code | vs TFLM "
+        "| weights | arena | RAM | vs TFLM | exact |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
