@@ -43,7 +43,10 @@ class Implementation:
 
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
-_MODULES = ("cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool", "cpu.winograd", "micro.direct")
+_MODULES = (
+    "cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool", "cpu.quantized", "cpu.winograd",
+    "micro.direct",
+)  # fmt: skip
 _loaded = False
 
 
