@@ -85,6 +85,14 @@ def _matmul(draw, x, name):
     return out, w
 
 
+def _shape(tensor):
+    return tuple(int(s) for s in tensor.shape)
+
+
+def _sum_of(x, y, name):
+    return te.compute(x.shape, lambda *i: x(*i) + y(*i), name)
+
+
 def _transpose(x, name):
     return te.compute(x.shape[::-1], lambda *i: x(*i[::-1]), name), lambda a: a.T
 
@@ -104,6 +112,9 @@ def programs(draw):
             kinds.append("reduction")
         if current.ndim == 2:
             kinds.append("matmul")
+        same = [n for n, t in enumerate(stages[:-1]) if _shape(t) == _shape(current)]
+        if same:
+            kinds += ["binary", "binary"]
         kind = draw(st.sampled_from(kinds))
         log.append(kind)
         if kind == "unary":
@@ -114,6 +125,10 @@ def programs(draw):
             current, reference = _transpose(current, name)
         elif kind == "reduction":
             current, reference = _reduction(draw, current, name)
+        elif kind == "binary":
+            other = draw(st.sampled_from(same))
+            current = _sum_of(current, stages[other], name)
+            reference = ("add", other)
         else:
             current, weight = _matmul(draw, current, name)
             inputs.append(weight)
@@ -122,9 +137,13 @@ def programs(draw):
         steps.append(reference)
 
     def run_reference(*arrays):
-        value = arrays[0]
+        value, values = arrays[0], []
         for step in steps:
-            value = value @ arrays[step] if isinstance(step, int) else step(value)
+            if isinstance(step, tuple):
+                value = value + values[step[1]]
+            else:
+                value = value @ arrays[step] if isinstance(step, int) else step(value)
+            values.append(value)
         return np.ascontiguousarray(value, dtype="float32")
 
     s = te.create_schedule(stages[-1].op)
@@ -133,33 +152,67 @@ def programs(draw):
 
 
 def _schedule(draw, s, stages, log):
-    caches = []
+    output = stages[-1]
     if draw(st.integers(0, 3)) == 0:
         log.append("cache_write")
-        caches.append(s.cache_write(stages[-1], "local"))
-    where = [*stages[:-1], *caches]
-    below = {t: n for t, n in zip(where, [*stages[1:], stages[-1]], strict=False)}
-    if caches:
-        below = {t: (n if n is not stages[-1] else caches[0]) for t, n in below.items()}
-        below[caches[0]] = stages[-1]
+        s.cache_write(output, "local")
+    if draw(st.integers(0, 3)) == 0:
+        tensor = draw(st.sampled_from(stages[:-1] or [output]))
+        readers = [x for x in s.stages if s[tensor].op.output(0) in x.op.input_tensors]
+        if readers:
+            log.append(f"cache_read {tensor.name}")
+            s.cache_read(tensor, "local", [draw(st.sampled_from(readers)).op])
+    if draw(st.integers(0, 3)) == 0:
+        _rfactor(draw, s, log)
     # From the output up, so that consumers have their loops before producers attach to them.
-    for tensor in [stages[-1], *reversed(where)]:
-        stage = s[tensor]
-        if tensor is not stages[-1]:
-            place = draw(st.sampled_from(["root", "inline", "at", "at"]))
-            consumer = s[below[tensor]]
-            if place == "inline" and not stage.op.reduce_axis and tensor not in caches:
-                log.append(f"{tensor.name} inline")
-                stage.compute_inline()
-                continue
-            while consumer.attach_type == "inline":
-                consumer = s[below[next(t for t in where if s[t] is consumer)]]
-            if place == "at":
-                axis = draw(st.sampled_from(consumer.leaf_iter_vars or [None]))
-                if axis is not None:
-                    log.append(f"{tensor.name} at {consumer.name}.{axis.name}")
-                    stage.compute_at(consumer, axis)
-        _loops(draw, stage, log)
+    for stage in reversed(list(s.stages)):
+        if isinstance(stage.op, te.PlaceholderOp):
+            continue
+        if not stage.is_output:
+            _place(draw, s, stage, log)
+        if stage.attach_type != "inline":
+            _loops(draw, stage, log)
+            if stage.op.axis and not stage.is_output and draw(st.integers(0, 7)) == 0:
+                stage.storage_align(draw(st.sampled_from(list(stage.op.axis))), 8, 3)
+                log.append(f"{stage.name} storage_align")
+
+
+def _rfactor(draw, s, log):
+    reducing = [x for x in s.stages if x.op.reduce_axis]
+    if not reducing:
+        return
+    stage = draw(st.sampled_from(reducing))
+    k = stage.op.reduce_axis[0]
+    outer, inner = stage.split(k, factor=draw(st.integers(1, 4)))
+    log.append(f"{stage.name} rfactor")
+    s.rfactor(stage.op.output(0), draw(st.sampled_from([outer, inner])), draw(st.integers(-1, 0)))
+
+
+def _readers(s, stage):
+    """The stages that read this one, looking through inlined ones."""
+    found = []
+    for other in s.stages:
+        if any(t.op is stage.op for t in other.op.input_tensors):
+            found += _readers(s, other) if other.attach_type == "inline" else [other]
+    return found
+
+
+def _place(draw, s, stage, log):
+    where = draw(st.sampled_from(["root", "inline", "at", "at"]))
+    if where == "inline" and not stage.op.reduce_axis:
+        log.append(f"{stage.name} inline")
+        stage.compute_inline()
+    elif where == "at":
+        readers = list(dict.fromkeys(_readers(s, stage)))
+        # With several readers only loops around all of them will do: try the reader that is an
+        # output only when it is the only one.
+        if len(readers) == 1 and readers[0].leaf_iter_vars:
+            axis = draw(st.sampled_from(readers[0].leaf_iter_vars))
+            log.append(f"{stage.name} at {readers[0].name}.{axis.name}")
+            stage.compute_at(readers[0], axis)
+            if draw(st.integers(0, 5)) == 0:
+                log.append(f"{stage.name} double_buffer")
+                stage.double_buffer()
 
 
 def _loops(draw, stage, log):
