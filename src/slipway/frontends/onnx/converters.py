@@ -22,8 +22,8 @@ Converter = Callable[["NodeView"], Any]
 CONVERTERS: dict[str, Converter] = {}
 
 FAMILIES = (
-    "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "matmul", "norm",
-    "pool", "quant", "recurrent", "reduce", "resize", "shape", "signal",
+    "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "matmul",
+    "microsoft", "norm", "pool", "quant", "recurrent", "reduce", "resize", "shape", "signal",
 )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ class UnsupportedNode(SlipwayError):
 
 
 def converter(*names: str) -> Callable[[Converter], Converter]:
-    """Decorator: enter a converter for the ONNX operators `names` (of the ai.onnx domain)."""
+    """Decorator: enter a converter for operators of ai.onnx, or of a domain written in front."""
 
     def enter(function: Converter) -> Converter:
         for name in names:

@@ -180,7 +180,8 @@ class _Importer:
                 self._note(node, f"there is no converter for it{where}")
 
     def _converter(self, node: Any) -> Converter | None:
-        return self.converters.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        own = node.domain in ("", "ai.onnx")
+        return self.converters.get(node.op_type if own else f"{node.domain}.{node.op_type}")
 
     def _note(self, node: Any, problem: str) -> None:
         name = node.name or (node.output[0] if node.output else "?")
