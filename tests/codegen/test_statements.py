@@ -166,6 +166,28 @@ def test_vector_accesses_of_every_shape(target):
     np.testing.assert_array_equal(got, np.stack(want))
 
 
+def test_sums_of_broadcasts_and_ramps_are_contiguous(target):
+    a, flat = decl_buffer((64,), "float32", "A"), decl_buffer((24,), "float32", "out")
+    base = E.Var("base")
+    whole = E.Broadcast(base, 8)
+    indices = [
+        E.Add(whole, ramp(2, 8)),
+        E.Sub(E.Mul(ramp(base, 8, 3), E.Broadcast(const(2, I32), 8)), ramp(0, 8, 5)),
+        E.Mul(whole, E.Broadcast(const(3, I32), 8)),
+    ]
+    stores = [
+        S.BufferStore(flat, a[index], (E.Add(E.Broadcast(const(8 * r, I32), 8), ramp(0, 8)),))
+        for r, index in enumerate(indices)
+    ]
+    run = load(prim_func("sums", [a, flat], seq(stores), scalars=(base,)), target)
+    x, got = kernels.random(64), np.zeros(24, "float32")
+    run(x, got, 5)
+    np.testing.assert_array_equal(got, [*x[7:15], *x[10:18], *[x[15]] * 8])
+    if target == "llvm":
+        text = kernels.load(prim_func("sums", [a, flat], seq(stores), scalars=(base,)))[1]
+        assert text.get_source("raw").count("load <8 x float>") == 2
+
+
 def test_scattered_stores(target):
     a, index = decl_buffer((64,), "float32", "A"), decl_buffer((8,), I32, "index")
     body = seq([

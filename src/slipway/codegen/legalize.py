@@ -72,6 +72,42 @@ def _times(a: E.PrimExpr, b: E.PrimExpr) -> E.PrimExpr:
     return a * b
 
 
+def as_ramp(index: E.PrimExpr) -> tuple[E.PrimExpr, int] | None:
+    """Return (base, stride) of a vector index whose lanes are base + lane * stride, else None.
+
+    Sees through sums of broadcasts and ramps, and products with constants.
+    """
+    if isinstance(index, E.Ramp):
+        return (index.base, index.stride.value) if isinstance(index.stride, E.IntImm) else None
+    if isinstance(index, E.Broadcast):
+        return (index.value, 0) if index.value.lanes == 1 else None
+    if isinstance(index, (E.Add, E.Sub)):
+        a, b = as_ramp(index.a), as_ramp(index.b)
+        if a is None or b is None:
+            return None
+        sign = 1 if isinstance(index, E.Add) else -1
+        return type(index)(a[0], b[0]), a[1] + sign * b[1]
+    if isinstance(index, E.Mul):
+        a, b = as_ramp(index.a), as_ramp(index.b)
+        if a is None or b is None:
+            return None
+        if a[1] and b[1] == 0 and isinstance(b[0], E.IntImm):
+            return E.Mul(a[0], b[0]), a[1] * b[0].value
+        if b[1] and a[1] == 0 and isinstance(a[0], E.IntImm):
+            return E.Mul(a[0], b[0]), b[1] * a[0].value
+        return (E.Mul(a[0], b[0]), 0) if a[1] == 0 and b[1] == 0 else None
+    if (
+        isinstance(index, E.Cast)
+        and dtypes.is_int(index.dtype)
+        and dtypes.is_int(index.value.dtype)
+    ):
+        inner = as_ramp(index.value)
+        wider = dtypes.bits_of(index.dtype) >= dtypes.bits_of(index.value.dtype)
+        if inner is not None and wider:
+            return E.Cast(dtypes.scalar_of(index.dtype), inner[0]), inner[1]
+    return None
+
+
 # -- integer division ------------------------------------------------------------------------------
 
 

@@ -263,6 +263,9 @@ class CExpressions:
         last = indices[-1] if indices else const(0, "int32")
         offset = ""
         if last.lanes > 1:
+            ramp = legalize.as_ramp(last)
+            if ramp is not None and not isinstance(last, E.Ramp):
+                last = E.Ramp(ramp[0], const(ramp[1], ramp[0].dtype), last.lanes)
             if not isinstance(last, E.Ramp):
                 before, self.indexing = self.indexing, True
                 at = self.expr(last, lane)

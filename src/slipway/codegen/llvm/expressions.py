@@ -384,9 +384,10 @@ class ExpressionEmitter:
         lanes = dtypes.lanes_of(last.dtype)
         step: int | None = 1
         if lanes > 1:
-            if not isinstance(last, E.Ramp) or not isinstance(last.stride, E.IntImm):
+            ramp = legalize.as_ramp(last)
+            if ramp is None:
                 return None, None, lanes
-            step, last = last.stride.value, last.base
+            last, step = ramp
         if len(indices) == 1 and not buffer.strides and buffer.elem_offset is None:
             return self.address.linear(last), step, lanes
         scalars = (*indices[:-1], last) if indices else ()
@@ -429,6 +430,11 @@ class ExpressionEmitter:
                 f"load {whole}, ptr {at}, align {self.align_of(buffer, form, size)}"
             )
             return self.from_memory(loaded, node.dtype)
+        if form is not None and step == 0 and inner == 1:
+            same = legalize.as_ramp(node.indices[-1])
+            assert same is not None
+            element = E.BufferLoad(buffer, (*node.indices[:-1], same[0]))
+            return self.value(E.Broadcast(element, lanes))
         if inner != 1:
             raise CodegenError(
                 f"a strided or scattered load from {buffer.name}, whose elements are vectors "
