@@ -7,6 +7,7 @@ repetitions.
 
 import argparse
 import cProfile
+import os
 import pstats
 import time
 from itertools import pairwise
@@ -25,7 +26,9 @@ def once(target, number):
     marks = [time.process_time()]
     s, args = conv2d()
     marks.append(time.process_time())
-    func = te.lower(s, args, name=f"conv_{number}")  # another name: nothing comes from a cache
+    func = te.lower(
+        s, args, name=f"conv_{number}_{os.getpid()}"
+    )  # another name: nothing comes from a cache
     marks.append(time.process_time())
     ready = run_pipeline(func, target)
     marks.append(time.process_time())

@@ -69,6 +69,9 @@ class _Unroller:
         var = E.Var(stmt.var.name, stmt.var.dtype)
         value = self.expr(stmt.value)
         self.names[id(stmt.var)] = var
+        if var.dtype in ("int32", "int64"):
+            fresh = Linear({self.an.var_atom(var): 1}, 0, var.dtype)
+            self.values[self.an.var_atom(stmt.var)] = fresh
         self.memo = {}
         body = self.visit(stmt.body)
         return S.LetStmt(var, value, body)
@@ -143,6 +146,8 @@ class _Unroller:
         if node.dtype in ("int32", "int64"):
             linear = self.an.linear(node)
             if all(a.pure for a in linear.terms):
+                if all(a.variables.isdisjoint(self.values) for a in linear.terms):
+                    return node
                 result = self.an.to_expr(self.an.substitute(linear, self.values))
                 self.memo[id(node)] = (node, result)
                 return result
