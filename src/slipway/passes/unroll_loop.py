@@ -147,7 +147,7 @@ class _Unroller:
             linear = self.an.linear(node)
             if all(a.pure for a in linear.terms):
                 if all(a.variables.isdisjoint(self.values) for a in linear.terms):
-                    return node
+                    return self.an.to_expr(linear)
                 result = self.an.to_expr(self.an.substitute(linear, self.values))
                 self.memo[id(node)] = (node, result)
                 return result
