@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from slipway.errors import SlipwayError
@@ -30,6 +33,26 @@ def emulator_command(board: Board, elf: Path) -> list[str]:
     return [*command, "-kernel", str(elf)]
 
 
+def _load_prctl() -> Callable[..., int] | None:
+    try:
+        return ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return None  # not Linux
+
+
+_PRCTL = _load_prctl()  # looked up here: a child between fork and exec must not load anything
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end the emulator when whoever started it is gone, however that happened.
+
+    Closing its serial line does not: firmware that polls it would keep a processor busy for ever.
+    """
+    if _PRCTL is not None:
+        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class SerialProcess:
     """A running device; `read` and `write` are its serial line: standard output and input."""
 
@@ -41,6 +64,7 @@ class SerialProcess:
             stdout=subprocess.PIPE,
             stderr=self._messages,
             bufsize=0,
+            preexec_fn=_end_with_parent,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
