@@ -2,6 +2,7 @@
 # make test       the whole default test suite
 # make test-long  the same with the long cases
 # make check      format, lint, types, layering: what must be green before a commit
+# make misra      the device runtime and generated models against MISRA C:2012 (needs cppcheck)
 # make wheel      the wheel, with the C runtime compiled in for x86-64 and aarch64 hosts, into dist/
 #
 # Everything runs in .venv, which the first of these commands makes.
@@ -12,7 +13,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long check format wheel clean
+.PHONY: demo test test-long check format misra wheel clean
 
 demo: $(VENV)/.for-demo
 	$(BIN)/slipway demo $(DEMO)
@@ -32,6 +33,9 @@ check: $(VENV)/.for-tests
 format: $(VENV)/.for-tests
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+misra: $(VENV)/.for-tests
+	$(BIN)/python tools/misra.py
 
 wheel: $(VENV)/.for-tests
 	rm -rf build
