@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,7 +28,11 @@ ADVISORY = {"2.3", "2.4", "2.5", "2.6", "2.7", "4.2", "5.9", "8.7", "8.9", "8.11
             "17.8", "18.4", "18.5", "19.2", "20.1", "20.5"}  # fmt: skip
 
 
-def run(sources, includes):
+Finding = tuple[str, int, str]
+
+
+def run(sources: Sequence[Path], includes: Sequence[str | Path]) -> set[Finding]:
+    """Return (file, line, rule) of each finding."""
     command = ["cppcheck", "--addon=misra", "--quiet", "--enable=style", "-j2", "--inline-suppr",
                "-DSLW_STATIC", "-DSLW_NO_THREADS", "-D__GNUC__=12", "--template={file}:{line}:{id}",
                *(f"-I{i}" for i in includes), *map(str, sources)]  # fmt: skip
@@ -36,7 +41,8 @@ def run(sources, includes):
     return {(Path(name).name, int(line), rule) for name, line, rule in found}
 
 
-def generated_models(folder):
+def generated_models(folder: Path) -> list[Path]:
+    """Write the test models' C into a folder and return the sources."""
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "executor")]
     from aot_models import build, keyword_net, residual_net
 
@@ -47,17 +53,20 @@ def generated_models(folder):
     return sorted(folder.glob("*.c"))
 
 
-def deviations():
+def deviations() -> dict[str, str]:
+    """Return the documented deviations: rule to reason."""
     lines = DEVIATIONS.read_text().splitlines()
     pairs = (line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
     return dict(pairs)
 
 
-def category(rule):
+def category(rule: str) -> str:
+    """Return how binding a rule is."""
     return "mandatory" if rule in MANDATORY else "advisory" if rule in ADVISORY else "required"
 
 
-def main():
+def main() -> int:
+    """Check, print, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
