@@ -1,4 +1,4 @@
-"""Tiles of integer sums: every sample case of the operators, and shapes that do not fit a vector."""
+"""Tiles of integer sums: the sample cases of the operators, shapes that fit no vector."""
 
 import numpy as np
 import pytest

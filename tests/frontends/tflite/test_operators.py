@@ -85,8 +85,14 @@ conv("depthwise", q8(1, 9, 8, 8), weights(1, 3, 3, 8, axis=3), q8(1, 9, 8, 8, sc
      kind="DEPTHWISE_CONV_2D", depthMultiplier=1, act=1)  # fmt: skip
 conv("depthwise-multiplier", q8(1, 9, 8, 3), weights(1, 3, 3, 6, axis=3), q8(1, 5, 4, 6, scale=0.2),
      kind="DEPTHWISE_CONV_2D", depthMultiplier=2, stride=2)  # fmt: skip
-conv("depthwise-one-channel", q8(1, 9, 8, 1), weights(1, 3, 3, 4, axis=3), q8(1, 9, 8, 4, scale=0.2),
-     kind="DEPTHWISE_CONV_2D", depthMultiplier=4)  # fmt: skip
+conv(
+    "depthwise-one-channel",
+    q8(1, 9, 8, 1),
+    weights(1, 3, 3, 4, axis=3),
+    q8(1, 9, 8, 4, scale=0.2),
+    kind="DEPTHWISE_CONV_2D",
+    depthMultiplier=4,
+)
 conv("depthwise-int16", q16(1, 6, 6, 4), weights(1, 3, 3, 4, axis=3), q16(1, 6, 6, 4, scale=0.001),
      kind="DEPTHWISE_CONV_2D", depthMultiplier=1, dtype="int64")  # fmt: skip
 
@@ -137,8 +143,19 @@ for kind, word in (("AVERAGE_POOL_2D", "average"), ("MAX_POOL_2D", "max")):
     for form, make in (("int8", q8), ("uint8", u8), ("int16", q16), ("float", f32)):
         case(f"{word}-pool-{form}", kind, [make(1, 7, 6, 5)], [make(1, 4, 3, 5)], "Pool2DOptions",
              padding=0, strideW=2, strideH=2, filterWidth=3, filterHeight=2)  # fmt: skip
-    case(f"{word}-pool-relu", kind, [q8(1, 6, 6, 8)], [q8(1, 3, 3, 8)], "Pool2DOptions", padding=1,
-         strideW=2, strideH=2, filterWidth=2, filterHeight=2, fusedActivationFunction=1)  # fmt: skip
+    case(
+        f"{word}-pool-relu",
+        kind,
+        [q8(1, 6, 6, 8)],
+        [q8(1, 3, 3, 8)],
+        "Pool2DOptions",
+        padding=1,
+        strideW=2,
+        strideH=2,
+        filterWidth=2,
+        filterHeight=2,
+        fusedActivationFunction=1,
+    )
 
 # -- elementwise -----------------------------------------------------------------------------------
 
@@ -208,8 +225,13 @@ for alpha in (0.1, 1.5):
 unary("LEAKY_RELU", "leaky-relu-int16", q16(4, 300), q16(4, 300, scale=0.0005), "LeakyReluOptions",
       alpha=0.1)  # fmt: skip
 unary("LEAKY_RELU", "leaky-relu-float", f32(4, 30), f32(4, 30), "LeakyReluOptions", alpha=0.1)
-binary("PRELU", "prelu-int8", q8(1, 4, 5, 6), const(RNG.integers(-128, 128, (1, 1, 6)), "int8", 0.01, 4),
-       q8(1, 4, 5, 6, scale=0.06, zero=-20))  # fmt: skip
+binary(
+    "PRELU",
+    "prelu-int8",
+    q8(1, 4, 5, 6),
+    const(RNG.integers(-128, 128, (1, 1, 6)), "int8", 0.01, 4),
+    q8(1, 4, 5, 6, scale=0.06, zero=-20),
+)
 binary("PRELU", "prelu-float", f32(1, 4, 5, 6), const(RNG.standard_normal((1, 1, 6)), "float32"),
        f32(1, 4, 5, 6))  # fmt: skip
 for kind in ("RELU", "RELU6", "RELU_N1_TO_1"):
@@ -307,8 +329,13 @@ case("strided-slice-shrink", "STRIDED_SLICE",
      shrinkAxisMask=1)  # fmt: skip
 case("pad", "PAD", [q8(1, 3, 4, 2), const([[0, 0], [1, 2], [0, 1], [0, 0]])], [q8(1, 6, 5, 2)],
      "PadOptions")  # fmt: skip
-case("pad-v2", "PADV2", [q8(3, 4), const([[0, 1], [1, 2]]), const([7], "int8", 0.05, 3)], [q8(4, 7)],
-     "PadV2Options")  # fmt: skip
+case(
+    "pad-v2",
+    "PADV2",
+    [q8(3, 4), const([[0, 1], [1, 2]]), const([7], "int8", 0.05, 3)],
+    [q8(4, 7)],
+    "PadV2Options",
+)
 for mode in (0, 1):
     case(f"mirror-pad-{mode}", "MIRROR_PAD", [q8(4, 5), const([[2, 1], [1, 2]])], [q8(7, 8)],
          "MirrorPadOptions", mode=mode)  # fmt: skip
@@ -328,20 +355,39 @@ case("space-to-depth", "SPACE_TO_DEPTH", [q8(1, 4, 6, 3)], [q8(1, 2, 3, 12)], "S
      blockSize=2)  # fmt: skip
 case("depth-to-space", "DEPTH_TO_SPACE", [q8(1, 2, 3, 12)], [q8(1, 4, 6, 3)], "DepthToSpaceOptions",
      blockSize=2)  # fmt: skip
-case("space-to-batch", "SPACE_TO_BATCH_ND", [q8(1, 3, 4, 2), const([2, 2]), const([[0, 1], [0, 0]])],
-     [q8(4, 2, 2, 2)], "SpaceToBatchNDOptions")  # fmt: skip
-case("batch-to-space", "BATCH_TO_SPACE_ND", [q8(4, 2, 2, 2), const([2, 2]), const([[0, 1], [0, 0]])],
-     [q8(1, 3, 4, 2)], "BatchToSpaceNDOptions")  # fmt: skip
+case(
+    "space-to-batch",
+    "SPACE_TO_BATCH_ND",
+    [q8(1, 3, 4, 2), const([2, 2]), const([[0, 1], [0, 0]])],
+    [q8(4, 2, 2, 2)],
+    "SpaceToBatchNDOptions",
+)
+case(
+    "batch-to-space",
+    "BATCH_TO_SPACE_ND",
+    [q8(4, 2, 2, 2), const([2, 2]), const([[0, 1], [0, 0]])],
+    [q8(1, 3, 4, 2)],
+    "BatchToSpaceNDOptions",
+)
 case("fill", "FILL", [const([2, 3]), T((), "float32")], [f32(2, 3)], "FillOptions")
 case("zeros-like", "ZEROS_LIKE", [f32(2, 3)], [f32(2, 3)], "ZerosLikeOptions")
 for half, align in ((False, False), (True, False), (False, True)):
     word = "half" if half else "align" if align else "plain"
     for form, make in (("int8", q8), ("float", f32)):
-        for kind, table in (("RESIZE_BILINEAR", "ResizeBilinearOptions"),
-                            ("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions")):  # fmt: skip
+        for kind, table in (
+            ("RESIZE_BILINEAR", "ResizeBilinearOptions"),
+            ("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions"),
+        ):
             for size in ((7, 9), (2, 3)):
-                case(f"{kind.lower()}-{word}-{form}-{size[0]}", kind, [make(1, 4, 5, 3), const(size)],
-                     [make(1, *size, 3)], table, alignCorners=align, halfPixelCenters=half)  # fmt: skip
+                case(
+                    f"{kind.lower()}-{word}-{form}-{size[0]}",
+                    kind,
+                    [make(1, 4, 5, 3), const(size)],
+                    [make(1, *size, 3)],
+                    table,
+                    alignCorners=align,
+                    halfPixelCenters=half,
+                )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -73,8 +73,11 @@ def tanh(node: NodeView) -> Any:
 
 
 RELUS = {
-    "RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0),
-}  # fmt: skip
+    "RELU": (0.0, None),
+    "RELU6": (0.0, 6.0),
+    "RELU_N1_TO_1": (-1.0, 1.0),
+    "RELU_0_TO_1": (0.0, 1.0),
+}
 
 
 @converter(*RELUS)

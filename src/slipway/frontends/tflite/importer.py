@@ -8,6 +8,7 @@ one error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from slipway.frontends.tflite.reader import Model, Operator, SubGraph, Tensor, l
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
-from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
+from slipway.relay.expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.passes.fold_constant import fold_one
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, rebuild
@@ -54,6 +55,28 @@ def from_tflite(
     return IRModule((("main", importer.main()),)), {}
 
 
+@dataclass(frozen=True)
+class NodeReport:
+    """What becomes of an operator: "native", "rewritten" (into `detail`), "unsupported" (why)."""
+
+    name: str
+    kind: str
+    status: str
+    detail: str
+
+
+def check_tflite(
+    model: Any, shape_dict: Mapping[str, Sequence[int]] | None = None
+) -> list[NodeReport]:
+    """Return what the importer makes of every operator of a model, without stopping at any.
+
+    Raises ModelError for a file that cannot be read.
+    """
+    importer = _Importer(load_model(model), dict(shape_dict or {}), {})
+    importer.survey()
+    return importer.reports
+
+
 class _Poisoned(Exception):
     """An input comes from a node that could not be converted."""
 
@@ -70,11 +93,23 @@ class _Importer:
         self.folder = _Folder()
         self.problems: dict[tuple[str, str], list[str]] = {}
         self.rounds_once = False
+        self.reports: list[NodeReport] = []
 
     def main(self) -> Function:
+        graph, names = self.graph, _unique_names(self.graph)
+        params, values = self.survey()
+        if self.problems:
+            raise ModelError(self._report())
+        outputs = (*graph.outputs, *_state(graph))
+        results = [self._output(graph, values, index) for index in outputs]
+        body = results[0] if len(results) == 1 else Tuple(tuple(results))
+        attrs = (("output_names", tuple(names[i] for i in outputs)),)
+        return Function(tuple(params), body, None, attrs)
+
+    def survey(self) -> tuple[list[Var], dict[int, Expr]]:
+        """Convert everything that can be; return the inputs and the value of each tensor."""
         graph = self.graph
         self._check_names(graph)
-        self._check_operators(graph)
         values: dict[int, Expr] = {}
         names = _unique_names(graph)
         params: list[Var] = []
@@ -85,14 +120,8 @@ class _Importer:
         for tensor in graph.tensors:
             if tensor.data is not None and tensor.index not in values:
                 values[tensor.index] = Constant(tensor.data)
-        self._convert(graph, values, names)
-        if self.problems:
-            raise ModelError(self._report())
-        outputs = (*graph.outputs, *_state(graph))
-        results = [self._output(graph, values, index) for index in outputs]
-        body = results[0] if len(results) == 1 else Tuple(tuple(results))
-        attrs = (("output_names", tuple(names[i] for i in outputs)),)
-        return Function(tuple(params), body, None, attrs)
+        self._convert(graph, values)
+        return params, values
 
     def _check_names(self, graph: SubGraph) -> None:
         names = [graph.tensors[i].name for i in graph.inputs]
@@ -145,30 +174,41 @@ class _Importer:
 
     # -- operators -------------------------------------------------------------------------------
 
-    def _check_operators(self, graph: SubGraph) -> None:
-        for operator in graph.operators:
-            if operator.kind not in self.converters:
-                self._note(operator, _node_name(graph, operator), "there is no converter for it")
-
     def _note(self, operator: Operator, name: str, problem: str) -> None:
         self.problems.setdefault((operator.kind, problem), []).append(name)
+        self.reports.append(NodeReport(name, operator.kind, "unsupported", problem))
 
-    def _convert(self, graph: SubGraph, values: dict[int, Expr], names: Mapping[int, str]) -> None:
+    def _convert(self, graph: SubGraph, values: dict[int, Expr]) -> None:
         poisoned: set[int] = set()
         for operator in graph.operators:
             name = _node_name(graph, operator)
             try:
                 made = self._one(graph, operator, values, poisoned, name)
             except _Poisoned:
+                self._note(operator, name, "its input is of unknown type")
                 poisoned.update(operator.outputs)
                 continue
             except (UnsupportedNode, TypeInferenceError) as error:
                 self._note(operator, name, str(error))
-                poisoned.update(operator.outputs)
+                self._stand_in(graph, operator, values, poisoned)
                 continue
             values.update(zip(operator.outputs, made, strict=False))
             state = _state_of(graph, operator)
             values.update(zip(state, made[len(operator.outputs) :], strict=False))
+            used = _operators_of(made, name)
+            status = "native" if len(used) <= 1 else "rewritten"
+            self.reports.append(NodeReport(name, operator.kind, status, ", ".join(used)))
+
+    def _stand_in(
+        self, graph: SubGraph, operator: Operator, values: dict[int, Expr], poisoned: set[int]
+    ) -> None:
+        """Give what cannot be computed the type that the file says, so that the rest is checked."""
+        for index in operator.outputs:
+            tensor = graph.tensors[index]
+            if tensor.dtype in DTYPES.values() and -1 not in tensor.shape:
+                values[index] = Var(tensor.name, TensorType(tensor.shape, tensor.dtype))
+            else:
+                poisoned.add(index)
 
     def _one(
         self,
@@ -179,7 +219,9 @@ class _Importer:
         name: str,
     ) -> list[Expr]:
         convert = self.converters.get(operator.kind)
-        if convert is None or poisoned.intersection(operator.inputs):
+        if convert is None:
+            raise UnsupportedNode("there is no converter for it")
+        if poisoned.intersection(operator.inputs):
             raise _Poisoned
         for index in operator.inputs:
             if index >= 0 and index not in values:
@@ -212,6 +254,24 @@ class _Importer:
             shown = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
             lines.append(f"  {kind} x {len(names)} ({shown}): {problem}")
         return "\n".join(lines)
+
+
+def _operators_of(made: Sequence[Expr], name: str) -> list[str]:
+    """Return the relay operators that the node `name` became, each once, in order."""
+    found: dict[str, None] = {}
+    seen: set[int] = set()
+    stack = list(reversed(made))
+    while stack:
+        expr = stack.pop()
+        if id(expr) in seen:
+            continue
+        seen.add(id(expr))
+        if isinstance(expr, Call):
+            if expr.span != name:
+                continue
+            found[getattr(expr.op, "name", "function")] = None
+        stack.extend(children(expr))
+    return list(reversed(found))
 
 
 def _state_of(graph: SubGraph, operator: Operator) -> tuple[int, ...]:

@@ -1,0 +1,101 @@
+"""Reports of what is not supported, inputs that are given wrongly, float16 weights."""
+
+import numpy as np
+import pytest
+from builder import T, const, model
+from litert import compiled, outputs
+
+from slipway import relay
+from slipway.errors import ModelError
+from slipway.frontends.tflite.importer import check_tflite
+
+
+def f32(*shape):
+    return T(shape, "float32")
+
+
+def add():
+    one, other, out = f32(2, 3), f32(2, 3), f32(2, 3)
+    one.name, other.name, out.name = "left", "right", "sum"
+    return model("ADD", [one, other], [out], "AddOptions")
+
+
+def test_inputs_and_outputs_keep_their_names():
+    mod, params = relay.frontend.from_tflite(add())
+    assert [p.name for p in mod["main"].params] == ["left", "right"]
+    assert params == {}
+    assert dict(mod["main"].attrs)["output_names"] == ("sum",)
+
+
+def test_an_unknown_input_gets_a_suggestion():
+    with pytest.raises(ModelError, match="Did you mean 'left'"):
+        relay.frontend.from_tflite(add(), shape_dict={"lefd": (2, 3)})
+
+
+def test_a_shape_that_contradicts_the_file():
+    with pytest.raises(ModelError, match=r"shape \(2, 4\), but the model has \(2, 3\)"):
+        relay.frontend.from_tflite(add(), shape_dict={"left": (2, 4)})
+
+
+def test_a_dtype_that_contradicts_the_file():
+    with pytest.raises(ModelError, match="dtype int8, but the model has float32"):
+        relay.frontend.from_tflite(add(), dtype_dict={"left": "int8"})
+
+
+def test_an_operator_without_converter_is_reported():
+    data = model("RFFT2D", [f32(4, 4), const([4, 4])], [f32(4, 4)])
+    with pytest.raises(ModelError, match=r"RFFT2D x 1 .*: there is no converter for it"):
+        relay.frontend.from_tflite(data)
+    (row,) = check_tflite(data)
+    assert (row.kind, row.status) == ("RFFT2D", "unsupported")
+
+
+def test_what_an_operator_does_not_support_is_reported():
+    data = model(
+        "STRIDED_SLICE", [f32(5, 6), const([0, 0]), const([5, 6]), const([1, 1])], [f32(1, 5, 6)],
+        "StridedSliceOptions", newAxisMask=1,
+    )  # fmt: skip
+    with pytest.raises(ModelError, match="new_axis_mask"):
+        relay.frontend.from_tflite(data)
+
+
+def test_check_tells_native_from_rewritten():
+    assert check_tflite(add())[0].status == "native"
+    data = model("HARD_SWISH", [f32(2, 3)], [f32(2, 3)], "HardSwishOptions")
+    (row,) = check_tflite(data)
+    assert row.status == "rewritten"
+    assert "clip" in row.detail
+
+
+def test_every_operator_of_the_shared_models_is_supported(tflite_models):
+    for path in sorted(tflite_models.glob("*.tflite")):
+        assert {row.status for row in check_tflite(path)} <= {"native", "rewritten"}
+
+
+def test_float16_weights_become_float32():
+    halves = const(np.linspace(-1, 1, 12).reshape(3, 4), "float16")
+    data = model("DEQUANTIZE", [halves], [f32(3, 4)], "DequantizeOptions")
+    mod, _ = relay.frontend.from_tflite(data)
+    want = halves.data.astype(np.float32)
+    np.testing.assert_array_equal(mod["main"].body.array, want)
+
+
+def test_no_tflite_file():
+    with pytest.raises(ModelError, match="no TFLite file"):
+        relay.frontend.from_tflite(b"not a model at all")
+    with pytest.raises(ModelError, match="cannot read"):
+        relay.frontend.from_tflite("there/is/no.tflite")
+    with pytest.raises(ModelError, match=r"takes bytes, a path or a tflite\.Model, got int"):
+        relay.frontend.from_tflite(3)
+
+
+def test_a_buffer_of_the_wrong_size():
+    bad = const(np.zeros((2, 3)), "float32")
+    bad.shape = (2, 4)
+    with pytest.raises(ModelError, match="needs 32 bytes, but has 24"):
+        relay.frontend.from_tflite(model("ADD", [f32(2, 4), bad], [f32(2, 4)], "AddOptions"))
+
+
+def test_sum_runs():
+    a, b = np.ones((2, 3), np.float32), np.full((2, 3), 2, np.float32)
+    np.testing.assert_array_equal(outputs(compiled(add()), [a, b])[0], a + b)
