@@ -230,7 +230,7 @@ def span(name: str) -> Iterator[None]:
 
 FAMILIES = (
     "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "image",
-    "index", "join", "norm", "pad", "pool", "qnn_conv", "qnn_pool", "qnn_rescale",
+    "index", "join", "norm", "pad", "pool", "qnn_conv", "qnn_pool", "qnn_rescale", "qnn_rsqrt",
     "qnn_softmax", "qnn_table", "reduce", "sample", "scan", "scatter", "shape", "softmax",
     "sort", "unary", "winograd",
 )  # fmt: skip

@@ -267,6 +267,15 @@ unary("SOFTMAX", "softmax-float", f32(6, 40), f32(6, 40), "SoftmaxOptions", beta
 unary("LOG_SOFTMAX", "log-softmax-float", f32(6, 40), f32(6, 40), "LogSoftmaxOptions")
 unary("L2_NORMALIZATION", "l2-normalization-float", f32(6, 40), f32(6, 40), "L2NormOptions")
 
+unary(
+    "L2_NORMALIZATION",
+    "l2-normalization-int8",
+    q8(6, 40),
+    q8(6, 40, scale=1 / 128, zero=0),
+    "L2NormOptions",
+)
+binary("DIV", "div-uint8", u8(4, 30), u8(4, 30, zero=0), u8(4, 30, zero=90), "DivOptions")
+
 # -- between representations -----------------------------------------------------------------------
 
 unary("QUANTIZE", "quantize-int8", f32(4, 300), q8(4, 300, scale=0.02), "QuantizeOptions")
@@ -402,6 +411,10 @@ def test_operator_equals_litert(name):
         inputs = peer.random_inputs(rng)
         if name.startswith("rsqrt") or name.startswith("log-int8"):
             inputs = [np.maximum(v, -127) for v in inputs]
+        if name == "div-uint8":
+            inputs[1] = np.maximum(inputs[1], 1)
+            # Smaller dividends make LiteRT shift by more than 31, which C leaves undefined.
+            inputs[0] = np.where(inputs[0] < 120, 20, 220).astype(np.uint8) + inputs[0] % 16
         for got, want in zip(outputs(executor, inputs), peer(inputs), strict=True):
             assert got.dtype == want.dtype
             assert got.shape == want.shape

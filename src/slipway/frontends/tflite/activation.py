@@ -249,7 +249,12 @@ def rsqrt(node: NodeView) -> Any:
 def l2_normalization(node: NodeView) -> Any:
     """X / sqrt(sum of x ** 2) over the last axis."""
     if not node.is_float:
-        raise node.unsupported("it is supported on floating point data only")
+        node.need_dtype("int8")
+        value = centered(node, 0)
+        total = relay.sum(relay.multiply(value, value), axis=-1, keepdims=True)
+        shift = relay.add(relay.qnn.op.rsqrt_shift(total), relay.const(7, "int32"))
+        scaled = relay.qnn.op.rescale(value, relay.qnn.op.rsqrt_multiplier(total), shift)
+        return relay.cast(relay.clip(scaled, -128, 127), "int8")
     total = relay.sum(relay.multiply(node[0], node[0]), axis=-1, keepdims=True)
     norm = relay.maximum(relay.sqrt(total), relay.const(1e-6, "float32"))
     return activated(relay.divide(node[0], norm), node.activation)

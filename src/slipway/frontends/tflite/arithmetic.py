@@ -91,8 +91,11 @@ def divide(node: NodeView) -> Any:
     headroom = _sign_bits(dividend)
     quotient = relay.qnn.op.rescale(dividend, lookup(inverse), headroom)
     total = relay.subtract(lookup(shift - (31 - zeros)), headroom)
-    factor = relay.const(multiplier, "int32")
+    # Below 2**-31 a quotient is 0; TFLite's own shift has no defined result there.
+    tiny = relay.less(total, relay.const(-31, "int32"))
+    factor = relay.where(tiny, relay.const(0, "int32"), relay.const(multiplier, "int32"))
     low, high = out_range(node, node.activation)
+    total = relay.maximum(total, relay.const(-31, "int32"))
     scaled = relay.qnn.op.rescale(quotient, factor, total)
     return stored(scaled, out.zero_point, low, high, node.out().dtype)
 
