@@ -411,3 +411,16 @@ def test_create_prim_func_takes_the_default_schedule():
     run(func, x, y, z)
     np.testing.assert_array_equal(z, (x + 1) * 2)
     np.testing.assert_array_equal(y, x + 1)
+
+
+def test_a_symbolic_extent_that_is_at_most_one_is_no_loop():
+    a = te.placeholder((5, 4), name="A")
+    t0 = te.compute((5, 4), lambda i, j: a[i, j] + 1.0, name="T0")
+    t1 = te.compute((5, 4), lambda i, j: t0[i, j] * 2.0, name="T1")
+    t2 = te.compute((5, 4), lambda i, j: t1[i, j] - 3.0, name="T2")
+    s = te.create_schedule(t2.op)
+    outer, inner = s[t2].split(s[t2].fuse(*t2.op.axis), factor=3)
+    s[t1].compute_at(s[t2], outer)
+    s[t0].compute_at(s[t1], t1.op.axis[0])
+    s[t0].split(s[t0].fuse(*t0.op.axis), factor=2)
+    check(s, [a, t2], lambda x: (x + 1) * 2 - 3)

@@ -101,8 +101,8 @@ class LoopNest:
         if mark is not None and mark.bind_thread is not None:
             name = mark.bind_thread.var.name
         var = Var(name, axis.dtype)
-        if extent.is_const and extent.const == 1:
-            self.loops.append(Loop(axis, var, None, extent))
+        if extent.high <= 1:  # one step, also where a symbolic extent cannot be more
+            self.loops.append(Loop(axis, var, None, an.constant(1, axis.dtype)))
             offsets[axis] = an.constant(0, axis.dtype)
             return
         an.bind(var, 0, max(extent.high - 1, 0) if extent.high < INF else INF)
