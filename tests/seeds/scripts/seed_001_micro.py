@@ -34,10 +34,13 @@ target_m4 = tvm.target.Target(
 
 # AOT compilation with static memory planning
 with tvm.transform.PassContext(opt_level=3):
-    executor = relay.backend.Executor("aot", {
-        "unpacked-api": True,  # Simple C calling convention
-        "interface-api": "packed",  # or "c" for minimal runtime
-    })
+    executor = relay.backend.Executor(
+        "aot",
+        {
+            "unpacked-api": True,  # Simple C calling convention
+            "interface-api": "packed",  # or "c" for minimal runtime
+        },
+    )
     runtime = relay.backend.Runtime("crt")  # C Runtime (no libc needed)
     lib = relay.build(mod, target=target_m4, params=params, executor=executor, runtime=runtime)
 
@@ -50,13 +53,18 @@ assert lib_graph.get_graph_json()
 # Enable the USMP (Unified Static Memory Planner)
 sizes = {}
 for algorithm in ("hill_climb", "greedy_by_size"):
-    with tvm.transform.PassContext(opt_level=3, config={
-        "tir.usmp.enable": True,
-        "tir.usmp.algorithm": algorithm,
-        "tir.disable_vectorize": True,
-    }):
+    with tvm.transform.PassContext(
+        opt_level=3,
+        config={
+            "tir.usmp.enable": True,
+            "tir.usmp.algorithm": algorithm,
+            "tir.disable_vectorize": True,
+        },
+    ):
         planned = relay.build(
-            mod, target=target, params=params,
+            mod,
+            target=target,
+            params=params,
             executor=relay.backend.Executor("aot"),
             runtime=relay.backend.Runtime("crt"),
         )
