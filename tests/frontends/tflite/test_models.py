@@ -33,6 +33,18 @@ def test_integer_model_equals_tflite_micro(name, tflite_models):
         assert outputs(executor(path), [data])[0].tobytes().hex() == wanted
 
 
+@pytest.mark.parametrize("name", ["hello_world_int8", "kws_ref_model"])
+def test_generated_c_gives_the_same_bytes(name, tflite_models):
+    golden = json.loads((tflite_models / "golden_tflm.json").read_text())["models"]
+    path = tflite_models / f"{name}.tflite"
+    graph = load_model(path).subgraphs[0]
+    shape = graph.tensors[graph.inputs[0]].shape
+    made = compiled(path, "c")
+    for seed, wanted in golden[path.name]["outputs"].items():
+        data = pseudo_random(int(seed), int(np.prod(shape))).reshape(shape)
+        assert outputs(made, [data])[0].tobytes().hex() == wanted
+
+
 @pytest.mark.parametrize("name", INTEGER)
 def test_integer_model_equals_litert(name, tflite_models):
     """LiteRT rounds matrix products once where TFLM rounds twice; the rest is the same."""
