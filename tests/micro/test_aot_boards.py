@@ -6,20 +6,14 @@ import re
 import numpy as np
 import pytest
 from aot_models import build, keyword_net, residual_net
+from firmware_tools import needs
 
 import slipway as tvm
 from slipway import micro, relay
 from slipway.micro.board import find_board
 from slipway.micro.emulator import run_image
 from slipway.micro.model_library import unpack_model_library
-from slipway.micro.toolchain import has_tool
 from slipway.runtime.graph_executor import GraphModule
-
-
-def needs(board):
-    for tool in (board.compiler, "make", board.emulator.program):
-        if not has_tool(tool):
-            pytest.skip(f"{tool} is not installed")
 
 
 def bench_inputs(lib, seed):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from firmware_tools import needs
 
 from slipway import micro
 from slipway.errors import SlipwayError
@@ -10,7 +11,6 @@ from slipway.micro.board import board_names, find_board
 from slipway.micro.emulator import run_image
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.project_api.server import ServerError
-from slipway.micro.toolchain import has_tool
 
 SIZE = 1000
 
@@ -55,14 +55,6 @@ def archive(tmp_path_factory):
         {"tvmgen_tiny.h": HEADER},
     )
     return micro.export_model_library_format(library, path)
-
-
-def needs(board):
-    missing = [t for t in (board.compiler, "make") if not has_tool(t)]
-    if board.emulator is not None and not has_tool(board.emulator.program):
-        missing.append(board.emulator.program)
-    if missing:
-        pytest.skip(f"{missing[0]} is not installed")
 
 
 def generate(archive, folder, board, kind="bench", **options):

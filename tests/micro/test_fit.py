@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from aot_models import build, keyword_net
+from firmware_tools import needs
 from typer.testing import CliRunner
 
 from slipway import micro
@@ -20,7 +21,6 @@ from slipway.micro.image_size import (
 )
 from slipway.micro.measure_image import measure_linked
 from slipway.micro.model_library import only_model, unpack_model_library
-from slipway.micro.toolchain import has_tool
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,7 @@ def archive(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def project(archive, tmp_path_factory):
-    if not has_tool("arm-none-eabi-gcc") or not has_tool("make"):
-        pytest.skip("arm-none-eabi-gcc or make is not installed")
+    needs("nucleo-l4r5zi")
     folder = tmp_path_factory.mktemp("fit") / "p"
     options = {"board": "nucleo-l4r5zi", "project_type": "bench"}
     made = micro.generate_project_from_mlf("baremetal", folder, archive[0], options)
@@ -149,9 +148,7 @@ def test_command_exits_with_2_when_over_budget(archive, tmp_path):
 
 
 def test_commands_from_model_to_run(archive, tmp_path):
-    for tool in ("arm-none-eabi-gcc", "make", "qemu-system-arm"):
-        if not has_tool(tool):
-            pytest.skip(f"{tool} is not installed")
+    needs("mps2-an386")
     runner = CliRunner()
     folder = str(tmp_path / "p")
     for command in (

@@ -4,13 +4,13 @@ import time
 
 import numpy as np
 import pytest
+from firmware_tools import needs
 
 from slipway import micro
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.project_api.server import IoTimeoutError
 from slipway.micro.serial_link import FAULTS, Kind, PacketReader, packet
-from slipway.micro.toolchain import has_tool
 from slipway.runtime.graph_executor import GraphModule
 
 HEADER = """
@@ -55,12 +55,7 @@ def projects(tmp_path_factory):
     made = {}
 
     def project(board):
-        tools = {"mps": ("arm-none-eabi-gcc", "qemu-system-arm")}.get(
-            board[:3], ("riscv64-unknown-elf-gcc", "qemu-system-riscv32")
-        )
-        for tool in (*tools, "make"):
-            if not has_tool(tool):
-                pytest.skip(f"{tool} is not installed")
+        needs(board)
         if board not in made:
             made[board] = micro.generate_project_from_mlf(
                 "baremetal",

@@ -5,12 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from firmware_tools import needs
 
 import slipway as tvm
 from slipway import micro, relay
 from slipway.micro.board import find_board
 from slipway.micro.emulator import run_image
-from slipway.micro.toolchain import has_tool
 from slipway.runtime.graph_executor import GraphModule
 
 QUICK = [("kws_ref_model", "mps2-an386"), ("str_ww_ref_model", "riscv32-virt")]
@@ -31,9 +31,7 @@ def bench_bytes(seed, count):
 
 def check(model, board_name, shared, folder):
     board = find_board(board_name)
-    for tool in (board.compiler, "make", board.emulator.program):
-        if not has_tool(tool):
-            pytest.skip(f"{tool} is not installed")
+    needs(board)
     data = (shared / "models" / "tflite" / f"{model}.tflite").read_bytes()
     mod, params = relay.frontend.from_tflite(data)
     with tvm.transform.PassContext(opt_level=3):

@@ -16,6 +16,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.micro.board import DEVICES, Board, board_names, find_board
+from slipway.micro.board_tools import need_tools
 from slipway.micro.emulator import EmulatorProcess, SerialProcess
 from slipway.micro.linker_script import linker_script
 from slipway.micro.model_library import only_model, unpack_model_library
@@ -131,7 +132,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
     def build(self, options: dict[str, Any]) -> None:
         """Run make; raises ToolchainError with the compiler's words."""
         board = self._board()
-        find_tool(board.compiler)
+        need_tools(board)
         jobs = str(min(4, os.cpu_count() or 1))
         run_tool([find_tool("make"), "-C", str(self.folder), "-j", jobs], "building the firmware")
 
