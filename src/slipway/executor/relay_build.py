@@ -53,7 +53,7 @@ def build(
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     level = PassContext.current().opt_level
     is_aot = executor is not None and executor.name == "aot"
-    lanes = vector_lanes(chosen, "float32") if level >= 3 and not is_aot else 0
+    lanes = vector_lanes(chosen, "float32") if level >= 2 and not is_aot else 0
     optimized = optimize(module, params, chosen, level, layout_lanes=max(lanes, 4) if lanes else 0)
     main = optimized["main"]
     assert isinstance(main, Function)

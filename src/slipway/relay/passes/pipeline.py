@@ -66,7 +66,7 @@ def optimize(
 
     `params` are bound as constants.  `opt_level` None is the PassContext's.  `layout_lanes` above
     1 carries channels in blocks of that many through the graph (see `alter_layout`); it needs
-    opt_level 3.  Everything in the result is typed; there is no Let and no call but of kernels.
+    opt_level 2.  Everything in the result is typed; there is no Let and no call but of kernels.
     """
     context = PassContext.current()
     level = context.opt_level if opt_level is None else opt_level
@@ -74,7 +74,7 @@ def optimize(
     for name, least, run in PIPELINE:
         if _enabled(context, name, least, level):
             main = run(main)
-    if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 3, level):
+    if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 2, level):
         altered = subpixel_conv(main)
         altered = alter_layout(altered, layout_lanes, winograd=allows_winograd(target))
         main = fold_constant(simplify_expr(altered))
