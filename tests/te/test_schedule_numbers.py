@@ -419,7 +419,7 @@ def test_a_symbolic_extent_that_is_at_most_one_is_no_loop():
     t1 = te.compute((5, 4), lambda i, j: t0[i, j] * 2.0, name="T1")
     t2 = te.compute((5, 4), lambda i, j: t1[i, j] - 3.0, name="T2")
     s = te.create_schedule(t2.op)
-    outer, inner = s[t2].split(s[t2].fuse(*t2.op.axis), factor=3)
+    outer, _ = s[t2].split(s[t2].fuse(*t2.op.axis), factor=3)
     s[t1].compute_at(s[t2], outer)
     s[t0].compute_at(s[t1], t1.op.axis[0])
     s[t0].split(s[t0].fuse(*t0.op.axis), factor=2)
