@@ -52,3 +52,14 @@ def test_no_tensor_lies_over_an_input():
             if number != index and node.function != "__nop":
                 start, stop = span(number)
                 assert stop <= begin or end <= start, (graph.nodes[index].name, node.name)
+
+
+def test_a_model_that_only_reshapes_runs(tmp_path):
+    module = tvm.IRModule.from_expr(relay.reshape(relay.var("x", shape=(2, 6)), (3, 4)))
+    lib = relay.build(module, target="llvm")
+    data = np.arange(12, dtype="float32").reshape(2, 6)
+    lib.export_library(tmp_path / "model.tar")
+    for made in (lib, tvm.runtime.load_module(tmp_path / "model.tar")):
+        model = graph_executor.GraphModule(made["default"](tvm.cpu(0)))
+        model.run(x=data)
+        np.testing.assert_array_equal(model.get_output(0).numpy(), data.reshape(3, 4))

@@ -17,6 +17,7 @@ from slipway.executor.export import ModelParts, export
 from slipway.executor.graph import ModelGraph, TensorPlaces, build_graph, place_tensors
 from slipway.executor.operator_module import OperatorModule
 from slipway.ir.function import BaseFunc, IRModule, PrimFunc
+from slipway.ir.stmt import NOP as NOP_STMT
 from slipway.passes.context import PassContext
 from slipway.passes.pipeline import run_pipeline
 from slipway.relay.backend import Executor, Runtime
@@ -96,8 +97,15 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
 
 
 def compile_kernels(graph: ModelGraph, target: Target) -> CompiledModule:
-    """Compile all kernels of a model into one module."""
+    """Compile all kernels of a model into one module.
+
+    A model without any, one that only reshapes say, gets a function that does nothing, because a
+    library must export something.
+    """
     functions = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
+    if not functions:
+        nothing = PrimFunc((), NOP_STMT, (), (("global_symbol", "tvmgen_nothing"),))
+        functions = {"tvmgen_nothing": nothing}
     return build_module(functions, target)
 
 
