@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError, SlipwayError, TypeInferenceError, did_you_mean
+from slipway.errors import ModelError, TypeInferenceError, did_you_mean
+from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.onnx.converters import Converter, NodeView, UnsupportedNode, load_converters
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
-from slipway.relay.passes.fold_constant import fold_one
 from slipway.relay.types import TensorType
-from slipway.relay.visit import children, rebuild
 
 MAX_NAMES = 8  # nodes named per problem in the report
 MAX_NODES = 200_000
@@ -73,7 +72,7 @@ class _Importer:
         self.freeze = freeze
         self.params: dict[str, np.ndarray[Any, Any]] = {}
         self.param_vars: list[Var] = []
-        self.folder = _Folder()
+        self.folder = ConstantFolder()
         self.problems: dict[tuple[str, str], list[str]] = {}
         self.converted = 0
         self.depth = 0  # of function bodies being converted
@@ -303,33 +302,3 @@ class _Importer:
 def _first_line(error: Exception) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
-
-
-class _Folder:
-    """Folds constants in newly made expressions; each expression is looked at once."""
-
-    def __init__(self) -> None:
-        self.done: dict[int, Expr] = {}
-        self.keep: list[Expr] = []  # ids stay valid while the objects live
-
-    def fold(self, root: Any) -> Expr:
-        if isinstance(root, TupleWrapper):
-            root = root.astuple()
-        if not isinstance(root, Expr):
-            raise SlipwayError(f"a converter made a {type(root).__name__}, not an expression")
-        done = self.done
-        stack: list[tuple[Expr, bool]] = [(root, False)]
-        while stack:
-            expr, ready = stack.pop()
-            if id(expr) in done:
-                continue
-            if not ready:
-                stack.append((expr, True))
-                stack.extend((c, False) for c in children(expr) if id(c) not in done)
-                continue
-            fresh = rebuild(expr, lambda child: done[id(child)])
-            result = fold_one(fresh)
-            result = fresh if result is None else result
-            done[id(expr)] = done[id(result)] = result
-            self.keep += [expr, result]
-        return done[id(root)]

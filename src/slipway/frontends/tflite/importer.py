@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError, SlipwayError, TypeInferenceError, did_you_mean
+from slipway.errors import ModelError, TypeInferenceError, did_you_mean
+from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.tflite.converters import NodeView, UnsupportedNode, load_converters
 from slipway.frontends.tflite.reader import Model, Operator, SubGraph, Tensor, load_model
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var
-from slipway.relay.passes.fold_constant import fold_one
 from slipway.relay.types import TensorType
-from slipway.relay.visit import children, rebuild
+from slipway.relay.visit import children
 
 MAX_NAMES = 8  # nodes named per problem in the report
 
@@ -90,7 +90,7 @@ class _Importer:
         self.shapes = shapes
         self.dtypes = dtypes
         self.converters = load_converters()
-        self.folder = _Folder()
+        self.folder = ConstantFolder()
         self.problems: dict[tuple[str, str], list[str]] = {}
         self.rounds_once = False
         self.reports: list[NodeReport] = []
@@ -298,33 +298,3 @@ def _unique_names(graph: SubGraph) -> dict[int, str]:
         names[index] = name if name not in taken else f"{name}_{index}"
         taken.add(names[index])
     return names
-
-
-class _Folder:
-    """Folds constants in newly made expressions; each expression is looked at once."""
-
-    def __init__(self) -> None:
-        self.done: dict[int, Expr] = {}
-        self.keep: list[Expr] = []  # ids stay valid while the objects live
-
-    def fold(self, root: Any) -> Expr:
-        if isinstance(root, TupleWrapper):
-            root = root.astuple()
-        if not isinstance(root, Expr):
-            raise SlipwayError(f"a converter made a {type(root).__name__}, not an expression")
-        done = self.done
-        stack: list[tuple[Expr, bool]] = [(root, False)]
-        while stack:
-            expr, ready = stack.pop()
-            if id(expr) in done:
-                continue
-            if not ready:
-                stack.append((expr, True))
-                stack.extend((c, False) for c in children(expr) if id(c) not in done)
-                continue
-            fresh = rebuild(expr, lambda child: done[id(child)])
-            result = fold_one(fresh)
-            result = fresh if result is None else result
-            done[id(expr)] = done[id(result)] = result
-            self.keep += [expr, result]
-        return done[id(root)]

@@ -1,0 +1,44 @@
+"""Constant folding while a model is read, so that shapes computed from shapes are known at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.errors import SlipwayError
+from slipway.relay.expr import Expr, TupleWrapper
+from slipway.relay.passes.fold_constant import fold_one
+from slipway.relay.visit import children, rebuild
+
+
+class ConstantFolder:
+    """Folds constants in newly made expressions; each expression is looked at once."""
+
+    def __init__(self) -> None:
+        self.done: dict[int, Expr] = {}
+        self.keep: list[Expr] = []  # ids stay valid while the objects live
+
+    def fold(self, root: Any) -> Expr:
+        """Return what a converter made with its constant parts computed.
+
+        Raises SlipwayError when it is no expression.
+        """
+        if isinstance(root, TupleWrapper):
+            root = root.astuple()
+        if not isinstance(root, Expr):
+            raise SlipwayError(f"a converter made a {type(root).__name__}, not an expression")
+        done = self.done
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            expr, ready = stack.pop()
+            if id(expr) in done:
+                continue
+            if not ready:
+                stack.append((expr, True))
+                stack.extend((c, False) for c in children(expr) if id(c) not in done)
+                continue
+            fresh = rebuild(expr, lambda child: done[id(child)])
+            result = fold_one(fresh)
+            result = fresh if result is None else result
+            done[id(expr)] = done[id(result)] = result
+            self.keep += [expr, result]
+        return done[id(root)]
