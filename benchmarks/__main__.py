@@ -1,6 +1,7 @@
 """``python -m benchmarks NAME [options]``: run one of the benchmarks of this folder.
 
-Names: cpu, gemm, rpc, conformance.  Each takes ``--help``.
+Names: compile_time, conformance, cpu, fuzz_importers, gemm, memory, micro, rpc.
+Each takes ``--help``.
 """
 
 import importlib
