@@ -59,12 +59,17 @@ class Code(enum.IntEnum):
     FILE_LIST = 28
     DEVICE_QUERY = 29
     TIME = 30
+    OUTPUT = 32
     REGISTER = 64
     ASSIGN = 65
     IDLE = 66
     HEARTBEAT = 67
     REQUEST = 68
     SUMMARY = 69
+    KICK = 70
+    DRAIN = 71
+    REVOKE = 72
+    OPEN = 96
     RETURN = 128
     ERROR = 129
 
@@ -75,6 +80,8 @@ class Role(enum.IntEnum):
     SESSION = 0
     DEVICE = 1
     CLIENT = 2
+    CARRIER = 3  # a device brings the connection that a proxy asked it for
+    ADMIN = 4
 
 
 class Tag(enum.IntEnum):
@@ -195,16 +202,15 @@ def greet(
     raw_key = key.encode()
     if len(raw_key) > NAME_MAX_BYTES:
         raise RPCError(f"the device key {key!r} is longer than {NAME_MAX_BYTES} bytes.")
-    hello = _HELLO.pack(
-        MAGIC, VERSION_MIN, VERSION_MAX, role, 0, FRAME_BYTES, round(session_timeout_s * 1000),
-        len(raw_key), len(raw_name), 0,
-    )  # fmt: skip
+    timeout_ms = round(session_timeout_s * 1000)
     nonce = b""
     challenge = b""
     try:
-        link.sendall(frame(Code.HELLO, 1, hello + raw_key + b"\0" + raw_name + b"\0"))
+        link.sendall(frame(Code.HELLO, 1, hello_payload(role, raw_key, raw_name, timeout_ms)))
         code, payload = _receive(link)
-        if code == Code.CHALLENGE:
+        for _ in range(2):  # a proxy asks first, then the device behind it
+            if code != Code.CHALLENGE:
+                break
             if not token:
                 raise RPCError(
                     f"{peer} asks for its token, and none is set here. Set SLIPWAY_RPC_TOKEN to "
@@ -272,6 +278,31 @@ def read_hello(payload: bytes) -> Hello | None:
     if len(key) < key_size or len(name) < name_size or key_size > NAME_MAX_BYTES:
         return None
     return Hello(low, high, role, key.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
+
+
+def hello_payload(role: int, key: bytes, name: bytes, timeout_ms: int = 0) -> bytes:
+    """Return a HELLO of this version."""
+    head = _HELLO.pack(
+        MAGIC, VERSION_MIN, VERSION_MAX, role, 0, FRAME_BYTES, timeout_ms, len(key), len(name), 0
+    )
+    return head + key + b"\0" + name + b"\0"
+
+
+def with_key(hello: bytes, key: str) -> bytes:
+    """Return a HELLO, checked by `read_hello`, that asks for another key."""
+    fields = list(_HELLO.unpack_from(hello))
+    raw = key.encode()
+    rest = hello[_HELLO.size + fields[7] :][: fields[8] + 2]
+    fields[7] = len(raw)
+    return _HELLO.pack(*fields) + raw + rest
+
+
+def read_proof(payload: bytes) -> bytes | None:
+    """Return the proof in a WELCOME; None if it is none."""
+    if len(payload) < _WELCOME.size or payload[:8] != MAGIC:
+        return None
+    proof: bytes = _WELCOME.unpack_from(payload)[7]
+    return proof
 
 
 def welcome_payload(role: int, proof: bytes, name: str) -> bytes:

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
-import ipaddress
 import itertools
 import json
 import logging
-import os
 import secrets
 import socket
 import struct
@@ -22,41 +19,23 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from slipway.rpc.protocol import (
-    HEADER,
-    HELLO_MAX_BYTES,
-    VALUE,
-    VERSION_MAX,
-    VERSION_MIN,
-    Code,
-    Failure,
-    Hello,
-    Role,
-    Tag,
-    client_proof,
-    error_payload,
-    frame,
-    read_hello,
-    server_proof,
-    welcome_payload,
+from slipway.rpc.greeting import (
+    GREETING_TIMEOUT_S,
+    Gate,
+    Refused,
+    Streams,
+    is_local_peer,
+    receive,
+    receive_any,
+    send,
 )
-from slipway.version import VERSION
+from slipway.rpc.protocol import VALUE, Code, Failure, Hello, Role, Tag, error_payload
 
-GREETING_TIMEOUT_S = 10.0
 SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s
 ASSIGN_TIMEOUT_S = 5.0
 _REGISTER = struct.Struct("<IIII")
 _REQUEST = struct.Struct("<iIII")
-_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _log = logging.getLogger("slipway.rpc.tracker")
-
-
-class _Refused(Exception):
-    """The peer is told why, and its connection closed."""
-
-    def __init__(self, failure: Failure, message: str) -> None:
-        super().__init__(message)
-        self.failure = failure
 
 
 @dataclass(eq=False)
@@ -89,8 +68,14 @@ class _Request:
 class TrackerServer:
     """The tracker's state and its connections; run it with `serve`."""
 
-    def __init__(self, token: str = "") -> None:
-        self._token = token
+    def __init__(self, token: str = "", admin_token: str = "") -> None:
+        self._gate = Gate(
+            "tracker",
+            frozenset({Role.DEVICE, Role.CLIENT, Role.ADMIN}),
+            "this is a tracker, not a device; use rpc.connect_tracker(host, port)",
+            token,
+            admin_token,
+        )
         self._devices: list[_Device] = []
         self._requests: dict[str, list[_Request]] = {}
         self._numbers = itertools.count(1)
@@ -109,14 +94,14 @@ class TrackerServer:
         streams = (reader, writer)
         try:
             async with asyncio.timeout(GREETING_TIMEOUT_S):
-                hello = await self._greet(streams, _is_local(peer))
+                hello, _ = await self._gate.admit(streams, is_local=is_local_peer(peer))
             if hello.role == Role.DEVICE:
                 await self._serve_device(streams, hello, str(peer[0]))
             else:
                 await self._serve_client(streams, f"{hello.name} at {peer[0]}")
-        except _Refused as refused:
+        except Refused as refused:
             _log.info("refused %s: %s", peer, refused)
-            _send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
+            send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
             with contextlib.suppress(OSError):
                 await writer.drain()
         except (OSError, EOFError, TimeoutError, struct.error, asyncio.CancelledError):
@@ -124,65 +109,28 @@ class TrackerServer:
         finally:
             writer.close()
 
-    async def _greet(self, streams: _Streams, is_local: bool) -> Hello:
-        reader, writer = streams
-        number, payload = await _receive(reader, Code.HELLO)
-        hello = read_hello(payload)
-        if hello is None:
-            raise EOFError
-        if hello.version_min > VERSION_MAX or hello.version_max < VERSION_MIN:
-            raise _Refused(
-                Failure.VERSION,
-                f"{hello.name} speaks RPC protocol {hello.version_max}, this tracker (slipway "
-                f"{VERSION}) speaks {VERSION_MAX}; install the same release of Slipway on both",
-            )
-        if hello.role not in (Role.DEVICE, Role.CLIENT):
-            raise _Refused(
-                Failure.UNSUPPORTED,
-                "this is a tracker, not a device; use rpc.connect_tracker(host, port)",
-            )
-        proof = bytes(32)
-        if not is_local:
-            if not self._token:
-                raise _Refused(
-                    Failure.AUTH,
-                    "this tracker has no token, so it serves its own machine only; start it with "
-                    "SLIPWAY_RPC_TOKEN or --token-file, and give its peers the same token",
-                )
-            challenge = os.urandom(32)
-            _send(writer, Code.CHALLENGE, number, challenge)
-            _, answer = await _receive(reader, Code.AUTHENTICATE)
-            nonce, mac = answer[:32], answer[32:64]
-            if not hmac.compare_digest(mac, client_proof(self._token, challenge, nonce)):
-                await asyncio.sleep(1)
-                raise _Refused(Failure.AUTH, "the token is not the one of this tracker")
-            proof = server_proof(self._token, nonce, challenge)
-        name = f"slipway tracker {VERSION}"
-        _send(writer, Code.WELCOME, number, welcome_payload(hello.role, proof, name))
-        return hello
-
     # Devices
 
-    async def _serve_device(self, streams: _Streams, hello: Hello, host: str) -> None:
+    async def _serve_device(self, streams: Streams, hello: Hello, host: str) -> None:
         reader, writer = streams
-        number, payload = await _receive(reader, Code.REGISTER)
+        number, payload = await receive(reader, Code.REGISTER)
         port, is_busy, lease_size, address_size = _REGISTER.unpack_from(payload)
         lease = payload[16 : 16 + lease_size].decode()
         at = 17 + lease_size
         address = payload[at : at + address_size].decode() or host
         if not hello.key or not 0 < port < 65536:
-            raise _Refused(Failure.ARGUMENT, "a device registers with a key and a port")
+            raise Refused(Failure.ARGUMENT, "a device registers with a key and a port")
         device = _Device(hello.key, address, port, hello.name, writer)
         if is_busy:
             device.become("busy", lease, "a client of before the tracker's restart")
         self._devices.append(device)
-        _send(writer, Code.RETURN, number, b"")
+        send(writer, Code.RETURN, number, b"")
         _log.info("%s registered: %s:%d", device.key, address, port)
         try:
             self._match(device.key)
             while True:
                 async with asyncio.timeout(SILENCE_TIMEOUT_S):
-                    code, number, payload = await _receive_any(reader)
+                    code, number, payload = await receive_any(reader)
                 if code in (Code.RETURN, Code.ERROR) and number in device.answers:
                     device.answers.pop(number).set_result(code == Code.RETURN)
                 elif code == Code.IDLE:
@@ -196,23 +144,23 @@ class TrackerServer:
 
     # Clients
 
-    async def _serve_client(self, streams: _Streams, holder: str) -> None:
+    async def _serve_client(self, streams: Streams, holder: str) -> None:
         reader, writer = streams
         while True:
-            code, number, payload = await _receive_any(reader)
+            code, number, payload = await receive_any(reader)
             if code == Code.REQUEST:
                 await self._serve_request(streams, number, payload, holder)
             elif code == Code.SUMMARY:
-                _send(writer, Code.RETURN, number, _text_value(json.dumps(self.summary())))
+                send(writer, Code.RETURN, number, _text_value(json.dumps(self.summary())))
             else:
-                _send(
+                send(
                     writer, Code.ERROR, number,
                     error_payload(Failure.UNSUPPORTED, "a tracker does not know this request"),
                 )  # fmt: skip
             await writer.drain()
 
     async def _serve_request(
-        self, streams: _Streams, number: int, payload: bytes, holder: str
+        self, streams: Streams, number: int, payload: bytes, holder: str
     ) -> None:
         reader, writer = streams
         priority, timeout_ms, key_size, _ = _REQUEST.unpack_from(payload)
@@ -229,12 +177,12 @@ class TrackerServer:
             await asyncio.wait(either, timeout=timeout_s, return_when="FIRST_COMPLETED")
             if granted.done():
                 device = granted.result()
-                _send(writer, Code.RETURN, number, _grant_payload(device))
+                send(writer, Code.RETURN, number, _grant_payload(device))
             elif left.done():
                 raise EOFError
             else:
                 text = f"no {key!r} became free within {timeout_ms / 1000:g} s: {self._why(key)}"
-                _send(writer, Code.ERROR, number, error_payload(Failure.NOT_FOUND, text))
+                send(writer, Code.ERROR, number, error_payload(Failure.NOT_FOUND, text))
         finally:
             granted.cancel()
             queue = self._requests.get(key, [])
@@ -286,7 +234,7 @@ class TrackerServer:
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         device.answers[number] = answer
         lease = device.lease.encode()
-        _send(device.writer, Code.ASSIGN, number, struct.pack("<II", len(lease), 0) + lease + b"\0")
+        send(device.writer, Code.ASSIGN, number, struct.pack("<II", len(lease), 0) + lease + b"\0")
         accepted = False
         with contextlib.suppress(TimeoutError, asyncio.CancelledError):
             accepted = await asyncio.wait_for(answer, ASSIGN_TIMEOUT_S)
@@ -325,33 +273,6 @@ class TrackerServer:
             for device in self._devices
         ]
         return {"server_info": servers, "queue_info": queues}
-
-
-def _is_local(peer: Any) -> bool:
-    if not isinstance(peer, tuple):
-        return True  # a Unix socket
-    address = ipaddress.ip_address(peer[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
-
-
-def _send(writer: asyncio.StreamWriter, code: int, number: int, payload: bytes) -> None:
-    if not writer.is_closing():
-        writer.write(frame(code, number, payload))
-
-
-async def _receive_any(reader: asyncio.StreamReader) -> tuple[int, int, bytes]:
-    size, code, _, number, channel = HEADER.unpack(await reader.readexactly(HEADER.size))
-    if size > HELLO_MAX_BYTES or size % 8 or channel:
-        raise EOFError
-    return code, number, await reader.readexactly(size)
-
-
-async def _receive(reader: asyncio.StreamReader, wanted: int) -> tuple[int, bytes]:
-    code, number, payload = await _receive_any(reader)
-    if code != wanted:
-        raise EOFError
-    return number, payload
 
 
 def _text_value(text: str) -> bytes:

@@ -1,0 +1,180 @@
+"""Greetings in asyncio: who may come in to a tracker or a proxy, and how to come in to one.
+
+The rule is the servers': a peer of this machine needs no token; every other one proves that it has
+the token, and the one who wants to administrate proves the administrator's, from wherever it comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from slipway.errors import RPCError
+from slipway.rpc.protocol import (
+    HEADER,
+    HELLO_MAX_BYTES,
+    VERSION_MAX,
+    VERSION_MIN,
+    Code,
+    Failure,
+    Hello,
+    Role,
+    client_proof,
+    frame,
+    hello_payload,
+    read_error,
+    read_hello,
+    read_proof,
+    server_proof,
+    welcome_payload,
+)
+from slipway.version import VERSION
+
+GREETING_TIMEOUT_S = 10.0
+_WRONG_TOKEN_DELAY_S = 1.0
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Refused(Exception):
+    """The peer is told why, and its connection closed."""
+
+    def __init__(self, failure: Failure, message: str) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a tracker or a proxy asks of its peers.
+
+    Attributes
+    ----------
+    what
+        "tracker" or "proxy", for messages.
+    roles
+        those it serves.
+    advice
+        said to peers of another role.
+    token, admin_token
+        what peers of other machines, and administrators, must prove; "" refuses them.
+
+    """
+
+    what: str
+    roles: frozenset[Role]
+    advice: str
+    token: str = ""
+    admin_token: str = ""
+
+    async def admit(self, streams: Streams, *, is_local: bool) -> tuple[Hello, bytes]:
+        """Receive a greeting; return it, and its payload, when the peer may come in.
+
+        Sessions get no WELCOME from here, the device behind a proxy gives it.  Raises Refused, or
+        EOFError where the peer does not speak the protocol.
+        """
+        number, payload = await receive(streams[0], Code.HELLO)
+        hello = read_hello(payload)
+        if hello is None:
+            raise EOFError
+        if hello.version_min > VERSION_MAX or hello.version_max < VERSION_MIN:
+            raise Refused(
+                Failure.VERSION,
+                f"{hello.name} speaks RPC protocol {hello.version_max}, this {self.what} (slipway "
+                f"{VERSION}) speaks {VERSION_MAX}; install the same release of Slipway on both",
+            )
+        if hello.role not in self.roles:
+            raise Refused(Failure.UNSUPPORTED, self.advice)
+        proof = bytes(32)
+        if hello.role == Role.ADMIN or not is_local:
+            proof = await self._challenge(streams, number, hello.role)
+        if hello.role != Role.SESSION:
+            name = f"slipway {self.what} {VERSION}"
+            send(streams[1], Code.WELCOME, number, welcome_payload(hello.role, proof, name))
+        return hello, payload
+
+    async def _challenge(self, streams: Streams, number: int, role: int) -> bytes:
+        is_admin = role == Role.ADMIN
+        token = self.admin_token if is_admin else self.token
+        if not token and is_admin:
+            raise Refused(
+                Failure.AUTH,
+                f"this {self.what} has no administrator; start it with SLIPWAY_RPC_ADMIN_TOKEN or "
+                "--admin-token-file",
+            )
+        if not token:
+            raise Refused(
+                Failure.AUTH,
+                f"this {self.what} has no token, so it serves its own machine only; start it with "
+                "SLIPWAY_RPC_TOKEN or --token-file, and give its peers the same token",
+            )
+        challenge = os.urandom(32)
+        send(streams[1], Code.CHALLENGE, number, challenge)
+        _, answer = await receive(streams[0], Code.AUTHENTICATE)
+        nonce, mac = answer[:32], answer[32:64]
+        # An administrator may do what everybody may.
+        accepted = {token, self.admin_token} - {""}
+        for one in sorted(accepted):
+            if hmac.compare_digest(mac, client_proof(one, challenge, nonce)):
+                return server_proof(one, nonce, challenge)
+        await asyncio.sleep(_WRONG_TOKEN_DELAY_S)
+        whose = "administrator's of this" if is_admin else "one of this"
+        raise Refused(Failure.AUTH, f"the token is not the {whose} {self.what}")
+
+
+async def introduce(
+    streams: Streams, role: Role, key: str, name: str, token: str, peer: str
+) -> None:
+    """Greet a tracker on a fresh connection; RPCError with its reason when it refuses."""
+    reader, writer = streams
+    send(writer, Code.HELLO, 1, hello_payload(role, key.encode(), name.encode()))
+    code, _, payload = await receive_any(reader)
+    expected = None
+    if code == Code.CHALLENGE:
+        if not token:
+            raise RPCError(f"{peer} asks for its token, and none is set here.")
+        nonce, challenge = os.urandom(32), payload[:32]
+        send(writer, Code.AUTHENTICATE, 1, nonce + client_proof(token, challenge, nonce))
+        expected = server_proof(token, nonce, challenge)
+        code, _, payload = await receive_any(reader)
+    if code == Code.ERROR:
+        raise RPCError(f"{peer} refused: {read_error(payload)[2]}.")
+    proof = read_proof(payload)
+    if code != Code.WELCOME or proof is None:
+        raise RPCError(f"{peer} does not speak Slipway's RPC protocol.")
+    if expected is not None and not hmac.compare_digest(proof, expected):
+        raise RPCError(f"{peer} could not prove that it has the token itself.")
+
+
+def is_local_peer(peer: Any) -> bool:
+    """Tell whether a socket's peer name is one of this machine."""
+    if not isinstance(peer, tuple):
+        return True  # a Unix socket
+    address = ipaddress.ip_address(str(peer[0]).partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def send(writer: asyncio.StreamWriter, code: int, number: int, payload: bytes) -> None:
+    """Write one frame, unless the connection is closing."""
+    if not writer.is_closing():
+        writer.write(frame(code, number, payload))
+
+
+async def receive_any(reader: asyncio.StreamReader) -> tuple[int, int, bytes]:
+    """Return code, id and payload of the next frame; EOFError where it is none of ours."""
+    size, code, _, number, channel = HEADER.unpack(await reader.readexactly(HEADER.size))
+    if size > HELLO_MAX_BYTES or size % 8 or channel:
+        raise EOFError
+    return code, number, await reader.readexactly(size)
+
+
+async def receive(reader: asyncio.StreamReader, wanted: int) -> tuple[int, bytes]:
+    """Return id and payload of the next frame, which has to be a `wanted`."""
+    code, number, payload = await receive_any(reader)
+    if code != wanted:
+        raise EOFError
+    return number, payload
