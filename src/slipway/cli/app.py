@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from slipway.cli import micro
+from slipway.cli.check import check
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("compile")(compile_model)
+app.command("check")(check)
 app.command("run")(run)
 app.command("rpc-server")(rpc_server)
 app.command("device-server")(device_server)

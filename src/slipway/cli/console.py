@@ -53,7 +53,8 @@ def table(
     """Print a table; the columns after the first `text_columns` hold numbers: aligned right."""
     view = Table(title=title, title_justify="left", title_style="bold", header_style="", box=SIMPLE)
     for index, name in enumerate(columns):
-        view.add_column(name, justify="left" if index < text_columns else "right")
+        # Folded, because a name that is cut short cannot be looked up.
+        view.add_column(name, justify="left" if index < text_columns else "right", overflow="fold")
     for row in rows:
         view.add_row(*row)
     out.print(view)

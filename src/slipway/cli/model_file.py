@@ -11,49 +11,74 @@ from typing import Any
 from slipway.errors import ModelError, did_you_mean
 
 FORMATS = {".onnx": "onnx", ".tflite": "tflite"}
+FORMAT_NAMES = "onnx|tflite"
 _SHAPE = re.compile(r"\s*(?P<name>[^\s:]+)\s*:\s*\[(?P<dims>[\d\s,]*)\]")
 
 
-def read_model(
-    path: Path, shapes: dict[str, tuple[int, ...]] | None = None, model_format: str | None = None
-) -> tuple[Any, dict[str, Any]]:
-    """Return (relay module, parameters) of the model at `path`.
+Shapes = dict[str, tuple[int, ...]]
 
-    `model_format` ("onnx" or "tflite") overrides the suffix.  Raises ModelError for an unknown
-    format and for a file that is damaged, FileNotFoundError when there is none.
+
+def format_of(path: Path, model_format: str | None = None) -> str:
+    """Return the format of the model at `path`, a value of `FORMATS`.
+
+    `model_format` overrides the suffix.  Raises ModelError for an unknown format,
+    FileNotFoundError when there is no such file.
     """
     chosen = model_format or FORMATS.get(path.suffix.lower())
-    if chosen not in FORMATS.values():
+    if chosen is None or chosen not in FORMATS.values():
         known = ", ".join(FORMATS)
         asked = model_format or path.suffix or "none"
         raise ModelError(
             f"{path}: cannot tell the model's format from {asked!r} (known: {known})."
-            f"{did_you_mean(asked, FORMATS)} Name it with --model-format onnx|tflite."
+            f"{did_you_mean(asked, FORMATS)} Name it with --model-format {FORMAT_NAMES}."
         )
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return chosen
+
+
+def read_model(
+    path: Path, shapes: Shapes | None = None, model_format: str | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Return (relay module, parameters) of the model at `path`.
+
+    Raises what `format_of` raises, and ModelError for a file that is damaged or uses what is not
+    supported.
+    """
     from slipway import relay
 
-    if chosen == "onnx":
-        return relay.frontend.from_onnx(path, shape=shapes)  # type: ignore[no-any-return]
-    try:
-        importer = relay.frontend.from_tflite
-    except ModuleNotFoundError as missing:
-        raise ModelError(
-            f"{path}: this version of Slipway reads ONNX only. Convert the model: "
-            f"pip install tf2onnx; python -m tf2onnx.convert --tflite {path} --output model.onnx"
-        ) from missing
-    return importer(path.read_bytes())  # type: ignore[no-any-return]
+    match format_of(path, model_format):
+        case "onnx":
+            return relay.frontend.from_onnx(path, shape=shapes)  # type: ignore[no-any-return]
+        case _:
+            return relay.frontend.from_tflite(  # type: ignore[no-any-return]
+                path.read_bytes(), shape_dict=shapes
+            )
 
 
-def parse_shapes(text: str | None) -> dict[str, tuple[int, ...]] | None:
+def survey_model(
+    path: Path, shapes: Shapes | None = None, model_format: str | None = None
+) -> list[Any]:
+    """Return the `NodeReport` of every node of the model at `path`, supported or not."""
+    match format_of(path, model_format):
+        case "onnx":
+            from slipway.frontends.onnx.importer import check_onnx
+
+            return check_onnx(path, shapes)
+        case _:
+            from slipway.frontends.tflite.importer import check_tflite
+
+            return check_tflite(path.read_bytes(), shapes)
+
+
+def parse_shapes(text: str | None) -> Shapes | None:
     """Return {name: shape} of tvmc's spelling, ``"image:[1,1,8,8] mask:[1]"``.
 
     Raises ModelError with an example when the text is spelled otherwise.
     """
     if not text:
         return None
-    shapes: dict[str, tuple[int, ...]] = {}
+    shapes: Shapes = {}
     position = 0
     while position < len(text.rstrip(" ,")):
         match = _SHAPE.match(text, position)

@@ -38,7 +38,8 @@ class TensorRef:
 class GraphNode:
     """A model input or parameter (`function` empty), a kernel call, or a reshape in place (NOP).
 
-    `layer` names the model's own layer that the kernel's main operator came from.
+    `layer` names the model's own node that the kernel's main operator came from, `layers` all
+    nodes that the kernel computes something of.
     """
 
     name: str
@@ -46,6 +47,7 @@ class GraphNode:
     inputs: tuple[TensorRef, ...]
     types: tuple[TensorType, ...]
     layer: str = ""
+    layers: tuple[str, ...] = ()
 
 
 @dataclass
@@ -142,7 +144,7 @@ class _Builder:
             name = self._kernel_name(function)
             self.by_hash[digest] = name
             self.graph.kernels[name] = function
-        ref = self._add(self._node_name(name), name, args, types, _layer_of(function))
+        ref = self._add(self._node_name(name), name, args, types, *_layers_of(function))
         return [TensorRef(ref.node, i) for i in range(len(types))]
 
     def _kernel_name(self, function: Function) -> str:
@@ -178,16 +180,18 @@ def _is_reshape(function: Function) -> bool:
     return expr is not function.body and isinstance(expr, Var) and expr is function.params[0]
 
 
-def _layer_of(function: Function) -> str:
-    """Return the model's name of the node behind the kernel's hardest operator."""
+def _layers_of(function: Function) -> tuple[str, tuple[str, ...]]:
+    """Return the model's node behind the kernel's hardest operator, and all of its nodes."""
     best, found = -1, ""
+    every: dict[str, None] = {}
     for expr in post_order(function.body, into_functions=False):
         definition = call_definition(expr)
         if definition is None or not isinstance(expr, Call) or not expr.span:
             continue
+        every[expr.span] = None
         if int(definition.pattern) > best:
             best, found = int(definition.pattern), expr.span
-    return found
+    return found, tuple(every)
 
 
 @dataclass(frozen=True)

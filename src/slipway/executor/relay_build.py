@@ -50,15 +50,10 @@ def build(
     Raises TargetError, TypeInferenceError, LoweringError or CodegenError; an error inside one
     kernel names the kernel.
     """
-    chosen = _cpu_target(target, target_host)
+    chosen = cpu_target(target, target_host)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
-    level = PassContext.current().opt_level
     is_aot = executor is not None and executor.name == "aot"
-    lanes = vector_lanes(chosen, "float32") if level >= 2 and not is_aot else 0
-    optimized = optimize(module, params, chosen, level, layout_lanes=max(lanes, 4) if lanes else 0)
-    main = optimized["main"]
-    assert isinstance(main, Function)
-    graph = build_graph(main, mod_name=mod_name)
+    graph = kernel_graph(module, chosen, params, mod_name, blocked=not is_aot)
     places = place_tensors(graph)
     if is_aot:
         from slipway.executor.aot.factory import build_aot
@@ -70,7 +65,28 @@ def build(
     return ModelFactory(module, chosen, graph, places, compiled, mod_name, executor, runtime)
 
 
-def _cpu_target(target: Any, host: Any) -> Target:
+def kernel_graph(
+    module: IRModule,
+    target: Target,
+    params: Mapping[str, Any] | None = None,
+    mod_name: str = "default",
+    blocked: bool = True,
+) -> ModelGraph:
+    """Return the kernels that "main" of a module becomes for `target`, before any is compiled.
+
+    With `blocked`, and an opt_level of 2, channels are carried in blocks.  Raises LoweringError
+    for control flow.
+    """
+    level = PassContext.current().opt_level
+    lanes = vector_lanes(target, "float32") if level >= 2 and blocked else 0
+    optimized = optimize(module, params, target, level, layout_lanes=max(lanes, 4) if lanes else 0)
+    main = optimized["main"]
+    assert isinstance(main, Function)
+    return build_graph(main, mod_name=mod_name)
+
+
+def cpu_target(target: Any, host: Any = None) -> Target:
+    """Return what classic callers give as `target` as a Target; TargetError if it is no CPU."""
     if isinstance(target, Mapping) and "kind" not in target:
         (target,) = target.values()  # the classic {device: target} with one device
     if target is None:

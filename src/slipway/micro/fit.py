@@ -65,6 +65,12 @@ class ModelNeeds:
     notes: tuple[str, ...] = field(default=())
 
 
+def need_of(weights: int, arena: int, io: int, kernels: int) -> Need:
+    """Return the estimate for known bytes of data and a number of kernels."""
+    code = _CODE_BASE + _CODE_PER_KERNEL * kernels
+    return Need(weights=weights, code=code, arena=arena, io=io, stack=_STACK_ESTIMATE)
+
+
 def estimate(model: Mapping[str, Any]) -> ModelNeeds:
     """Return the needs of a model from its archive's description (see `only_model`)."""
     main = model["memory"]["functions"]["main"][0]
@@ -76,12 +82,11 @@ def estimate(model: Mapping[str, Any]) -> ModelNeeds:
         weights = sum(layer["constants"].values())
         layers.append(LayerNeed(layer["name"], layer["kernel"], weights, alive))
     kernels = {layer.kernel for layer in layers}
-    need = Need(
+    need = need_of(
         weights=main["constants_size_bytes"],
-        code=_CODE_BASE + _CODE_PER_KERNEL * len(kernels),
         arena=main["workspace_size_bytes"],
         io=main["io_size_bytes"],
-        stack=_STACK_ESTIMATE,
+        kernels=len(kernels),
     )
     peak = max(layers, key=lambda layer: layer.alive_bytes, default=None)
     there: list[tuple[str, int]] = []

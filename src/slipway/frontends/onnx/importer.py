@@ -18,12 +18,13 @@ from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.onnx.converters import Converter, NodeView, UnsupportedNode, load_converters
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
+from slipway.frontends.onnx.stand_in import StandIns
+from slipway.frontends.report import NodeReport, ReportBook
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
 
-MAX_NAMES = 8  # nodes named per problem in the report
 MAX_NODES = 200_000
 MAX_DEPTH = 32  # of functions that call functions
 
@@ -46,12 +47,26 @@ def from_onnx(
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
     proto = load_model(model)
-    version = opset or _opset(proto)
-    overrides = dtype if isinstance(dtype, Mapping) else {}
-    importer = _Importer(load_converters(), version, freeze_params)
-    importer.functions = {(f.domain, f.name): f for f in proto.functions}
-    function = importer.main(proto.graph, dict(shape or {}), overrides)
+    importer = _Importer(proto, opset or _opset(proto), freeze_params)
+    function = importer.main(dict(shape or {}), dtype if isinstance(dtype, Mapping) else {})
     return IRModule((("main", function),)), importer.params
+
+
+def check_onnx(
+    model: Any,
+    shape: Mapping[str, Sequence[int]] | None = None,
+    dtype: str | Mapping[str, str] = "float32",
+    opset: int | None = None,
+) -> list[NodeReport]:
+    """Return what the importer makes of every node of a model, without stopping at any.
+
+    The arguments are those of `from_onnx`.  Raises ModelError for a file that cannot be read.
+    """
+    proto = load_model(model)
+    importer = _Importer(proto, opset or _opset(proto), freeze=True)
+    importer.book.survey = True
+    importer.survey(dict(shape or {}), dtype if isinstance(dtype, Mapping) else {})
+    return importer.book.entries
 
 
 def _opset(proto: Any) -> int:
@@ -66,35 +81,43 @@ class _Poisoned(Exception):
 
 
 class _Importer:
-    def __init__(self, converters: dict[str, Converter], opset: int, freeze: bool) -> None:
-        self.converters = converters
+    def __init__(self, proto: Any, opset: int, freeze: bool) -> None:
+        self.graph = proto.graph
+        self.converters = load_converters()
         self.opset = opset
         self.freeze = freeze
         self.params: dict[str, np.ndarray[Any, Any]] = {}
         self.param_vars: list[Var] = []
         self.folder = ConstantFolder()
-        self.problems: dict[tuple[str, str], list[str]] = {}
+        self.book = ReportBook()
+        self.stand_ins = StandIns(proto)
         self.converted = 0
         self.depth = 0  # of function bodies being converted
-        self.functions: dict[tuple[str, str], Any] = {}  # model-local ones, by domain and name
+        self.functions = {(f.domain, f.name): f for f in proto.functions}  # model-local ones
 
     # -- graphs ----------------------------------------------------------------------------------
 
-    def main(
-        self, graph: Any, shapes: dict[str, Sequence[int]], overrides: Mapping[str, str]
-    ) -> Function:
-        values = self._initializers(graph)
-        inputs = self._inputs(graph, values, shapes, overrides)
-        values.update((v.name, v) for v in inputs)
-        self._check_operators(graph)
-        results = self._nodes(graph, values)
-        if self.problems:
-            raise ModelError(self._report())
+    def main(self, shapes: dict[str, Sequence[int]], overrides: Mapping[str, str]) -> Function:
+        inputs, results = self.survey(shapes, overrides)
+        if self.book.problems:
+            raise self.book.error(f", opset {self.opset}")
         body = results[0] if len(results) == 1 else Tuple(tuple(results))
-        names = tuple(o.name for o in graph.output)
+        names = tuple(o.name for o in self.graph.output)
         used = [v for v in self.param_vars if v.name in self.params]
         attrs = (("output_names", names),)
         return Function((*inputs, *used), body, None, attrs)
+
+    def survey(
+        self, shapes: dict[str, Sequence[int]], overrides: Mapping[str, str]
+    ) -> tuple[list[Var], list[Expr]]:
+        """Convert everything that can be; return the inputs, and the outputs that were made."""
+        graph = self.graph
+        values = self._initializers(graph)
+        inputs = self._inputs(graph, values, shapes, overrides)
+        values.update((v.name, v) for v in inputs)
+        self.stand_ins.shapes = {v.name: v.tensor_type.shape for v in inputs}
+        self._check_operators(graph)
+        return inputs, self._nodes(graph, values)
 
     def _initializers(self, graph: Any) -> dict[str, Expr | None]:
         values: dict[str, Expr | None] = {"": None}
@@ -175,23 +198,21 @@ class _Importer:
                     continue
                 if has_body(node.op_type, node.domain, self.opset):
                     continue
-                where = f" in the domain {node.domain!r}" if node.domain else ""
-                self._note(node, f"there is no converter for it{where}")
+                self._note(node, _no_converter(node))
 
     def _converter(self, node: Any) -> Converter | None:
         own = node.domain in ("", "ai.onnx")
         return self.converters.get(node.op_type if own else f"{node.domain}.{node.op_type}")
 
     def _note(self, node: Any, problem: str) -> None:
-        name = node.name or (node.output[0] if node.output else "?")
-        self.problems.setdefault((node.op_type, problem), []).append(name)
+        self.book.problem(_name_of(node), node.op_type, problem, _key_of(node))
 
     def _nodes(self, graph: Any, values: dict[str, Expr | None]) -> list[Expr]:
         self._convert_all(graph.node, values)
         results = []
         for info in graph.output:
             value = values.get(info.name)
-            if value is None and not self.problems:
+            if value is None and not self.book.problems:
                 raise ModelError(f"no node makes the output {info.name!r}: the model is damaged")
             if value is not None:
                 results.append(value)
@@ -204,19 +225,24 @@ class _Importer:
             try:
                 found = self._node(node, values, poisoned)
             except _Poisoned:
-                poisoned.update(node.output)
-                continue
+                self.book.unchecked(_name_of(node), node.op_type, _key_of(node))
             except (UnsupportedNode, TypeInferenceError) as error:
                 self._note(node, str(error))
-                poisoned.update(node.output)
-                continue
             except ModelError:
                 raise
             except Exception as error:  # a node that breaks its operator's rules
                 self._note(node, f"its attributes or inputs do not fit ({_first_line(error)})")
-                poisoned.update(node.output)
+            else:
+                values.update(zip(node.output, found, strict=False))
+                if not self.depth:
+                    self.book.done(_name_of(node), node.op_type, found, _key_of(node))
                 continue
-            values.update(zip(node.output, found, strict=False))
+            for name in node.output:
+                made = None if self.depth else self.stand_ins.of(name)
+                if made is None:
+                    poisoned.add(name)
+                else:
+                    values[name] = made
 
     def _node(self, node: Any, values: dict[str, Expr | None], poisoned: set[str]) -> list[Expr]:
         self.converted += 1
@@ -237,7 +263,7 @@ class _Importer:
         if convert is None or local is not None:
             function = local or body_of(node, inputs, self.opset)
             if function is None:
-                raise _Poisoned  # noted by _check_operators
+                raise UnsupportedNode(_no_converter(node))
             return self._function(node, function, inputs)
         view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
         with op_registry.span(view.name):
@@ -262,16 +288,18 @@ class _Importer:
             (e.version for e in function.opset_import if e.domain in ("", "ai.onnx")), outer
         )
         self.depth += 1
-        before = sum(len(names) for names in self.problems.values())
+        mark = self.book.mark()
         self._check_operators(function)
         self._convert_all(bound_nodes(function, node, outer), values)
         self.depth -= 1
         self.opset = outer
+        inner = self.book.take(mark)
+        if inner:
+            reasons = dict.fromkeys(f"{e.kind}: {e.detail}" for e in inner)
+            raise UnsupportedNode(f"its definition needs {'; '.join(reasons)}")
         results = [values.get(name) for name in function.output]
         if any(r is None for r, name in zip(results, node.output, strict=False) if name):
-            if before == sum(len(names) for names in self.problems.values()):
-                raise UnsupportedNode("an output of its definition is not made")
-            raise _Poisoned
+            raise UnsupportedNode("an output of its definition is not made")
         return results  # type: ignore[return-value]
 
     def _subgraph(self, outer: dict[str, Expr | None], poisoned: set[str]) -> Any:
@@ -284,19 +312,18 @@ class _Importer:
 
         return convert
 
-    # -- the report ------------------------------------------------------------------------------
 
-    def _report(self) -> str:
-        kinds = len({kind for kind, _ in self.problems})
-        nodes = sum(len(names) for names in self.problems.values())
-        lines = [
-            f"the model uses {kinds} operator{'s' * (kinds != 1)} that Slipway cannot import "
-            f"({nodes} node{'s' * (nodes != 1)}, opset {self.opset}):"
-        ]
-        for (kind, problem), names in sorted(self.problems.items()):
-            shown = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
-            lines.append(f"  {kind} x {len(names)} ({shown}): {problem}")
-        return "\n".join(lines)
+def _name_of(node: Any) -> str:
+    return str(node.name or (node.output[0] if node.output else "?"))
+
+
+def _key_of(node: Any) -> tuple[str, ...]:
+    return (_name_of(node), node.op_type, *node.output)
+
+
+def _no_converter(node: Any) -> str:
+    where = f" in the domain {node.domain!r}" if node.domain else ""
+    return f"there is no converter for it{where}"
 
 
 def _first_line(error: Exception) -> str:

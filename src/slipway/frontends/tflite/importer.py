@@ -8,23 +8,20 @@ one error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from slipway.errors import ModelError, TypeInferenceError, did_you_mean
 from slipway.frontends.folding import ConstantFolder
+from slipway.frontends.report import NodeReport, ReportBook
 from slipway.frontends.tflite.converters import NodeView, UnsupportedNode, load_converters
 from slipway.frontends.tflite.reader import Model, Operator, SubGraph, Tensor, load_model
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var
+from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
-from slipway.relay.visit import children
-
-MAX_NAMES = 8  # nodes named per problem in the report
 
 
 def from_tflite(
@@ -55,16 +52,6 @@ def from_tflite(
     return IRModule((("main", importer.main()),)), {}
 
 
-@dataclass(frozen=True)
-class NodeReport:
-    """What becomes of an operator: "native", "rewritten" (into `detail`), "unsupported" (why)."""
-
-    name: str
-    kind: str
-    status: str
-    detail: str
-
-
 def check_tflite(
     model: Any, shape_dict: Mapping[str, Sequence[int]] | None = None
 ) -> list[NodeReport]:
@@ -73,8 +60,9 @@ def check_tflite(
     Raises ModelError for a file that cannot be read.
     """
     importer = _Importer(load_model(model), dict(shape_dict or {}), {})
+    importer.book.survey = True
     importer.survey()
-    return importer.reports
+    return importer.book.entries
 
 
 class _Poisoned(Exception):
@@ -91,15 +79,14 @@ class _Importer:
         self.dtypes = dtypes
         self.converters = load_converters()
         self.folder = ConstantFolder()
-        self.problems: dict[tuple[str, str], list[str]] = {}
         self.rounds_once = False
-        self.reports: list[NodeReport] = []
+        self.book = ReportBook()
 
     def main(self) -> Function:
         graph, names = self.graph, _unique_names(self.graph)
         params, values = self.survey()
-        if self.problems:
-            raise ModelError(self._report())
+        if self.book.problems:
+            raise self.book.error()
         outputs = (*graph.outputs, *_state(graph))
         results = [self._output(graph, values, index) for index in outputs]
         body = results[0] if len(results) == 1 else Tuple(tuple(results))
@@ -174,10 +161,6 @@ class _Importer:
 
     # -- operators -------------------------------------------------------------------------------
 
-    def _note(self, operator: Operator, name: str, problem: str) -> None:
-        self.problems.setdefault((operator.kind, problem), []).append(name)
-        self.reports.append(NodeReport(name, operator.kind, "unsupported", problem))
-
     def _convert(self, graph: SubGraph, values: dict[int, Expr]) -> None:
         poisoned: set[int] = set()
         for operator in graph.operators:
@@ -185,19 +168,17 @@ class _Importer:
             try:
                 made = self._one(graph, operator, values, poisoned, name)
             except _Poisoned:
-                self._note(operator, name, "its input is of unknown type")
+                self.book.unchecked(name, operator.kind)
                 poisoned.update(operator.outputs)
                 continue
             except (UnsupportedNode, TypeInferenceError) as error:
-                self._note(operator, name, str(error))
+                self.book.problem(name, operator.kind, str(error))
                 self._stand_in(graph, operator, values, poisoned)
                 continue
             values.update(zip(operator.outputs, made, strict=False))
             state = _state_of(graph, operator)
             values.update(zip(state, made[len(operator.outputs) :], strict=False))
-            used = _operators_of(made, name)
-            status = "native" if len(used) <= 1 else "rewritten"
-            self.reports.append(NodeReport(name, operator.kind, status, ", ".join(used)))
+            self.book.done(name, operator.kind, made)
 
     def _stand_in(
         self, graph: SubGraph, operator: Operator, values: dict[int, Expr], poisoned: set[int]
@@ -242,36 +223,6 @@ class _Importer:
         elif not isinstance(made, list):
             made = [made]
         return [self.folder.fold(m) for m in made]
-
-    def _report(self) -> str:
-        kinds = len({kind for kind, _ in self.problems})
-        nodes = sum(len(names) for names in self.problems.values())
-        lines = [
-            f"the model uses {kinds} operator{'s' * (kinds != 1)} that Slipway cannot import "
-            f"({nodes} node{'s' * (nodes != 1)}):"
-        ]
-        for (kind, problem), names in sorted(self.problems.items()):
-            shown = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
-            lines.append(f"  {kind} x {len(names)} ({shown}): {problem}")
-        return "\n".join(lines)
-
-
-def _operators_of(made: Sequence[Expr], name: str) -> list[str]:
-    """Return the relay operators that the node `name` became, each once, in order."""
-    found: dict[str, None] = {}
-    seen: set[int] = set()
-    stack = list(reversed(made))
-    while stack:
-        expr = stack.pop()
-        if id(expr) in seen:
-            continue
-        seen.add(id(expr))
-        if isinstance(expr, Call):
-            if expr.span != name:
-                continue
-            found[getattr(expr.op, "name", "function")] = None
-        stack.extend(children(expr))
-    return list(reversed(found))
 
 
 def _state_of(graph: SubGraph, operator: Operator) -> tuple[int, ...]:

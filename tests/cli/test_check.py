@@ -1,0 +1,125 @@
+"""`slipway check`: every node of a model, and an exit code."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+
+def check(*arguments):
+    command = [sys.executable, "-m", "slipway", "check", *map(str, arguments)]
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "160"}
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=240)
+
+
+def write(path, nodes, weights=None, known=()):
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 4, 6, 6))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(a, n) for n, a in (weights or {}).items()],
+        value_info=[helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in known],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+@pytest.fixture
+def broken(tmp_path):
+    nodes = [
+        helper.make_node("Mystery", ["x"], ["a"], name="what[1]"),
+        helper.make_node("Relu", ["a"], ["b"], name="behind"),
+        helper.make_node("AveragePool", ["x"], ["c"], name="pool", kernel_shape=[9, 9]),
+        helper.make_node("Relu", ["c"], ["d"], name="typed"),
+        helper.make_node("Relu", ["x"], ["y"], name="good"),
+    ]
+    return write(tmp_path / "broken.onnx", nodes)
+
+
+def test_a_model_that_can_be_compiled(repository):
+    digits = repository / "src" / "slipway" / "models" / "digits" / "digits.onnx"
+    done = check(digits, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["supported"]
+    names = [node.name for node in onnx.load(digits).graph.node]
+    assert [node["name"] for node in report["nodes"]] == names
+    assert sum(report["counts"].values()) == len(names)
+    convolutions = [n for n in report["nodes"] if n["kind"] == "Conv"]
+    assert convolutions
+    assert all(n["schedule"] != "general" for n in convolutions)
+
+
+def test_everything_unsupported_is_listed(broken):
+    done = check(broken, "--json")
+    assert done.returncode == 1
+    nodes = {n["name"]: n for n in json.loads(done.stdout)["nodes"]}
+    assert {name: n["status"] for name, n in nodes.items()} == {
+        "what[1]": "unsupported", "behind": "unchecked", "pool": "unsupported",
+        "typed": "unchecked", "good": "native",
+    }  # fmt: skip
+    assert nodes["what[1]"]["detail"] == "there is no converter for it"
+    assert "window" in nodes["pool"]["detail"]
+
+
+def test_the_table_names_nodes_and_reasons(broken):
+    done = check(broken)
+    assert done.returncode == 1
+    assert "what[1]" in done.stdout
+    assert "cannot be compiled yet" in done.stdout
+    summary = check(broken, "--summary", "--only", "unsupported").stdout
+    assert "Mystery" in summary
+    assert "good" not in summary
+
+
+def test_nodes_behind_a_typed_problem_are_checked(tmp_path):
+    nodes = [
+        helper.make_node("Mystery", ["x"], ["a"], name="mystery"),
+        helper.make_node("AveragePool", ["a"], ["b"], name="pool", kernel_shape=[9, 9]),
+        helper.make_node("Relu", ["b"], ["y"], name="relu"),
+    ]
+    path = write(tmp_path / "m.onnx", nodes, known=[("a", (1, 4, 6, 6)), ("b", (1, 4, 2, 2))])
+    report = json.loads(check(path, "--json").stdout)
+    assert [n["status"] for n in report["nodes"]] == ["unsupported", "unsupported", "native"]
+
+
+def test_boards_for_a_microcontroller(tmp_path):
+    weights = {"w": np.ones((4, 4, 3, 3), np.float32)}
+    path = write(tmp_path / "m.onnx", [helper.make_node("Conv", ["x", "w"], ["y"])], weights)
+    report = json.loads(check(path, "--target", "arm/cortex-m4", "--json").stdout)
+    assert report["memory"]["boards"]["nrf52840"] is True
+    assert report["memory"]["weights_bytes"] == weights["w"].nbytes
+    assert "nrf52840: fits" in check(path, "--target", "arm/cortex-m4").stdout
+
+
+def test_control_flow_is_a_problem_of_the_whole_model(tmp_path):
+    def branch(name, kind):
+        out = helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 4, 6, 6))
+        return helper.make_graph([helper.make_node(kind, ["x"], [name])], name, [], [out])
+
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+        helper.make_node("Greater", ["m", "zero"], ["c"]),
+        helper.make_node(
+            "If", ["c"], ["y"], then_branch=branch("t", "Relu"), else_branch=branch("e", "Neg")
+        ),
+    ]
+    path = write(tmp_path / "m.onnx", nodes, {"zero": np.float32(0)})
+    done = check(path, "--json")
+    assert done.returncode == 1
+    assert "control flow" in json.loads(done.stdout)["problem"]
+
+
+def test_tflite(repository, shared):
+    path = shared / "models" / "tflite" / "kws_ref_model.tflite"
+    if not path.is_file():
+        pytest.skip(f"no file {path}")
+    report = json.loads(check(path, "--target", "arm/cortex-m4", "--json").stdout)
+    assert report["supported"]
+    assert {n["status"] for n in report["nodes"]} <= {"native", "rewritten", "folded"}
