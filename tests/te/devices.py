@@ -50,9 +50,9 @@ class Device:
         port = int(log.read_text().partition("\n")[0].rsplit(":", 1)[1])
         self.session = rpc.connect("127.0.0.1", port)
 
-    def build(self, schedule, args, extra=""):
-        """Return the compiled function, loaded on the device."""
-        module = tvm.build(schedule, args, self.target + extra, name="kernel")
+    def build(self, schedule, args, target=None):
+        """Return the function compiled for `target` (this device's), loaded on the device."""
+        module = tvm.build(schedule, args, target or self.target, name="kernel")
         if self.session is None:
             return module["kernel"]
         self.count += 1

@@ -5,9 +5,11 @@ import pytest
 
 from slipway import te
 from slipway.errors import TargetError
-from slipway.ir.interpret import round_bfloat16
+from slipway.ir.hardware import HARDWARE
+from slipway.ir.interpret import round_bfloat16, run
+from slipway.passes.pipeline import run_pipeline
 from slipway.target import Target
-from slipway.te.hardware import INTRINSICS, available, hardware_intrinsic
+from slipway.te.hardware import available, hardware_intrinsic
 
 TYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32"]
 
@@ -76,14 +78,19 @@ def test_symbolic_shapes(device, dtype):
 
 def product(entry, intrin):
     """An integer or bfloat16 matrix product whose inner loops are the intrinsic."""
-    rows, depth, steps = max(entry.rows, 1), entry.depth, 3
+    depth = entry.depth
+
+    def column(k):  # of a
+        return depth - 1 - k % depth if entry.mirrored else k % depth
+
+    rows, steps = max(entry.rows, 1), 3
     a = te.placeholder((2, steps, rows, depth), entry.a_dtype, name="A")
     b = te.placeholder((2, steps, entry.columns, depth), entry.b_dtype, name="B")
     k = te.reduce_axis((0, steps * depth), "k")
     c = te.compute(
         (2 * rows, 2 * entry.columns),
         lambda i, j: te.sum(
-            te.cast(a[i // rows, k // depth, i % rows, k % depth], entry.c_dtype)
+            te.cast(a[i // rows, k // depth, i % rows, column(k)], entry.c_dtype)
             * te.cast(
                 b[j // entry.columns, k // depth, j % entry.columns, k % depth], entry.c_dtype
             ),
@@ -108,37 +115,44 @@ def product(entry, intrin):
     return s, [a, b, c]
 
 
-# Each intrinsic on the device whose processor has it; Helium's are checked in assembly.
+# Each intrinsic on the device whose processor has it; tests/te/test_boards.py has the others.
 INTRINSIC_DEVICES = [
-    (device, name)
-    for name in INTRINSICS
+    (device, kind, name)
+    for name in HARDWARE
     for device in {"x86": ["host"], "neon": ["aarch64"], "arm": ["armv7"]}.get(
         name.partition(".")[0], []
     )
+    for kind in ("llvm", "c")
 ]
 
 
-@pytest.mark.parametrize(("device", "name"), INTRINSIC_DEVICES, indirect=["device"])
-def test_hardware_intrinsics(device, name):
-    entry = INTRINSICS[name]
+def operands(entry, args):
+    """Random matrices for `product` and what they give."""
+    rng = np.random.default_rng(0)
+    shapes = [tuple(int(x) for x in t.shape) for t in args]
+    a = rng.integers(0 if "u" in entry.a_dtype else -9, 10, shapes[0])
+    b = rng.integers(0 if "u" in entry.b_dtype else -9, 10, shapes[1])
+    left = a[..., ::-1] if entry.mirrored else a
+    rows = left.transpose(0, 2, 1, 3).reshape(shapes[2][0], -1)
+    columns = b.transpose(0, 2, 1, 3).reshape(shapes[2][1], -1)
+    return a, b, rows @ columns.T
+
+
+@pytest.mark.parametrize(("device", "kind", "name"), INTRINSIC_DEVICES, indirect=["device"])
+def test_hardware_intrinsics(device, kind, name):
+    entry = HARDWARE[name]
     flags = " -mattr=" + ",".join("+" + f for f in entry.features)
     if device.name == "host":
         flags = " -mcpu=native"
     elif device.name == "armv7":
         flags = ",+dsp"
-    target = Target(device.target + flags)
+    target = Target(device.target.replace("llvm", kind) + flags)
     if name not in available(target):
         assert device.name == "host", f"{device.name} should have {name}"
         pytest.skip(f"this processor has no {name}")
     s, args = product(entry, hardware_intrinsic(name, target))
-    function = device.build(s, args, flags)
-    rng = np.random.default_rng(0)
-    shapes = [tuple(int(x) for x in t.shape) for t in args]
-    a = rng.integers(0 if "u" in entry.a_dtype else -9, 10, shapes[0])
-    b = rng.integers(0 if "u" in entry.b_dtype else -9, 10, shapes[1])
-    rows = a.transpose(0, 2, 1, 3).reshape(shapes[2][0], -1)
-    columns = b.transpose(0, 2, 1, 3).reshape(shapes[2][1], -1)
-    want = rows @ columns.T
+    function = device.build(s, args, target)
+    a, b, want = operands(entry, args)
     if entry.a_dtype == "bfloat16":
         from slipway import nd
 
@@ -148,9 +162,29 @@ def test_hardware_intrinsics(device, name):
             buffers[-1][:] = data.astype("float32")
     else:
         buffers = [device.array(x.astype(t)) for x, t in ((a, entry.a_dtype), (b, entry.b_dtype))]
-    got = device.array(np.zeros(shapes[2], entry.c_dtype))
+    got = device.array(np.zeros(want.shape, entry.c_dtype))
     function(*buffers, got)
     np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("name", HARDWARE)
+def test_the_interpreter_computes_the_meaning(name):
+    entry = HARDWARE[name]
+    s, args = product(entry, hardware_intrinsic(name))
+    a, b, want = operands(entry, args)
+    bfloat = entry.a_dtype == "bfloat16"
+
+    def stored(x, dtype):
+        return (
+            (x.astype("float32").view(np.uint32) >> 16).astype(np.uint16)
+            if bfloat
+            else (x.astype(dtype))
+        )
+
+    got = np.zeros(want.shape, entry.c_dtype)
+    func = run_pipeline(te.lower(s, args))
+    run(func, stored(a, entry.a_dtype), stored(b, entry.b_dtype), got)
+    np.testing.assert_array_equal(got, want)
 
 
 def test_a_target_without_the_feature_is_an_error():
@@ -173,5 +207,5 @@ def test_microcontroller_intrinsics_become_their_instruction(target, name, instr
     import slipway as tvm
 
     target = "llvm -mtriple=" + target
-    s, args = product(INTRINSICS[name], hardware_intrinsic(name, target))
+    s, args = product(HARDWARE[name], hardware_intrinsic(name, target))
     assert instruction in tvm.build(s, args, target).get_source("asm")

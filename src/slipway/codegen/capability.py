@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+from slipway.errors import CodegenError
+from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.target import Target
 
 
@@ -17,6 +20,7 @@ class Capability:
     `fma64`, `rounding64`: the same for float64.  `popcount`: population count is cheap.
     """
 
+    target: Target
     pointer_bits: int
     half: str
     rounding: bool
@@ -32,24 +36,41 @@ def capability_of(target: Target) -> Capability:
     bits = target.pointer_bits
     table = target.parsed_triple.table
     if target.kind.name == "c":
-        return Capability(bits, "soft", False, False, False, False)
+        return Capability(target, bits, "soft", False, False, False, False)
     if table == "x86":
         half = "native" if has("avx512fp16") and has("avx512vl") else (
             "convert" if has("f16c") else "soft")  # fmt: skip
         sse4 = has("sse4.1")
-        return Capability(bits, half, sse4, sse4, has("fma"), has("fma"))
+        return Capability(target, bits, half, sse4, sse4, has("fma"), has("fma"))
     if table == "aarch64":
         half = "native" if has("fullfp16") else "convert"
-        return Capability(bits, half, True, True, True, True)
+        return Capability(target, bits, half, True, True, True, True)
     if table == "arm":
         # Vectors would need vrint and vfma in NEON, which came with ARMv8.
         modern = has("fp-armv8") and has("v8")
         half = "convert" if has("fp16") and has("neon") else "soft"
-        return Capability(bits, half, modern, modern, has("vfp4") and has("neon"), has("vfp4"))
+        return Capability(
+            target, bits, half, modern, modern, has("vfp4") and has("neon"), has("vfp4")
+        )
     if table == "riscv":
         half = "native" if has("zfh") and not has("v") else "soft"
         single, double = has("f"), has("d")
-        return Capability(bits, half, False, False, single, double)
+        return Capability(target, bits, half, False, False, single, double)
     if table == "wasm":
-        return Capability(bits, "soft", True, True, False, False)
-    return Capability(bits, "soft", False, False, False, False)
+        return Capability(target, bits, "soft", True, True, False, False)
+    return Capability(target, bits, "soft", False, False, False, False)
+
+
+def hardware(node: Any, target: Target) -> HardwareIntrinsic:
+    """Return the declaration that a "hardware" call names.
+
+    Raises CodegenError when the target lacks what it needs.
+    """
+    entry = HARDWARE[node.args[0].value]
+    lacking = entry.missing(target)
+    if lacking:
+        raise CodegenError(
+            f"the intrinsic {entry.name!r} needs {', '.join(lacking)}, which the target {target} "
+            f"has not. Add -mattr=+{lacking[0]} if the processor has it"
+        )
+    return entry

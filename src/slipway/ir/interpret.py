@@ -23,6 +23,7 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
+from slipway.ir.interpret_calls import ReturnError, compile_call, plain
 from slipway.ir.interpret_values import (
     floordiv,
     floormod,
@@ -35,7 +36,6 @@ from slipway.ir.interpret_values import (
     truncmod,
     wrap4,
 )
-from slipway.ir.intrin import INTRINSICS
 
 PackedFunctions = dict[str, Callable[..., Any]]
 
@@ -52,15 +52,9 @@ def run(func: PrimFunc, *arrays: Any, packed: PackedFunctions | None = None) -> 
     with np.errstate(all="ignore"):
         try:
             machine.compile(func.body)()
-        except _ReturnError as result:
+        except ReturnError as result:
             return int(result.status)
     return 0
-
-
-class _ReturnError(Exception):
-    def __init__(self, status: Any) -> None:
-        super().__init__()
-        self.status = status
 
 
 class _Machine:
@@ -456,64 +450,6 @@ def _load(m: _Machine, node: E.BufferLoad) -> Closure:
     return run_load
 
 
-def _call(m: _Machine, node: E.Call) -> Closure:
-    op = node.op
-    if op == "if_then_else":
-        return _if_then_else(m, node)
-    if op == "ret":
-        status = m.compile(node.args[0])
-
-        def leave() -> None:
-            raise _ReturnError(status())
-
-        return leave
-    if op in ("call_packed", "call_extern", "call_pure_extern"):
-        return lambda: m.call_by_name(node)
-    if op in ("prefetch", "storage_sync"):
-        return lambda: 0
-    if op in ("address_of", "access_ptr", "tensor_view"):
-        return lambda: m.pointer(node)
-    args = [m.compile(a) for a in node.args]
-    kind, code = numpy_dtype(dtypes.scalar_of(node.dtype)), dtypes.code_of(node.dtype)
-    if op == "reinterpret":
-        source = numpy_dtype(dtypes.scalar_of(node.args[0].dtype))
-        return lambda: _plain(np.asarray(args[0](), dtype=source).view(kind))
-    entry = INTRINSICS.get(op)
-    if entry is None or entry.reference is None:
-        function = m.packed.get(op)
-        if function is None:
-            raise LoweringError(f"the interpreter has no meaning for the call {op}")
-        return lambda: function(*(a() for a in args))
-    reference = entry.reference
-    kinds = [numpy_dtype(dtypes.scalar_of(a.dtype)) for a in node.args]
-
-    def run_call() -> Any:
-        given = (np.asarray(a(), dtype=k)[()] for a, k in zip(args, kinds, strict=True))
-        result = np.asarray(reference(*given))
-        return round_bfloat16(result) if code == "bfloat" else _plain(result.astype(kind))
-
-    return run_call
-
-
-def _plain(value: Any) -> Any:
-    """A zero-dimensional array as the machine keeps scalars."""
-    if value.ndim:
-        return value
-    return int(value) if value.dtype.kind in "iu" else value[()]
-
-
-def _if_then_else(m: _Machine, node: E.Call) -> Closure:
-    condition, yes, no = (m.compile(a) for a in node.args)
-
-    def run_choice() -> Any:
-        test = condition()
-        if np.ndim(test) == 0:
-            return yes() if test else no()
-        return np.where(test, yes(), no())
-
-    return run_choice
-
-
 def _ramp(m: _Machine, node: E.Ramp) -> Closure:
     base, stride = m.compile(node.base), m.compile(node.stride)
     steps = np.arange(node.num_lanes, dtype=numpy_dtype(node.base.dtype))
@@ -533,7 +469,7 @@ def _shuffle(m: _Machine, node: E.Shuffle) -> Closure:
         lanes = np.concatenate([np.atleast_1d(np.asarray(v(), dtype=kind)) for v in vectors])[
             picked
         ]
-        return lanes if len(picked) > 1 else _plain(lanes[0:1].reshape(()))
+        return lanes if len(picked) > 1 else plain(lanes[0:1].reshape(()))
 
     return run_shuffle
 
@@ -575,7 +511,7 @@ _COMPILE: dict[type, Callable[[_Machine, Any], Closure]] = {
     E.Select: _select,
     E.BufferLoad: _load,
     E.Let: _let,
-    E.Call: _call,
+    E.Call: compile_call,
     E.Ramp: _ramp,
     E.Broadcast: _broadcast,
     E.Shuffle: _shuffle,

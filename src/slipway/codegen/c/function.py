@@ -11,12 +11,14 @@ from typing import Any
 from slipway import dtypes
 from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import Lane
+from slipway.codegen.c.hardware import store_hardware
 from slipway.codegen.c.intrinsics import CIntrinsics
 from slipway.codegen.capability import Capability
 from slipway.codegen.capture import allocations, captured
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
+from slipway.ir.hardware import HardwareIntrinsic
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import walk
 
@@ -33,6 +35,7 @@ class CModule:
     functions: list[str] = field(default_factory=list)
     helpers: set[str] = field(default_factory=set)
     externs: dict[str, str] = field(default_factory=dict)
+    hardware: dict[str, HardwareIntrinsic] = field(default_factory=dict)
     arena_bytes: int = 0
     uses_parallel: bool = False
     uses_workspace: bool = False
@@ -248,6 +251,9 @@ class CFunction(CIntrinsics):
 
     def _store(self, node: S.BufferStore) -> None:
         lanes = node.value.lanes
+        if isinstance(node.value, E.Call) and node.value.op == "hardware":
+            self._block(lambda: store_hardware(self, node))
+            return
         if lanes == 1:
             if _hoists(node.value):
                 self._block(lambda: self._store_scalar(node))

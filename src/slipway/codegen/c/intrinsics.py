@@ -24,7 +24,8 @@ _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
 }
 _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr", "prefetch",
              "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin",
-             "call_llvm_pure_intrin", "tensor_view", "storage_sync"}  # fmt: skip
+             "call_llvm_pure_intrin", "tensor_view", "hardware",
+             "storage_sync"}  # fmt: skip
 
 
 class CIntrinsics(CExpressions):
@@ -180,6 +181,9 @@ class CIntrinsics(CExpressions):
 
     def _call_storage_sync(self, node: Any, lane: Lane) -> str:
         return "0"
+
+    def _call_hardware(self, node: Any, lane: Lane) -> str:
+        raise CodegenError(f"the c code generator has {node.args[0]} as a whole stored value only")
 
     def _call_call_extern(self, node: Any, lane: Lane) -> str:
         return self._extern(node, node.args[0].value, node.args[1:], lane)

@@ -8,6 +8,7 @@ from importlib import resources
 from slipway import dtypes
 from slipway.codegen.c import spelling
 from slipway.codegen.c.function import CFunction, CModule
+from slipway.codegen.c.hardware import hardware_text
 from slipway.codegen.capability import capability_of
 from slipway.codegen.packed import Signature, signature_of
 from slipway.ir import expr as E
@@ -94,7 +95,8 @@ def emit_c(functions: dict[str, PrimFunc], target: Target, metadata: str, compil
 
 def helper_section(module: CModule) -> str:
     """Return prototypes of foreign functions and the small helpers in use."""
-    return "\n".join([*module.externs.values(), spelling.helper_text(module.helpers)])
+    parts = [*module.externs.values(), spelling.helper_text(module.helpers)]
+    return "\n".join([hardware_text(module.hardware), *parts])
 
 
 def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> None:

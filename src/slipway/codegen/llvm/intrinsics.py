@@ -9,9 +9,12 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.codegen import legalize, math
+from slipway.codegen.capability import hardware
 from slipway.codegen.llvm.expressions import ExpressionEmitter, mangle
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
+from slipway.ir.hardware import HardwareIntrinsic
+from slipway.ir.ops import const
 
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "shift_left": "shl"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "nearbyint": "nearbyint"}
@@ -24,7 +27,8 @@ _EXPANDED_ROUNDING = {
 # Intrinsics that work on the bits of a value of any type.
 _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr", "ret",
              "prefetch", "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin",
-             "call_llvm_pure_intrin", "tensor_view", "storage_sync"}  # fmt: skip
+             "call_llvm_pure_intrin", "tensor_view", "hardware",
+             "storage_sync"}  # fmt: skip
 
 
 class IntrinsicEmitter(ExpressionEmitter):
@@ -214,6 +218,21 @@ class IntrinsicEmitter(ExpressionEmitter):
     def _call_storage_sync(self, node: Any) -> str:
         return "0"
 
+    def _call_hardware(self, node: Any) -> str:
+        entry = hardware(node, self.capability.target)
+        a, b, c = node.args[1:]
+        if entry.llvm.startswith("llvm."):
+            return self._extern(node, entry.llvm, _operands(entry, a, b, c))
+        known = {name: self.value(x) for name, x in (("a", a), ("b", b), ("c", c))}
+        for line in entry.llvm.splitlines():
+            if line.startswith("declare"):
+                self.helpers.add(line)
+                continue
+            name, equals, text = line.partition(" = ")
+            found = self.w.put((text if equals else line).format_map(known))
+            known[name] = found
+        return found
+
     def _call_call_extern(self, node: Any) -> str:
         return self._extern(node, node.args[0].value, node.args[1:])
 
@@ -235,3 +254,17 @@ class IntrinsicEmitter(ExpressionEmitter):
             self.w.do(text)
             return "0"
         return self.w.put(text)
+
+
+def _operands(entry: HardwareIntrinsic, a: Any, b: Any, c: Any) -> list[E.PrimExpr]:
+    """Return the arguments of the LLVM intrinsic that `entry` names."""
+    if entry.rows == 0 and entry.columns > 1:  # the same elements of a for every column
+        word = dtypes.make("int", dtypes.bits_of(entry.a_dtype) * entry.depth)
+        a = E.Broadcast(_reinterpret(a, word), entry.columns)
+    packed = [_reinterpret(x, entry.operand or x.dtype) for x in (a, b)]
+    order = (*packed, c) if entry.sum_last else (c, *packed)
+    return [*(const(f, "int32") for f in entry.flags), *order]
+
+
+def _reinterpret(value: Any, dtype: str) -> Any:
+    return value if value.dtype == dtype else E.Call(dtype, "reinterpret", (value,))

@@ -1,0 +1,261 @@
+"""Hardware intrinsics: one declaration each.
+
+A declaration says what an instruction computes, how LLVM and C spell it, and the processor
+features it needs.  Each adds sums of products of small integers or bfloat16 pairs to c::
+
+    dot:     c[i]    += sum over k of a[k] * b[i, k]
+    matmul:  c[i, j] += sum over k of a[i, k] * b[j, k]
+
+Loops name one by ``Call(dtype, "hardware", (StringImm(name), a, b, c))``, whose operands are
+vectors of all elements, row by row, and whose value is the new c.  The interpreter computes the
+meaning, the code generators emit the spellings; te.hardware makes a tensor intrinsic of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.ir.expr import Call, PrimExpr, StringImm
+
+
+@dataclass(frozen=True)
+class HardwareIntrinsic:
+    """One instruction: shapes and types of its meaning, its spellings, the features it needs.
+
+    `rows` is 0 for a dot product of one vector `a` with `columns` rows of `b`; otherwise the
+    instruction multiplies a rows x depth by a columns x depth matrix.  `mirrored`: the elements of
+    `a` are taken in reverse order.
+
+    `llvm` is an LLVM intrinsic that takes `flags`, then c, a and b (c last with `sum_last`), with
+    `a` repeated for every column and `operand` as the type of a and b.  Where one intrinsic is
+    not enough, `llvm` holds instructions, one a line, on {a} {b} {c}; the last is the value, and
+    those that start with "declare" are declarations.
+
+    `c` is a C statement on the pointers a, b and c (its header defines what it calls);
+    slw_word32(p) there reads 32 bits from any address.
+    """
+
+    name: str
+    llvm: str
+    header: str
+    c: str
+    architectures: tuple[str, ...]
+    features: tuple[str, ...]
+    rows: int
+    columns: int
+    depth: int
+    a_dtype: str
+    b_dtype: str
+    c_dtype: str
+    operand: str = ""
+    flags: tuple[int, ...] = ()
+    sum_last: bool = False
+    mirrored: bool = False
+
+    @property
+    def a_size(self) -> int:
+        """Elements of a."""
+        return max(self.rows, 1) * self.depth
+
+    @property
+    def b_size(self) -> int:
+        """Elements of b."""
+        return self.columns * self.depth
+
+    @property
+    def c_size(self) -> int:
+        """Elements of c."""
+        return max(self.rows, 1) * self.columns
+
+    def missing(self, target: Any) -> list[str]:
+        """Return what `target` lacks: a kind of processor, or features."""
+        if target.parsed_triple.arch not in self.architectures:
+            return [f"a processor of kind {self.architectures[0]}"]
+        return [f for f in self.features if not target.has_feature(f)]
+
+    def call(self, a: PrimExpr, b: PrimExpr, c: PrimExpr) -> PrimExpr:
+        """Return the call that has the new c as its value."""
+        result = dtypes.with_lanes(self.c_dtype, self.c_size)
+        return Call(result, "hardware", (StringImm(self.name), a, b, c))
+
+    def reference(self, a: Any, b: Any, c: Any) -> Any:
+        """Return the new c of flat arrays; bfloat16 is given as float32."""
+        wide: Any = np.float32 if self.a_dtype == "bfloat16" else np.int64
+        left = np.asarray(a, wide).reshape(max(self.rows, 1), self.depth)
+        right = np.asarray(b, wide).reshape(self.columns, self.depth)
+        if self.mirrored:
+            left = left[:, ::-1]
+        return np.asarray(c) + (left @ right.T).reshape(-1).astype(np.asarray(c).dtype)
+
+
+_X86, _ARM64, _RISCV, _HEXAGON = ("x86_64",), ("aarch64",), ("riscv64", "riscv32"), ("hexagon",)
+_ARM32 = ("arm", "armv7", "thumb", "armv7l")
+_HELIUM = ("thumb", "thumbv8.1m.main", "arm")
+
+
+def _x86(
+    name: str, llvm: str, bits: int, features: tuple[str, ...], call: str
+) -> HardwareIntrinsic:
+    mm, si = ("_mm512", "si512") if bits == 512 else ("_mm256", "si256")
+    at = f"({'void' if bits == 512 else '__m256i'}*)"
+    at_const = f"(const {'void' if bits == 512 else '__m256i'}*)"
+    return HardwareIntrinsic(
+        name, llvm, "immintrin.h",
+        f"{mm}_storeu_{si}({at}c, {call}({mm}_loadu_{si}({at_const}c), "
+        f"{mm}_set1_epi32(slw_word32(a)), {mm}_loadu_{si}({at_const}b)));",
+        _X86, features, 0, bits // 32, 4, "uint8", "int8", "int32", f"int8x{bits // 8}",
+    )  # fmt: skip
+
+
+def _neon(name: str, feature: str, kind: str, call: str) -> HardwareIntrinsic:
+    matrix = feature == "i8mm"
+    s = "u" if kind == "uint8" else "s"
+    left = f"vld1q_{s}8(a)"
+    if not matrix:
+        left = f"vreinterpretq_{s}8_s32(vdupq_n_s32(slw_word32(a)))"
+    word = name.partition(".")[2]
+    return HardwareIntrinsic(
+        name, f"llvm.aarch64.neon.{word}.v4i32.v16i8", "arm_neon.h",
+        f"vst1q_{s}32(c, {call}_{s}32(vld1q_{s}32(c), {left}, vld1q_{s}8(b)));",
+        _ARM64, (feature,), 2 if matrix else 0, 2 if matrix else 4, 8 if matrix else 4,
+        kind, kind, f"{'u' if s == 'u' else ''}int32", f"{kind}x16",
+    )  # fmt: skip
+
+
+def _dsp(name: str, **how: Any) -> HardwareIntrinsic:
+    """Smlad and its relatives: two products of 16 bits, added to a sum."""
+    word, wide = name.partition(".")[2], how.pop("wide", "int32")
+    return HardwareIntrinsic(
+        name, f"llvm.arm.{word}", "arm_acle.h",
+        f"*c = __{word}(slw_word32(a), slw_word32(b), *c);",
+        _ARM32, ("dsp",), 0, 1, 2, "int16", "int16", wide, "int32", sum_last=True, **how,
+    )  # fmt: skip
+
+
+# Four products of 8 bits on a processor that multiplies pairs of 16: the even elements sign- or
+# zero-extended to 16 bits, the odd ones the same after a rotation, and one smlad for each.
+_SMLAD4 = """\
+declare i32 @llvm.arm.{extend}(i32)
+declare i32 @llvm.fshr.i32(i32, i32, i32)
+declare i32 @llvm.arm.smlad(i32, i32, i32)
+wa = bitcast <4 x i8> {{a}} to i32
+wb = bitcast <4 x i8> {{b}} to i32
+ra = call i32 @llvm.fshr.i32(i32 {{wa}}, i32 {{wa}}, i32 8)
+rb = call i32 @llvm.fshr.i32(i32 {{wb}}, i32 {{wb}}, i32 8)
+ea = call i32 @llvm.arm.{extend}(i32 {{wa}})
+eb = call i32 @llvm.arm.{extend}(i32 {{wb}})
+oa = call i32 @llvm.arm.{extend}(i32 {{ra}})
+ob = call i32 @llvm.arm.{extend}(i32 {{rb}})
+half = call i32 @llvm.arm.smlad(i32 {{ea}}, i32 {{eb}}, i32 {{c}})
+call i32 @llvm.arm.smlad(i32 {{oa}}, i32 {{ob}}, i32 {{half}})"""
+
+
+def _smlad4(name: str, kind: str, extend: str) -> HardwareIntrinsic:
+    word = f"(int16x2_t)__{extend}(({kind}x4_t){{0}})"
+    pair = f"*c = __smlad({word.format('{0}')}, {word.format('{1}')}, *c);"
+    lines = [
+        "const uint32_t x = (uint32_t)slw_word32(a), y = (uint32_t)slw_word32(b);",
+        pair.format("x", "y"),
+        pair.format("((x >> 8) | (x << 24))", "((y >> 8) | (y << 24))"),
+    ]
+    return HardwareIntrinsic(
+        name, _SMLAD4.format(extend=extend), "arm_acle.h", "\n  ".join(lines),
+        _ARM32, ("dsp",), 0, 1, 4, kind, kind, "int32",
+    )  # fmt: skip
+
+
+def _mve(name: str, dtype: str, call: str) -> HardwareIntrinsic:
+    lanes = 128 // dtypes.bits_of(dtype)
+    unsigned = int(dtypes.is_uint(dtype))
+    load = f"vldrbq_{'u' if unsigned else 's'}8" if lanes == 16 else (
+        f"vldrhq_{'u' if unsigned else 's'}16")  # fmt: skip
+    return HardwareIntrinsic(
+        name, f"llvm.arm.mve.vmldava.v{lanes}i{128 // lanes}", "arm_mve.h",
+        f"*c = {call}(*c, {load}(a), {load}(b));",
+        _HELIUM, ("mve",), 0, 1, lanes, dtype, dtype, "uint32" if unsigned else "int32",
+        f"{dtype}x{lanes}", flags=(unsigned, 0, 0),
+    )  # fmt: skip
+
+
+# A widening multiply-add of one scalar with a vector, kept in the wide type: LLVM's vectoriser
+# extends both operands first when the sum is four times as wide, and never takes the scalar form.
+_VWMACC = """\
+declare <vscale x {part} x i{wide}> @llvm.vector.insert.nxv{part}i{wide}.v{n}i{wide}(<vscale x {part} x i{wide}>, <{n} x i{wide}>, i64)
+declare <vscale x {part} x i{bits}> @llvm.vector.insert.nxv{part}i{bits}.v{n}i{bits}(<vscale x {part} x i{bits}>, <{n} x i{bits}>, i64)
+declare <vscale x {part} x i{wide}> @llvm.riscv.{op}.nxv{part}i{wide}.i{bits}.nxv{part}i{bits}.{xlen}(<vscale x {part} x i{wide}>, i{bits}, <vscale x {part} x i{bits}>, {xlen}, {xlen})
+declare <{n} x i{wide}> @llvm.vector.extract.v{n}i{wide}.nxv{part}i{wide}(<vscale x {part} x i{wide}>, i64)
+vc = call <vscale x {part} x i{wide}> @llvm.vector.insert.nxv{part}i{wide}.v{n}i{wide}(<vscale x {part} x i{wide}> poison, <{n} x i{wide}> {{c}}, i64 0)
+vb = call <vscale x {part} x i{bits}> @llvm.vector.insert.nxv{part}i{bits}.v{n}i{bits}(<vscale x {part} x i{bits}> poison, <{n} x i{bits}> {{b}}, i64 0)
+sum = call <vscale x {part} x i{wide}> @llvm.riscv.{op}.nxv{part}i{wide}.i{bits}.nxv{part}i{bits}.{xlen}(<vscale x {part} x i{wide}> {{vc}}, i{bits} {{a}}, <vscale x {part} x i{bits}> {{vb}}, {xlen} {n}, {xlen} 3)
+call <{n} x i{wide}> @llvm.vector.extract.v{n}i{wide}.nxv{part}i{wide}(<vscale x {part} x i{wide}> {{sum}}, i64 0)"""  # noqa: E501
+
+
+def _rvv(name: str, dtype: str) -> HardwareIntrinsic:
+    """One register of `dtype`, by the 128 bits that extension V promises, into two of sums."""
+    bits = dtypes.bits_of(dtype)
+    n, sign = 128 // bits, "u" if dtypes.is_uint(dtype) else ""
+    op, i, w = f"vwmacc{sign}", sign or "i", bits * 2
+    return HardwareIntrinsic(
+        name,
+        _VWMACC.format(part=64 // bits, n=n, bits=bits, wide=w, op=op, xlen="i64"),
+        "riscv_vector.h",
+        f"__riscv_vse{w}_v_{i}{w}m2(c, __riscv_{op}_vx_{i}{w}m2(__riscv_vle{w}_v_{i}{w}m2(c, {n}), "
+        f"*a, __riscv_vle{bits}_v_{i}{bits}m1(b, {n}), {n}), {n});",
+        ("riscv64",), ("v",), 0, n, 1, dtype, dtype, f"{sign}int{w}",
+    )  # fmt: skip
+
+
+def _hvx(name: str, llvm: str, call: str, a: str, b: str) -> HardwareIntrinsic:
+    wide = "uint32" if a == b == "uint8" else "int32"
+    return HardwareIntrinsic(
+        name, f"llvm.hexagon.V6.{llvm}.acc.128B", "hexagon_types.h\nhvx_hexagon_protos.h",
+        "HVX_Vector sums, rows;\n  __builtin_memcpy(&sums, c, 128);\n"
+        "  __builtin_memcpy(&rows, b, 128);\n"
+        f"  sums = {call}(sums, Q6_V_vsplat_R(slw_word32(a)), rows);\n"
+        "  __builtin_memcpy(c, &sums, 128);",
+        _HEXAGON, ("hvx-length128b",), 0, 32, 4, a, b, wide, "int32x32",
+    )  # fmt: skip
+
+
+HARDWARE: dict[str, HardwareIntrinsic] = {
+    entry.name: entry
+    for entry in (
+        _x86("x86.vnni", "llvm.x86.avx512.vpdpbusd.512", 512, ("avx512vnni",),
+             "_mm512_dpbusd_epi32"),
+        _x86("x86.vnni.256", "llvm.x86.avx512.vpdpbusd.256", 256, ("avx512vnni", "avx512vl"),
+             "_mm256_dpbusd_epi32"),
+        _x86("x86.avxvnni", "llvm.x86.avx512.vpdpbusd.256", 256, ("avxvnni",),
+             "_mm256_dpbusd_avx_epi32"),
+        HardwareIntrinsic(
+            "x86.bf16", "llvm.x86.avx512bf16.dpbf16ps.512", "immintrin.h",
+            "_mm512_storeu_ps(c, _mm512_dpbf16_ps(_mm512_loadu_ps(c), "
+            "(__m512bh)_mm512_set1_epi32(slw_word32(a)), "
+            "(__m512bh)_mm512_loadu_si512((const void*)b)));",
+            _X86, ("avx512bf16",), 0, 16, 2, "bfloat16", "bfloat16", "float32", "bfloat16x32",
+        ),
+        _neon("neon.sdot", "dotprod", "int8", "vdotq"),
+        _neon("neon.udot", "dotprod", "uint8", "vdotq"),
+        _neon("neon.smmla", "i8mm", "int8", "vmmlaq"),
+        _neon("neon.ummla", "i8mm", "uint8", "vmmlaq"),
+        _dsp("arm.smlad"),
+        _dsp("arm.smladx", mirrored=True),
+        _dsp("arm.smlald", wide="int64"),
+        _smlad4("arm.smlad4.s8", "int8", "sxtb16"),
+        _smlad4("arm.smlad4.u8", "uint8", "uxtb16"),
+        _mve("mve.vmladava.s8", "int8", "vmladavaq_s8"),
+        _mve("mve.vmladava.u8", "uint8", "vmladavaq_u8"),
+        _mve("mve.vmladava.s16", "int16", "vmladavaq_s16"),
+        _mve("mve.vmladava.u16", "uint16", "vmladavaq_u16"),
+        _rvv("rvv.vwmacc.s8", "int8"),
+        _rvv("rvv.vwmacc.s16", "int16"),
+        _rvv("rvv.vwmacc.u8", "uint8"),
+        _rvv("rvv.vwmacc.u16", "uint16"),
+        _hvx("hvx.vrmpy.u8s8", "vrmpybusv", "Q6_Vw_vrmpyacc_VwVubVb", "uint8", "int8"),
+        _hvx("hvx.vrmpy.s8", "vrmpybv", "Q6_Vw_vrmpyacc_VwVbVb", "int8", "int8"),
+        _hvx("hvx.vrmpy.u8", "vrmpyubv", "Q6_Vuw_vrmpyacc_VuwVubVub", "uint8", "uint8"),
+    )
+}  # fmt: skip
