@@ -1,8 +1,7 @@
 """The tracker: devices register, clients ask for one of a kind, each device serves one at a time.
 
-One asyncio loop, no threads.  A device keeps its connection open and sends heartbeats; a lease (a
-random text) names each hand-out: the tracker gives it to the device first, then to the client, who
-shows it to the device.  The device says when the session has ended, or nobody came.
+One asyncio loop, no threads.  A device keeps its connection open and sends heartbeats; it says when
+the session has ended, or nobody came.  Who gets what is decided in `slipway.rpc.farm`.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ import contextlib
 import itertools
 import json
 import logging
-import secrets
 import socket
 import struct
-import time
-from dataclasses import dataclass, field
 from typing import Any
 
+from slipway.rpc.farm import Device, Farm
+from slipway.rpc.farm_journal import SAMPLE_S
+from slipway.rpc.farm_view import classic_summary, take_sample, why_not
 from slipway.rpc.greeting import (
     GREETING_TIMEOUT_S,
     Gate,
@@ -29,7 +28,7 @@ from slipway.rpc.greeting import (
     receive_any,
     send,
 )
-from slipway.rpc.protocol import VALUE, Code, Failure, Hello, Role, Tag, error_payload
+from slipway.rpc.protocol import VALUE, Code, Failure, Hello, Role, Tag, error_payload, read_error
 
 SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s
 ASSIGN_TIMEOUT_S = 5.0
@@ -38,35 +37,49 @@ _REQUEST = struct.Struct("<iIII")
 _log = logging.getLogger("slipway.rpc.tracker")
 
 
-@dataclass(eq=False)
-class _Device:
-    key: str
-    address: str
-    port: int
-    description: str
-    writer: asyncio.StreamWriter
-    state: str = "free"  # free, assigned or busy
-    lease: str = ""
-    holder: str = ""
-    since: float = field(default_factory=time.monotonic)
-    answers: dict[int, asyncio.Future[bool]] = field(default_factory=dict)
+class _Link:
+    """The tracker's side of a device's connection."""
 
-    def become(self, state: str, lease: str = "", holder: str = "") -> None:
-        self.state, self.lease, self.holder = state, lease, holder
-        self.since = time.monotonic()
+    def __init__(self, farm: Farm, writer: asyncio.StreamWriter) -> None:
+        self._farm = farm
+        self._writer = writer
+        self._numbers = itertools.count(1)
+        self._lease = ""
+        self._asked = 0  # id of the ASSIGN that is not answered yet
+        self._timer: asyncio.TimerHandle | None = None
+        self.device: Device | None = None
 
+    def assign(self, lease: str) -> None:
+        """Send ASSIGN; no answer within `ASSIGN_TIMEOUT_S` is a refusal."""
+        self._asked, self._lease = next(self._numbers) & 0x7FFFFFFF, lease
+        send(self._writer, Code.ASSIGN, self._asked, _lease_payload(lease))
+        loop = asyncio.get_running_loop()
+        text = f"it did not answer within {ASSIGN_TIMEOUT_S:g} s"
+        self._timer = loop.call_later(ASSIGN_TIMEOUT_S, self.answer, self._asked, False, text)
 
-@dataclass(eq=False)
-class _Request:
-    key: str
-    priority: int
-    number: int
-    holder: str
-    granted: asyncio.Future[_Device]
+    def answer(self, number: int, accepted: bool, reason: str = "") -> None:
+        """Take the answer to ASSIGN `number`."""
+        if number != self._asked or self.device is None:
+            return
+        self._asked = 0
+        if self._timer is not None:
+            self._timer.cancel()
+        self._farm.answered(self.device, self._lease, accepted, reason)
+
+    def release(self, lease: str, reason: str) -> None:
+        """Send REVOKE; the device answers with IDLE when the session has ended."""
+        send(self._writer, Code.REVOKE, 0, _lease_payload(lease, reason))
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.device = None
+        self._writer.close()
 
 
 class TrackerServer:
-    """The tracker's state and its connections; run it with `serve`."""
+    """The tracker's connections; run it with `serve`.  Its state is `farm`."""
 
     def __init__(self, token: str = "", admin_token: str = "") -> None:
         self._gate = Gate(
@@ -76,16 +89,22 @@ class TrackerServer:
             token,
             admin_token,
         )
-        self._devices: list[_Device] = []
-        self._requests: dict[str, list[_Request]] = {}
-        self._numbers = itertools.count(1)
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.farm = Farm()
 
     async def serve(self, listener: socket.socket) -> None:
         """Serve on a listening socket until cancelled."""
-        server = await asyncio.start_server(self._handle, sock=listener)
-        async with server:
-            await server.serve_forever()
+        server = await asyncio.start_server(self._handle, sock=listener, backlog=4096)
+        sampling = asyncio.ensure_future(self._sample())
+        try:
+            async with server:
+                await server.serve_forever()
+        finally:
+            sampling.cancel()
+
+    async def _sample(self) -> None:
+        while True:
+            take_sample(self.farm)
+            await asyncio.sleep(SAMPLE_S)
 
     # Connections
 
@@ -101,6 +120,7 @@ class TrackerServer:
                 await self._serve_client(streams, f"{hello.name} at {peer[0]}")
         except Refused as refused:
             _log.info("refused %s: %s", peer, refused)
+            self.farm.journal.peer_refused(str(peer[0]) if peer else "a local socket", str(refused))
             send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
             with contextlib.suppress(OSError):
                 await writer.drain()
@@ -120,27 +140,32 @@ class TrackerServer:
         address = payload[at : at + address_size].decode() or host
         if not hello.key or not 0 < port < 65536:
             raise Refused(Failure.ARGUMENT, "a device registers with a key and a port")
-        device = _Device(hello.key, address, port, hello.name, writer)
-        if is_busy:
-            device.become("busy", lease, "a client of before the tracker's restart")
-        self._devices.append(device)
+        link = _Link(self.farm, writer)
         send(writer, Code.RETURN, number, b"")
-        _log.info("%s registered: %s:%d", device.key, address, port)
+        if is_busy and not lease:
+            lease = "unknown"
+        held = lease if is_busy else ""
+        device = self.farm.add(hello.key, address, port, hello.name, link, held)
+        link.device = device
+        _log.info("%s registered", device.name)
+        reason = "its connection broke"
         try:
-            self._match(device.key)
-            while True:
+            while link.device is not None:
                 async with asyncio.timeout(SILENCE_TIMEOUT_S):
                     code, number, payload = await receive_any(reader)
-                if code in (Code.RETURN, Code.ERROR) and number in device.answers:
-                    device.answers.pop(number).set_result(code == Code.RETURN)
-                elif code == Code.IDLE:
-                    device.become("free")
-                    self._match(device.key)
+                if code in (Code.RETURN, Code.ERROR):
+                    text = read_error(payload)[2] if code == Code.ERROR else ""
+                    link.answer(number, code == Code.RETURN, text)
+                elif code == Code.IDLE and link.device is not None:
+                    self.farm.idle(device, *_read_idle(payload))
+        except TimeoutError:
+            reason = f"it was silent for {SILENCE_TIMEOUT_S:g} s"
+        except EOFError:
+            reason = "it closed its connection"
         finally:
-            self._devices.remove(device)
-            for answer in device.answers.values():
-                answer.cancel()
-            _log.info("%s at %s:%d is gone", device.key, address, port)
+            self.farm.remove(device, reason, link)
+            link.close()
+            _log.info("%s is gone: %s", device.name, reason)
 
     # Clients
 
@@ -151,7 +176,9 @@ class TrackerServer:
             if code == Code.REQUEST:
                 await self._serve_request(streams, number, payload, holder)
             elif code == Code.SUMMARY:
-                send(writer, Code.RETURN, number, _text_value(json.dumps(self.summary())))
+                send(
+                    writer, Code.RETURN, number, _text_value(json.dumps(classic_summary(self.farm)))
+                )
             else:
                 send(
                     writer, Code.ERROR, number,
@@ -165,114 +192,30 @@ class TrackerServer:
         reader, writer = streams
         priority, timeout_ms, key_size, _ = _REQUEST.unpack_from(payload)
         key = payload[16 : 16 + key_size].decode()
-        granted: asyncio.Future[_Device] = asyncio.get_running_loop().create_future()
-        request = _Request(key, priority, next(self._numbers), holder, granted)
-        self._requests.setdefault(key, []).append(request)
-        self._match(key)
+        granted: asyncio.Future[Device] = asyncio.get_running_loop().create_future()
+        request = self.farm.ask(key, priority, holder, granted.set_result)
         # A client that goes away while it waits leaves the queue; it sends nothing meanwhile.
         left = asyncio.ensure_future(reader.read(1))
+        result = "withdrawn"
         try:
             timeout_s = timeout_ms / 1000 if timeout_ms else None
             either: set[asyncio.Future[Any]] = {granted, left}
             await asyncio.wait(either, timeout=timeout_s, return_when="FIRST_COMPLETED")
             if granted.done():
-                device = granted.result()
-                send(writer, Code.RETURN, number, _grant_payload(device))
+                send(writer, Code.RETURN, number, _grant_payload(granted.result()))
             elif left.done():
                 raise EOFError
             else:
-                text = f"no {key!r} became free within {timeout_ms / 1000:g} s: {self._why(key)}"
+                result = "timeout"
+                why = why_not(self.farm, key)
+                text = f"no {key!r} became free within {timeout_ms / 1000:g} s: {why}"
                 send(writer, Code.ERROR, number, error_payload(Failure.NOT_FOUND, text))
         finally:
-            granted.cancel()
-            queue = self._requests.get(key, [])
-            if request in queue:
-                queue.remove(request)
-            if not queue:
-                self._requests.pop(key, None)
+            self.farm.withdraw(request, result)
             if not left.done():
                 left.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await left
-
-    def _why(self, key: str) -> str:
-        devices = [device for device in self._devices if device.key == key]
-        if not devices:
-            known = ", ".join(sorted({device.key for device in self._devices})) or "none at all"
-            return f"no such device is registered (registered: {known})"
-        busy = [f"{d.address}:{d.port} since {time.monotonic() - d.since:.0f} s" for d in devices]
-        return f"{len(devices)} registered, in use: {', '.join(busy)}"
-
-    # Matching
-
-    def _match(self, key: str) -> None:
-        """Hand free devices of a kind to those who wait for it."""
-        for device in self._devices:
-            if device.key != key or device.state != "free":
-                continue
-            request = self._next_request(key)
-            if request is None:
-                return
-            self._requests[key].remove(request)
-            device.become("assigned", secrets.token_hex(16), request.holder)
-            task = asyncio.ensure_future(self._assign(device, request))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    def _next_request(self, key: str) -> _Request | None:
-        """Highest priority; among equals who holds the fewest devices, then who came first."""
-        waiting = [r for r in self._requests.get(key, ()) if not r.granted.done()]
-        held = [device.holder for device in self._devices if device.state != "free"]
-        return min(
-            waiting,
-            key=lambda request: (-request.priority, held.count(request.holder), request.number),
-            default=None,
-        )
-
-    async def _assign(self, device: _Device, request: _Request) -> None:
-        number = next(self._numbers) & 0x7FFFFFFF
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        device.answers[number] = answer
-        lease = device.lease.encode()
-        send(device.writer, Code.ASSIGN, number, struct.pack("<II", len(lease), 0) + lease + b"\0")
-        accepted = False
-        with contextlib.suppress(TimeoutError, asyncio.CancelledError):
-            accepted = await asyncio.wait_for(answer, ASSIGN_TIMEOUT_S)
-        device.answers.pop(number, None)
-        if accepted and not request.granted.done():
-            device.become("busy", device.lease, request.holder)
-            request.granted.set_result(device)
-            return
-        if accepted:
-            return  # the client has left; the device gives the lease back when nobody comes
-        device.writer.close()  # it does not do what it should: it may register again
-        if not request.granted.done():
-            self._requests.setdefault(request.key, []).append(request)
-            self._match(request.key)
-
-    def summary(self) -> dict[str, Any]:
-        """Return classic TVM's summary, and more about each device."""
-        now = time.monotonic()
-        queues: dict[str, dict[str, int]] = {}
-        for device in self._devices:
-            queue = queues.setdefault(device.key, {"free": 0, "total": 0, "pending": 0})
-            queue["total"] += 1
-            queue["free"] += device.state == "free"
-        for key, requests in self._requests.items():
-            queue = queues.setdefault(key, {"free": 0, "total": 0, "pending": 0})
-            queue["pending"] += len(requests)
-        servers = [
-            {
-                "key": f"server:{device.key}",
-                "addr": [device.address, device.port],
-                "state": device.state,
-                "holder": device.holder,
-                "since_s": round(now - device.since, 1),
-                "description": device.description,
-            }
-            for device in self._devices
-        ]
-        return {"server_info": servers, "queue_info": queues}
 
 
 def _text_value(text: str) -> bytes:
@@ -280,7 +223,21 @@ def _text_value(text: str) -> bytes:
     return VALUE.pack(Tag.STR, len(raw), 16) + raw + b"\0"
 
 
-def _grant_payload(device: _Device) -> bytes:
+def _lease_payload(lease: str, reason: str = "") -> bytes:
+    """ASSIGN and REVOKE: u32 size, u32 reason_size, lease, NUL, reason, NUL."""
+    raw, words = lease.encode(), reason.encode()
+    return struct.pack("<II", len(raw), len(words)) + raw + b"\0" + words + b"\0"
+
+
+def _read_idle(payload: bytes) -> tuple[str, str]:
+    """Return the lease that is over, and what went wrong ("" for nothing)."""
+    size, reason_size = struct.unpack_from("<II", payload)
+    at = 9 + size
+    lease = payload[8 : 8 + size].decode("utf-8", "replace")
+    return lease, payload[at : at + reason_size].decode("utf-8", "replace")
+
+
+def _grant_payload(device: Device) -> bytes:
     """REQUEST's reply: u32 port, u32 lease_size, u32 address_size, u32 0, lease, address."""
     lease, address = device.lease.encode(), device.address.encode()
     head = struct.pack("<IIII", device.port, len(lease), len(address), 0)

@@ -1,0 +1,116 @@
+"""What happened on a farm: counts, durations, the last errors, and a line for the chart."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slipway.rpc.farm import Device, Request
+
+SAMPLE_S = 5.0
+_SAMPLES = 720  # an hour
+_TROUBLES = 50
+WAIT_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
+SESSION_BOUNDS_S = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
+
+
+@dataclass
+class Durations:
+    """A histogram: how many durations were at most each bound, and their sum, in seconds."""
+
+    bounds: tuple[float, ...]
+    counts: list[int] = field(default_factory=list)  # one for each bound, and one for the rest
+    total_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+
+    def add(self, seconds: float) -> None:
+        """Count one duration."""
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.total_s += seconds
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that went wrong; `at` is Unix time, `device` and `session` may be empty."""
+
+    at: float
+    kind: str
+    device: str
+    session: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The farm at one moment; `finished` counts the sessions since the sample before."""
+
+    at: float
+    total: int
+    busy: int
+    waiting: int
+    finished: int
+
+
+class Journal:
+    """Counts since the tracker's start; keys are (kind of device, result)."""
+
+    def __init__(self) -> None:
+        self.started = time.time()
+        self.requests: Counter[tuple[str, str]] = Counter()
+        self.sessions: Counter[tuple[str, str]] = Counter()
+        self.registrations: Counter[tuple[str, str]] = Counter()
+        self.refused_peers = 0
+        self.waits = Durations(WAIT_BOUNDS_S)
+        self.lengths = Durations(SESSION_BOUNDS_S)
+        self.troubles: deque[Trouble] = deque(maxlen=_TROUBLES)
+        self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self._finished = 0
+
+    def registered(self, device: Device, returns: bool) -> None:
+        """A device came, or came back."""
+        self.registrations[device.key, "returned" if returns else "new"] += 1
+
+    def lost(self, device: Device, reason: str) -> None:
+        """A device's connection is over."""
+        self.registrations[device.key, "lost"] += 1
+        self.trouble("offline", device, reason)
+
+    def request_ended(self, request: Request, result: str, is_known: bool) -> None:
+        """Count a request; kinds that no device has share one name, so that they stay few."""
+        self.requests[request.key if is_known else "", result] += 1
+        if result == "granted":
+            self.waits.add(max(0.0, time.time() - request.since))
+        elif result == "timeout":
+            text = f"{request.holder} got no {request.key!r} in time"
+            self.troubles.append(Trouble(time.time(), "timeout", "", "", text))
+
+    def session_ended(self, device: Device, result: str, reason: str) -> None:
+        """Count a session; `result` is ok, failed, kicked or lost."""
+        self.sessions[device.key, result] += 1
+        self.lengths.add(max(0.0, time.time() - device.since))
+        self._finished += 1
+        if result != "ok":
+            device.failures += 1
+            device.last_error = reason
+            self.trouble(result, device, reason)
+
+    def trouble(self, kind: str, device: Device, text: str) -> None:
+        """Note what went wrong with a device."""
+        self.troubles.append(Trouble(time.time(), kind, device.name, device.session, text))
+
+    def peer_refused(self, peer: str, text: str) -> None:
+        """Note a peer that was turned away."""
+        self.refused_peers += 1
+        self.troubles.append(Trouble(time.time(), "peer", peer, "", text))
+
+    def sample(self, total: int, busy: int, waiting: int) -> Sample:
+        """Add a point to the chart; call it every `SAMPLE_S` seconds."""
+        finished, self._finished = self._finished, 0
+        self.samples.append(Sample(time.time(), total, busy, waiting, finished))
+        return self.samples[-1]
