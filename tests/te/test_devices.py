@@ -1,10 +1,14 @@
 """Element types, symbolic shapes and hardware intrinsics, run on x86-64, aarch64 and armv7."""
 
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 
+import slipway as tvm
 from slipway import te
-from slipway.errors import TargetError
+from slipway.errors import CodegenError, TargetError
 from slipway.ir.hardware import HARDWARE
 from slipway.ir.interpret import round_bfloat16, run
 from slipway.passes.pipeline import run_pipeline
@@ -204,8 +208,44 @@ def test_a_target_without_the_feature_is_an_error():
     ],
 )
 def test_microcontroller_intrinsics_become_their_instruction(target, name, instruction):
-    import slipway as tvm
-
     target = "llvm -mtriple=" + target
     s, args = product(HARDWARE[name], hardware_intrinsic(name, target))
     assert instruction in tvm.build(s, args, target).get_source("asm")
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction", "flags"),
+    [
+        ("x86.vnni", "vpdpbusd", ["-mavx512vnni"]),
+        ("x86.vnni.256", "vpdpbusd", ["-mavx512vnni", "-mavx512vl"]),
+        ("x86.avxvnni", "vpdpbusd", ["-mavxvnni"]),
+        ("x86.bf16", "vdpbf16ps", ["-mavx512bf16"]),
+    ],
+)
+def test_x86_intrinsics_become_their_instruction(name, instruction, flags, tmp_path):
+    """For machines without the instruction; test_hardware_intrinsics runs it on those with it."""
+    entry = HARDWARE[name]
+    features = ",".join("+" + f for f in (*entry.features, *(["avx512f"] * ("512" in flags[0]))))
+    for kind in ("llvm", "c"):
+        target = f"{kind} -mtriple=x86_64-linux-gnu -mattr={features}"
+        s, args = product(entry, hardware_intrinsic(name, target))
+        module = tvm.build(s, args, target)
+        if kind == "llvm":
+            assert instruction in module.get_source("asm")
+            continue
+        assert f"#include <{entry.header}>" in module.get_source("c")
+        assert module.compiled.objects  # Clang takes it
+        gcc = shutil.which("gcc")
+        if gcc is None:
+            pytest.skip("gcc is not installed")
+        (tmp_path / "kernel.c").write_text(module.get_source("c"))
+        command = [gcc, "-O2", "-S", *flags, "kernel.c", "-o", "kernel.s"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        assert instruction in (tmp_path / "kernel.s").read_text()
+
+
+def test_c_without_the_feature_is_an_error():
+    s, args = product(HARDWARE["x86.vnni"], hardware_intrinsic("x86.vnni"))
+    for kind in ("c", "llvm"):
+        with pytest.raises(CodegenError, match=r"'x86.vnni' needs avx512vnni, which the target"):
+            tvm.build(s, args, f"{kind} -mtriple=x86_64-linux-gnu -mcpu=haswell").get_source()

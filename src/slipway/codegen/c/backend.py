@@ -74,6 +74,8 @@ def _compiler_of(target: Target) -> list[str]:
         words += ["-target", zig_triple(target)]
     words.append(f"-O{int(target.attrs.get('opt-level', 3))}")
     extra = "".join(f"{f[0]}{f[1:].replace('-', '_')}" for f in target.mattr)
+    if target.has_feature("mve"):  # Zig's Cortex-M55 comes without
+        extra += "+mve_fp" if target.has_feature("mve.fp") else "+mve"
     words.append(f"-mcpu={cpu.replace('-', '_')}{extra}")
     if triple.is_thumb:
         words.append("-mthumb")
