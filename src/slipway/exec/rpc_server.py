@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import os
 import socket
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from slipway.errors import RPCError, SlipwayError
+from slipway.exec.arguments import add_tls, add_tls_ca, add_token, read_token
 from slipway.rpc import native
-from slipway.rpc.server import ServerOptions, listen, parse_address, serve
+from slipway.rpc.server import (
+    ServerOptions,
+    front_of,
+    is_loopback,
+    listen,
+    parse_address,
+    serve,
+)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -26,13 +32,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--key", default="", help="the kind of device this is")
     parser.add_argument("--tracker", default="", help="HOST:PORT of a tracker to register with")
     parser.add_argument("--custom-addr", default="", help="address that the tracker gives out")
-    parser.add_argument("--load-library", default="", help="libraries to load first, ':' between")
     parser.add_argument(
-        "--token-file",
-        type=Path,
-        help="file with the token that clients from other machines must have "
-        "(or the environment variable SLIPWAY_RPC_TOKEN)",
+        "--through-proxy",
+        action="store_true",
+        help="--host and --port are those of a proxy: dial out to it, listen to nothing",
     )
+    parser.add_argument("--load-library", default="", help="libraries to load first, ':' between")
+    add_token(parser)
+    add_tls(parser)
+    add_tls_ca(parser, "tracker or proxy")
     parser.add_argument("--require-token", action="store_true", help="ask local clients, too")
     parser.add_argument("--max-sessions", type=int, default=16, help="at one time (%(default)s)")
     parser.add_argument("--session-timeout", type=float, default=0, metavar="SECONDS")
@@ -50,26 +58,36 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the server; the exit status is 0 after SIGTERM or Ctrl-C."""
     arguments = _parser().parse_args(argv)
-    token = os.environ.pop("SLIPWAY_RPC_TOKEN", "")  # uploaded code has no business with it
+    listener = None
     try:
-        if arguments.token_file is not None:
-            token = arguments.token_file.read_text().strip()
-        tracker = parse_address(arguments.tracker) if arguments.tracker else None
-        if tracker is not None and not arguments.key:
-            raise RPCError("--tracker needs --key, the kind of device this is.")
+        options = _options(arguments)
+        front_of(options)
         native.library()
         for library in filter(None, arguments.load_library.split(":")):
             ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
         if arguments.listen_fd >= 0:
             listener = socket.socket(fileno=arguments.listen_fd)
-        else:
+        elif not options.through_proxy:
             listener = listen(arguments.host, arguments.port, arguments.port_end)
     except (OSError, SlipwayError) as error:
         print(f"rpc_server: error: {error}", file=sys.stderr)
         return 2
-    options = ServerOptions(
+    if arguments.listen_fd < 0 and listener is not None:
+        _announce(arguments.host, listener, has_token=bool(options.token))
+    return 0 if serve(listener, options, arguments.watch_fd) == 0 else 1
+
+
+def _options(arguments: argparse.Namespace) -> ServerOptions:
+    tracker = parse_address(arguments.tracker) if arguments.tracker else None
+    if arguments.through_proxy:
+        if tracker is not None:
+            raise RPCError("--through-proxy excludes --tracker; give --tracker to the proxy.")
+        tracker = (arguments.host, arguments.port)
+    if tracker is not None and not arguments.key:
+        raise RPCError("--tracker and --through-proxy need --key, the kind of device this is.")
+    return ServerOptions(
         key=arguments.key,
-        token=token,
+        token=read_token(arguments),
         require_token=arguments.require_token,
         max_sessions=arguments.max_sessions,
         session_timeout_s=arguments.session_timeout,
@@ -80,16 +98,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         is_quiet=arguments.silent,
         tracker=tracker,
         custom_address=arguments.custom_addr,
+        through_proxy=arguments.through_proxy,
+        tls_cert=str(arguments.tls_cert or ""),
+        tls_key=str(arguments.tls_key or ""),
+        tls_ca=arguments.tls_ca or "",
+        tls_name=arguments.tls_name or "",
     )
-    if arguments.listen_fd < 0:
-        _announce(arguments.host, listener.getsockname()[1], has_token=bool(token))
-    return 0 if serve(listener, options, arguments.watch_fd) == 0 else 1
 
 
-def _announce(host: str, port: int, *, has_token: bool) -> None:
-    print(f"INFO:root:RPCServer: bind to {host}:{port}", file=sys.stderr, flush=True)
-    is_local = host in ("localhost", "::1") or host.startswith("127.")
-    if not is_local and not has_token:
+def _announce(host: str, listener: socket.socket, *, has_token: bool) -> None:
+    port = "" if host.startswith("unix:") else f":{listener.getsockname()[1]}"
+    print(f"INFO:root:RPCServer: bind to {host}{port}", file=sys.stderr, flush=True)
+    if not is_loopback(host) and not has_token:
         print(
             "INFO:root:RPCServer: no token is set, so clients from other machines will be "
             "refused; set SLIPWAY_RPC_TOKEN or --token-file on both sides",

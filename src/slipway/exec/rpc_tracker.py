@@ -7,13 +7,13 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from slipway.errors import SlipwayError
+from slipway.exec.arguments import add_tls, add_token, own_tls, read_token, run_until_stopped
 from slipway.rpc.server import listen
 from slipway.rpc.tracker import TrackerServer
 
@@ -26,12 +26,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=9190, help="first port to try (%(default)s)")
     parser.add_argument("--port-end", type=int, default=9290, help="try ports below this one")
+    add_token(parser)
     parser.add_argument(
-        "--token-file",
+        "--admin-token-file",
         type=Path,
-        help="file with the token that peers from other machines must have "
-        "(or the environment variable SLIPWAY_RPC_TOKEN)",
+        help="file with the administrator's token (or SLIPWAY_RPC_ADMIN_TOKEN)",
     )
+    add_tls(parser)
     parser.add_argument("--silent", action="store_true", help="write no log")
     parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--watch-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -41,10 +42,11 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tracker until SIGTERM or Ctrl-C."""
     arguments = _parser().parse_args(argv)
-    token = os.environ.pop("SLIPWAY_RPC_TOKEN", "")
+    admin_token = os.environ.pop("SLIPWAY_RPC_ADMIN_TOKEN", "")
     try:
-        if arguments.token_file is not None:
-            token = arguments.token_file.read_text().strip()
+        if arguments.admin_token_file is not None:
+            admin_token = arguments.admin_token_file.read_text().strip()
+        tracker = TrackerServer(read_token(arguments), admin_token, tls=own_tls(arguments))
         if arguments.listen_fd >= 0:
             listener = socket.socket(fileno=arguments.listen_fd)
         else:
@@ -58,18 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         address = f"{arguments.host}:{listener.getsockname()[1]}"
         print(f"INFO:root:RPCTracker: bind to {address}", file=sys.stderr, flush=True)
     with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(_run(listener, token, arguments.watch_fd))
+        asyncio.run(run_until_stopped(tracker.serve(listener), arguments.watch_fd))
     return 0
-
-
-async def _run(listener: socket.socket, token: str, watch_fd: int) -> None:
-    loop = asyncio.get_running_loop()
-    serving = asyncio.ensure_future(TrackerServer(token).serve(listener))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, serving.cancel)
-    if watch_fd >= 0:
-        loop.add_reader(watch_fd, serving.cancel)
-    await serving
 
 
 if __name__ == "__main__":

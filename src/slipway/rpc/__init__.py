@@ -10,9 +10,10 @@ from slipway.rpc.device import RemoteDevice
 from slipway.rpc.module import RemoteFunction, RemoteModule
 from slipway.rpc.server import Server, ServerOptions
 from slipway.rpc.tracker_client import TrackerSession, connect_tracker
-from slipway.rpc.tracker_process import Tracker
+from slipway.rpc.tracker_process import Proxy, Tracker
 
 __all__ = [
+    "Proxy",
     "RPCSession",
     "RemoteDevice",
     "RemoteFunction",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +16,7 @@ from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
 from slipway.rpc.module import RemoteFunction, RemoteModule, get_function, put_call
 from slipway.rpc.protocol import NAME_MAX_BYTES, Code, greet, padded
+from slipway.rpc.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.values import get_result
 
 CONNECT_TIMEOUT_S = 10.0
@@ -270,6 +272,8 @@ def connect(
     *,
     token: str | None = None,
     timeout: float = CONNECT_TIMEOUT_S,
+    tls: TLSOption = None,
+    tls_name: str | None = None,
 ) -> RPCSession:
     """Open a session with the device server at `url`:`port`.
 
@@ -285,6 +289,9 @@ def connect(
         what the server was started with; by default the environment's SLIPWAY_RPC_TOKEN.
     timeout
         seconds for each step of connecting.
+    tls, tls_name
+        see `slipway.rpc.tls.client_context`, by default the environment's SLIPWAY_RPC_TLS_CA; and
+        the name in the server's certificate, where that is not `url`.
     session_constructor_args, enable_logging
         classic parameters; the first must be empty.
 
@@ -296,10 +303,15 @@ def connect(
         raise RPCError("session_constructor_args are not supported; connect to the device itself.")
     peer = f"{url}:{port}"
     starter = f"python -m slipway.exec.rpc_server --host {url} --port {port}"
+    context = client_context(tls)
     link = open_socket(url, port, timeout, starter)
     try:
+        if context is not None:
+            link = wrap(link, context, tls_name or url, peer)
         token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
         welcome = greet(link, key=key, session_timeout_s=session_timeout, token=token, peer=peer)
+        if isinstance(link, ssl.SSLSocket):
+            link = plain_end(link)
         return RPCSession(
             Link(link, welcome, peer), welcome.key, welcome.description, welcome.timeout_ms
         )

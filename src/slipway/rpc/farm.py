@@ -60,6 +60,7 @@ class Device:
     port: int
     description: str
     link: DeviceLink | None
+    behind: str = ""  # which one it is behind the proxy at its address
     state: str = FREE
     is_drained: bool = False
     lease: str = ""
@@ -75,6 +76,11 @@ class Device:
     def session(self) -> str:
         """Name of the session in logs and on the page, "" without one."""
         return session_name(self.lease)
+
+    @property
+    def place(self) -> tuple[str, str, int, str]:
+        """By what it is known again when it comes back."""
+        return self.key, self.address, self.port, self.behind
 
     @property
     def name(self) -> str:
@@ -99,7 +105,7 @@ class Farm:
     def __init__(self) -> None:
         self.journal = Journal()
         self.devices: dict[int, Device] = {}  # those connected
-        self.offline: dict[tuple[str, str, int], Device] = {}
+        self.offline: dict[tuple[str, str, int, str], Device] = {}
         self.waiting: dict[str, list[Request]] = {}
         self._free: dict[str, dict[Device, None]] = {}  # the longest free one first
         self._held: Counter[str] = Counter()
@@ -108,22 +114,30 @@ class Farm:
     # Devices
 
     def add(
-        self, key: str, address: str, port: int, description: str, link: DeviceLink, lease: str = ""
+        self,
+        key: str,
+        address: str,
+        port: int,
+        description: str,
+        link: DeviceLink,
+        lease: str = "",
+        behind: str = "",
     ) -> Device:
         """Take a device in; with `lease` it is busy with a session of before.
 
+        `behind` tells the devices behind one proxy, which share its address, apart.
         A device that was here before keeps its number, its counts, and whether it is drained.
         """
         for other in list(self.devices.values()):
-            if (other.key, other.address, other.port) == (key, address, port):
+            if other.place == (key, address, port, behind):
                 if other.link is not None:
                     other.link.close()  # what is left of a connection that broke
                 self.remove(other, "it registered again")
-        device = self.offline.pop((key, address, port), None)
+        device = self.offline.pop((key, address, port, behind), None)
         returns = device is not None
         if device is None:
             description = clean_text(description)
-            device = Device(next(self._numbers), key, address, port, description, link)
+            device = Device(next(self._numbers), key, address, port, description, link, behind)
         device.link = link
         self.devices[device.number] = device
         self.journal.registered(device, returns)
@@ -283,7 +297,7 @@ class Farm:
         return True
 
     def _remember(self, device: Device) -> None:
-        self.offline[device.key, device.address, device.port] = device
+        self.offline[device.place] = device
         oldest = time.time() - _OFFLINE_KEPT_S
         for place, other in list(self.offline.items()):
             if other.since >= oldest and len(self.offline) <= _MAX_OFFLINE:

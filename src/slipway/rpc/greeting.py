@@ -158,6 +158,11 @@ def is_local_peer(peer: Any) -> bool:
     return bool((mapped or address).is_loopback)
 
 
+def host_of(peer: Any) -> str:
+    """Return the address in a socket's peer name, for people and for other clients."""
+    return str(peer[0]) if isinstance(peer, tuple) else "localhost"
+
+
 def send(writer: asyncio.StreamWriter, code: int, number: int, payload: bytes) -> None:
     """Write one frame, unless the connection is closing."""
     if not writer.is_closing():

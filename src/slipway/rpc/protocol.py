@@ -144,6 +144,8 @@ _FATAL = frozenset(
 
 FLAG_MORE = 1
 FLAG_NO_REPLY = 2
+REGISTER_BUSY = 1  # flags of a REGISTER
+REGISTER_PROXIED = 2
 
 
 @dataclass(frozen=True)

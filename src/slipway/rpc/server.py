@@ -23,6 +23,8 @@ from typing import Any, NoReturn
 
 from slipway.errors import RPCError
 from slipway.rpc import native
+from slipway.rpc.front import Front
+from slipway.rpc.tls import CA_VARIABLE, client_context, server_context
 from slipway.version import VERSION
 
 _FORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -51,7 +53,9 @@ class _Config(ctypes.Structure):
         ("tracker_host", ctypes.c_char_p),
         ("custom_address", ctypes.c_char_p),
         ("own_port", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("proxied_needs_token", ctypes.c_uint32),
+        ("adopt_fd", ctypes.c_int32),
+        ("is_single", ctypes.c_uint32),
         ("context", ctypes.c_void_p),
         ("fork_session", _FORK),
         ("ffi_get_global", ctypes.c_void_p),
@@ -84,6 +88,13 @@ class ServerOptions:
     tracker, custom_address
         (host, port) to register with, and the address that it shall give to clients; the device
         then serves only those whom the tracker sends.
+    through_proxy
+        `tracker` is a proxy, which also brings the connections: nothing is listened to here.
+    tls_cert, tls_key
+        files of the certificate and key for clients; "" is plain TCP.
+    tls_ca, tls_name
+        speak TLS with the tracker or proxy: file of whom to trust ("system": whom the system
+        does), and the name in its certificate where that is not its address.
     is_quiet
         write no log.
 
@@ -101,6 +112,11 @@ class ServerOptions:
     max_handles: int = 65536
     tracker: tuple[str, int] | None = None
     custom_address: str = ""
+    through_proxy: bool = False
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_ca: str = ""
+    tls_name: str = ""
     is_quiet: bool = False
 
 
@@ -135,6 +151,18 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
     )
 
 
+def front_of(options: ServerOptions) -> Front:
+    """Return what speaks TLS for a server; RPCError says what is wrong with its files."""
+    tls = server_context(options.tls_cert, options.tls_key or None) if options.tls_cert else None
+    ca = options.tls_ca or os.environ.get(CA_VARIABLE) if options.tracker is not None else None
+    return Front(tls, options.tracker, client_context(ca) if ca else None, options.tls_name or None)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether `host` can only be this machine."""
+    return host in ("localhost", "::1") or host.startswith(("127.", "unix:"))
+
+
 def parse_address(text: str) -> tuple[str, int]:
     """Return host and port of "HOST:PORT"; RPCError if it is not that."""
     host, _, port = text.rpartition(":")
@@ -143,15 +171,23 @@ def parse_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def serve(listener: socket.socket, options: ServerOptions, watch_fd: int = -1) -> int:
+def serve(listener: socket.socket | None, options: ServerOptions, watch_fd: int = -1) -> int:
     """Serve on `listener` until a signal or the end of `watch_fd`; return an errno or 0.
 
     Takes over the process: call it on the main thread of one that has nothing else to do.
     """
     library = native.library()
     config = _Config()
-    config.listen_fd = listener.fileno()
+    front = front_of(options)
+    config.listen_fd = listener.fileno() if listener is not None and front.tls is None else -1
+    config.adopt_fd = -1
     config.watch_fd = watch_fd
+    tracker = options.tracker
+    if front.tls is not None or front.tracker_tls is not None:
+        config.adopt_fd, tunnel = front.start(listener)
+        if tunnel and tracker is not None:
+            config.proxied_needs_token = int(not is_loopback(tracker[0]))
+            tracker = (tunnel, tracker[1])
     config.key = options.key.encode()
     name = f"slipway {VERSION} (Python {platform.python_version()}) on "
     config.description = f"{name}{platform.system()} {platform.machine()}".encode()
@@ -166,9 +202,10 @@ def serve(listener: socket.socket, options: ServerOptions, watch_fd: int = -1) -
     config.max_cpu_s = options.max_cpu_s
     config.max_handles = options.max_handles
     config.custom_address = options.custom_address.encode()
-    config.own_port = listener.getsockname()[1]
-    if options.tracker is not None:
-        config.tracker_host, config.tracker_port = options.tracker[0].encode(), options.tracker[1]
+    if listener is not None and listener.family != socket.AF_UNIX:
+        config.own_port = listener.getsockname()[1]
+    if tracker is not None:
+        config.tracker_host, config.tracker_port = tracker[0].encode(), tracker[1]
     config.is_quiet = int(options.is_quiet)
     # Python's fork, so that the interpreter in the session's process is in order.
     config.fork_session = _FORK(lambda _context: os.fork())
@@ -223,10 +260,12 @@ class Server:
         options: ServerOptions | None = None,
         **_classic: Any,
     ) -> None:
-        if is_proxy:
-            raise RPCError("registering with a proxy is not part of this version.")
-        if tracker_addr is not None and not key:
-            raise RPCError("a server that registers with a tracker needs key=, its kind of device.")
+        if is_proxy and tracker_addr is not None:
+            raise RPCError("a server behind a proxy is registered with the tracker by the proxy.")
+        if (is_proxy or tracker_addr is not None) and not key:
+            raise RPCError(
+                "a server that registers with a tracker or a proxy needs key=, its kind of device."
+            )
         del no_fork
         options = options or ServerOptions(
             token=os.environ.get("SLIPWAY_RPC_TOKEN", ""), is_quiet=silent
@@ -236,17 +275,19 @@ class Server:
             key=key or options.key,
             token=options.token if token is None else token,
             is_quiet=silent or options.is_quiet,
-            tracker=options.tracker if tracker_addr is None else tracker_addr,
+            tracker=(host, port) if is_proxy else tracker_addr or options.tracker,
+            through_proxy=is_proxy or options.through_proxy,
             custom_address=custom_addr or options.custom_address,
         )
         self.host = host or "127.0.0.1"
         native.library()  # compile the runtime here, once, and report what is missing
-        listener = listen(self.host, port, port_end)
-        self.port: int = listener.getsockname()[1]
+        front_of(options)
+        listener = None if options.through_proxy else listen(self.host, port, port_end)
+        self.port: int = port if listener is None else listener.getsockname()[1]
         self._watch_read, self._watch_write = os.pipe()
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0
-        with listener:
+        with listener or contextlib.nullcontext():
             if use_popen and server_init_callback is None:
                 self._start_process(listener, options, load_library)
             else:
@@ -256,13 +297,16 @@ class Server:
             logging.info("RPCServer: bind to %s:%d", self.host, self.port)
 
     def _start_process(
-        self, listener: socket.socket, options: ServerOptions, load_library: str | None
+        self, listener: socket.socket | None, options: ServerOptions, load_library: str | None
     ) -> None:
         command = [
             sys.executable, "-m", "slipway.exec.rpc_server",
-            "--listen-fd", str(listener.fileno()), "--watch-fd", str(self._watch_read),
-            *options_to_arguments(options),
+            "--watch-fd", str(self._watch_read), *options_to_arguments(options),
         ]  # fmt: skip
+        descriptors = [self._watch_read]
+        if listener is not None:
+            command += ["--listen-fd", str(listener.fileno())]
+            descriptors.append(listener.fileno())
         if load_library:
             command += ["--load-library", load_library]
         environment = dict(os.environ)
@@ -273,7 +317,7 @@ class Server:
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            pass_fds=(listener.fileno(), self._watch_read),
+            pass_fds=descriptors,
             env=environment,
             start_new_session=True,
         )
@@ -281,7 +325,7 @@ class Server:
 
     def _start_fork(
         self,
-        listener: socket.socket,
+        listener: socket.socket | None,
         options: ServerOptions,
         server_init_callback: Callable[[], None] | None,
     ) -> None:
@@ -292,7 +336,7 @@ class Server:
 
     def _run_fork(
         self,
-        listener: socket.socket,
+        listener: socket.socket | None,
         options: ServerOptions,
         server_init_callback: Callable[[], None] | None,
     ) -> NoReturn:
@@ -362,8 +406,17 @@ def options_to_arguments(options: ServerOptions) -> list[str]:
     ]  # fmt: skip
     if options.key:
         arguments += ["--key", options.key]
-    if options.tracker is not None:
+    if options.tracker is not None and options.through_proxy:
+        arguments += ["--through-proxy", "--host", options.tracker[0]]
+        arguments += ["--port", str(options.tracker[1])]
+    elif options.tracker is not None:
         arguments += ["--tracker", f"{options.tracker[0]}:{options.tracker[1]}"]
+    for name, value in (
+        ("--tls-cert", options.tls_cert), ("--tls-key", options.tls_key),
+        ("--tls-ca", options.tls_ca), ("--tls-name", options.tls_name),
+    ):  # fmt: skip
+        if value:
+            arguments += [name, value]
     if options.custom_address:
         arguments += ["--custom-addr", options.custom_address]
     if options.require_token:

@@ -12,6 +12,7 @@ import itertools
 import json
 import logging
 import socket
+import ssl
 import struct
 from typing import Any
 
@@ -23,12 +24,24 @@ from slipway.rpc.greeting import (
     Gate,
     Refused,
     Streams,
+    host_of,
     is_local_peer,
     receive,
     receive_any,
     send,
 )
-from slipway.rpc.protocol import VALUE, Code, Failure, Hello, Role, Tag, error_payload, read_error
+from slipway.rpc.protocol import (
+    REGISTER_BUSY,
+    REGISTER_PROXIED,
+    VALUE,
+    Code,
+    Failure,
+    Hello,
+    Role,
+    Tag,
+    error_payload,
+    read_error,
+)
 
 SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s
 ASSIGN_TIMEOUT_S = 5.0
@@ -81,7 +94,10 @@ class _Link:
 class TrackerServer:
     """The tracker's connections; run it with `serve`.  Its state is `farm`."""
 
-    def __init__(self, token: str = "", admin_token: str = "") -> None:
+    def __init__(
+        self, token: str = "", admin_token: str = "", *, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self._gate = Gate(
             "tracker",
             frozenset({Role.DEVICE, Role.CLIENT, Role.ADMIN}),
@@ -93,7 +109,7 @@ class TrackerServer:
 
     async def serve(self, listener: socket.socket) -> None:
         """Serve on a listening socket until cancelled."""
-        server = await asyncio.start_server(self._handle, sock=listener, backlog=4096)
+        server = await asyncio.start_server(self.handle, sock=listener, backlog=4096, ssl=self._tls)
         sampling = asyncio.ensure_future(self._sample())
         try:
             async with server:
@@ -108,19 +124,20 @@ class TrackerServer:
 
     # Connections
 
-    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection until it ends."""
         peer = writer.get_extra_info("peername")
         streams = (reader, writer)
         try:
             async with asyncio.timeout(GREETING_TIMEOUT_S):
                 hello, _ = await self._gate.admit(streams, is_local=is_local_peer(peer))
             if hello.role == Role.DEVICE:
-                await self._serve_device(streams, hello, str(peer[0]))
+                await self._serve_device(streams, hello, host_of(peer))
             else:
-                await self._serve_client(streams, f"{hello.name} at {peer[0]}")
+                await self.serve_client(streams, f"{hello.name} at {host_of(peer)}")
         except Refused as refused:
             _log.info("refused %s: %s", peer, refused)
-            self.farm.journal.peer_refused(str(peer[0]) if peer else "a local socket", str(refused))
+            self.farm.journal.peer_refused(host_of(peer), str(refused))
             send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
             with contextlib.suppress(OSError):
                 await writer.drain()
@@ -134,7 +151,7 @@ class TrackerServer:
     async def _serve_device(self, streams: Streams, hello: Hello, host: str) -> None:
         reader, writer = streams
         number, payload = await receive(reader, Code.REGISTER)
-        port, is_busy, lease_size, address_size = _REGISTER.unpack_from(payload)
+        port, flags, lease_size, address_size = _REGISTER.unpack_from(payload)
         lease = payload[16 : 16 + lease_size].decode()
         at = 17 + lease_size
         address = payload[at : at + address_size].decode() or host
@@ -142,10 +159,9 @@ class TrackerServer:
             raise Refused(Failure.ARGUMENT, "a device registers with a key and a port")
         link = _Link(self.farm, writer)
         send(writer, Code.RETURN, number, b"")
-        if is_busy and not lease:
-            lease = "unknown"
-        held = lease if is_busy else ""
-        device = self.farm.add(hello.key, address, port, hello.name, link, held)
+        held = lease or "unknown" if flags & REGISTER_BUSY else ""
+        place = hello.name if flags & REGISTER_PROXIED else ""
+        device = self.farm.add(hello.key, address, port, hello.name, link, held, place)
         link.device = device
         _log.info("%s registered", device.name)
         reason = "its connection broke"
@@ -169,7 +185,8 @@ class TrackerServer:
 
     # Clients
 
-    async def _serve_client(self, streams: Streams, holder: str) -> None:
+    async def serve_client(self, streams: Streams, holder: str) -> None:
+        """Answer the requests of a client that has greeted, until it leaves."""
         reader, writer = streams
         while True:
             code, number, payload = await receive_any(reader)

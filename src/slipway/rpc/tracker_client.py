@@ -15,6 +15,7 @@ from typing import Any
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
 from slipway.rpc.protocol import HEADER, Code, Failure, Role, frame, greet, read_error
+from slipway.rpc.tls import TLSOption, client_context, wrap
 
 REQUEST_TIMEOUT_S = 600.0
 _MAX_REPLY_BYTES = 64 << 20
@@ -23,7 +24,19 @@ _MAX_REPLY_BYTES = 64 << 20
 class TrackerSession:
     """A connection to a tracker; threads may share it, one request runs at a time."""
 
-    def __init__(self, host: str, port: int, token: str | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        token: str | None = None,
+        *,
+        tls: TLSOption = None,
+        tls_name: str | None = None,
+        admin_token: str | None = None,
+    ) -> None:
+        self._tls = client_context(tls)
+        self._tls_name = tls_name
+        self._admin_token = admin_token
         self._address = (host, port)
         self._token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
         self._lock = threading.Lock()
@@ -90,7 +103,10 @@ class TrackerSession:
                 break
             address, port, lease = self._request(key, priority, left)
             try:
-                return connect(address, port, f"{key}:{lease}", session_timeout, token=self._token)
+                return connect(
+                    address, port, f"{key}:{lease}", session_timeout, token=self._token,
+                    tls=self._tls or False, tls_name=self._tls_name,
+                )  # fmt: skip
             except RPCError as error:
                 failure = error
         raise RPCConnectionError(
@@ -157,8 +173,11 @@ class TrackerSession:
             f"python -m slipway.exec.rpc_tracker --host {host} --port {port}",
         )  # fmt: skip
         try:
+            if self._tls is not None:
+                link = wrap(link, self._tls, self._tls_name or host, peer)
             greet(
-                link, key="", session_timeout_s=0, token=self._token, peer=peer, role=Role.CLIENT,
+                link, key="", session_timeout_s=0, token=self._admin_token or self._token,
+                peer=peer, role=Role.ADMIN if self._admin_token else Role.CLIENT,
                 name=f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()}",
             )  # fmt: skip
         except BaseException:
@@ -194,9 +213,22 @@ class TrackerSession:
         return content
 
 
-def connect_tracker(url: str, port: int, *, token: str | None = None) -> TrackerSession:
-    """Connect to the tracker at `url`:`port`; `token` defaults to SLIPWAY_RPC_TOKEN."""
-    return TrackerSession(url, port, token)
+def connect_tracker(
+    url: str,
+    port: int,
+    *,
+    token: str | None = None,
+    tls: TLSOption = None,
+    tls_name: str | None = None,
+    admin_token: str | None = None,
+) -> TrackerSession:
+    """Connect to the tracker at `url`:`port`.
+
+    `token` defaults to the environment's SLIPWAY_RPC_TOKEN.  `tls` and `tls_name` are those of
+    `connect`, and hold for the devices, too.  With `admin_token` the session may `kick` and
+    `drain`.
+    """
+    return TrackerSession(url, port, token, tls=tls, tls_name=tls_name, admin_token=admin_token)
 
 
 def _exactly(link: socket.socket, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""A tracker in a process of its own: ``tracker = rpc.Tracker("127.0.0.1", 9190)``."""
+"""A tracker or a proxy in a process of its own: ``tracker = rpc.Tracker("127.0.0.1", 9190)``."""
 
 from __future__ import annotations
 
@@ -7,43 +7,31 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 from slipway.rpc.server import listen
 
 
-class Tracker:
-    """A tracker, ended by `terminate` or with this process; `port` is where it listens.
+class _Program:
+    """``python -m slipway.exec.NAME``, ended by `terminate` or with this process."""
 
-    Parameters are classic TVM's; `token` is what peers from other machines must have, by default
-    the environment's SLIPWAY_RPC_TOKEN.
-    """
+    _module: str
 
     def __init__(
-        self,
-        host: str = "127.0.0.1",
-        port: int = 9190,
-        port_end: int = 9290,
-        silent: bool = False,
-        reuse_addr: bool = True,
-        timeout: float | None = None,
-        *,
-        token: str | None = None,
+        self, host: str, port: int, port_end: int, arguments: list[str], secrets: dict[str, str]
     ) -> None:
-        del reuse_addr, timeout
         self.host = host
+        self._process: subprocess.Popen[bytes] | None = None
         watch_read, self._watch_write = os.pipe()
         with listen(host, port, port_end) as listener:
             self.port: int = listener.getsockname()[1]
-            command = [sys.executable, "-m", "slipway.exec.rpc_tracker"]
+            command = [sys.executable, "-m", self._module, *arguments]
             command += ["--listen-fd", str(listener.fileno()), "--watch-fd", str(watch_read)]
-            command += ["--silent"] if silent else []
-            environment = dict(os.environ)
+            environment = {**os.environ, **secrets}
             search = environment.get("PYTHONPATH", "")
             package_root = str(Path(__file__).resolve().parents[2])
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, search]))
-            if token is not None:
-                environment["SLIPWAY_RPC_TOKEN"] = token
-            self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+            self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 pass_fds=(listener.fileno(), watch_read),
@@ -53,7 +41,7 @@ class Tracker:
         os.close(watch_read)
 
     def terminate(self) -> None:
-        """End the tracker; its devices try to reach it again until they end."""
+        """End the program; its devices try to reach it again until they end."""
         if self._process is None:
             return
         process, self._process = self._process, None
@@ -65,7 +53,7 @@ class Tracker:
             process.kill()
             process.wait()
 
-    def __enter__(self) -> Tracker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,3 +63,78 @@ class Tracker:
         if getattr(self, "_process", None) is not None:
             with contextlib.suppress(Exception):
                 self.terminate()
+
+
+class Tracker(_Program):
+    """A tracker, ended by `terminate` or with this process; `port` is where it listens.
+
+    Parameters are classic TVM's; `token` is what peers from other machines must have, by default
+    the environment's SLIPWAY_RPC_TOKEN, `admin_token` the administrator's, by default its
+    SLIPWAY_RPC_ADMIN_TOKEN, `tls_cert` and `tls_key` files for TLS.
+    """
+
+    _module = "slipway.exec.rpc_tracker"
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 9190,
+        port_end: int = 9290,
+        silent: bool = False,
+        reuse_addr: bool = True,
+        timeout: float | None = None,
+        *,
+        token: str | None = None,
+        admin_token: str | None = None,
+        tls_cert: str = "",
+        tls_key: str = "",
+    ) -> None:
+        del reuse_addr, timeout
+        arguments = _tls_arguments(silent, tls_cert, tls_key)
+        super().__init__(host, port, port_end, arguments, _secrets(token, admin_token))
+
+
+class Proxy(_Program):
+    """A proxy, ended by `terminate` or with this process; `port` is where it listens.
+
+    `tracker_addr` is the tracker to register its devices with, `custom_addr` what that tells
+    clients to connect to; without one the proxy hands the devices out itself.
+    """
+
+    _module = "slipway.exec.rpc_proxy"
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 9091,
+        port_end: int = 9199,
+        tracker_addr: tuple[str, int] | None = None,
+        custom_addr: str = "",
+        silent: bool = False,
+        *,
+        token: str | None = None,
+        tls_cert: str = "",
+        tls_key: str = "",
+        tls_ca: str = "",
+    ) -> None:
+        arguments = _tls_arguments(silent, tls_cert, tls_key)
+        if tracker_addr is not None:
+            arguments += ["--tracker", f"{tracker_addr[0]}:{tracker_addr[1]}"]
+        if custom_addr:
+            arguments += ["--custom-addr", custom_addr]
+        if tls_ca:
+            arguments += ["--tls-ca", tls_ca]
+        super().__init__(host, port, port_end, arguments, _secrets(token, None))
+
+
+def _tls_arguments(silent: bool, cert: str, key: str) -> list[str]:
+    arguments = ["--silent"] if silent else []
+    for name, value in (("--tls-cert", cert), ("--tls-key", key)):
+        if value:
+            arguments += [name, value]
+    return arguments
+
+
+def _secrets(token: str | None, admin_token: str | None) -> dict[str, str]:
+    secrets = {"SLIPWAY_RPC_TOKEN": token, "SLIPWAY_RPC_ADMIN_TOKEN": admin_token}
+    return {name: value for name, value in secrets.items() if value is not None}

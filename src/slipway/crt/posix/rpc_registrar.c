@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "../src/rpc_auth.h"
@@ -23,13 +24,14 @@
 #define UNUSED_LEASE_NS ((uint64_t)15 * 1000000000u) /* the client never came */
 #define FIRST_WAIT_MS 200u
 #define LONGEST_WAIT_MS 10000u
+#define LOST_MS 20000u
 
 typedef struct tracker {
   const slw_rpc_server_config *config;
   slw_rpc_lease *lease;
   slw_rpc_transport link;
   int fd;
-  int wake_fd;
+  int channel; /* to the supervisor */
   uint64_t assigned_ns;
   uint32_t next_id;
   slw_rpc_header header;
@@ -79,6 +81,23 @@ static bool receive_frame(tracker *self) {
                                                      self->header.size, self->header.size) > 0);
 }
 
+static int connect_unix(const char *path) {
+  struct sockaddr_un address;
+  int fd;
+  memset(&address, 0, sizeof address);
+  address.sun_family = AF_UNIX;
+  if (strlen(path) >= sizeof address.sun_path) {
+    return -1;
+  }
+  memcpy(address.sun_path, path, strlen(path));
+  fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (fd >= 0 && connect(fd, (const struct sockaddr *)(const void *)&address, sizeof address) != 0) {
+    (void)close(fd);
+    return -1;
+  }
+  return fd;
+}
+
 static int connect_to(const slw_rpc_server_config *config) {
   struct addrinfo hints;
   struct addrinfo *found = NULL;
@@ -86,7 +105,13 @@ static int connect_to(const slw_rpc_server_config *config) {
   struct timeval limit = {STEP_TIMEOUT_S, 0};
   char port[16];
   int no_delay = 1;
+#if defined(TCP_USER_TIMEOUT)
+  unsigned lost_ms = LOST_MS;
+#endif
   int fd = -1;
+  if (strncmp(config->tracker_host, "unix:", 5) == 0) {
+    return connect_unix(config->tracker_host + 5);
+  }
   memset(&hints, 0, sizeof hints);
   hints.ai_socktype = SOCK_STREAM;
   (void)snprintf(port, sizeof port, "%u", config->tracker_port);
@@ -98,6 +123,10 @@ static int connect_to(const slw_rpc_server_config *config) {
     if (fd >= 0) {
       (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
       (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof no_delay);
+#if defined(TCP_USER_TIMEOUT)
+      /* Heartbeats that nobody acknowledges end the connection: a network that went away. */
+      (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost_ms, sizeof lost_ms);
+#endif
       if (connect(fd, one->ai_addr, one->ai_addrlen) != 0) {
         (void)close(fd);
         fd = -1;
@@ -133,25 +162,29 @@ static bool expect(tracker *self, uint16_t code) {
   return self->header.code == code;
 }
 
-static bool greet(tracker *self) {
+static bool greet(tracker *self, uint32_t role, const char *key) {
   const slw_rpc_server_config *config = self->config;
+  char name[SLW_RPC_NAME_MAX_BYTES + 1u];
+  char machine[65] = "";
   uint8_t buffer[SLW_RPC_HELLO_MAX_BYTES];
   uint8_t nonce[SLW_RPC_NONCE_BYTES];
   uint8_t mac[SLW_RPC_MAC_BYTES];
   slw_rpc_hooks hooks;
   slw_rpc_writer hello = slw_rpc_writer_on(buffer, sizeof buffer);
+  (void)gethostname(machine, sizeof machine - 1u);
+  (void)snprintf(name, sizeof name, "%s, %s", config->description, machine);
   slw_rpc_put_bytes(&hello, SLW_RPC_MAGIC, SLW_RPC_MAGIC_BYTES);
   slw_rpc_put_u16(&hello, SLW_RPC_VERSION_MIN);
   slw_rpc_put_u16(&hello, SLW_RPC_VERSION_MAX);
-  slw_rpc_put_u32(&hello, SLW_RPC_ROLE_DEVICE);
+  slw_rpc_put_u32(&hello, role);
   slw_rpc_put_u64(&hello, 0);
   slw_rpc_put_u32(&hello, SLW_RPC_HELLO_MAX_BYTES);
   slw_rpc_put_u32(&hello, 0);
-  slw_rpc_put_u16(&hello, (uint16_t)strlen(config->key));
-  slw_rpc_put_u16(&hello, (uint16_t)strlen(config->description));
+  slw_rpc_put_u16(&hello, (uint16_t)strlen(key));
+  slw_rpc_put_u16(&hello, (uint16_t)strlen(name));
   slw_rpc_put_u32(&hello, 0);
-  slw_rpc_put_bytes(&hello, config->key, strlen(config->key) + 1u);
-  slw_rpc_put_bytes(&hello, config->description, strlen(config->description) + 1u);
+  slw_rpc_put_bytes(&hello, key, strlen(key) + 1u);
+  slw_rpc_put_bytes(&hello, name, strlen(name) + 1u);
   if (!send_frame(self, SLW_RPC_HELLO, 1, &hello) || !readable(self, STEP_TIMEOUT_S * 1000) ||
       !receive_frame(self)) {
     return false;
@@ -200,14 +233,16 @@ static bool register_device(tracker *self) {
   return send_frame(self, SLW_RPC_REGISTER, 2, &payload) && expect(self, SLW_RPC_RETURN);
 }
 
-/* IDLE: u32 size, u32 0, lease, NUL: the device is free again. */
+/* IDLE: u32 size, u32 reason_size, lease, NUL, reason, NUL: the device is free again. */
 static bool send_idle(tracker *self) {
-  uint8_t buffer[128];
+  uint8_t buffer[SLW_RPC_HELLO_MAX_BYTES];
   slw_rpc_writer payload = slw_rpc_writer_on(buffer, sizeof buffer);
   slw_rpc_put_u32(&payload, (uint32_t)strlen(self->lease->text));
-  slw_rpc_put_u32(&payload, 0);
+  slw_rpc_put_u32(&payload, (uint32_t)strlen(self->lease->reason));
   slw_rpc_put_bytes(&payload, self->lease->text, strlen(self->lease->text) + 1u);
+  slw_rpc_put_bytes(&payload, self->lease->reason, strlen(self->lease->reason) + 1u);
   self->lease->text[0] = '\0';
+  self->lease->reason[0] = '\0';
   return send_frame(self, SLW_RPC_IDLE, 0, &payload);
 }
 
@@ -230,13 +265,80 @@ static bool take_lease(tracker *self) {
   return send_frame(self, SLW_RPC_RETURN, self->header.id, &nothing);
 }
 
+/* OPEN: u32 size, u32 0, ticket, NUL. A client waits at the proxy: connect to it once more, show
+ * the ticket, and let the supervisor serve who is then at the other end. */
+static void bring_connection(tracker *self) {
+  static tracker carrier;
+  slw_rpc_reader reader = slw_rpc_reader_on(self->payload, self->header.size);
+  slw_rpc_order order;
+  struct sockaddr_storage address;
+  socklen_t address_size = sizeof address;
+  uint32_t size = slw_rpc_get_u32(&reader);
+  uint32_t reserved = slw_rpc_get_u32(&reader);
+  const char *ticket = slw_rpc_get_name(&reader, size);
+  (void)reserved;
+  carrier = *self;
+  carrier.fd = ticket != NULL ? connect_to(self->config) : -1;
+  carrier.link = slw_rpc_fd_transport(carrier.fd);
+  memset(&order, 0, sizeof order);
+  memset(&address, 0, sizeof address);
+  if (carrier.fd < 0) {
+    say(self, "cannot be reached for a session");
+    return;
+  }
+  if (greet(&carrier, SLW_RPC_ROLE_CARRIER, ticket)) {
+    (void)getpeername(carrier.fd, (struct sockaddr *)(void *)&address, &address_size);
+    order.kind = SLW_RPC_ORDER_ADOPT;
+    order.needs_token =
+        self->config->proxied_needs_token != 0u || !slw_rpc_is_local(&address) ? 1u : 0u;
+    (void)snprintf(order.text, sizeof order.text, "a client through the proxy");
+    (void)slw_rpc_channel_send(self->channel, &order, carrier.fd);
+  }
+  (void)close(carrier.fd);
+}
+
+/* REVOKE: u32 size, u32 reason_size, lease, NUL, reason, NUL: the session of the lease shall
+ * end; IDLE says when it has. */
+static void end_session(tracker *self) {
+  slw_rpc_reader reader = slw_rpc_reader_on(self->payload, self->header.size);
+  slw_rpc_order order;
+  uint32_t size = slw_rpc_get_u32(&reader);
+  uint32_t reason_size = slw_rpc_get_u32(&reader);
+  const char *lease = slw_rpc_get_name(&reader, size);
+  const char *reason = slw_rpc_get_name(&reader, reason_size);
+  if (reason == NULL || strcmp(lease, self->lease->text) != 0) {
+    return; /* that session is over */
+  }
+  memset(&order, 0, sizeof order);
+  order.kind = SLW_RPC_ORDER_REVOKE;
+  (void)snprintf(order.text, sizeof order.text, "%s",
+                 reason[0] != '\0' ? reason : "the tracker ended the session");
+  (void)slw_rpc_lease_change(self->lease, SLW_RPC_LEASE_ASSIGNED, SLW_RPC_LEASE_OVER);
+  (void)slw_rpc_channel_send(self->channel, &order, -1);
+}
+
+static bool obey(tracker *self) {
+  switch (self->header.code) {
+    case SLW_RPC_ASSIGN:
+      return take_lease(self);
+    case SLW_RPC_OPEN:
+      bring_connection(self);
+      return true;
+    case SLW_RPC_REVOKE:
+      end_session(self);
+      return true;
+    default:
+      return true;
+  }
+}
+
 static bool serve(tracker *self) {
   struct pollfd fds[2];
   uint8_t buffer[64];
   slw_rpc_writer nothing = slw_rpc_writer_on(buffer, sizeof buffer);
   fds[0].fd = self->fd;
   fds[0].events = POLLIN;
-  fds[1].fd = self->wake_fd;
+  fds[1].fd = self->channel;
   fds[1].events = POLLIN;
   fds[0].revents = 0;
   fds[1].revents = 0;
@@ -244,7 +346,11 @@ static bool serve(tracker *self) {
     return false;
   }
   if ((fds[1].revents & POLLIN) != 0) {
-    (void)!read(self->wake_fd, buffer, sizeof buffer);
+    slw_rpc_order order;
+    int fd;
+    while (slw_rpc_channel_receive(self->channel, &order, &fd)) {
+      /* It only had to wake this process. */
+    }
   }
   if (state_of(self->lease) == SLW_RPC_LEASE_ASSIGNED &&
       slw_time_ns() - self->assigned_ns > UNUSED_LEASE_NS) {
@@ -255,19 +361,19 @@ static bool serve(tracker *self) {
     return false;
   }
   if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-    return receive_frame(self) && (self->header.code != SLW_RPC_ASSIGN || take_lease(self));
+    return receive_frame(self) && obey(self);
   }
   return true;
 }
 
 _Noreturn void slw_rpc_registrar_run(const slw_rpc_server_config *config, slw_rpc_lease *lease,
-                                     int wake_fd) {
+                                     int channel) {
   static tracker self;
   uint32_t wait_ms = FIRST_WAIT_MS;
   bool told = false;
   self.config = config;
   self.lease = lease;
-  self.wake_fd = wake_fd;
+  self.channel = channel;
   for (;;) {
     self.fd = connect_to(config);
     self.link = slw_rpc_fd_transport(self.fd);
@@ -275,7 +381,7 @@ _Noreturn void slw_rpc_registrar_run(const slw_rpc_server_config *config, slw_rp
       say(&self, "cannot be reached; trying again until it can");
       told = true;
     }
-    if (self.fd >= 0 && greet(&self) && register_device(&self)) {
+    if (self.fd >= 0 && greet(&self, SLW_RPC_ROLE_DEVICE, config->key) && register_device(&self)) {
       say(&self, "registered");
       wait_ms = FIRST_WAIT_MS;
       told = false;

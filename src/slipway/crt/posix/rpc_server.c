@@ -29,6 +29,9 @@
 #define POLLRDHUP POLLHUP
 #endif
 
+/* Places in the poll: what is always there, then the sessions. */
+enum { LISTEN, WATCH, ADOPT, REGISTRAR, FIXED };
+
 enum state { FREE, RUNNING, LINGERING };
 
 typedef struct child {
@@ -41,6 +44,7 @@ typedef struct child {
   uint64_t kill_at_ns;  /* 0: not yet */
   uint64_t close_at_ns; /* of a lingering connection */
   bool slow_greeting;
+  char revoked[128]; /* why the tracker ended it */
   char peer[64];
   char folder[256];
 } child;
@@ -50,7 +54,8 @@ typedef struct server {
   child children[MAX_SESSIONS];
   uint32_t max_sessions;
   slw_rpc_lease *lease;
-  int wake_fds[2]; /* to the registrar */
+  int channel[2]; /* the supervisor's end, the registrar's end */
+  bool had_session;
   pid_t registrar;
   uint64_t registrar_at_ns; /* not before that */
 } server;
@@ -104,7 +109,10 @@ static void explain(const child *one, int status, uint32_t *code, char *text, si
                    watch->function[0] != '\0' ? watch->function : "a function");
   }
   *code = SLW_RPC_FAIL_CRASHED;
-  if (one->slow_greeting) {
+  if (one->revoked[0] != '\0') {
+    *code = SLW_RPC_FAIL_CANCELLED;
+    (void)snprintf(text, size, "%s%s", one->revoked, where);
+  } else if (one->slow_greeting) {
     *code = SLW_RPC_FAIL_TIMEOUT;
     (void)snprintf(text, size, "the client did not complete its greeting in time");
   } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
@@ -172,6 +180,9 @@ static void bury(server *self, child *one, int status) {
   } else {
     explain(one, status, &code, text, sizeof text);
     (void)snprintf(line, sizeof line, "session with %s: %s", one->peer, text);
+    if (one->watch->has_lease != 0u) {
+      (void)snprintf(self->lease->reason, sizeof self->lease->reason, "%.199s", text);
+    }
     /* A frame that was half sent cannot be followed by another one. */
     if (one->watch->writing == 0u) {
       slw_rpc_write_error(one->fd, one->watch->calling != 0u ? one->watch->call_id : 0u, code,
@@ -181,7 +192,7 @@ static void bury(server *self, child *one, int status) {
   say(self, line);
   if (one->watch->has_lease != 0u) {
     (void)slw_rpc_lease_change(self->lease, SLW_RPC_LEASE_USED, SLW_RPC_LEASE_OVER);
-    (void)!write(self->wake_fds[1], "x", 1);
+    (void)slw_rpc_channel_send(self->channel[0], &(slw_rpc_order){0}, -1);
   }
   /* Close only when the client has read the error: an early close could destroy it. */
   (void)shutdown(one->fd, SHUT_WR);
@@ -205,7 +216,7 @@ static void reap(server *self) {
 
 /* --- beginnings ------------------------------------------------------------------------------ */
 
-static bool is_local(const struct sockaddr_storage *address) {
+bool slw_rpc_is_local(const struct sockaddr_storage *address) {
   if (address->ss_family == AF_INET) {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
     return (ntohl(v4->sin_addr.s_addr) >> 24) == 127u;
@@ -256,6 +267,10 @@ static _Noreturn void become_session(server *self, child *one, bool needs_token,
     }
   }
   (void)close(self->config->listen_fd);
+  /* Uploaded code has no business with these. */
+  (void)close(self->config->adopt_fd);
+  (void)close(self->channel[0]);
+  (void)close(self->channel[1]);
   if (chdir(one->folder) != 0) {
     slw_rpc_write_error(one->fd, 0, SLW_RPC_FAIL_IO, "the device cannot enter its session folder");
     _exit(1);
@@ -272,25 +287,13 @@ static void refuse(server *self, int fd, const char *peer, uint32_t code, const 
   (void)close(fd);
 }
 
-static void accept_one(server *self) {
-  struct sockaddr_storage address;
-  socklen_t size = sizeof address;
-  char peer[64];
+static void begin_session(server *self, int fd, const char *peer, bool needs_token) {
   pid_t supervisor = getpid();
-  bool needs_token;
   child *one = NULL;
   uint32_t i;
   void *watch;
-  int fd;
-  memset(&address, 0, sizeof address);
-  fd = accept(self->config->listen_fd, (struct sockaddr *)(void *)&address, &size);
-  if (fd < 0) {
-    return;
-  }
   (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
   set_options(fd);
-  peer_text(&address, peer, sizeof peer);
-  needs_token = self->config->always_needs_token != 0u || !is_local(&address);
   for (i = 0; i < self->max_sessions && one == NULL; ++i) {
     if (self->children[i].state == FREE) {
       one = &self->children[i];
@@ -308,6 +311,7 @@ static void accept_one(server *self) {
     refuse(self, fd, peer, SLW_RPC_FAIL_IO, "the device cannot make a folder for the session");
     return;
   }
+  self->had_session = true;
   one->watch = watch;
   one->fd = fd;
   one->accepted_ns = slw_time_ns();
@@ -326,17 +330,54 @@ static void accept_one(server *self) {
   }
 }
 
+static void accept_one(server *self) {
+  struct sockaddr_storage address;
+  socklen_t size = sizeof address;
+  char peer[64];
+  int fd;
+  memset(&address, 0, sizeof address);
+  fd = accept(self->config->listen_fd, (struct sockaddr *)(void *)&address, &size);
+  if (fd >= 0) {
+    peer_text(&address, peer, sizeof peer);
+    begin_session(self, fd, peer,
+                  self->config->always_needs_token != 0u || !slw_rpc_is_local(&address));
+  }
+}
+
+/* Take what the server's own processes bring. */
+static void hear(server *self, int channel) {
+  slw_rpc_order order;
+  int fd;
+  uint32_t i;
+  while (slw_rpc_channel_receive(channel, &order, &fd)) {
+    if (order.kind == SLW_RPC_ORDER_ADOPT && fd >= 0) {
+      begin_session(self, fd, order.text,
+                    self->config->always_needs_token != 0u || order.needs_token != 0u);
+      continue;
+    }
+    if (fd >= 0) {
+      (void)close(fd);
+    }
+    for (i = 0; i < self->max_sessions && order.kind == SLW_RPC_ORDER_REVOKE; ++i) {
+      child *one = &self->children[i];
+      if (one->state == RUNNING && one->watch->has_lease != 0u) {
+        (void)snprintf(one->revoked, sizeof one->revoked, "%s", order.text);
+        (void)kill(-one->pid, SIGKILL);
+        (void)kill(one->pid, SIGKILL);
+      }
+    }
+  }
+}
+
 /* --- the tracker ----------------------------------------------------------------------------- */
 
 static void prepare_registrar(server *self) {
   void *lease = mmap(NULL, sizeof *self->lease, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                      -1, 0);
-  if (lease == MAP_FAILED || pipe(self->wake_fds) != 0) {
+  if (lease == MAP_FAILED || !slw_rpc_channel_open(self->channel)) {
     say(self, "cannot register with the tracker: no memory or descriptors");
     return;
   }
-  (void)fcntl(self->wake_fds[0], F_SETFL, O_NONBLOCK);
-  (void)fcntl(self->wake_fds[1], F_SETFL, O_NONBLOCK);
   self->lease = lease;
 }
 
@@ -360,8 +401,10 @@ static void start_registrar(server *self, const sigset_t *signals) {
       }
     }
     (void)close(self->config->listen_fd);
+    (void)close(self->config->adopt_fd);
+    (void)close(self->channel[0]);
     slw_rpc_die_with(supervisor);
-    slw_rpc_registrar_run(self->config, self->lease, self->wake_fds[0]);
+    slw_rpc_registrar_run(self->config, self->lease, self->channel[1]);
   }
 }
 
@@ -466,13 +509,25 @@ static int wait_events(struct pollfd *fds, nfds_t count, int timeout_ms, const s
 #endif
 }
 
+static bool is_idle(const server *self) {
+  uint32_t i;
+  for (i = 0; i < self->max_sessions; ++i) {
+    if (self->children[i].state != FREE) {
+      return false;
+    }
+  }
+  return true;
+}
+
 int slw_rpc_server_run(const slw_rpc_server_config *config) {
   static server self; /* one supervisor in a process */
-  struct pollfd fds[MAX_SESSIONS + 2u];
+  struct pollfd fds[MAX_SESSIONS + FIXED];
   sigset_t while_polling;
   uint32_t i;
   memset(&self, 0, sizeof self);
   self.config = config;
+  self.channel[0] = -1;
+  self.channel[1] = -1;
   self.max_sessions = config->max_sessions < MAX_SESSIONS ? config->max_sessions : MAX_SESSIONS;
   stopping = 0;
   catch_signals(&while_polling);
@@ -486,21 +541,23 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
     int ready;
     start_registrar(&self, &while_polling);
     timeout_ms = poll_timeout_ms(&self);
-    fds[0].fd = config->listen_fd;
-    fds[0].events = POLLIN;
-    fds[1].fd = config->watch_fd;
-    fds[1].events = POLLHUP;
+    fds[LISTEN].fd = config->listen_fd;
+    fds[WATCH].fd = config->watch_fd;
+    fds[ADOPT].fd = config->adopt_fd;
+    fds[REGISTRAR].fd = self.channel[0];
+    for (i = 0; i < FIXED; ++i) {
+      fds[i].events = i == WATCH ? POLLHUP : POLLIN;
+      fds[i].revents = 0;
+    }
     for (i = 0; i < self.max_sessions; ++i) {
       const child *one = &self.children[i];
       /* A client that has left is reported again and again: stop asking. */
       bool ask = one->state == LINGERING || (one->state == RUNNING && one->kill_at_ns == 0u);
-      fds[i + 2u].fd = ask ? one->fd : -1;
-      fds[i + 2u].events = one->state == LINGERING ? POLLIN : POLLRDHUP;
-      fds[i + 2u].revents = 0;
+      fds[i + FIXED].fd = ask ? one->fd : -1;
+      fds[i + FIXED].events = one->state == LINGERING ? POLLIN : POLLRDHUP;
+      fds[i + FIXED].revents = 0;
     }
-    fds[0].revents = 0;
-    fds[1].revents = 0;
-    ready = wait_events(fds, self.max_sessions + 2u, timeout_ms, &while_polling);
+    ready = wait_events(fds, self.max_sessions + FIXED, timeout_ms, &while_polling);
     if (ready < 0 && errno != EINTR) {
       break;
     }
@@ -508,15 +565,23 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
     now = slw_time_ns();
     for (i = 0; i < self.max_sessions; ++i) {
       if (self.children[i].state != FREE) {
-        attend(&self, &self.children[i], ready > 0 ? fds[i + 2u].revents : 0, now);
+        attend(&self, &self.children[i], ready > 0 ? fds[i + FIXED].revents : 0, now);
       }
     }
-    if (ready > 0 && (fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
+    if (config->is_single != 0u && self.had_session && is_idle(&self)) {
       stopping = 1;
     }
-    if (ready > 0 && (fds[0].revents & POLLIN) != 0) {
+    if (ready > 0 && (fds[WATCH].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
+      stopping = 1;
+    }
+    for (i = ADOPT; i <= REGISTRAR; ++i) {
+      if (ready > 0 && (fds[i].revents & POLLIN) != 0) {
+        hear(&self, fds[i].fd);
+      }
+    }
+    if (ready > 0 && (fds[LISTEN].revents & POLLIN) != 0) {
       accept_one(&self);
-    } else if (ready > 0 && (fds[0].revents & (POLLERR | POLLNVAL)) != 0) {
+    } else if (ready > 0 && (fds[LISTEN].revents & (POLLERR | POLLNVAL)) != 0) {
       stop_all(&self);
       return EBADF;
     }

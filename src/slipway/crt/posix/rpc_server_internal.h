@@ -4,6 +4,7 @@
 #ifndef SLIPWAY_RPC_SERVER_INTERNAL_H
 #define SLIPWAY_RPC_SERVER_INTERNAL_H
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "slipway/rpc_server.h"
@@ -34,15 +35,39 @@ enum slw_rpc_lease_state {
 typedef struct slw_rpc_lease {
   uint32_t state;
   char text[SLW_RPC_LEASE_BYTES + 1u];
+  char reason[200]; /* of the session's end, where something went wrong */
 } slw_rpc_lease;
+
+/* What the supervisor hears from its own processes. */
+enum slw_rpc_order_kind {
+  SLW_RPC_ORDER_NONE = 0,
+  SLW_RPC_ORDER_ADOPT = 1, /* the descriptor that comes along is a client's connection */
+  SLW_RPC_ORDER_REVOKE = 2 /* end the session of the lease */
+};
+
+typedef struct slw_rpc_order {
+  uint32_t kind;
+  uint32_t needs_token; /* ADOPT: the client must prove it */
+  char text[128];       /* ADOPT: who it is, for the log. REVOKE: why */
+} slw_rpc_order;
+
+/* Two ends, neither of which blocks. */
+bool slw_rpc_channel_open(int ends[2]);
+bool slw_rpc_channel_send(int channel, const slw_rpc_order *order, int fd);
+/* False when nothing waits. *fd is -1, or the caller's to close. */
+bool slw_rpc_channel_receive(int channel, slw_rpc_order *order, int *fd);
+
+/* Whether the peer of a connection is on this machine. */
+bool slw_rpc_is_local(const struct sockaddr_storage *address);
 
 /* Change the state from `from` to `to`; false if it is another one. */
 bool slw_rpc_lease_change(slw_rpc_lease *lease, uint32_t from, uint32_t to);
 
 /* Keep this device registered with the config's tracker, for ever: connect, register, say when
- * the device is free, connect again. `wake_fd` becomes readable when the lease has changed. */
+ * the device is free, connect again. `channel` becomes readable when the lease has changed, and
+ * takes the orders that come from there. */
 _Noreturn void slw_rpc_registrar_run(const slw_rpc_server_config *config, slw_rpc_lease *lease,
-                                     int wake_fd);
+                                     int channel);
 
 /* Run one session on `fd` and end the process. The current folder is the session's own. */
 _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,

@@ -27,6 +27,7 @@ static const char USAGE[] =
     "  --port-end N           try ports up to this one (default: port + 100)\n"
     "  --key NAME             the kind of device this is\n"
     "  --tracker HOST:PORT    register there, and serve only those whom it sends\n"
+    "  --through-proxy        --host and --port are those of a proxy: dial out to it\n"
     "  --custom-addr ADDRESS  what the tracker tells clients to connect to\n"
     "  --token-file FILE      file with the token that clients from other machines must have\n"
     "                         (or the environment variable SLIPWAY_RPC_TOKEN)\n"
@@ -44,6 +45,7 @@ typedef struct options {
   slw_rpc_server_config server;
   char token[4096];
   char tracker[256];
+  bool through_proxy;
 } options;
 
 static _Noreturn void fail(const char *what, const char *detail) {
@@ -119,6 +121,10 @@ static void parse(options *all, int argc, char **argv) {
       server->always_needs_token = 1;
       continue;
     }
+    if (strcmp(name, "--through-proxy") == 0) {
+      all->through_proxy = true;
+      continue;
+    }
     value = equals != NULL ? equals + 1 : (i + 1 < argc ? argv[++i] : NULL);
     if (value == NULL) {
       fail(name, "needs a value (see --help)");
@@ -154,8 +160,15 @@ static void parse(options *all, int argc, char **argv) {
   if (server->key[0] != '\0' && strlen(server->key) > SLW_RPC_NAME_MAX_BYTES) {
     fail("the key is too long", server->key);
   }
+  if (all->through_proxy && server->tracker_host != NULL) {
+    fail("--through-proxy and --tracker exclude each other", "give --tracker to the proxy");
+  }
+  if (all->through_proxy) {
+    server->tracker_host = all->host;
+    server->tracker_port = (uint32_t)all->port;
+  }
   if (server->tracker_host != NULL && server->key[0] == '\0') {
-    fail("--tracker needs --key, the kind of device this is", "");
+    fail("--tracker and --through-proxy need --key, the kind of device this is", "");
   }
   if (strlen(server->custom_address) > SLW_RPC_NAME_MAX_BYTES) {
     fail("the address is too long", server->custom_address);
@@ -222,6 +235,7 @@ int main(int argc, char **argv) {
   all.server.key = "";
   all.server.custom_address = "";
   all.server.watch_fd = -1;
+  all.server.adopt_fd = -1;
   all.server.max_sessions = 16;
   all.server.max_handles = 65536;
   all.server.greeting_timeout_ms = 10000;
@@ -238,9 +252,13 @@ int main(int argc, char **argv) {
   (void)snprintf(description, sizeof description, "slipway-server %s on %s %s", SLIPWAY_VERSION,
                  machine.sysname, machine.machine);
   all.server.description = description;
+  (void)signal(SIGHUP, SIG_IGN);
+  if (all.through_proxy) {
+    all.server.listen_fd = -1;
+    return slw_rpc_server_run(&all.server) == 0 ? 0 : 1;
+  }
   all.server.listen_fd = listen_on(&all, &port);
   all.server.own_port = port;
-  (void)signal(SIGHUP, SIG_IGN);
   (void)fprintf(stderr, "INFO:root:RPCServer: bind to %s:%u\n", all.host, port);
   if (!is_loopback(all.host) && all.server.token_size == 0) {
     (void)fprintf(stderr,

@@ -40,7 +40,9 @@ extern "C" {
 enum slw_rpc_role {
   SLW_RPC_ROLE_SESSION = 0,
   SLW_RPC_ROLE_DEVICE = 1, /* registers with a tracker */
-  SLW_RPC_ROLE_CLIENT = 2  /* asks a tracker for devices */
+  SLW_RPC_ROLE_CLIENT = 2, /* asks a tracker for devices */
+  SLW_RPC_ROLE_CARRIER = 3, /* a device's connection that a proxy asked for */
+  SLW_RPC_ROLE_ADMIN = 4
 };
 
 enum slw_rpc_code {
@@ -64,10 +66,13 @@ enum slw_rpc_code {
   SLW_RPC_FILE_LIST = 28,
   SLW_RPC_DEVICE_QUERY = 29,
   SLW_RPC_TIME = 30,
+  SLW_RPC_OUTPUT = 32,
   SLW_RPC_REGISTER = 64,
   SLW_RPC_ASSIGN = 65,
   SLW_RPC_IDLE = 66,
   SLW_RPC_HEARTBEAT = 67,
+  SLW_RPC_REVOKE = 72,
+  SLW_RPC_OPEN = 96,
   SLW_RPC_RETURN = 128,
   SLW_RPC_ERROR = 129
 };

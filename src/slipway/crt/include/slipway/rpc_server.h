@@ -20,7 +20,7 @@ extern "C" {
 #define SLW_RPC_HOST_FRAME_BYTES (4u << 20)
 
 typedef struct slw_rpc_server_config {
-  int listen_fd; /* bound and listening */
+  int listen_fd; /* bound and listening; -1: connections come otherwise */
   int watch_fd;  /* the server stops when this descriptor reports its end; -1: none */
   const char *key;
   const char *description;
@@ -39,7 +39,9 @@ typedef struct slw_rpc_server_config {
   const char *tracker_host;    /* where to register; NULL: nowhere */
   const char *custom_address;  /* that the tracker gives out; "": what it sees */
   uint32_t own_port;           /* what clients connect to */
-  uint32_t reserved;
+  uint32_t proxied_needs_token; /* who comes through a proxy must have the token in any case */
+  int32_t adopt_fd;             /* an end of slw_rpc_channel_open() that brings connections; -1 */
+  uint32_t is_single;           /* the server ends with its first session */
   void *context;
   /* fork(2) for this process; NULL: fork(2) itself. */
   int (*fork_session)(void *context);

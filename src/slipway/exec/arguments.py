@@ -1,0 +1,80 @@
+"""Options that the server, the tracker and the proxy have in common."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import ssl
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from slipway.errors import RPCError
+from slipway.rpc.tls import client_context, server_context
+
+
+def add_token(parser: argparse.ArgumentParser) -> None:
+    """Add --token-file."""
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        help="file with the token that peers from other machines must have "
+        "(or the environment variable SLIPWAY_RPC_TOKEN)",
+    )
+
+
+def read_token(arguments: argparse.Namespace) -> str:
+    """Return the token, and take it out of the environment of what this process starts."""
+    token = os.environ.pop("SLIPWAY_RPC_TOKEN", "")
+    if arguments.token_file is not None:
+        token = arguments.token_file.read_text().strip()
+    return token
+
+
+def add_tls(parser: argparse.ArgumentParser) -> None:
+    """Add --tls-cert and --tls-key."""
+    parser.add_argument(
+        "--tls-cert", type=Path, help="PEM file with this end's certificate: speak TLS only"
+    )
+    parser.add_argument(
+        "--tls-key", type=Path, help="PEM file with its key (the certificate's file has it)"
+    )
+
+
+def add_tls_ca(parser: argparse.ArgumentParser, peer: str) -> None:
+    """Add --tls-ca and --tls-name, for the connection to `peer`."""
+    parser.add_argument(
+        "--tls-ca",
+        help=f"speak TLS with the {peer}, whose certificate one of this file signed; "
+        '"system" trusts what the system does (or SLIPWAY_RPC_TLS_CA)',
+    )
+    parser.add_argument(
+        "--tls-name", help=f"name in the {peer}'s certificate, where it is not its address"
+    )
+
+
+def own_tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
+    """Return the context of --tls-cert and --tls-key; None without them."""
+    if arguments.tls_cert is None:
+        if arguments.tls_key is not None:
+            raise RPCError("--tls-key needs --tls-cert, the certificate of that key.")
+        return None
+    return server_context(arguments.tls_cert, arguments.tls_key)
+
+
+def peer_tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
+    """Return the context of --tls-ca; None without it."""
+    return client_context(arguments.tls_ca)
+
+
+async def run_until_stopped(serving: Coroutine[Any, Any, None], watch_fd: int) -> None:
+    """Run `serving` until SIGTERM, SIGINT or the end of `watch_fd`."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(serving)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    if watch_fd >= 0:
+        loop.add_reader(watch_fd, task.cancel)
+    await task

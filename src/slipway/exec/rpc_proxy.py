@@ -1,0 +1,78 @@
+"""``python -m slipway.exec.rpc_proxy``: bring devices and clients together that both dial out."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+from collections.abc import Sequence
+
+from slipway.errors import SlipwayError
+from slipway.exec.arguments import (
+    add_tls,
+    add_tls_ca,
+    add_token,
+    own_tls,
+    peer_tls,
+    read_token,
+    run_until_stopped,
+)
+from slipway.rpc.proxy import ProxyServer
+from slipway.rpc.server import listen, parse_address
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m slipway.exec.rpc_proxy",
+        description="Pass sessions on between devices and clients that both connect to here.",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=9090, help="first port to try (%(default)s)")
+    parser.add_argument("--port-end", type=int, default=9199, help="try ports below this one")
+    parser.add_argument("--tracker", default="", help="HOST:PORT to register the devices with")
+    parser.add_argument("--custom-addr", default="", help="address that the tracker gives out")
+    add_token(parser)
+    add_tls(parser)
+    add_tls_ca(parser, "tracker")
+    parser.add_argument("--silent", action="store_true", help="write no log")
+    parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
+    parser.add_argument("--watch-fd", type=int, default=-1, help=argparse.SUPPRESS)
+    # Classic TVM's options for browsers' WebSockets; there is no WebSocket here.
+    parser.add_argument("--timeout", type=float, help=argparse.SUPPRESS)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the proxy until SIGTERM or Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    try:
+        proxy = ProxyServer(
+            read_token(arguments),
+            parse_address(arguments.tracker) if arguments.tracker else None,
+            arguments.custom_addr,
+            tls=own_tls(arguments),
+            tracker_tls=peer_tls(arguments),
+            tracker_name=arguments.tls_name,
+        )
+        if arguments.listen_fd >= 0:
+            listener = socket.socket(fileno=arguments.listen_fd)
+        else:
+            listener = listen(arguments.host, arguments.port, arguments.port_end)
+    except (OSError, SlipwayError) as error:
+        print(f"rpc_proxy: error: {error}", file=sys.stderr)
+        return 2
+    if not arguments.silent:
+        logging.basicConfig(format="INFO:root:RPCProxy: %(message)s", level=logging.INFO)
+    if arguments.listen_fd < 0:
+        address = f"{arguments.host}:{listener.getsockname()[1]}"
+        print(f"INFO:root:RPCProxy: bind to {address}", file=sys.stderr, flush=True)
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(run_until_stopped(proxy.serve(listener), arguments.watch_fd))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
