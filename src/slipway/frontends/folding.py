@@ -6,6 +6,7 @@ from typing import Any
 
 from slipway.errors import SlipwayError
 from slipway.relay.expr import Expr, TupleWrapper
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.passes.fold_constant import fold_one
 from slipway.relay.visit import children, rebuild
 
@@ -37,7 +38,8 @@ class ConstantFolder:
                 stack.extend((c, False) for c in children(expr) if id(c) not in done)
                 continue
             fresh = rebuild(expr, lambda child: done[id(child)])
-            result = fold_one(fresh)
+            # Weights stay integers: `integer_arithmetic` wants them as they are stored.
+            result = None if is_call_of(fresh, "qnn.dequantize") else fold_one(fresh)
             result = fresh if result is None else result
             done[id(expr)] = done[id(result)] = result
             self.keep += [expr, result]

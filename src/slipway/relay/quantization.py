@@ -81,8 +81,15 @@ def multiply_by_quantized_multiplier(x: Any, multiplier: Any, shift: Any) -> Any
 
 
 def multiply_with_one_rounding(x: Any, multiplier: Any, shift: Any) -> Any:
-    """Scale int32 accumulators with a single rounding, halves up: LiteRT's matrix products."""
+    """Scale accumulators with a single rounding, halves up: LiteRT's matrix products.
+
+    int64 accumulators below 2**46, and shifts up to 16, multiply in two parts that fit 64 bits.
+    """
     total = 31 - np.asarray(shift, np.int64)
+    if np.asarray(x).dtype == np.int64:
+        m, half = np.asarray(multiplier, np.int64), np.int64(1) << (total - 1)
+        low = ((x & 0x7FFF) * m + half) >> 15
+        return (((x >> 15) * m + low) >> (total - 15)).astype(np.int32)
     product = np.asarray(x, np.int64) * np.asarray(multiplier, np.int64)
     return ((product + (np.int64(1) << (total - 1))) >> total).astype(np.int32)
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from slipway import dtypes, relay
 from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.matmul import product_of
+from slipway.relay.expr import Constant
+from slipway.relay.ops.qnn_affine import STORED
 
 
 def along_axis(node: NodeView, value: Any, axis: int) -> Any:
@@ -47,6 +51,28 @@ def quantized(value: Any, scale: Any, zero: Any, dtype: str) -> Any:
     return relay.cast(relay.clip(scaled, low, high), dtype)
 
 
+def _affine_face(node: NodeView, axis: int, dtype: str) -> tuple[Any, Any, int] | None:
+    """Return (scale, zero point, axis) for `qnn.quantize`, or None for what it does not cover.
+
+    It covers constant float32 scales, one for all or one per index of `axis`.
+    """
+    scale, zero = node.input(1), node.optional(2)
+    known = isinstance(scale, Constant) and (zero is None or isinstance(zero, Constant))
+    if not known or dtype not in STORED or node.attr("block_size", 0):
+        return None
+    if scale.tensor_type.dtype != "float32" or scale.tensor_type.rank > 1:
+        return None
+    factors = scale.array  # type: ignore[attr-defined]
+    zeros = np.zeros_like(factors, np.int32) if zero is None else zero.array  # type: ignore[attr-defined]
+    if factors.size == 1:
+        factors, zeros = factors.reshape(()), zeros.reshape(())
+    elif not -node.rank() <= axis < node.rank() or factors.size != node.type().shape[axis]:
+        return None
+    if zeros.shape != factors.shape:
+        return None
+    return Constant(factors), Constant(zeros.astype(np.int32)), axis
+
+
 @converter("QuantizeLinear")
 def quantize_linear(node: NodeView) -> Any:
     """Real numbers to integers, one scale for all, per axis or per block."""
@@ -57,12 +83,16 @@ def quantize_linear(node: NodeView) -> Any:
     code = node.attr("output_dtype", 0)
     if zero is not None:
         dtype = zero.tensor_type.dtype
-        zero = along_axis(node, zero, axis)
     else:
         dtype = dtype_of(node, code) if code else "uint8"
     if not dtypes.is_integral(dtype):
         raise node.unsupported(f"quantises to {dtype}")
-    x, scale = node.input(0), along_axis(node, node.input(1), axis)
+    x, scale = node.input(0), node.input(1)
+    affine = _affine_face(node, axis, dtype)
+    if affine is not None and x.tensor_type.dtype == "float32":
+        return relay.qnn.op.quantize(x, *affine, out_dtype=dtype)
+    scale = along_axis(node, scale, axis)
+    zero = None if zero is None else along_axis(node, zero, axis)
     if scale.tensor_type.dtype != "float32":
         scale = relay.cast(scale, "float32")
     if x.tensor_type.dtype != "float32":
@@ -74,6 +104,9 @@ def quantize_linear(node: NodeView) -> Any:
 def dequantize_linear(node: NodeView) -> Any:
     """Integers to real numbers."""
     axis = node.attr("axis", 1)
+    affine = _affine_face(node, axis, node.type().dtype)
+    if affine is not None:
+        return relay.qnn.op.dequantize(node.input(0), *affine)
     x, scale = node.input(0), along_axis(node, node.input(1), axis)
     dtype = scale.tensor_type.dtype
     if not dtypes.is_integral(x.tensor_type.dtype):

@@ -15,7 +15,7 @@ from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
-from slipway.relay.ops.checks import as_tuple, need_dtype, need_float, need_rank, pad_amounts
+from slipway.relay.ops.checks import as_tuple, need_dtype, need_number, need_rank, pad_amounts
 from slipway.relay.ops.tensors import te
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.types import TensorType, Type
@@ -50,7 +50,7 @@ def _extents(attrs: ConvTransposeAttrs, size: Sequence[int], kernel: Sequence[in
 
 def _relation(attrs: ConvTransposeAttrs, data: TensorType, weight: TensorType) -> Type:
     count = len(attrs.strides)
-    need_float("data", data)
+    need_number("data", data)
     need_rank("data", data, count + 2)
     need_rank("weight", weight, count + 2)
     need_dtype("weight", weight, data.dtype, "the data")

@@ -58,13 +58,21 @@ def rescaled_once(x: Any, multiplier: Any, shift: Any) -> Any:
     """The te form of `quantization.multiply_with_one_rounding`."""
     total = (te().const(31, "int32") - shift).astype("int64")
     one = te().const(1, "int64")
+    if x.dtype == "int64":
+        wide, half, digits = (
+            multiplier.astype("int64"),
+            one << (total - one),
+            te().const(15, "int64"),
+        )
+        low = ((x & te().const(0x7FFF, "int64")) * wide + half) >> digits
+        return (((x >> digits) * wide + low) >> (total - digits)).astype("int32")
     product = x.astype("int64") * multiplier.astype("int64")
     return ((product + (one << (total - one))) >> total).astype("int32")
 
 
 @node
 class RescaleAttrs(Attrs):
-    """`once`: round int32 accumulators a single time, as LiteRT's matrix products do."""
+    """`once`: round a single time, as LiteRT's matrix products do."""
 
     once: bool = False
 
@@ -163,3 +171,4 @@ _case((3, 40, 8), 8, "int32", -(1 << 28), (1 << 28) - 1)
 _case((2, 33), 1, "int32", -(1 << 28), (1 << 28) - 1)
 _case((4, 16), 16, "int64", -(1 << 40), (1 << 40))
 _case((3, 40, 8), 8, "int32", -(1 << 28), (1 << 28) - 1, once=True)
+_case((4, 16), 16, "int64", -(1 << 40), (1 << 40), once=True)

@@ -22,6 +22,7 @@ from slipway.relay.passes.fold_scale_axis import fold_scale_axis
 from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
+from slipway.relay.passes.integer_arithmetic import integer_arithmetic
 from slipway.relay.passes.own_outputs import own_outputs
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
@@ -33,6 +34,7 @@ FunctionPass = Callable[[Function], Function]
 # (classic name, least opt_level, pass), for every target and model.
 PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
     ("InferType", 0, infer_type),
+    ("FakeQuantizationToInteger", 0, integer_arithmetic),
     ("SimplifyInference", 0, simplify_inference),
     ("FoldConstant", 2, fold_constant),
     ("SimplifyExpr", 0, simplify_expr),

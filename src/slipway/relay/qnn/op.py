@@ -81,36 +81,6 @@ def requantize(
     return _stored(rescale_by(value, real), output_zero_point, out_dtype)
 
 
-def quantize(
-    data: Any,
-    output_scale: Any,
-    output_zero_point: Any,
-    axis: int = -1,
-    out_dtype: str = "int8",
-) -> Any:
-    """Turn real numbers into integers: round(data / scale) + zero point, halves to even."""
-    given = as_expr(data)
-    scales = _along(_array(output_scale, "output_scale"), given.tensor_type.rank, axis)
-    scaled = _face("round")(_face("divide")(given, const(scales, "float32")))
-    # 2**24 is far beyond every stored dtype and keeps the conversion defined.
-    whole = _face("cast")(_face("clip")(scaled, -(2.0**24), 2.0**24), "int32")
-    return _stored(whole, output_zero_point, out_dtype, axis)
-
-
-def dequantize(
-    data: Any,
-    input_scale: Any,
-    input_zero_point: Any,
-    axis: int = -1,
-    out_dtype: str = "float32",
-) -> Any:
-    """Turn integers into real numbers: scale * (data - zero point)."""
-    given = as_expr(data)
-    value = _face("cast")(_centered(given, input_zero_point, axis, "input_zero_point"), out_dtype)
-    scales = _along(_array(input_scale, "input_scale"), given.tensor_type.rank, axis)
-    return _face("multiply")(value, const(scales, out_dtype))
-
-
 def conv2d(
     data: Any,
     kernel: Any,
