@@ -13,7 +13,11 @@ from slipway.micro.board import find_board
 from slipway.micro.emulator import run_image
 from slipway.runtime.graph_executor import GraphModule
 
-QUICK = [("kws_ref_model", "mps2-an386"), ("str_ww_ref_model", "riscv32-virt")]
+QUICK = [
+    ("kws_ref_model", "mps2-an386"),
+    ("kws_ref_model", "mps3-an547"),
+    ("str_ww_ref_model", "riscv32-virt"),
+]
 MODELS = (
     "kws_ref_model", "vww_96_int8", "pretrainedResnet_quant", "ad01_int8", "str_ww_ref_model",
     "micro_speech_quantized", "person_detect", "hello_world_int8",

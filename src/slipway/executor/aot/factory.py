@@ -12,7 +12,9 @@ from slipway.codegen.build import COMPILER, build_module
 from slipway.codegen.c.unpacked import KernelFile, KernelText, emit_kernels
 from slipway.errors import LoweringError
 from slipway.executor.aot.emit_c import AotSources, emit_program
-from slipway.executor.aot.kernels.match import LibraryKernel, helper_text, match_kernel
+from slipway.executor.aot.kernels.constants import settle_constants
+from slipway.executor.aot.kernels.library import LibraryKernel, helper_text
+from slipway.executor.aot.kernels.match import match_kernel
 from slipway.executor.aot.overlap import overlaps_of
 from slipway.executor.aot.program import AotProgram, Overlap, make_program
 from slipway.executor.graph import ModelGraph, TensorPlaces
@@ -113,13 +115,13 @@ class AotExecutorFactoryModule(ModelFactory):
     def _library_and_constants(self) -> tuple[dict[str, LibraryKernel], dict[str, Any]]:
         if self.target.kind.name != "c" or self.target.parsed_triple.system != "none":
             return {}, {}
-        found = {n: match_kernel(n, f) for n, f in self.graph.kernels.items()}
-        chosen = {name: kernel for name, kernel in found.items() if kernel is not None}
+        found = {n: match_kernel(n, f, self.target) for n, f in self.graph.kernels.items()}
         while True:
+            chosen = {name: kernels[0] for name, kernels in found.items() if kernels}
             constants, refused = self._prepare(chosen)
             if refused is None:
                 return chosen, constants
-            del chosen[refused]
+            del found[refused][0]
 
     def _prepare(self, chosen: dict[str, LibraryKernel]) -> tuple[dict[str, Any], str | None]:
         """Arrange the constants of the chosen kernels; name the first kernel that cannot be used.
@@ -132,7 +134,9 @@ class AotExecutorFactoryModule(ModelFactory):
             wanted = {}
             if node.function in chosen:
                 kernel = chosen[node.function]
-                prepared = kernel.prepare([self.graph.params.get(name) for name in names])
+                operands = [self.graph.params.get(name) for name in names]
+                constants = settle_constants(kernel.layer, operands)
+                prepared = None if constants is None else kernel.arrange(constants)
                 if prepared is None:
                     return {}, node.function
                 wanted = {names[operand]: array for operand, array in prepared.items()}
@@ -153,7 +157,8 @@ class AotExecutorFactoryModule(ModelFactory):
         kernels = dict(made.kernels)
         for name, kernel in self.library.items():
             kernels[name] = KernelText(name, kernel.text, kernel.workspace_bytes, False)
-        return KernelFile(f"{made.helpers}\n{helper_text()}", kernels)
+        families = tuple(sorted({kernel.family for kernel in self.library.values()}))
+        return KernelFile(f"{made.helpers}\n{helper_text(families)}", kernels)
 
     @cached_property
     def kernels(self) -> KernelFile:

@@ -1,24 +1,7 @@
 /* Integer layers. With the DSP extension two products are summed by one instruction (smlad): data
  * is widened to 16 bits once for all output channels, weights as they are read.  In a widened word
- * of four bytes the order is (0, 2), (1, 3), which is what sxtb16 gives.  Zero points are folded
- * into the biases; the border holds the data's zero point.
+ * of four bytes the order is (0, 2), (1, 3), which is what sxtb16 gives.
  */
-struct slw_layer {
-  uint16_t in_height, in_width, in_channels;
-  uint16_t out_height, out_width, out_channels;
-  uint16_t kernel_height, kernel_width;
-  uint16_t stride_y, stride_x;
-  uint16_t dilation_y, dilation_x;
-  int16_t pad_top, pad_left;
-  int16_t pad_value, out_zero, out_min, out_max;
-  uint16_t per_channel; /* step in multipliers and shifts: 1, or 0 for one of each */
-  uint16_t clips;       /* 0: out_min and out_max are those of int8 */
-};
-
-struct slw_scales {
-  const int32_t *bias, *multiplier, *shift;
-};
-
 static inline uint32_t slw_load4(const int8_t *at) {
   uint32_t word;
   __builtin_memcpy(&word, at, 4);
@@ -229,7 +212,7 @@ static void slw_column(const struct slw_layer *layer, const int8_t *data, int32_
   const int32_t left = x * layer->stride_x - layer->pad_left;
   int8_t *at = bytes;
   uint32_t i;
-  if (layer->kernel_height == 1u && layer->kernel_width == 1u && channels == padded) {
+  if (layer->direct != 0u && channels == padded) {
     slw_widen(to, data + ((uint32_t)top * layer->in_width + (uint32_t)left) * channels, padded);
     return;
   }
@@ -367,23 +350,6 @@ static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t
   }
 }
 
-/* Point at each element of a window; those outside point at `border`. Returns the end. */
-static const int8_t **slw_window(const struct slw_layer *layer, const int8_t *data, int32_t top,
-                                 int32_t left, const int8_t *border, const int8_t **window) {
-  for (uint32_t ky = 0; ky < layer->kernel_height; ++ky) {
-    const int32_t row = top + (int32_t)(ky * layer->dilation_y);
-    for (uint32_t kx = 0; kx < layer->kernel_width; ++kx) {
-      const int32_t column = left + (int32_t)(kx * layer->dilation_x);
-      const int inside =
-          row >= 0 && row < layer->in_height && column >= 0 && column < layer->in_width;
-      *window++ = inside ? data + ((uint32_t)row * layer->in_width + (uint32_t)column) *
-                                      layer->in_channels
-                         : border;
-    }
-  }
-  return window;
-}
-
 /* weights: [channels / 4][kernel][4] int16, each four channels in the order 0, 2, 1, 3, filled up
  * with zeros.  workspace: channels bytes of border, then a pointer for each kernel element. */
 static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const int8_t *data,
@@ -395,27 +361,14 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
   const int8_t **window = (const int8_t **)(void *)(workspace + ((channels + 15u) & ~15u));
   const uint32_t step = layer->per_channel;
   const int32_t zero = 2 * layer->out_zero + 1;
-  const int32_t right = layer->in_width - (layer->kernel_width - 1) * layer->dilation_x;
   for (uint32_t i = 0; i < channels; ++i) {
     border[i] = (int8_t)layer->pad_value;
   }
   for (int32_t y = 0; y < layer->out_height; ++y) {
     for (int32_t x = 0; x < layer->out_width; ++x) {
-      const int8_t **at = window;
+      const int8_t **at = slw_next_window(layer, data, y, x, border, window);
       const int32_t *multiplier = scales->multiplier;
       const int32_t *shift = scales->shift;
-      const int32_t left = x * layer->stride_x - layer->pad_left;
-      const int32_t top = y * layer->stride_y - layer->pad_top;
-      if (left >= layer->stride_x && left < right && top >= 0 &&
-          top + (layer->kernel_height - 1) * layer->dilation_y < layer->in_height) {
-        /* As the pixel before, all inside: every pointer moves by one stride. */
-        const uint32_t stride = layer->stride_x * channels;
-        for (; at != window + (uint32_t)layer->kernel_height * layer->kernel_width; ++at) {
-          *at += stride;
-        }
-      } else {
-        at = slw_window(layer, data, top, left, border, window);
-      }
       const uint32_t *w = weights;
       uint32_t c = 0;
       for (; c + 4u <= channels; c += 4u) {

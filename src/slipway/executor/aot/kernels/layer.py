@@ -1,0 +1,150 @@
+"""Which fused functions are a quantised layer that the hand-written kernels compute.
+
+The pattern is what importers make of a quantised layer::
+
+    cast(clip(add(rescale(add(sums(data, weight), bias), multiplier, shift), zero), low, high))
+
+with sums a convolution, a depthwise convolution or a product.  Everything must match; whatever
+does not keeps its generated loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The pieces of a matched function; parameters are operand numbers."""
+
+    sums: Call
+    data: int
+    weight: int
+    bias: int
+    multiplier: Any  # operand number, or ("constant", value)
+    shift: Any
+    zero: int
+    low: int
+    high: int
+
+    @property
+    def kind(self) -> str:
+        """What the sums are: "convolution", "depthwise" or "product"; "" when it is none of them.
+
+        A depthwise convolution of one channel is a convolution with that many outputs.
+        """
+        data, weight = (type_of(a) for a in self.sums.args)
+        match op_name(self.sums):
+            case "qnn.conv2d_nhwc" if self.sums.attrs.groups == 1 and data.shape[0] == 1:
+                return "convolution"
+            case "qnn.depthwise_conv2d_nhwc" if data.shape[0] == 1:
+                if data.shape[3] == 1:
+                    return "convolution"
+                return "depthwise" if weight.shape[2] == data.shape[3] else ""
+            case "qnn.dense_packed" if data.size == weight.shape[0]:
+                return "product"
+            case _:
+                return ""
+
+    @property
+    def depth(self) -> int:
+        """Elements of the data behind one sum."""
+        weight = type_of(self.sums.args[1])
+        return int(np.prod(weight.shape[:-1]))
+
+
+def op_name(expr: Expr) -> str:
+    """Return the operator's name; "" for what is not a call of one."""
+    return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
+
+
+def type_of(expr: Expr) -> Any:
+    """Return the expression's type, which in these patterns is a TensorType."""
+    return expr.checked_type
+
+
+def _number(expr: Expr) -> int | None:
+    if isinstance(expr, Constant) and expr.array.size == 1:
+        return int(expr.array.reshape(-1)[0])
+    return None
+
+
+def match_layer(function: Function) -> Layer | None:
+    """Walk down the chain from the cast; None at the first thing that is different."""
+    params = {id(p): i for i, p in enumerate(function.params)}
+
+    def operand(expr: Expr) -> int | None:
+        return params.get(id(expr)) if isinstance(expr, Var) else None
+
+    cast = function.body
+    chain = []
+    expr: Expr = cast
+    for wanted in ("cast", "clip", "add", "qnn.rescale", "add"):
+        if op_name(expr) != wanted:
+            return None
+        assert isinstance(expr, Call)
+        chain.append(expr)
+        expr = expr.args[0]
+    cast_call, clip, add_zero, rescale, add_bias = chain
+    if not isinstance(expr, Call) or len(expr.args) != 2:
+        return None
+    data, weight = (operand(a) for a in expr.args)
+    bias = operand(add_bias.args[1])
+    zero = _number(add_zero.args[1])
+    if (
+        None in (data, weight, bias, zero)
+        or type_of(cast_call).dtype != "int8"
+        or rescale.attrs.once
+        or type_of(expr).dtype != "int32"
+    ):
+        return None
+
+    def scale(argument: Expr) -> Any:
+        number = _number(argument)
+        return ("constant", number) if number is not None else operand(argument)
+
+    multiplier, shift = scale(rescale.args[1]), scale(rescale.args[2])
+    if multiplier is None or shift is None:
+        return None
+    assert data is not None
+    assert weight is not None
+    assert bias is not None
+    assert zero is not None
+    return Layer(
+        expr, data, weight, bias, multiplier, shift, zero,
+        int(clip.attrs.a_min), int(clip.attrs.a_max),
+    )  # fmt: skip
+
+
+def scale_step(function: Function, layer: Layer) -> int | None:
+    """Return 0 for one multiplier, 1 for one per channel, None for anything else."""
+    channels = type_of(function.body).shape[-1]
+    if type_of(function.params[layer.bias]).shape != (channels,):
+        return None
+    if isinstance(layer.multiplier, tuple) and isinstance(layer.shift, tuple):
+        return 0
+    if isinstance(layer.multiplier, int) and isinstance(layer.shift, int):
+        shapes = {type_of(function.params[i]).shape for i in (layer.multiplier, layer.shift)}
+        return 1 if shapes == {(channels,)} else None
+    return None
+
+
+def geometry(layer: Layer) -> tuple[Any, Any, Any, tuple[int, ...]]:
+    """Return (height, width, channels) in and out, kernel, and (stride, dilation, padding)."""
+    data, weight = (type_of(a) for a in layer.sums.args)
+    out = type_of(layer.sums)
+    if op_name(layer.sums) == "qnn.dense_packed":
+        return (1, 1, data.size), (1, 1, out.size), (1, 1), (1, 1, 1, 1, 0, 0)
+    attrs = layer.sums.attrs
+    top, left = attrs.padding[:2]
+    return (
+        tuple(data.shape[1:]),
+        tuple(out.shape[1:]),
+        tuple(weight.shape[:2]),
+        (*attrs.strides, *attrs.dilation, top, left),
+    )

@@ -1,0 +1,143 @@
+"""Kernels in hand-written C: what all families of them share.
+
+A family is one C file for one kind of core, with the arrangement of constants that it wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from slipway.executor.aot.kernels.constants import LayerConstants
+from slipway.executor.aot.kernels.layer import Layer, geometry, scale_step, type_of
+from slipway.executor.aot.program import Overlap
+from slipway.executor.in_place import window_lead_bytes
+from slipway.relay.expr import Function
+
+Array = np.ndarray[Any, Any]
+MOST = 65535  # sizes are 16 bits in struct slw_layer
+POINTER_BYTES = 8  # of the largest target
+
+
+@dataclass(frozen=True)
+class LibraryKernel:
+    """A kernel in C: its definition, its workspace, and what it asks of its operands.
+
+    `arrange` returns the layer's constants as the kernel wants them, by operand, or None when it
+    cannot compute a layer with these values.
+    """
+
+    family: str
+    text: str
+    workspace_bytes: int
+    overlap: Overlap | None
+    layer: Layer
+    arrange: Callable[[LayerConstants], dict[int, Array] | None]
+
+
+@lru_cache(maxsize=8)
+def helper_text(families: tuple[str, ...]) -> str:
+    """Return the C functions that the kernels of these families call."""
+    folder = resources.files("slipway.executor.aot.kernels")
+    parts = [folder.joinpath(f"{name}.c").read_text() for name in ("layer", *families)]
+    return "\n".join([_SHARED, *parts])
+
+
+_SHARED = """\
+/* Functions that several layers call stay functions of their own. */
+#if defined(__GNUC__)
+#define SLW_SHARED __attribute__((noinline, unused))
+#else
+#define SLW_SHARED
+#endif
+"""
+
+
+def definition(
+    name: str,
+    function: Function,
+    layer: Layer,
+    helper: str,
+    *,
+    weight_type: str = "int8_t",
+    weight_view: str = "",
+    has_workspace: bool,
+    scale_copies: int = 1,
+    inputs: Iterable[int] | None = None,
+) -> str | None:
+    """Return the kernel: a constant description of the layer, and the call of `helper`.
+
+    `weight_view` is the C type that the helper reads the weights as, where that is another one;
+    `scale_copies`: how often one multiplier and shift for all channels are written down.
+    None: some size is too large for struct slw_layer.
+    """
+    shape, outputs, kernel, rest = geometry(layer)
+    inputs = tuple(inputs or shape)
+    pad_value = getattr(layer.sums.attrs, "pad_value", 0)
+    numbers = (*inputs, *outputs, *kernel, *rest, pad_value, layer.zero, layer.low, layer.high)
+    if max(numbers) > MOST or layer.low < -128 or layer.high > 127:
+        return None
+    clips = int(layer.low > -128 or layer.high < 127)
+    words = []
+    for index, param in enumerate(function.params):
+        ty = type_of(param).dtype
+        words.append(f"const {weight_type if index == layer.weight else ty + '_t'} *p{index}")
+    scratch = ", uint8_t *workspace" if has_workspace else ""
+    lines = [
+        f"SLW_KERNEL int32_t {name}({', '.join(words)}, int8_t *out{scratch}) {{",
+        "  static const struct slw_layer layer = {",
+        f"    {', '.join(map(str, numbers))}, {scale_step(function, layer)}, {clips}, "
+        f"{int(is_direct(layer))}}};",
+    ]
+    scales = [f"p{layer.bias}"]
+    for word, value in (("multiplier", layer.multiplier), ("shift", layer.shift)):
+        if isinstance(value, tuple):
+            copies = ", ".join([str(value[1])] * scale_copies)
+            lines.append(f"  static const int32_t {word}[{scale_copies}] = {{{copies}}};")
+            scales.append(word)
+        else:
+            scales.append(f"p{value}")
+    weight = f"p{layer.weight}"
+    if weight_view:
+        weight = f"(const {weight_view} *)(const void *){weight}"
+    lines += [
+        f"  struct slw_scales scales = {{{', '.join(scales)}}};",
+        f"  {helper}(&layer, p{layer.data}, {weight}, &scales, out, "
+        f"{'workspace' if has_workspace else '0'});",
+        "  return 0;",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def is_direct(layer: Layer) -> bool:
+    """Tell whether every window is one pixel of the data."""
+    inputs, outputs, kernel, rest = geometry(layer)
+    inside = all((o - 1) * s < i for i, o, s in zip(inputs, outputs[:2], rest, strict=False))
+    return kernel == (1, 1) and rest[4:6] == (0, 0) and inside
+
+
+def is_row(layer: Layer) -> bool:
+    """Tell whether the layer multiplies one row, which is the whole input, with a matrix."""
+    inputs, outputs, _, _ = geometry(layer)
+    return layer.depth == int(np.prod(inputs)) and outputs[0] == outputs[1] == 1
+
+
+def overlap_of(layer: Layer, pixels_at_once: int, *, in_turns: bool = False) -> Overlap:
+    """Return how far the output may reach into the input; see `window_lead_bytes`."""
+    inputs, outputs, _, rest = geometry(layer)
+    lead = window_lead_bytes(
+        inputs,
+        outputs,
+        (rest[0], rest[1]),
+        (rest[4], rest[5]),
+        pixels_at_once=pixels_at_once,
+        in_turns=in_turns,
+    )
+    return Overlap(layer.data, 0, lead, False)

@@ -1,0 +1,103 @@
+"""Kernels for cores with vectors of 16 bytes (mve.c)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway.executor.aot.kernels.constants import LayerConstants
+from slipway.executor.aot.kernels.layer import Layer, type_of
+from slipway.executor.aot.kernels.library import (
+    POINTER_BYTES,
+    LibraryKernel,
+    definition,
+    is_row,
+    overlap_of,
+)
+from slipway.relay.expr import Function
+
+Array = np.ndarray[Any, Any]
+# The channels of a sixteen as their sums come out of the multiplier: even bytes, then odd ones.
+_SUMS_ORDER = np.arange(16).reshape(4, 4).T[[0, 2, 1, 3]].reshape(-1)
+
+
+def mve_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel | None:
+    """Return the kernel of a matched function."""
+    if layer.kind == "depthwise":
+        return _depthwise(name, function, layer)
+    return _convolution(name, function, layer)
+
+
+def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel | None:
+    row = is_row(layer)
+    text = definition(
+        name,
+        function,
+        layer,
+        "slw_dense_mve" if row else "slw_conv_mve",
+        has_workspace=not row,
+        scale_copies=4,
+        inputs=(1, 1, layer.depth) if row else None,
+    )
+    if text is None:
+        return None
+    size = 0 if row else 2 * (-(-layer.depth // 16) * 16)
+    overlap = None if row else overlap_of(layer, 2, in_turns=True)
+
+    def arrange(constants: LayerConstants) -> dict[int, Array] | None:
+        return _arrange(layer, constants, pack_convolution(constants.weight), np.arange(4))
+
+    return LibraryKernel("mve", text, size, overlap, layer, arrange)
+
+
+def _depthwise(name: str, function: Function, layer: Layer) -> LibraryKernel | None:
+    text = definition(
+        name, function, layer, "slw_depthwise_mve", has_workspace=True, scale_copies=4
+    )
+    if text is None:
+        return None
+    channels = type_of(layer.sums.args[0]).shape[3]
+    size = -(-channels // 16) * 16 + POINTER_BYTES * (layer.depth + layer.depth % 2)
+
+    def arrange(constants: LayerConstants) -> dict[int, Array] | None:
+        if constants.weight.min() == -128:
+            return None  # two products of -128 * -128 do not fit into 16 bits
+        return _arrange(layer, constants, pack_depthwise(constants.weight), _SUMS_ORDER)
+
+    return LibraryKernel("mve", text, size, overlap_of(layer, 0), layer, arrange)
+
+
+def _arrange(
+    layer: Layer, constants: LayerConstants, weight: Array, order: Array
+) -> dict[int, Array] | None:
+    """Fill biases and scales up to full vectors; None when a shift is not to the right."""
+    if constants.largest_shift >= 0:
+        return None
+
+    def full(array: Array | int, filler: int) -> Array | int:
+        if isinstance(array, int):
+            return array
+        padded = np.pad(array, (0, -len(array) % len(order)), constant_values=filler)
+        return np.ascontiguousarray(padded.reshape(-1, len(order))[:, order].reshape(-1))
+
+    bias = full(constants.bias, 0)
+    assert not isinstance(bias, int)
+    return LayerConstants(
+        weight, bias, full(constants.multiplier, 0), full(constants.shift, -1)
+    ).by_operand(layer)
+
+
+def pack_convolution(weight: Array) -> Array:
+    """[K][O] to [O / 4][K / 16][4][16], both filled up with zeros."""
+    rows = np.ascontiguousarray(weight.reshape(-1, weight.shape[-1]).T)
+    full = np.pad(rows, ((0, -rows.shape[0] % 4), (0, -rows.shape[1] % 16)))
+    blocks = full.reshape(full.shape[0] // 4, 4, full.shape[1] // 16, 16)
+    return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3))
+
+
+def pack_depthwise(weight: Array) -> Array:
+    """[kH][kW][C] to [C / 16][kH * kW][16], an even number of window elements, filled up with 0."""
+    flat = weight.reshape(-1, weight.shape[-1])
+    full = np.pad(flat, ((0, len(flat) % 2), (0, -flat.shape[1] % 16)))
+    return np.ascontiguousarray(full.reshape(len(full), -1, 16).transpose(1, 0, 2))
