@@ -9,6 +9,7 @@ from slipway.cli.check import check
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
+from slipway.cli.rpc_proxy import rpc_proxy
 from slipway.cli.rpc_server import rpc_server
 from slipway.cli.run import run
 from slipway.cli.targets import targets
@@ -26,6 +27,7 @@ app.command("compile")(compile_model)
 app.command("check")(check)
 app.command("run")(run)
 app.command("rpc-server")(rpc_server)
+app.command("rpc-proxy")(rpc_proxy)
 app.command("device-server")(device_server)
 app.command("targets")(targets)
 app.command("demo")(demo)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from slipway.cli.rpc_proxy import Certificate, Key, Token, as_arguments
 
 
 def rpc_server(
@@ -15,8 +16,18 @@ def rpc_server(
     port_end: Annotated[int, typer.Option(help="The port before which the search ends.")] = 9199,
     key: Annotated[str, typer.Option(help="The device's name, which a client may ask for.")] = "",
     tracker: Annotated[str | None, typer.Option(help="HOST:PORT of a tracker.")] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="The token that clients on other machines must have.")
+    custom_addr: Annotated[
+        str | None, typer.Option(help="The address that the tracker gives to clients.")
+    ] = None,
+    through_proxy: Annotated[
+        bool, typer.Option(help="Host and port are those of a proxy: dial out to it.")
+    ] = False,
+    token_file: Token = None,
+    tls_cert: Certificate = None,
+    tls_key: Key = None,
+    tls_ca: Annotated[
+        str | None,
+        typer.Option(help='Whom to trust as the tracker or proxy: a PEM file, or "system".'),
     ] = None,
 ) -> None:
     """Serve this machine as a device, until interrupted.
@@ -32,11 +43,9 @@ def rpc_server(
     """
     from slipway.exec import rpc_server as server
 
-    arguments = ["--host", host, "--port", str(port), "--port-end", str(port_end)]
-    if key:
-        arguments += ["--key", key]
-    if tracker:
-        arguments += ["--tracker", tracker]
-    if token_file is not None:
-        arguments += ["--token-file", str(token_file)]
-    sys.exit(server.main(arguments))
+    arguments = as_arguments(
+        host=host, port=port, port_end=port_end, key=key or None, tracker=tracker,
+        custom_addr=custom_addr, token_file=token_file, tls_cert=tls_cert, tls_key=tls_key,
+        tls_ca=tls_ca,
+    )  # fmt: skip
+    sys.exit(server.main([*arguments, *(["--through-proxy"] if through_proxy else [])]))

@@ -134,7 +134,8 @@ class TrackerServer:
             if hello.role == Role.DEVICE:
                 await self._serve_device(streams, hello, host_of(peer))
             else:
-                await self.serve_client(streams, f"{hello.name} at {host_of(peer)}")
+                is_admin = hello.role == Role.ADMIN
+                await self.serve_client(streams, f"{hello.name} at {host_of(peer)}", is_admin)
         except Refused as refused:
             _log.info("refused %s: %s", peer, refused)
             self.farm.journal.peer_refused(host_of(peer), str(refused))
@@ -185,7 +186,7 @@ class TrackerServer:
 
     # Clients
 
-    async def serve_client(self, streams: Streams, holder: str) -> None:
+    async def serve_client(self, streams: Streams, holder: str, is_admin: bool = False) -> None:
         """Answer the requests of a client that has greeted, until it leaves."""
         reader, writer = streams
         while True:
@@ -196,12 +197,34 @@ class TrackerServer:
                 send(
                     writer, Code.RETURN, number, _text_value(json.dumps(classic_summary(self.farm)))
                 )
+            elif code in (Code.KICK, Code.DRAIN):
+                problem = self._administrate(code, payload, is_admin)
+                if problem is None:
+                    send(writer, Code.RETURN, number, b"")
+                else:
+                    send(writer, Code.ERROR, number, error_payload(*problem))
             else:
                 send(
                     writer, Code.ERROR, number,
                     error_payload(Failure.UNSUPPORTED, "a tracker does not know this request"),
                 )  # fmt: skip
             await writer.drain()
+
+    def _administrate(
+        self, code: int, payload: bytes, is_admin: bool
+    ) -> tuple[Failure, str] | None:
+        """KICK: u32 device, u32 size, session, NUL.  DRAIN: u32 device, u32 on."""
+        if not is_admin:
+            return Failure.AUTH, "only an administrator may do that: connect with admin_token="
+        number, value = struct.unpack_from("<II", payload)
+        if code == Code.KICK:
+            session = payload[8 : 8 + value].decode("utf-8", "replace")
+            if self.farm.kick(number, session):
+                return None
+            return Failure.NOT_FOUND, f"device {number} has no session {session!r} now"
+        if self.farm.drain(number) if value else self.farm.resume(number):
+            return None
+        return Failure.NOT_FOUND, f"there is no device {number}"
 
     async def _serve_request(
         self, streams: Streams, number: int, payload: bytes, holder: str

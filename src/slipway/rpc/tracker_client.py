@@ -141,6 +141,19 @@ class TrackerSession:
         found: dict[str, Any] = json.loads(payload[at : at + size])
         return found
 
+    def kick(self, device: int, session: str) -> None:
+        """End the session on a device; both as `summary` names them.  An administrator's act."""
+        raw = session.encode()
+        request = struct.pack("<II", device, len(raw)) + raw + b"\0"
+        self._exchange(Code.KICK, request, CONNECT_TIMEOUT_S)
+
+    def drain(self, device: int, on: bool = True) -> None:
+        """Let a device finish its session and get no other, until ``on=False``.
+
+        An administrator's act.
+        """
+        self._exchange(Code.DRAIN, struct.pack("<II", device, on), CONNECT_TIMEOUT_S)
+
     def text_summary(self) -> str:
         """Return the summary as text for people."""
         summary = self.summary()
@@ -208,7 +221,8 @@ class TrackerSession:
                 raise
         if answer == Code.ERROR:
             failure, _, message = read_error(content)
-            kind = RPCTimeoutError if failure == Failure.NOT_FOUND else RPCError
+            is_wait = code == Code.REQUEST and failure == Failure.NOT_FOUND
+            kind = RPCTimeoutError if is_wait else RPCError
             raise kind(f"{self}: {message}.")
         return content
 

@@ -1,0 +1,63 @@
+"""``slipway rpc-proxy``: devices and clients that cannot reach each other both dial out to it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Token = Annotated[
+    Path | None, typer.Option(help="The token that peers on other machines must have.")
+]
+Certificate = Annotated[Path | None, typer.Option(help="A certificate (PEM): speak TLS only.")]
+Key = Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")]
+
+
+def rpc_proxy(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; the next free one when it is taken.")] = 9090,
+    tracker: Annotated[
+        str | None, typer.Option(help="HOST:PORT of a tracker that hands the devices out.")
+    ] = None,
+    custom_addr: Annotated[
+        str | None, typer.Option(help="The address that the tracker gives to clients.")
+    ] = None,
+    token_file: Token = None,
+    tls_cert: Certificate = None,
+    tls_key: Key = None,
+    tls_ca: Annotated[
+        str | None, typer.Option(help='Whom to trust as the tracker: a PEM file, or "system".')
+    ] = None,
+) -> None:
+    """Bring devices and clients together that both connect to here, until interrupted.
+
+    For example:
+
+        slipway rpc-proxy --host 0.0.0.0 --port 9090 --token-file token.txt
+
+        slipway rpc-server --through-proxy --host proxy.lab --port 9090 --key rpi4
+    """
+    from slipway.exec import rpc_proxy as proxy
+
+    sys.exit(
+        proxy.main(
+            as_arguments(
+                host=host,
+                port=port,
+                tracker=tracker,
+                custom_addr=custom_addr,
+                token_file=token_file,
+                tls_cert=tls_cert,
+                tls_key=tls_key,
+                tls_ca=tls_ca,
+            )  # fmt: skip
+        )
+    )
+
+
+def as_arguments(**options: object) -> list[str]:
+    """Return the options that are set as a command line."""
+    pairs = ((f"--{n.replace('_', '-')}", str(v)) for n, v in options.items() if v is not None)
+    return [text for pair in pairs for text in pair]
