@@ -52,7 +52,7 @@ def rpc_proxy(
                 tls_cert=tls_cert,
                 tls_key=tls_key,
                 tls_ca=tls_ca,
-            )  # fmt: skip
+            )
         )
     )
 
