@@ -18,11 +18,13 @@ import traceback
 import warnings
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 SMALL = 64  # elements of an integer input that is pinned
+HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 FOLDERS = ("pytorch-operator", "pytorch-converted", "simple")
 
 
@@ -128,8 +130,10 @@ def compare(case, found, wanted):
         if got.shape != want.shape or got.dtype != want.dtype:
             return f"{got.dtype}{got.shape}, expected {want.dtype}{want.shape}"
         rtol = case.rtol
-        if got.dtype == np.float16:  # two units in the last place, which is more than 1e-3
-            rtol = max(rtol, 2 * float(np.finfo(np.float16).eps))
+        if got.dtype in HALVES:  # two units in the last place, which is more than 1e-3
+            rtol = max(rtol, 2 * float(ml_dtypes.finfo(got.dtype).eps))
+        if got.dtype.kind == "V":  # a type of ml_dtypes
+            got, want = got.astype(np.float32), want.astype(np.float32)
         try:
             np.testing.assert_allclose(got, want, rtol=rtol, atol=case.atol)
         except AssertionError as error:

@@ -11,15 +11,29 @@ import re
 from functools import cache
 from typing import Any, NamedTuple
 
-_PATTERN = re.compile(r"(int|uint|float|bfloat|bool|handle)(\d*)(?:x(\d+))?")
+# Small floating point formats by their ml_dtypes names, each with its DLDataTypeCode and bits.
+# Like the integers of 2 and 4 bits they are "carried": stored one to a byte, moved and converted,
+# but not computed with.
+_CARRIED_FLOATS = {
+    "float8_e4m3fn": (10, 8),
+    "float8_e4m3fnuz": (11, 8),
+    "float8_e5m2": (12, 8),
+    "float8_e5m2fnuz": (13, 8),
+    "float8_e8m0fnu": (14, 8),
+    "float4_e2m1fn": (17, 4),
+}
+_PATTERN = re.compile(
+    rf"({'|'.join(_CARRIED_FLOATS)}|int|uint|float|bfloat|bool|handle)(\d*)(?:x(\d+))?"
+)
 _WIDTHS = {
-    "int": (4, 8, 16, 32, 64),
-    "uint": (1, 4, 8, 16, 32, 64),
+    "int": (2, 4, 8, 16, 32, 64),
+    "uint": (1, 2, 4, 8, 16, 32, 64),
     "float": (16, 32, 64),
     "bfloat": (16,),
 }
 # DLPack's DLDataTypeCode.
 DLPACK_CODE = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4, "bool": 6}
+DLPACK_CODE.update((name, code) for name, (code, _) in _CARRIED_FLOATS.items())
 _CODE_OF_DLPACK = {value: key for key, value in DLPACK_CODE.items()}
 
 
@@ -46,6 +60,8 @@ def parse(dtype: str) -> DTypeParts:
         return DTypeParts(code, 8, lanes)
     if code == "handle":
         return DTypeParts(code, 64, lanes)
+    if code in _CARRIED_FLOATS:
+        return DTypeParts(code, _CARRIED_FLOATS[code][1], lanes)
     width = int(bits) if bits else 32
     if width not in _WIDTHS[code] or lanes < 1:
         widths = ", ".join(str(w) for w in _WIDTHS[code])
@@ -56,7 +72,7 @@ def parse(dtype: str) -> DTypeParts:
 @cache
 def make(code: str, bits: int, lanes: int = 1) -> str:
     """Build a dtype string from its parts; the inverse of `parse`."""
-    base = code if code in ("bool", "handle") else f"{code}{bits}"
+    base = code if code in ("bool", "handle", *_CARRIED_FLOATS) else f"{code}{bits}"
     return base if lanes == 1 else f"{base}x{lanes}"
 
 
@@ -104,6 +120,23 @@ def scalar_of(dtype: str) -> str:
 def is_float(dtype: str) -> bool:
     """Tell whether values are floating point (float or bfloat)."""
     return parse(dtype).code in ("float", "bfloat")
+
+
+@cache
+def is_carried(dtype: str) -> bool:
+    """Tell whether values are only stored and converted: integers under 8 bits, small floats."""
+    code, bits, _ = parse(dtype)
+    return bits < 8 or code in _CARRIED_FLOATS
+
+
+@cache
+def carrier_of(dtype: str) -> str:
+    """Return the dtype of the byte in which a carried dtype lies: int8 for int2, int4; else uint8.
+
+    The low bits hold the value; those above are 0, as ml_dtypes has it.
+    """
+    parts = parse(dtype)
+    return make("int" if parts.code == "int" else "uint", 8, parts.lanes)
 
 
 def is_int(dtype: str) -> bool:

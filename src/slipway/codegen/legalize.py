@@ -11,6 +11,7 @@ from typing import Any
 from slipway import dtypes
 from slipway.codegen.bounds import Bounds
 from slipway.codegen.capability import Capability
+from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
 from slipway.ir.ops import cast, const
@@ -106,6 +107,31 @@ def as_ramp(index: E.PrimExpr) -> tuple[E.PrimExpr, int] | None:
         if inner is not None and wider:
             return E.Cast(dtypes.scalar_of(index.dtype), inner[0]), inner[1]
     return None
+
+
+# -- types that are only stored -------------------------------------------------------------------
+
+_MOVES = (E.BufferLoad, E.Var, E.IntImm, E.Let, E.Select, E.Broadcast, E.Shuffle)
+_MOVING_CALLS = ("reinterpret", "if_then_else", "address_of", "access_ptr", "tensor_view")
+
+
+def refuse_carried(node: E.PrimExpr) -> None:
+    """Raise CodegenError where `node` computes with a dtype that can only be moved."""
+    match node:
+        case E.CmpOp():
+            operands: tuple[E.PrimExpr, ...] = (node.a,)
+        case E.Cast():
+            operands = (node, node.value)
+        case E.Call():
+            operands = () if node.op in _MOVING_CALLS else (node, *node.args)
+        case _:
+            operands = () if isinstance(node, _MOVES) else (node,)
+    for operand in operands:
+        if dtypes.is_carried(operand.dtype):
+            raise CodegenError(
+                f"{operand.dtype} cannot be computed with directly: convert it first, as the "
+                f"operator cast does ({node})"
+            )
 
 
 # -- integer division ------------------------------------------------------------------------------

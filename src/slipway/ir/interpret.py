@@ -34,7 +34,7 @@ from slipway.ir.interpret_values import (
     storage_dtype,
     truncdiv,
     truncmod,
-    wrap4,
+    wrap_small,
 )
 
 PackedFunctions = dict[str, Callable[..., Any]]
@@ -363,7 +363,7 @@ def _wrapping(dtype: str, function: Callable[[Any, Any], Any], a: Closure, b: Cl
                 return result
             result &= mask
             return result - (mask + 1) if low < 0 and result >= half else result
-        return wrap4(result, dtype) if bits == 4 else result
+        return wrap_small(result, dtype) if bits < 8 else result
 
     return run_wrapping
 
@@ -426,8 +426,8 @@ def _cast(m: _Machine, node: E.Cast) -> Closure:
         if given.dtype.kind == "f" and want.kind in "iu":
             given = np.trunc(given.astype(np.float64)).astype(np.int64)
         result = given.astype(want)
-        if dtypes.bits_of(dtype) == 4:
-            result = np.asarray(wrap4(result, dtype))
+        if dtypes.bits_of(dtype) < 8:
+            result = np.asarray(wrap_small(result, dtype))
         if result.ndim:
             return result
         return int(result) if want.kind in "iu" else result[()]

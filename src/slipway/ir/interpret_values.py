@@ -22,6 +22,8 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
         return np.dtype(np.float32)
     if code == "handle":
         return np.dtype(np.int64)
+    if dtypes.is_carried(dtype):
+        return np.dtype(dtypes.carrier_of(dtype))
     return np.dtype(f"{code}{max(bits, 8)}")
 
 
@@ -38,11 +40,12 @@ def round_bfloat16(value: Any) -> Any:
     return np.where(np.isnan(wide), wide, rounded.view(np.float32))[()]
 
 
-def wrap4(value: Any, dtype: str) -> Any:
-    """Wrap values held in 8 bits into 4."""
-    low = value & 15
+def wrap_small(value: Any, dtype: str) -> Any:
+    """Wrap values held in 8 bits into the 2 or 4 of `dtype`."""
+    bits = dtypes.bits_of(dtype)
+    low = value & ((1 << bits) - 1)
     if dtypes.is_int(dtype):
-        return np.where(low > 7, low - 16, low).astype(value.dtype)
+        return np.where(low >> (bits - 1), low - (1 << bits), low).astype(value.dtype)
     return low
 
 

@@ -42,6 +42,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.errors import TypeInferenceError, did_you_mean
 from slipway.ir.node import Node
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
@@ -185,6 +186,15 @@ class OpDefinition:
                     raise BadArgument(name[:-3], f"must be a tuple of tensors, got {given}")
             elif not isinstance(given, TensorType):
                 raise BadArgument(name, f"must be a tensor, got {given}")
+        if self.name not in MOVES:
+            for name, given in zip(self.arguments, types, strict=True):
+                for leaf in flatten(given):
+                    if dtypes.is_carried(leaf.dtype):
+                        raise BadArgument(
+                            name.removesuffix("..."),
+                            f"holds {leaf.dtype}, which can be moved and converted but not "
+                            "computed with: cast it first",
+                        )
         assert self.relation_function is not None
         return self.relation_function(attrs, *types)
 
@@ -213,6 +223,12 @@ class OpDefinition:
         return [name for name, part in parts.items() if not part]
 
 
+# Operators that take the carried dtypes (see `dtypes.is_carried`): casts, and what moves elements.
+MOVES = frozenset([
+    "broadcast_to", "cast", "concatenate", "copy", "expand_dims", "full", "gather", "gather_nd",
+    "nn.batch_flatten", "reinterpret", "repeat", "reshape", "reverse", "split", "squeeze", "stack",
+    "strided_slice", "take", "tile", "transpose", "where",
+])  # fmt: skip
 OPS: dict[str, OpDefinition] = {}
 _span = ""
 

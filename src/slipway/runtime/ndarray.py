@@ -258,15 +258,15 @@ def numpy_dtype(dtype: str) -> Any:
     name = dtypes.scalar_of(dtype)
     if name in _NUMPY_OWN:
         return np.dtype(name)
-    if name == "bfloat16":
+    if name == "bfloat16" or dtypes.is_carried(name):
         try:
             import ml_dtypes
         except ImportError:
             raise ExecutionError(
-                "NumPy has no bfloat16 of its own. Install ml_dtypes, which adds it: "
+                f"NumPy has no {name} of its own. Install ml_dtypes, which adds it: "
                 "pip install ml_dtypes."
             ) from None
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(getattr(ml_dtypes, name))
     raise ExecutionError(f"an array of {dtype} cannot be seen from NumPy.")
 
 

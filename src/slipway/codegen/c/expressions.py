@@ -88,6 +88,7 @@ class CExpressions:
     def expr(self, node: E.PrimExpr, lane: Lane = None) -> str:
         """Return the C spelling of (one lane of) `node`."""
         method = getattr(self, "_c_" + type(node).__name__, None)
+        legalize.refuse_carried(node)
         if method is None:
             raise CodegenError(
                 f"a {type(node).__name__} cannot be compiled: lower it first ({node})"

@@ -10,14 +10,13 @@ from importlib import resources
 from slipway import dtypes
 from slipway.codegen.legalize import SUPPORT
 from slipway.codegen.llvm.types import bfloat_bits, float_bits, half_bits
-from slipway.errors import CodegenError
 
 
 @cache
 def c_type(dtype: str) -> str:
     """Return the C type of one lane of `dtype`, in registers and in memory.
 
-    float16 and bfloat16 are carried as their 16 bits, bool as a byte.
+    float16 and bfloat16 are carried as their 16 bits, bool and what is smaller as a byte.
     """
     code, bits, _ = dtypes.parse(dtype)
     if code == "bool":
@@ -28,8 +27,8 @@ def c_type(dtype: str) -> str:
         return "uint16_t"
     if code == "float":
         return "float" if bits == 32 else "double"
-    if bits < 8:
-        raise CodegenError(f"{dtype} cannot be computed with directly: unpack it into int8 first")
+    if dtypes.is_carried(dtype):
+        return "int8_t" if code == "int" else "uint8_t"
     return f"{'u' if code == 'uint' else ''}int{bits}_t"
 
 

@@ -81,6 +81,7 @@ class ExpressionEmitter:
                 found: str = layer[id(node)][1]
                 return found
         method = self._dispatch.get(kind)
+        legalize.refuse_carried(node)
         if method is None:
             raise CodegenError(f"a {kind} cannot be compiled: lower it first ({node})")
         result: str = method(node)

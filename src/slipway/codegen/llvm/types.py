@@ -6,7 +6,6 @@ import struct
 from functools import cache
 
 from slipway import dtypes
-from slipway.errors import CodegenError
 
 _FLOATS = {("float", 16): "half", ("float", 32): "float", ("float", 64): "double"}
 
@@ -15,7 +14,7 @@ _FLOATS = {("float", 16): "half", ("float", 32): "float", ("float", 64): "double
 def scalar_type(dtype: str, soft_half: bool, memory: bool = False) -> str:
     """Return the LLVM type of one lane; `memory` is the form in buffers (bool is a byte there).
 
-    bfloat16, and float16 where `soft_half`, are carried as their 16 bits.
+    bfloat16, and float16 where `soft_half`, are carried as their 16 bits, smaller types as a byte.
     """
     code, bits, _ = dtypes.parse(dtype)
     if code == "bool":
@@ -26,8 +25,8 @@ def scalar_type(dtype: str, soft_half: bool, memory: bool = False) -> str:
         return "i16"
     if code == "float":
         return _FLOATS[code, bits]
-    if bits < 8:
-        raise CodegenError(f"{dtype} cannot be computed with directly: unpack it into int8 first")
+    if dtypes.is_carried(dtype):
+        return "i8"
     return f"i{bits}"
 
 

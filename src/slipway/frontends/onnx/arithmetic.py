@@ -144,9 +144,22 @@ def cast_like(node: NodeView) -> Any:
 
 
 def _cast(node: NodeView, dtype: str) -> Any:
+    x = node.input(0)
     if node.type().dtype == dtype:
-        return node.input(0)
-    return relay.cast(node.input(0), dtype)
+        return x
+    if dtype == "float8_e8m0fnu" and node.attr("round_mode", "up") == "up":
+        return _power_of_two_above(x)
+    return relay.cast(x, dtype, bool(node.attr("saturate", 1)) and dtypes.is_carried(dtype))
+
+
+def _power_of_two_above(x: Any) -> Any:
+    """The least power of two that is not less; what has none becomes the greatest or the least."""
+    x = relay.clip(relay.cast(x, "float32"), 0.0, 2.0**127)
+    bits = relay.reinterpret(x, "uint32")
+    code = relay.right_shift(
+        relay.add(bits, relay.const(0x7FFFFF, "uint32")), relay.const(23, "uint32")
+    )
+    return relay.reinterpret(relay.cast(code, "uint8"), "float8_e8m0fnu")
 
 
 @converter("Identity", "Dropout")

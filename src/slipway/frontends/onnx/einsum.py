@@ -77,6 +77,7 @@ def _pair(lhs: _Term, rhs: _Term, keep: str) -> _Term:
     left = matrix(lhs, batch + rows + inner, (size(batch), size(rows), size(inner)))
     right = matrix(rhs, batch + inner + columns, (size(batch), size(inner), size(columns)))
     product = relay.nn.batch_matmul(left, right, transpose_b=False)
+    product = relay.cast(product, left.tensor_type.dtype)  # a half is summed in float32
     labels = batch + rows + columns
     return _Term(relay.reshape(product, [extents[label] for label in labels]), labels)
 

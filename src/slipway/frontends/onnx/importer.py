@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.errors import ModelError, TypeInferenceError, did_you_mean
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.onnx.converters import Converter, NodeView, UnsupportedNode, load_converters
@@ -124,11 +125,11 @@ class _Importer:
         for tensor in graph.initializer:
             array = array_of(tensor)
             # Integers are mostly shapes and axes: they stay constants in either mode.
-            if self.freeze or array.dtype.kind != "f":
+            if self.freeze or not dtypes.is_float(array.dtype.name):
                 values[tensor.name] = Constant(array)
             else:
                 values[tensor.name] = self._parameter(tensor.name, array)
-            if array.dtype.kind == "f" or array.size > 16:
+            if dtypes.is_float(array.dtype.name) or array.size > 16:
                 self.params[tensor.name] = array
         return values
 
@@ -205,7 +206,7 @@ class _Importer:
         return self.converters.get(node.op_type if own else f"{node.domain}.{node.op_type}")
 
     def _note(self, node: Any, problem: str) -> None:
-        self.book.problem(_name_of(node), node.op_type, problem, _key_of(node))
+        self.book.problem(_name_of(node), str(node.op_type), problem, _key_of(node))
 
     def _nodes(self, graph: Any, values: dict[str, Expr | None]) -> list[Expr]:
         self._convert_all(graph.node, values)
@@ -225,7 +226,7 @@ class _Importer:
             try:
                 found = self._node(node, values, poisoned)
             except _Poisoned:
-                self.book.unchecked(_name_of(node), node.op_type, _key_of(node))
+                self.book.unchecked(_name_of(node), str(node.op_type), _key_of(node))
             except (UnsupportedNode, TypeInferenceError) as error:
                 self._note(node, str(error))
             except ModelError:
@@ -314,6 +315,7 @@ class _Importer:
 
 
 def _name_of(node: Any) -> str:
+    # str: a name that is no UTF-8 comes as bytes.
     return str(node.name or (node.output[0] if node.output else "?"))
 
 

@@ -9,11 +9,14 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ModelError
+from slipway.runtime.ndarray import numpy_dtype
 
-# TensorProto.DataType -> dtype; the others (strings, complex, float8, int4) are not served.
+# TensorProto.DataType -> dtype; the others (strings, complex numbers) are not served.
 DTYPE_OF = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
-    9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64",
+    9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
+    17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz",
+    21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
 }  # fmt: skip
 
 
@@ -88,14 +91,14 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
         raise ModelError(f"the tensor {name!r} holds {kind}, which Slipway does not have")
     shape = tuple(tensor.dims)
     count = int(np.prod(shape, dtype=np.int64))
-    if tensor.HasField("raw_data"):
+    if tensor.HasField("raw_data") and not dtypes.is_carried(dtype):
         raw = tensor.raw_data
         if len(raw) != count * dtypes.bytes_of(dtype):
             raise ModelError(
                 f"the tensor {name!r} should hold {count} {dtype} elements for shape {shape}, but "
                 f"the file has {len(raw)} bytes of data: it is damaged"
             )
-        return np.frombuffer(raw, dtype=dtype).reshape(shape)
+        return np.frombuffer(raw, dtype=numpy_dtype(dtype)).reshape(shape)
     try:
         array = onnx_package().numpy_helper.to_array(tensor)
     except Exception as error:  # onnx raises ValueError, TypeError and ValidationError

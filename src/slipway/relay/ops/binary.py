@@ -85,7 +85,7 @@ def _binary(
 
 
 def _divide(lhs: Any, rhs: Any) -> Any:
-    if lhs.dtype.kind == "f":
+    if dtypes.is_float(lhs.dtype.name):
         return lhs / rhs
     # Toward zero, as C and ONNX Div have it.
     quotient = np.floor_divide(np.abs(lhs), np.abs(rhs))

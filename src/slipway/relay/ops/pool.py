@@ -107,7 +107,7 @@ def _pool_relation(attrs: PoolAttrs, data: TensorType) -> Type:
 
 def _lowest(dtype: Any) -> Any:
     kind = np.dtype(dtype)
-    return -np.inf if kind.kind == "f" else np.iinfo(kind).min
+    return -np.inf if dtypes.is_float(kind.name) else np.iinfo(kind).min
 
 
 def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
@@ -137,7 +137,7 @@ def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
             counted = windows(ones, attrs.pool_size, attrs.strides, attrs.dilation)[crop]
         else:
             counted = over(ones, 0)
-        wide = np.float64 if data.dtype.kind == "f" else np.int64
+        wide = np.float64 if dtypes.is_float(data.dtype.name) else np.int64
         total = over(plain.astype(wide), 0).sum(axis=taps)
         number = np.maximum(counted.sum(axis=taps), 1)
         found = total / number if wide is np.float64 else np.trunc(total / number)

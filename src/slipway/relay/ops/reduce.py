@@ -96,7 +96,8 @@ def _reducer(
     def evaluate(attrs: ReduceAttrs, data: Any) -> Any:
         axes = reduced_axes(attrs, data.ndim)
         options = {}
-        if name in ("max", "min") and data.dtype.kind == "f":  # of no elements: the infinity
+        real = dtypes.is_float(data.dtype.name)
+        if name in ("max", "min") and real:  # of no elements: the infinity
             options["initial"] = -np.inf if name == "max" else np.inf
         found = reference(data, axis=axes, keepdims=attrs.keepdims, **options)
         return np.asarray(found).astype(data.dtype)
@@ -149,7 +150,7 @@ def _reducer(
 
 
 def _mean(data: Any, axis: Any, keepdims: bool) -> Any:
-    if data.dtype.kind == "f":
+    if dtypes.is_float(data.dtype.name):
         return np.mean(data, axis=axis, keepdims=keepdims, dtype=np.float64)
     count = product(data.shape[a] for a in axis)
     return np.trunc(np.sum(data, axis=axis, keepdims=keepdims) / max(count, 1))

@@ -13,9 +13,11 @@ from slipway.ir.intrin import INTRINSICS
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.ops import small_types
 from slipway.relay.ops.checks import need_float, need_integral, need_number
 from slipway.relay.ops.tensors import elementwise, te
 from slipway.relay.types import TensorType, Type
+from slipway.runtime.ndarray import numpy_dtype
 
 
 def _erf(x: np.ndarray[Any, Any]) -> Any:
@@ -100,7 +102,7 @@ def _round_to_integer(name: str, reference: Callable[..., Any], intrinsic: str) 
 
     @definition.reference
     def evaluate(attrs: None, data: Any) -> Any:
-        return reference(data).astype(data.dtype) if data.dtype.kind == "f" else data
+        return reference(data).astype(data.dtype) if dtypes.is_float(data.dtype.name) else data
 
     @definition.compute
     def compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
@@ -281,9 +283,10 @@ BITWISE_NOT.sample_case((2, 3), dtypes=("int32",), low=-9, high=9)
 
 @node
 class CastAttrs(Attrs):
-    """The wanted dtype."""
+    """The wanted dtype; `saturate`: beyond the range of a small float is its greatest value."""
 
     dtype: str = "float32"
+    saturate: bool = False
 
 
 CAST = register_op(
@@ -299,12 +302,19 @@ def _cast_type(attrs: CastAttrs, data: TensorType) -> Type:
 
 @CAST.reference
 def _cast_reference(attrs: CastAttrs, data: Any) -> Any:
-    return np.asarray(data).astype(attrs.dtype)
+    return small_types.convert(np.asarray(data), attrs.dtype, attrs.saturate)
 
 
 @CAST.compute
 def _cast_compute(attrs: CastAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     (x,) = inputs
+    if dtypes.is_carried(x.dtype) or dtypes.is_carried(attrs.dtype):
+        wanted, saturate = attrs.dtype, attrs.saturate
+
+        def small(*i: Any) -> Any:
+            return small_types.converted(x(*i), wanted, saturate)
+
+        return [elementwise("T_cast", x.shape, small)]
     if attrs.dtype == "bool" and x.dtype != "bool":
         zero = te().const(0, x.dtype)
         return [elementwise("T_cast", x.shape, lambda *i: ops.not_equal(x(*i), zero))]
@@ -312,9 +322,13 @@ def _cast_compute(attrs: CastAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @CAST.face
-def cast(data: Any, dtype: str) -> Call:
-    """Convert each element to `dtype`."""
-    return CAST(data, attrs=CastAttrs(dtypes.canonical(dtype)))
+def cast(data: Any, dtype: str, saturate: bool = False) -> Call:
+    """Convert each element to `dtype`.
+
+    What is beyond the range of a float of 8 bits or less becomes NaN or infinity, as the format has
+    it, or with `saturate` its greatest value.
+    """
+    return CAST(data, attrs=CastAttrs(dtypes.canonical(dtype), saturate))
 
 
 CAST.sample_case((2, 3), attrs=CastAttrs("int32"), low=-9, high=9)
@@ -365,7 +379,7 @@ def _reinterpret_type(attrs: CastAttrs, data: TensorType) -> Type:
 
 @REINTERPRET.reference
 def _reinterpret_reference(attrs: CastAttrs, data: Any) -> Any:
-    return np.ascontiguousarray(data).reshape(data.shape).view(attrs.dtype)
+    return np.ascontiguousarray(data).reshape(data.shape).view(numpy_dtype(attrs.dtype))
 
 
 @REINTERPRET.compute

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
@@ -60,7 +61,11 @@ class _FoldScaleAxis:
             if not is_call_of(expr, name):
                 continue
             value, constant = _split(expr)
-            if constant is None or constant.array.dtype.kind != "f" or value.type != expr.type:
+            if (
+                constant is None
+                or not dtypes.is_float(constant.array.dtype.name)
+                or value.type != expr.type
+            ):
                 return expr  # type: ignore[no-any-return]
             if name == "multiply":
                 scaled = self._scaled(value, constant.array, expr.span)
@@ -91,7 +96,7 @@ class _FoldScaleAxis:
         if not isinstance(value, Call) or not is_call_of(value, *CONVS, "nn.dense"):
             return None
         weight = value.args[1]
-        if not isinstance(weight, Constant) or weight.array.dtype.kind != "f":
+        if not isinstance(weight, Constant) or not dtypes.is_float(weight.array.dtype.name):
             return None
         shaped = _per_output(value, factor)
         if shaped is None:

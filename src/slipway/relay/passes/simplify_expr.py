@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.op_registry import is_call_of
@@ -129,7 +130,7 @@ def _neutral(value: float, both_sides: bool) -> Callable[[Call], Expr | None]:
 
 def _subtract(call: Call) -> Expr | None:
     lhs, rhs = call.args
-    if isinstance(rhs, Constant) and rhs.array.dtype.kind == "f":
+    if isinstance(rhs, Constant) and dtypes.is_float(rhs.array.dtype.name):
         if _is_all(rhs, 0.0) and call.type == lhs.type:
             return lhs
         with op_registry.span(call.span):
