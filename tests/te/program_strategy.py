@@ -228,7 +228,8 @@ def _loops(draw, stage, log):
         )
         log.append(f"{stage.name}.{axis.name} {what}")
         if what == "split":
-            stage.split(axis, factor=draw(st.integers(1, 5)))
+            tails = ["guard"] if stage.op.reduce_axis else ["guard", "shift"]
+            stage.split(axis, draw(st.integers(1, 5)), tail=draw(st.sampled_from(tails)))
         elif what == "nparts":
             stage.split(axis, nparts=draw(st.integers(1, 5)))
         elif what == "fuse":

@@ -26,6 +26,14 @@ MISUSES = {
         lambda x: x.s[x.b].split(x.b.op.axis[0], factor=2, nparts=2),
         "exactly one of factor",
     ),
+    "split with an unknown tail": (
+        lambda x: x.s[x.b].split(x.b.op.axis[0], factor=5, tail="peel"),
+        "tail='peel' of a split must be 'guard' or 'shift'",
+    ),
+    "shift a reduction": (
+        lambda x: x.s[x.c].split(x.c.op.axis[0], factor=5, tail="shift"),
+        "axis 'i' of stage 'C' with tail='shift': its reduction would add some elements twice",
+    ),
     "split twice": (
         lambda x: (x.s[x.b].split(x.b.op.axis[0], 2), x.s[x.b].split(x.b.op.axis[0], 2)),
         "'i' of stage 'B': it was split before into 'i.outer' and 'i.inner'",

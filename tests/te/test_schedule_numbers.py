@@ -39,6 +39,38 @@ def test_compute_at_split_and_vectorize(factor):
     check(s, [a, c], lambda x: (x + 1) * 2)
 
 
+@pytest.mark.parametrize("factor", [7, 16, 50, 130, 200])
+def test_a_shifted_last_step_needs_no_guard(factor):
+    a, b, c, s = elementwise()
+    outer, inner = s[c].split(c.op.axis[0], factor=factor, tail="shift")
+    s[b].compute_at(s[c], outer)
+    s[c].vectorize(inner)
+    func = check(s, [a, c], lambda x: (x + 1) * 2)
+    assert "if" not in str(func)
+
+
+def test_positions_of_an_image_as_one_axis_in_shifted_tiles():
+    """What a tile of a fused axis reads is as long as the tile, though it crosses rows."""
+    data = te.placeholder((4, 9, 9), name="A")
+    c, y, x = (te.reduce_axis((0, n), m) for n, m in ((4, "c"), (3, "y"), (3, "x")))
+    sums = te.compute(
+        (49,),
+        lambda p: te.sum(data[c, te.floordiv(p, 7) + y, te.floormod(p, 7) + x], axis=[c, y, x]),
+        name="sums",
+    )
+    out = te.compute((7, 7), lambda i, j: sums[i * 7 + j] + 1.0, name="out")
+    s = te.create_schedule(out.op)
+    _, tiles = s[out].split(s[out].fuse(*out.op.axis), factor=30, tail="shift")
+    outer, _ = s[out].split(tiles, factor=4, tail="shift")
+    s[sums].compute_at(s[out], outer)
+    lowered = te.lower(s, [data, out])
+    assert "sums: float32[4]" in str(lowered)
+    check(
+        s, [data, out],
+        lambda a: np.lib.stride_tricks.sliding_window_view(a, (4, 3, 3))[0].sum((2, 3, 4)) + 1,
+    )  # fmt: skip
+
+
 def test_vectorize_an_extent_of_1024():
     a, b, c, s = elementwise(1024)
     s[b].compute_inline()

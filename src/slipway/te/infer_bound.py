@@ -201,9 +201,32 @@ class Bounds:
                 continue
             seen.add(key)
             yield [
-                self._clip(interval_of(an, x, intervals), bound)
+                self._clip(self._covered(x, nest, intervals, relaxed), bound)
                 for x, bound in zip(sums, whole, strict=True)
             ]
+
+    def _covered(
+        self,
+        index: Linear,
+        nest: LoopNest,
+        intervals: dict[Atom, Interval],
+        relaxed: dict[Atom, Interval],
+    ) -> Interval | None:
+        """What an index covers: axis by axis, or, if that is tighter, in terms of the loops.
+
+        Of a fused loop p the axes y = p // w and x = p % w each have an interval of their own;
+        the index y * w + x is p again, and known exactly.
+        """
+        an = self.an
+        by_axis = interval_of(an, index, intervals)
+        if len(index.terms) < 2:
+            return by_axis
+        in_loops = an.recombine(an.substitute(index, nest.values))
+        by_loop = interval_of(an, in_loops, relaxed)
+        if by_axis is None or by_loop is None:
+            return by_loop or by_axis
+        gap, other = (an.recombine(last.minus(first)).high for first, last in (by_loop, by_axis))
+        return by_loop if gap < other else by_axis
 
     def _clip(self, read: Interval | None, whole: Interval) -> Interval:
         """Cut an interval to the tensor's shape, when it provably covers all of it."""

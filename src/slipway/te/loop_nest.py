@@ -121,6 +121,8 @@ class LoopNest:
             if isinstance(relation, Split):
                 factor, whole = factors[id(relation)], extents[relation.parent]
                 steps = an.multiply(offsets[relation.outer], factor)
+                if relation.shifted and an.recombine(whole.minus(factor)).low >= 0:
+                    steps = an.minimum(steps, whole.minus(factor))
                 value = an.recombine(steps.plus(offsets[relation.inner]))
                 offsets[relation.parent] = value
                 if relation.exact:

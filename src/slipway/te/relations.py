@@ -15,7 +15,11 @@ from slipway.ir.node import Node, node
 
 @node
 class Split(Node):
-    """`parent` became `outer` (its steps) and `inner` (inside a step); one of factor, nparts."""
+    """`parent` became `outer` (its steps) and `inner` (inside a step); one of factor, nparts.
+
+    `exact`: the caller promises that steps fill the parent.  `shifted`: the last step starts so
+    early that it ends with the parent.
+    """
 
     parent: IterVar
     outer: IterVar
@@ -23,6 +27,7 @@ class Split(Node):
     factor: PrimExpr | None
     nparts: PrimExpr | None
     exact: bool = False
+    shifted: bool = False
 
 
 @node

@@ -137,12 +137,17 @@ class Stage:
         factor: Any = None,
         nparts: Any = None,
         disable_predication: bool = False,
+        tail: str = "guard",
     ) -> tuple[IterVar, IterVar]:
         """Split a loop in two.
 
         rewrite: ``for p in n`` -> ``for p.outer in ceil(n / factor): for p.inner in factor``, with
         a guard when factor does not divide n (left out under `disable_predication`).
         With `nparts`, the outer loop has that many steps.  Returns (outer, inner).
+
+        `tail` "shift" needs no guard: the last step begins at n - factor, and computes again what
+        the step before has computed (p = min(p.outer * factor, n - factor) + p.inner).  So no
+        stage with a reduction can have it, nor a kernel that writes into one of its inputs.
         """
         if (factor is None) == (nparts is None):
             raise ScheduleError(
@@ -155,16 +160,27 @@ class Stage:
                 f"cannot split axis {parent.name!r} of stage {self.name!r}: a scan runs in order. "
                 "Split the axes of its update stage instead"
             )
+        if tail not in ("guard", "shift"):
+            raise ScheduleError(f"tail={tail!r} of a split must be 'guard' or 'shift'")
+        if tail == "shift" and self.op.reduce_axis:
+            raise ScheduleError(
+                f"cannot split axis {parent.name!r} of stage {self.name!r} with tail='shift': its "
+                "reduction would add some elements twice. Use the default tail, or cache_write the "
+                "reduction and split the stage that copies it"
+            )
         size = self._positive(factor, "factor", parent) if factor is not None else None
         parts = self._positive(nparts, "nparts", parent) if nparts is not None else None
         kind = parent.kind
         outer = IterVar(None, Var(parent.name + ".outer", parent.dtype), kind)
         inner = IterVar(None, Var(parent.name + ".inner", parent.dtype), kind)
-        self.relations.append(Split(parent, outer, inner, size, parts, disable_predication))
+        shifted = tail == "shift"
+        self.relations.append(
+            Split(parent, outer, inner, size, parts, disable_predication, shifted)
+        )
         self._add_axis(outer)
         self._add_axis(inner)
         self.leaf_iter_vars[position : position + 1] = [outer, inner]
-        self._log("split", parent, factor, nparts, disable_predication)
+        self._log("split", parent, factor, nparts, disable_predication, tail)
         return outer, inner
 
     def fuse(self, *args: IterVar) -> IterVar:
