@@ -12,44 +12,95 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.schedules.cpu.tiles import Tile, choose_tile
-from slipway.schedules.generic import extent_of, inline_injective, is_injective, shape_of
+from slipway.relay.ops.blocked import padded
+from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.tiles import Tile, choose_tile, positions_per_part
+from slipway.schedules.generic import (
+    extent_of,
+    inline_injective,
+    is_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
 from slipway.schedules.registry import register_implementation
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
 
-@register_implementation("nn.contrib_conv2d_nchwc", name="conv2d_nchwc.direct")
+def _flat_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The convolution with the positions of an image as one axis, cut back at the end."""
+    data, kernel = padded(inputs[0], attrs), inputs[1]
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    n, blocks, height, width, lanes = out.shape
+    _, chunks, kh, kw, block, _ = shape_of(kernel)
+    (sh, sw), (dh, dw) = attrs.strides, attrs.dilation
+    chunk = te.reduce_axis((0, chunks), name="ic_chunk")
+    ky = te.reduce_axis((0, kh), name="kh")
+    kx = te.reduce_axis((0, kw), name="kw")
+    lane = te.reduce_axis((0, block), name="ic")
+
+    def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
+        y, x = te.floordiv(p, width) * sh + ky * dh, te.floormod(p, width) * sw + kx * dw
+        value = data(b, chunk, y, x, lane).astype(out.dtype)
+        return te.sum(
+            value * kernel(o, chunk, ky, kx, lane, ob).astype(out.dtype),
+            axis=[chunk, ky, kx, lane],
+        )
+
+    flat = te.compute((n, blocks, height * width, lanes), element, name="sums", tag="conv_sums")
+    return [
+        te.compute(
+            out.shape,
+            lambda b, o, y, x, ob: flat(b, o, y * width + x, ob),
+            name="conv2d_NCHWc",
+            tag="injective",
+        )
+    ]
+
+
+@register_implementation(
+    "nn.contrib_conv2d_nchwc", name="conv2d_nchwc.direct", compute=_flat_compute
+)
 def schedule_conv2d_nchwc(
     target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
 ) -> te.Schedule:
-    """Direct convolution, rows of `tile.rows` positions by `tile.vectors` channel blocks."""
+    """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
     schedule = te.create_schedule([t.op for t in outs])
-    pad = _padding_of(conv)
-    out = _tile_in_registers(schedule, outs, conv, keep=[conv, *pad])
+    (output,) = {id(t.op): t for t in outs}.values()
+    sums = next(op for op in producers(outs) if getattr(op, "tag", "") == "conv_sums").output(0)
+    pad = _padding_of(sums)
+    inline_injective(schedule, outs, keep=[sums, *pad])
     for tensor in pad:
         _schedule_padding(schedule, tensor)
-    _, chunks, _, width, _ = shape_of(conv)
-    tile = choose_tile(width, chunks, target)
-    stage = schedule[out.output]
+    schedule[sums].set_scope("local")
+    _, blocks, positions, block = shape_of(sums)
+    width = max(1, block // vector_lanes(target, sums.dtype))
+    tile = choose_tile(positions, blocks, target, width)
+    stage = schedule[output]
     n, oc, oh, ow, ob = stage.op.axis
-    oc_outer, oc_inner = stage.split(oc, factor=tile.vectors)
-    ow_outer, ow_inner = stage.split(ow, factor=tile.rows)
-    stage.reorder(n, oc_outer, oh, ow_outer, oc_inner, ow_inner, ob)
+    oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
+    part = positions_per_part(positions, shape_of(sums.op.input_tensors[0]), tile, target)
+    p_part, p_tiles = stage.split(stage.fuse(oh, ow), factor=part, tail="shift")
+    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
+    stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
     stage.unroll(oc_inner)
-    stage.unroll(ow_inner)
+    stage.unroll(p_inner)
     stage.vectorize(ob)
-    stage.parallel(stage.fuse(n, oc_outer, oh))
+    stage.parallel(stage.fuse(n, p_part, oc_outer))
 
-    inner = schedule[out.accumulator]
-    inner.compute_at(stage, ow_outer)
-    n, oc, oh, ow, ob = inner.op.axis
+    inner = schedule[sums]
+    inner.compute_at(stage, p_outer)
+    n, oc, p, ob = inner.op.axis
     chunk, kh, kw, ic = inner.op.reduce_axis
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
-    inner.reorder(n, oh, chunk, kh, kw, ic, ow, oc, ob)
+    inner.reorder(n, chunk, kh, kw, ic, p, oc, ob)
     inner.unroll(oc)
-    inner.unroll(ow)
+    inner.unroll(p)
     inner.vectorize(ob)
     return schedule
 

@@ -8,7 +8,9 @@ rarer than multiply-adds and there are enough independent accumulators to cover 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,28 +44,65 @@ def accumulators(target: Target) -> int:
     return vector_registers(target) - 4
 
 
-def choose_tile(positions: int, chunks: int, target: Target) -> Tile:
+# What one step of the inner loop costs, in cycles: so many multiply-adds and loads start in one, a
+# sum can be added to again after so many, and so many bytes of weights come from the second-level
+# cache, where a panel of weights lies.  Cores from about 2015 on differ little in it.
+_STARTS = 2
+_LATENCY = 5
+_CACHE_BYTES = 16
+_CACHE_BYTES_L2 = 512 << 10
+
+
+def step_cost(rows: int, vectors: int, vector_bytes: int) -> float:
+    """Return the cycles of one step of a tile, for each of its multiply-adds."""
+    products, loads = rows * vectors, rows + vectors
+    streamed = vectors * vector_bytes / _CACHE_BYTES
+    cycles = max(products / _STARTS, loads / _STARTS, _LATENCY, streamed)
+    return (cycles + 0.1 * loads) / products
+
+
+def tiles_in_registers(
+    positions: int, chunks: int, target: Target, width: int = 1
+) -> Iterator[Tile]:
+    """All tiles whose sums, weights and one broadcast value fit the registers.
+
+    A chunk is `width` registers wide; `Tile.vectors` counts chunks.
+    """
+    registers = vector_registers(target)
+    for vectors in range(1, max(1, min(4 // width, chunks)) + 1):
+        weights = vectors * width
+        for rows in range(1, max(1, min(positions, (registers - 1 - weights) // weights)) + 1):
+            yield Tile(rows, vectors)
+
+
+def choose_tile(positions: int, chunks: int, target: Target, width: int = 1) -> Tile:
     """Choose the tile for `positions` output positions in a row and `chunks` channel blocks.
 
-    Among the tiles that divide both and fit the registers, take the one with the fewest loads for
-    each multiply-add, (rows + vectors) / (rows * vectors); a row count that does not divide
-    `positions` is used only when every divisor is poor, and then the last tile is guarded.
+    The one whose steps cost least for all the work, that of last tiles that overlap the ones before
+    included (``split(..., tail="shift")``).  A block is `width` registers wide.
     """
-    limit = accumulators(target)
-    best, best_cost = Tile(1, 1), float("inf")
-    for vectors in (1, 2, 3, 4):
-        if chunks % vectors:
-            continue
-        for rows in range(1, min(positions, limit // vectors) + 1):
-            waste = -(-positions // rows) * rows / positions
-            if positions % rows and (rows < 4 or waste > 1.1):
-                continue
-            cost = (rows + vectors) / (rows * vectors) * waste + (0.05 if positions % rows else 0)
-            # Too few independent chains leave the multiply-add units waiting for each other.
-            cost += max(0, 8 - rows * vectors) * 0.05
-            if cost < best_cost - 1e-9:
-                best, best_cost = Tile(rows, vectors), cost
-    return best
+
+    def cost(tile: Tile) -> float:
+        steps = -(-positions // tile.rows) * -(-chunks // tile.vectors)
+        each = step_cost(tile.rows, tile.vectors * width, target.vector_bits // 8)
+        return steps * tile.rows * tile.vectors * each
+
+    return min(tiles_in_registers(positions, chunks, target, width), key=cost)
+
+
+def positions_per_part(
+    positions: int, data_shape: Sequence[int], tile: Tile, target: Target
+) -> int:
+    """Return how many output positions are computed for all channels before the next ones.
+
+    Their share of the data should stay in the second-level cache while the panels of weights pass
+    by; a panel, read once for each part, is then worth its way from memory.
+    """
+    share = prod(data_shape[1:]) * 4 / positions
+    fitting = max(1, int(_CACHE_BYTES_L2 / 2 / share))
+    parts = -(-positions // fitting)
+    whole_tiles = -(-positions // (parts * tile.rows))
+    return min(positions, whole_tiles * tile.rows)
 
 
 def choose_padded_tile(rows: int, chunks: int, target: Target) -> Tile:
