@@ -97,7 +97,7 @@ def test_tensors_and_errors_of_the_device(projects):
             module.run()
         with pytest.raises(Exception, match=r"shape|size"):
             module.set_input("x", np.zeros((2, 100), "float32"))
-        with pytest.raises(RPCError, match="does not offer"):
+        with pytest.raises(RPCError, match=r"there is no 'a\.tar' on this device; upload"):
             session.rpc.load_module("a.tar")
         with pytest.raises(AttributeError, match="no global function 'nothing'"):
             session.rpc.get_function("nothing")

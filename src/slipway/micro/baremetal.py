@@ -20,6 +20,7 @@ from slipway.micro.board_tools import need_tools
 from slipway.micro.emulator import EmulatorProcess, SerialProcess
 from slipway.micro.linker_script import linker_script
 from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.program import write_program
 from slipway.micro.project_api import server
 from slipway.micro.toolchain import find_tool, run_tool
 from slipway.toolchain.unpack import unpack_tar
@@ -27,6 +28,7 @@ from slipway.toolchain.unpack import unpack_tar
 PROJECT_TYPES = ("bench", "host_driven", "example_project")
 MODEL_ARCHIVE = "model.tar"
 IMAGE = "build/firmware.elf"
+TEMPLATE_SOURCES = DEVICES.parent / "baremetal" / "src"
 _STACK_BYTES = 16384
 _GENERATE = ["generate_project"]
 
@@ -117,6 +119,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
             linker_script(board, int(options.get("stack_bytes", _STACK_BYTES)))
         )
         (project_dir / "board" / "model_config.h").write_text(model_config(metadata, options))
+        write_program(project_dir, metadata)
         (project_dir / "Makefile").write_text(makefile(board, project_dir, kind, options))
         (project_dir / "project.json").write_text(
             json.dumps({"board": f"{board.name}.toml", "options": options}, indent=2)
@@ -205,7 +208,7 @@ def model_config(metadata: dict[str, Any], options: dict[str, Any]) -> str:
     """Return model_config.h: the generated functions' names and the sizes of inputs and outputs."""
     name = metadata["model_name"]
     prefix = f"tvmgen_{name}"
-    main = (metadata.get("memory", {}).get("functions", {}).get("main") or [{}])[0]
+    main = ((metadata.get("memory") or {}).get("functions", {}).get("main") or [{}])[0]
     inputs, outputs = main.get("inputs", {}), main.get("outputs", {})
 
     def descriptors(macro: str, where: str, tensors: dict[str, Any]) -> str:
@@ -272,7 +275,9 @@ def c_name(name: str) -> str:
 
 # The runtime's files behind an RPC session; the linker drops what they do not use.
 SESSION_SOURCES = (
-    *("aot_module", "device_session", "error", "format", "module", "object", "serial_link"),
+    *("aot_module", "device_code", "device_session", "error", "format", "graph", "graph_check"),
+    *("graph_module", "graph_module_info", "image_module", "module", "object", "params"),
+    "serial_link",
     *("rpc_auth", "rpc_frame", "rpc_greeting", "rpc_handles", "rpc_session", "rpc_transfer"),
     *("rpc_values", "rpc_verbs", "sha256", "status", "tensor", "timer"),
 )
@@ -317,7 +322,10 @@ def makefile(board: Board, project: Path, kind: str, options: dict[str, Any]) ->
     generated = sorted((project / "model" / "codegen" / "host" / "src").glob("*.c"))
     sources += [str(path.relative_to(project)) for path in generated]
     if kind == "host_driven":
-        sources += ["board/heap.c", *(f"crt/src/{name}.c" for name in SESSION_SOURCES)]
+        sources += ["board/heap.c", "board/program.c"]
+        if (project / "board" / "model_aot.c").exists():
+            sources.append("board/model_aot.c")
+        sources += [f"crt/src/{name}.c" for name in SESSION_SOURCES]
     objects = sorted((project / "model" / "codegen" / "host" / "lib").glob("*.o"))
     extra = [f"-D{d}" for d in (options.get("compile_definitions") or "").split()]
     if options.get("warning_as_error"):

@@ -16,6 +16,7 @@ from slipway.micro.baremetal import (
 )
 from slipway.micro.emulator import SerialProcess
 from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.program import write_program
 from slipway.micro.project_api import server
 from slipway.micro.toolchain import run_tool
 
@@ -53,13 +54,14 @@ class CrtHandler(BaremetalHandler):
         )
         shutil.copytree(self.folder / "src", project_dir / "board")
         shared = self.folder.parent / "baremetal" / "src"
-        for name in ("board.h", "heap.c", "main_rpc.c"):
+        for name in ("board.h", "heap.c", "main_rpc.c", "model_aot.c", "program.h"):
             shutil.copyfile(shared / name, project_dir / "board" / name)
         shutil.copytree(standalone_crt_dir / "include", project_dir / "crt" / "include")
         shutil.copytree(standalone_crt_dir / "src", project_dir / "crt" / "src")
         (project_dir / "board" / "board_config.h").write_text('#define BOARD_NAME "host"\n')
         heap = {"heap_bytes": options.get("heap_bytes") or 1 << 20}
         (project_dir / "board" / "model_config.h").write_text(model_config(model, heap))
+        write_program(project_dir, model)
 
     def build(self, options: dict[str, Any]) -> None:
         """Compile the process with cc."""

@@ -34,6 +34,7 @@ SECTIONS {{
   .stack (NOLOAD) : {{
     . = ALIGN(16); __stack_base = .; . += {stack}; . = ALIGN(16); __stack_top = .;
   }} > RAM
+  __code_start = .; __code_end = ORIGIN(RAM) + LENGTH(RAM);
   /DISCARD/ : {{ *(.comment) *(.note*) *(.riscv.attributes) }}
 }}
 """
@@ -42,7 +43,8 @@ SECTIONS {{
 def linker_script(board: Board, stack_bytes: int) -> str:
     """Return the script: FLASH holds code, RAM data, arena and stack.
 
-    Memory in section ``.slipway.pool.<NAME>`` goes to the memory of that name.
+    The rest of RAM is free for code that a host uploads.  Memory in section
+    ``.slipway.pool.<NAME>`` goes to the memory of that name.
     """
     memories = "\n".join(
         f"  {m.name} ({'rx' if m.name == 'FLASH' else 'rwx'}) : "

@@ -10,6 +10,7 @@ from typing import Any
 
 from slipway.errors import SlipwayError, did_you_mean
 from slipway.libinfo import find_crt_include_path
+from slipway.micro.model_library import ModelLibrary
 from slipway.micro.model_library_format import export_model_library_format
 from slipway.micro.project_api import client
 
@@ -40,11 +41,18 @@ def get_microtvm_template_projects(platform: str) -> str:
 
 
 class ProjectTransport:
-    """The byte stream to a project's running firmware; a context manager."""
+    """The byte stream to a project's running firmware; a context manager.
+
+    `board_file` is the project's description of its board, where it has one.
+    """
 
     def __init__(
-        self, api_client: client.ProjectAPIClient, options: Mapping[str, Any] | None
+        self,
+        api_client: client.ProjectAPIClient,
+        options: Mapping[str, Any] | None,
+        board_file: Path | None = None,
     ) -> None:
+        self.board_file = board_file
         self._client = api_client
         self._options = options
         self._timeouts: dict[str, float] | None = None
@@ -99,13 +107,17 @@ class GeneratedProject:
         cls, project_dir: str | Path, options: Mapping[str, Any] | None = None
     ) -> GeneratedProject:
         """Open a directory that a template generated."""
-        return cls(client.instantiate_from_dir(project_dir), options)
+        return cls(client.instantiate_from_dir(project_dir), options, Path(project_dir))
 
     def __init__(
-        self, api_client: client.ProjectAPIClient, options: Mapping[str, Any] | None = None
+        self,
+        api_client: client.ProjectAPIClient,
+        options: Mapping[str, Any] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self._client = api_client
         self._options = options
+        self._folder = folder
         self._info = api_client.server_info_query()
         if self._info["is_template"]:
             api_client.shutdown()
@@ -127,7 +139,8 @@ class GeneratedProject:
 
     def transport(self) -> ProjectTransport:
         """Return the byte stream to the firmware, not yet open."""
-        return ProjectTransport(self._client, self._options)
+        boards = [] if self._folder is None else sorted(self._folder.glob("*.toml"))
+        return ProjectTransport(self._client, self._options, boards[0] if boards else None)
 
     def close(self) -> None:
         """End the project's server."""
@@ -237,6 +250,23 @@ def generate_project(
         raise TypeError("generate_project needs template_dir, module and generated_project_dir")
     opened = TemplateProject.from_directory(_template_folder(template))
     return opened.generate_project(module, folder, options)
+
+
+def generate_firmware(
+    template_dir: str | Path,
+    project_dir: str | Path,
+    options: Mapping[str, Any] | None = None,
+) -> GeneratedProject:
+    """Make a project without a model: firmware that takes code from the host while it runs.
+
+    `micro.Session.load` links what was built for the board into its RAM.  The project's type is
+    "host_driven"; the other options are the template's.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        empty = ModelLibrary("resident", {"executors": [], "memory": {}, "style": "operator"})
+        archive = export_model_library_format(empty, Path(folder) / "model.tar")
+        chosen = {**dict(options or {}), "project_type": "host_driven"}
+        return generate_project_from_mlf(template_dir, project_dir, archive, chosen)
 
 
 def generate_project_from_mlf(

@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import Any
 
 from slipway.errors import RPCConnectionError, RPCError, SlipwayError
+from slipway.micro.board import Board, find_board
+from slipway.micro.device_rpc import DeviceRPCSession
 from slipway.micro.serial_link import SerialLink
-from slipway.rpc.client import RPCSession
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link
 from slipway.rpc.module import RemoteModule
@@ -21,7 +22,9 @@ class Session:
     """A session with a device behind a transport.
 
     Use it as a context manager; `transport` is a project's (``project.transport()``), or anything
-    with `read` and `write`.  `timeout` bounds one call, in seconds.
+    with `read` and `write`.  `timeout` bounds one call, in seconds.  `board` (a name or a .toml
+    file) is what code for the device is linked with; by default the project's, else what the
+    firmware calls itself.
     """
 
     def __init__(
@@ -31,18 +34,20 @@ class Session:
         timeout: float | None = 60.0,
         *,
         transport: Any = None,
+        board: str | Board | None = None,
     ) -> None:
+        self._board = board
         self._transport = transport_context_manager if transport is None else transport
         if self._transport is None:
             raise TypeError("Session needs a transport, for example project.transport()")
         self._name = session_name
         self._timeout = timeout
         self._line: SerialLink | None = None
-        self._rpc: RPCSession | None = None
+        self._rpc: DeviceRPCSession | None = None
         self._opened_transport = False
 
     @property
-    def rpc(self) -> RPCSession:
+    def rpc(self) -> DeviceRPCSession:
         """The remote session; raises RPCError before the session is entered."""
         if self._rpc is None:
             raise RPCError("the session is not open; use it in a `with` statement")
@@ -63,6 +68,32 @@ class Session:
 
     create_graph_executor = create_aot_executor
 
+    def load(self, module: Any, name: str = "module") -> RemoteModule:
+        """Link a built module into the device's RAM and return it as a module there.
+
+        `module` is what tvm.build or relay.build returned for this board's target, or the path of
+        an exported .o, .a or Model Library Format .tar.  Functions are called by name; a model has
+        ``["default"](session.device)``.  Nothing is flashed; the memory is free again when the
+        module's last reference is gone.  Raises ToolchainError or ArtifactError when it cannot be
+        linked or is too large.
+        """
+        return self.rpc.load(module, name)
+
+    def upload(self, path: Any, target: str | None = None) -> None:
+        """Link an exported file for the device and send it; `load_module` opens it by name."""
+        self.rpc.upload(path, target)
+
+    def load_module(self, name: str) -> RemoteModule:
+        """Return the module of an uploaded file."""
+        return self.rpc.load_module(name)
+
+    def _find_board(self) -> Board | None:
+        """Return the board whose compiler makes code for the device; None is this machine."""
+        if isinstance(self._board, Board):
+            return self._board
+        given = self._board or getattr(self._transport, "board_file", None) or self.rpc.key
+        return None if given == "host" else find_board(str(given))
+
     def __enter__(self) -> Session:
         if hasattr(self._transport, "__enter__"):
             self._transport.__enter__()
@@ -76,7 +107,8 @@ class Session:
                 self._line.socket, key="", session_timeout_s=0, token=None, peer=self._name
             )
             link = Link(self._line.socket, welcome, self._name)
-            self._rpc = RPCSession(link, welcome.key, welcome.description, welcome.timeout_ms)
+            self._rpc = DeviceRPCSession(link, welcome.key, welcome.description, welcome.timeout_ms)
+            self._rpc.find_board = self._find_board
             self._rpc.timeout = self._timeout
         except BaseException as error:
             fault = self._close()

@@ -13,6 +13,7 @@
 typedef struct {
   slw_module head;
   const slw_aot_model *model;
+  slw_module *owner;
 } slw_aot_module;
 
 typedef struct {
@@ -219,17 +220,27 @@ static slw_status get_function(slw_module *module, const char *name, slw_functio
   return SLW_ERROR_NOT_FOUND;
 }
 
-static void destroy(slw_module *module) { slw_platform_free(module); }
+static void destroy(slw_module *module) {
+  slw_aot_module *self = (slw_aot_module *)(void *)module;
+  if (self->owner != NULL) {
+    slw_module_release(self->owner);
+  }
+  slw_platform_free(self);
+}
 
 static const slw_module_class AOT_CLASS = {"aot", get_function, destroy};
 
-slw_status slw_aot_module_create(const slw_aot_model *model, slw_module **out) {
+slw_status slw_aot_module_create(const slw_aot_model *model, slw_module *owner, slw_module **out) {
   slw_aot_module *self = slw_platform_alloc(sizeof *self, 16);
   if (self == NULL) {
     return SLW_ERROR_MEMORY;
   }
   slw_module_init(&self->head, &AOT_CLASS);
   self->model = model;
+  self->owner = owner;
+  if (owner != NULL) {
+    slw_module_retain(owner);
+  }
   *out = &self->head;
   return SLW_OK;
 }

@@ -5,13 +5,7 @@
 
 #include "slipway/error.h"
 #include "slipway/format.h"
-#include "slipway/platform.h"
 #include "slipway/tensor.h"
-
-typedef struct {
-  slw_module head;
-  const slw_device_library *library;
-} system_lib;
 
 static void take_error(void *context, char *kind, size_t kind_size, char *message,
                        size_t message_size) {
@@ -21,65 +15,29 @@ static void take_error(void *context, char *kind, size_t kind_size, char *messag
   slw_error_clear();
 }
 
-/* --- the module of what is linked in ---------------------------------------------------------- */
-
-static int make_model(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
-  const slw_device_library *library = ((system_lib *)handle)->library;
-  slw_module *model = NULL;
-  (void)args;
-  (void)num_args;
-  if (library->make_model(&model) != SLW_OK) {
-    return slw_error_setf("MemoryError", "the device has no memory for the model's executor");
-  }
-  slw_any_set_module(result, model);
-  return 0;
-}
-
-static slw_status system_lib_function(slw_module *module, const char *name, slw_function *out) {
-  const slw_device_library *library = ((system_lib *)(void *)module)->library;
-  uint32_t i;
-  for (i = 0; i < library->num_functions; ++i) {
-    if (strcmp(library->functions[i].name, name) == 0) {
-      out->call = library->functions[i].call;
-      out->self = module;
-      return SLW_OK;
-    }
-  }
-  if (library->make_model != NULL && strcmp(name, "default") == 0) {
-    out->call = make_model;
-    out->self = module;
-    return SLW_OK;
-  }
-  return SLW_ERROR_NOT_FOUND;
-}
-
-static void system_lib_destroy(slw_module *module) { slw_platform_free(module); }
-
-static const slw_module_class SYSTEM_LIB_CLASS = {"library", system_lib_function,
-                                                  system_lib_destroy};
-
 static int make_system_lib(void *handle, const TVMFFIAny *args, int32_t num_args,
                            TVMFFIAny *result) {
-  system_lib *made = slw_platform_alloc(sizeof *made, 16);
+  const slw_device *device = handle;
+  slw_module *made = NULL;
   (void)args;
   (void)num_args;
-  if (made == NULL) {
+  if (slw_image_module_create(device->firmware, NULL, NULL, &made) != SLW_OK) {
     return slw_error_setf("MemoryError", "the device has no memory left");
   }
-  slw_module_init(&made->head, &SYSTEM_LIB_CLASS);
-  made->library = handle;
-  slw_any_set_module(result, &made->head);
+  slw_any_set_module(result, made);
   return 0;
 }
 
-/* --- hooks ------------------------------------------------------------------------------------ */
-
 static int get_global(void *context, const char *name, TVMFFIAny *out) {
+  const slw_device *device = context;
   slw_function function;
-  if (strcmp(name, "runtime.SystemLib") != 0) {
+  if (strcmp(name, "runtime.SystemLib") == 0) {
+    function.call = make_system_lib;
+  } else if (strcmp(name, "slipway.code_space") == 0 && device->code_begin != device->code_end) {
+    function.call = slw_device_code_space;
+  } else {
     return SLW_RPC_OK; /* no such function: the result stays None */
   }
-  function.call = make_system_lib;
   function.self = context;
   return slw_any_set_function(out, function, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
 }
@@ -149,9 +107,9 @@ static int device_query(void *context, DLDevice device, uint32_t attribute, TVMF
   return SLW_RPC_OK;
 }
 
-void slw_device_hooks(slw_rpc_hooks *hooks, const slw_device_library *library) {
+void slw_device_hooks(slw_rpc_hooks *hooks, slw_device *device) {
   memset(hooks, 0, sizeof *hooks);
-  hooks->context = (void *)(uintptr_t)library; /* the hooks only read it */
+  hooks->context = device;
   hooks->get_global = get_global;
   hooks->get_function = get_function;
   hooks->release = release;
@@ -159,4 +117,7 @@ void slw_device_hooks(slw_rpc_hooks *hooks, const slw_device_library *library) {
   hooks->time = time_function;
   hooks->tensor_alloc = tensor_alloc;
   hooks->device_query = device_query;
+  if (device->code_begin != device->code_end) {
+    slw_device_code_hooks(hooks);
+  }
 }

@@ -6,6 +6,7 @@
 #ifndef SLIPWAY_BOARD_H_
 #define SLIPWAY_BOARD_H_
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** Prepare the serial line. */
@@ -32,5 +33,10 @@ void board_print_hex(const void *bytes, uint32_t size_bytes);
 /** Fill the unused stack with a pattern, and tell how many bytes have been touched since. */
 void board_stack_paint(void);
 uint32_t board_stack_used(void);
+
+/** The memory in which a host may place code; begin and end are equal where there is none. */
+void board_code_space(uint8_t **begin, uint8_t **end);
+/** Make bytes that were written as data fit for execution. */
+void board_code_written(void *begin, size_t size_bytes);
 
 #endif /* SLIPWAY_BOARD_H_ */

@@ -6,6 +6,7 @@
 
 extern uint32_t __stack_top[], __data_load[], __data_start[], __data_end[];
 extern uint32_t __bss_start[], __bss_end[];
+extern uint8_t __code_start[], __code_end[];
 extern int main(void);
 void Reset_Handler(void);
 
@@ -60,6 +61,18 @@ uint64_t board_time_ns(void) {
   ticks = (uint64_t)before * (SYST_MASK + 1u) + (SYST_MASK - count);
   /* In two parts, because ticks * 10^9 would overflow after minutes. */
   return ticks / BOARD_CLOCK_HZ * 1000000000u + ticks % BOARD_CLOCK_HZ * 1000000000u / BOARD_CLOCK_HZ;
+}
+
+void board_code_space(uint8_t **begin, uint8_t **end) {
+  *begin = __code_start;
+  *end = __code_end;
+}
+
+/* The caches of a Cortex-M7 are off until someone turns them on, and then this must clean them. */
+void board_code_written(void *begin, size_t size_bytes) {
+  (void)begin;
+  (void)size_bytes;
+  __asm__ volatile("dsb\n isb" ::: "memory");
 }
 
 void Reset_Handler(void) {

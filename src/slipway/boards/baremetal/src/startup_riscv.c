@@ -5,6 +5,7 @@
 #include "board_config.h"
 
 extern uint32_t __bss_start[], __bss_end[], __data_load[], __data_start[], __data_end[];
+extern uint8_t __code_start[], __code_end[];
 extern int main(void);
 void board_start(void);
 void board_trap(void);
@@ -69,6 +70,17 @@ static uint64_t instructions(void) {
 uint64_t board_time_ns(void) {
   uint64_t count = instructions();
   return count / BOARD_CLOCK_HZ * 1000000000u + count % BOARD_CLOCK_HZ * 1000000000u / BOARD_CLOCK_HZ;
+}
+
+void board_code_space(uint8_t **begin, uint8_t **end) {
+  *begin = __code_start;
+  *end = __code_end;
+}
+
+void board_code_written(void *begin, size_t size_bytes) {
+  (void)begin;
+  (void)size_bytes;
+  __asm__ volatile(".option push\n.option arch, +zifencei\nfence.i\n.option pop" ::: "memory");
 }
 
 void board_start(void) {

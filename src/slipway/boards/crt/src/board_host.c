@@ -2,6 +2,7 @@
  * A process as a board: its serial line is standard input and output.
  */
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,4 +43,19 @@ void board_print(const char *text) {
   for (; *text != '\0'; ++text) {
     board_uart_put((uint8_t)*text);
   }
+}
+
+#define CODE_BYTES (16u << 20)
+#define PAGE_BYTES 65536u /* at least the system's, and a multiple of it */
+
+static uint8_t code[CODE_BYTES] __attribute__((aligned(PAGE_BYTES)));
+
+void board_code_space(uint8_t **begin, uint8_t **end) {
+  int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+  *begin = code;
+  *end = mprotect(code, sizeof code, all) == 0 ? code + sizeof code : code;
+}
+
+void board_code_written(void *begin, size_t size_bytes) {
+  __builtin___clear_cache((char *)begin, (char *)begin + size_bytes);
 }

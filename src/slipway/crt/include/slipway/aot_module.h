@@ -31,8 +31,10 @@ typedef struct slw_aot_model {
   int32_t (*run)(void); /**< returns 0 on success */
 } slw_aot_model;
 
-/** Make a module; `model` must outlive it. */
-SLW_API slw_status slw_aot_module_create(const slw_aot_model *model, slw_module **out);
+/** Make a module; `model` must outlive it.  `owner` (may be NULL), what the model's code belongs
+ * to, is retained. */
+SLW_API slw_status slw_aot_module_create(const slw_aot_model *model, slw_module *owner,
+                                         slw_module **out);
 
 #ifdef __cplusplus
 }

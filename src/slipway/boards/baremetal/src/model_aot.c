@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The model compiled ahead of time as the runtime's slw_aot_model: memory for its inputs and
+ * outputs, and a call of its run function. */
+#include "model_config.h"
+#include MODEL_HEADER
+#include "slipway/aot_module.h"
+
+#define IN_MEMORY __attribute__((aligned(16)))
+#define INPUT_MEMORY(name, size, dtype) static uint8_t memory_in_##name[size] IN_MEMORY;
+#define OUTPUT_MEMORY(name, size, dtype) static uint8_t memory_out_##name[size] IN_MEMORY;
+MODEL_FOR_EACH_INPUT(INPUT_MEMORY)
+MODEL_FOR_EACH_OUTPUT(OUTPUT_MEMORY)
+MODEL_SHAPES
+
+static slw_aot_tensor inputs[] = {MODEL_INPUT_TENSORS};
+static slw_aot_tensor outputs[] = {MODEL_OUTPUT_TENSORS};
+
+#define INPUT_POINTER(name, size, dtype) .name = memory_in_##name,
+#define OUTPUT_POINTER(name, size, dtype) .name = memory_out_##name,
+
+static int32_t run_model(void) {
+  MODEL_INPUTS in = {MODEL_FOR_EACH_INPUT(INPUT_POINTER)};
+  MODEL_OUTPUTS out = {MODEL_FOR_EACH_OUTPUT(OUTPUT_POINTER)};
+  return MODEL_RUN(&in, &out);
+}
+
+extern const slw_aot_model slw_model_aot;
+const slw_aot_model slw_model_aot = {inputs, sizeof inputs / sizeof inputs[0], outputs,
+                                     sizeof outputs / sizeof outputs[0], run_model};
