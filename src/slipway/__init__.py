@@ -32,6 +32,7 @@ _PLACES = {
     "IRModule": "slipway.ir.function:IRModule",
     "build": "slipway.driver:build",
     "lower": "slipway.driver:lower",
+    "quantize": "slipway.frontends.onnx.quantize.api:quantize",
     "__version__": "slipway.version:VERSION",
 }
 

@@ -9,6 +9,7 @@ from slipway.cli.check import check
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
+from slipway.cli.quantize import quantize
 from slipway.cli.rpc_proxy import rpc_proxy
 from slipway.cli.rpc_server import rpc_server
 from slipway.cli.run import run
@@ -31,6 +32,7 @@ app.command("rpc-proxy")(rpc_proxy)
 app.command("device-server")(device_server)
 app.command("targets")(targets)
 app.command("demo")(demo)
+app.command("quantize")(quantize)
 app.command("fit")(micro.fit)
 app.command("size")(micro.size)
 app.add_typer(micro.app, name="micro")

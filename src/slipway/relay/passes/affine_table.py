@@ -65,22 +65,31 @@ def _region(root: Expr, known: dict[int, Affine]) -> tuple[Expr, list[Expr]] | N
             continue
         if not isinstance(expr.type, TensorType) or expr.type.shape != shape:
             return None
-        given = known.get(id(expr))
-        if given is not None and given.uniform and given.dtype in ("int8", "uint8"):
-            if source is not None and source is not expr:
+        if len(seen) > MAX_OPERATORS:
+            return None
+        if not _is_elementwise(expr):
+            given = known.get(id(expr))
+            bytes_only = given is not None and given.uniform and given.dtype in ("int8", "uint8")
+            if not bytes_only or source not in (None, expr):
                 return None
             source = expr
             continue
-        if not isinstance(expr, Call) or not isinstance(expr.op, Op) or len(seen) > MAX_OPERATORS:
-            return None
-        if op_registry.get(expr.op.name).pattern > OpPattern.BROADCAST or is_call_of(
-            expr, "qnn.quantize", "nn.prelu", "nn.bias_add", "nn.batch_norm", "expand_dims",
-            "broadcast_to",
-        ):  # fmt: skip
-            return None
         stack.append((expr, True))
         stack.extend((child, False) for child in children(expr))
     return None if source is None else (source, order)
+
+
+NOT_OF_ONE = (
+    "qnn.quantize", "qnn.dequantize", "nn.prelu", "nn.bias_add", "nn.batch_norm", "expand_dims",
+    "broadcast_to",
+)  # fmt: skip
+
+
+def _is_elementwise(expr: Expr) -> bool:
+    if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+        return False
+    pattern = op_registry.get(expr.op.name).pattern
+    return pattern <= OpPattern.BROADCAST and not is_call_of(expr, *NOT_OF_ONE)
 
 
 def _evaluate(root: Expr, source: Expr, region: list[Expr], reals: Array) -> Array:

@@ -1,0 +1,88 @@
+"""``slipway quantize``: a real ONNX model becomes an integer one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.model_file import parse_shapes
+
+
+def quantize(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model: an .onnx file.")],
+    calibration: Annotated[
+        Path,
+        typer.Option(
+            "--calibration",
+            help="Typical inputs: a .npz with an array per input, a .npy, or a folder of them.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The QDQ model. [default: MODEL_int8.onnx]"),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="How ranges are chosen: minmax, percentile or entropy.")
+    ] = "minmax",
+    percentile: Annotated[
+        float, typer.Option(help="For percentile: where each end is cut.")
+    ] = 99.99,
+    activations: Annotated[
+        str, typer.Option(help="int8, or int16 for twice the memory and far less error.")
+    ] = "int8",
+    per_channel: Annotated[
+        bool, typer.Option(help="A scale for each output channel of the weights.")
+    ] = True,
+    exclude: Annotated[
+        str | None, typer.Option(help="Nodes or operators to leave real (with commas).")
+    ] = None,
+    first: Annotated[bool, typer.Option(help="Quantise the first convolution or product.")] = True,
+    last: Annotated[bool, typer.Option(help="Quantise the last convolution or product.")] = True,
+    input_shapes: Annotated[
+        str | None,
+        typer.Option(help='Shapes of inputs that the model leaves open: "image:[1,3,224,224]".'),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write the errors of all layers as JSON.")
+    ] = None,
+) -> None:
+    """Quantise MODEL after training, and print the error of each layer.
+
+    For example:
+
+        slipway quantize mobilenet.onnx --calibration images.npz -o mobilenet_int8.onnx
+
+        slipway quantize bert.onnx --calibration samples/ --method percentile --exclude Gemm
+
+        slipway quantize kws.onnx --calibration clips.npy --activations int16 --report errors.json
+    """
+    model.stat()
+    calibration.stat()
+    destination = output or model.with_name(f"{model.stem}_{activations}.onnx")
+
+    import slipway
+
+    with console.step(f"Quantising {model}"):
+        made = slipway.quantize(
+            model,
+            calibration,
+            method=method,
+            percentile=percentile,
+            activations=activations,
+            per_channel=per_channel,
+            exclude=[name.strip() for name in exclude.split(",")] if exclude else (),
+            first=first,
+            last=last,
+            shape=parse_shapes(input_shapes),
+        )
+    made.save(destination)
+    columns = ("layer", "operator", "SQNR dB", "max error", "scale")
+    console.table(columns, made.report.rows(), title="Error of each layer", text_columns=2)
+    for name, why in made.report.kept_real:
+        console.out.print(f"{name} stays real: {why}")
+    if report is not None:
+        report.write_text(made.report.to_json() + "\n", encoding="utf-8")
+    console.out.print(f"{destination}: {console.size_text(destination.stat().st_size)}")

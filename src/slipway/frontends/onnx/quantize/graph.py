@@ -1,0 +1,192 @@
+"""An ONNX graph made ready to quantise: plain initialisers, folded normalisation, unique names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ModelError
+from slipway.frontends.onnx.reader import array_of, load_model, onnx_package
+
+Array = np.ndarray[Any, Any]
+LEAST_OPSET = 13  # per-channel scales
+INT16_OPSET = 21
+FREE_INPUTS = ("Identity", "Dropout")
+
+
+class Graph:
+    """Nodes in order, constants by name, who makes and who reads each tensor."""
+
+    def __init__(self, proto: Any) -> None:
+        self.proto = proto
+        self.nodes: list[Any] = list(proto.graph.node)
+        self.constants: dict[str, Array] = {t.name: array_of(t) for t in proto.graph.initializer}
+        self.outputs = [o.name for o in proto.graph.output]
+        self.inputs = [i.name for i in proto.graph.input if i.name not in self.constants]
+
+    @property
+    def readers(self) -> dict[str, list[Any]]:
+        """The nodes that read each tensor."""
+        found: dict[str, list[Any]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.input):
+                found.setdefault(name, []).append(node)
+        return found
+
+    def attribute(self, node: Any, name: str, default: Any = None) -> Any:
+        """Return an attribute's value."""
+        for entry in node.attribute:
+            if entry.name == name:
+                return onnx_package().helper.get_attribute_value(entry)
+        return default
+
+    def model(self) -> Any:
+        """Return a ModelProto of the graph as it is now."""
+        onnx = onnx_package()
+        made = onnx.ModelProto()
+        made.CopyFrom(self.proto)
+        del made.graph.node[:]
+        made.graph.node.extend(self.nodes)
+        del made.graph.initializer[:]
+        used = {name for node in self.nodes for name in node.input} | set(self.outputs)
+        for node in self.nodes:
+            used |= _names_in_subgraphs(node)
+        made.graph.initializer.extend(
+            onnx.numpy_helper.from_array(np.ascontiguousarray(a), n)
+            for n, a in self.constants.items()
+            if n in used
+        )
+        kept = [i for i in made.graph.input if i.name in self.inputs]
+        del made.graph.input[:]
+        made.graph.input.extend(kept)
+        del made.graph.value_info[:]
+        return made
+
+
+def _names_in_subgraphs(node: Any) -> set[str]:
+    found: set[str] = set()
+    graphs = [a.g for a in node.attribute if a.type == 5]
+    while graphs:
+        graph = graphs.pop()
+        for inner in graph.node:
+            found.update(inner.input)
+            graphs += [a.g for a in inner.attribute if a.type == 5]
+        found.update(o.name for o in graph.output)
+    return found
+
+
+def prepare(model: Any, least_opset: int = LEAST_OPSET) -> Graph:
+    """Return the graph of a model (path, bytes or ModelProto), which is not changed itself.
+
+    Constant nodes become initialisers, Identity goes, BatchNormalization behind a convolution is
+    folded into its weights, and every node has a name of its own.  Raises ModelError for a model
+    that is quantised already or that cannot be brought to an opset with scales per channel.
+    """
+    onnx = onnx_package()
+    proto = onnx.ModelProto()
+    proto.CopyFrom(load_model(model))
+    if any(n.op_type in ("QuantizeLinear", "QLinearConv") for n in proto.graph.node):
+        raise ModelError("the model is quantised already: it holds QuantizeLinear or QLinearConv")
+    proto = _upgraded(proto, least_opset)
+    graph = Graph(proto)
+    _constants(graph)
+    _drop_identities(graph)
+    _fold_batch_norms(graph)
+    taken: Counter[str] = Counter()
+    for node in graph.nodes:
+        base = node.name or (node.output[0] if node.output else node.op_type)
+        taken[base] += 1
+        node.name = base if taken[base] == 1 else f"{base}_{taken[base]}"
+    return graph
+
+
+def _upgraded(proto: Any, least: int) -> Any:
+    onnx = onnx_package()
+    version = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
+    if version >= least:
+        return proto
+    try:
+        made = onnx.version_converter.convert_version(proto, least)
+    except Exception as error:  # the converter raises RuntimeError and ConvertError
+        raise ModelError(
+            f"the model has opset {version}, quantising needs {least}, and onnx cannot convert "
+            f"it: {str(error).splitlines()[0][:200]}. Export it with opset {least} or later."
+        ) from error
+    made.ir_version = max(made.ir_version, 10 if least >= INT16_OPSET else 7)
+    return made
+
+
+def _constants(graph: Graph) -> None:
+    kept = []
+    for node in graph.nodes:
+        value = graph.attribute(node, "value") if node.op_type == "Constant" else None
+        if value is None or node.domain not in ("", "ai.onnx"):
+            kept.append(node)
+        else:
+            graph.constants[node.output[0]] = array_of(value)
+    graph.nodes = kept
+
+
+def _drop_identities(graph: Graph) -> None:
+    """Readers of an Identity read what it copies; one that makes a result stays."""
+    renamed: dict[str, str] = {}
+    kept = []
+    for node in graph.nodes:
+        for position, name in enumerate(node.input):
+            node.input[position] = renamed.get(name, name)
+        plain = node.op_type == "Identity" or (
+            node.op_type == "Dropout" and len([o for o in node.output if o]) == 1
+        )
+        if plain and node.output[0] not in graph.outputs and not node.domain:
+            if len(node.input) > 2 and node.op_type == "Dropout":
+                kept.append(node)  # it may be told to train
+                continue
+            renamed[node.output[0]] = node.input[0]
+        else:
+            kept.append(node)
+    subgraph_names = set().union(*(_names_in_subgraphs(n) for n in kept)) if kept else set()
+    for old, new in renamed.items():
+        if old in subgraph_names:
+            node = onnx_package().helper.make_node("Identity", [new], [old])
+            kept.insert(0, node)
+    graph.nodes = kept
+
+
+def _fold_batch_norms(graph: Graph) -> None:
+    """BatchNormalization(Conv(x, w, b))  ->  Conv(x, w * s, (b - mean) * s + shift)."""
+    readers = graph.readers
+    makers = {name: node for node in graph.nodes for name in node.output}
+    gone: set[int] = set()
+    for norm in graph.nodes:
+        if norm.op_type != "BatchNormalization" or graph.attribute(norm, "training_mode", 0):
+            continue
+        conv = makers.get(norm.input[0])
+        if conv is None or conv.op_type not in ("Conv", "ConvTranspose"):
+            continue
+        weights = [graph.constants.get(n) for n in (conv.input[1], *norm.input[1:5])]
+        single = len(readers.get(conv.output[0], ())) == 1 and conv.output[0] not in graph.outputs
+        bias_name = conv.input[2] if len(conv.input) > 2 else ""
+        bias = graph.constants.get(bias_name, None if bias_name else np.zeros((), np.float32))
+        if any(w is None for w in weights) or not single or bias is None:
+            continue
+        kernel, scale, shift, mean, variance = (
+            w.astype(np.float64) for w in weights if w is not None
+        )
+        factor = scale / np.sqrt(variance + graph.attribute(norm, "epsilon", 1e-5))
+        group = graph.attribute(conv, "group", 1)
+        if conv.op_type == "Conv":
+            kernel = kernel * factor.reshape(-1, *(1,) * (kernel.ndim - 1))
+        else:  # (in, out / group, ...): the inputs of one group meet that group's outputs
+            per_group = np.repeat(factor.reshape(group, -1), kernel.shape[0] // group, axis=0)
+            kernel = kernel * per_group.reshape(*kernel.shape[:2], *(1,) * (kernel.ndim - 2))
+        names = (f"{conv.input[1]}_with_{norm.output[0]}", f"{norm.output[0]}_bias")
+        graph.constants[names[0]] = kernel.astype(np.float32)
+        graph.constants[names[1]] = ((bias - mean) * factor + shift).astype(np.float32)
+        data = conv.input[0]
+        del conv.input[:]
+        conv.input.extend([data, *names])
+        conv.output[0] = norm.output[0]
+        gone.add(id(norm))
+    graph.nodes = [n for n in graph.nodes if id(n) not in gone]
