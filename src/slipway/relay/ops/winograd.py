@@ -15,6 +15,7 @@ rounding: a few units in the sixth digit (docs/performance.md has the measuremen
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -168,90 +169,113 @@ def conv_reference(attrs: WinogradAttrs, data: Any, kernel: Any) -> Any:
     return transform_array(cut, "NCHW", attrs.out_layout)
 
 
-def combination(row: Any, matrix: tuple[tuple[int, ...], ...], values: list[Any]) -> Any:
-    """Return sum over j of matrix[row][j] * values[j]; `row` is a loop that gets unrolled."""
-    formulas = []
-    for line in matrix:
-        total: Any = None
-        for factor, value in zip(line, values, strict=True):
-            if factor == 0:
-                continue
-            term = value if abs(factor) == 1 else value * float(abs(factor))
-            if total is None:
-                total = term if factor > 0 else -term
-            else:
-                total = total + term if factor > 0 else total - term
-        formulas.append(total)
+def _input_rows(d: list[Any]) -> list[Any]:
+    """B^T d, written so that what rows have in common is computed once."""
+    even, odd = d[4] - d[2] * 4.0, d[3] - d[1] * 4.0
+    outer, inner = d[4] - d[2], (d[3] - d[1]) * 2.0
+    return [
+        d[0] * 4.0 - d[2] * 5.0 + d[4], even + odd, even - odd, outer + inner, outer - inner,
+        d[1] * 4.0 - d[3] * 5.0 + d[5],
+    ]  # fmt: skip
+
+
+def _output_rows(m: list[Any]) -> list[Any]:
+    """A^T m, likewise."""
+    s1, d1, s2, d2 = m[1] + m[2], m[1] - m[2], m[3] + m[4], m[3] - m[4]
+    return [m[0] + s1 + s2, d1 + d2 * 2.0, s1 + s2 * 4.0, d1 + d2 * 8.0 + m[5]]
+
+
+def _row(row: Any, formulas: list[Any]) -> Any:
+    """The formula of that row; `row` is a loop that gets unrolled."""
     chosen = formulas[-1]
     for index in range(len(formulas) - 2, -1, -1):
         chosen = te().if_then_else(row == index, formulas[index], chosen)
     return chosen
 
 
-@CONV.compute
-def conv_compute(attrs: WinogradAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-    """Six stages: pad, two input transforms, products, two output transforms."""
+@dataclass(frozen=True)
+class TileBlocks:
+    """Tiles are worked on in blocks of `rows` rows of tiles, padded to a multiple of `multiple`."""
+
+    rows: int = 1
+    multiple: int = 1
+
+
+def winograd_stages(
+    attrs: WinogradAttrs, inputs: list[Any], out: TensorType, blocks_of: TileBlocks
+) -> Any:
+    """Six stages: pad, two input transforms, products, two output transforms.
+
+    Between the transforms a tile is (n, y, q): image, block of rows of tiles, place in the block.
+    """
     data, kernel = inputs
-    (out,) = out_types
     batch, blocks, height, width, lanes = out.shape
-    rows, columns = -(-height // TILE), -(-width // TILE)
+    columns = -(-width // TILE)
+    step = blocks_of.rows * TILE  # rows of results in a block
+    parts = -(-height // step)
+    tiles = blocks_of.rows * columns
+    padded_tiles = -(-tiles // blocks_of.multiple) * blocks_of.multiple
     top, left, _, _ = attrs.padding
     _, chunks, h, w, ic = shape_of(data)
     fill = BlockedConvAttrs(
-        padding=(top, left, rows * TILE + 2 - h - top, columns * TILE + 2 - w - left)
+        padding=(top, left, parts * step + 2 - h - top, columns * TILE + 2 - w - left)
     )
     source = padded(data, fill)
-    tiles = batch * rows * columns
 
-    def place(p: Any) -> tuple[Any, Any, Any]:
-        per_image = rows * columns
-        image = 0 if batch == 1 else te().floordiv(p, per_image)
-        inside = p if batch == 1 else te().floormod(p, per_image)
-        return image, te().floordiv(inside, columns), te().floormod(inside, columns)
+    def first(n: Any, part: Any, c: Any, q: Any, x: Any, b: Any, i: Any) -> Any:
+        tile = q if padded_tiles == tiles else te().min(q, tiles - 1)
+        y = part * step + te().floordiv(tile, columns) * TILE
+        left_edge = te().floormod(tile, columns) * TILE
+        return _row(x, _input_rows([source(n, c, y + a, left_edge + b, i) for a in range(ALPHA)]))
 
-    def first(c: Any, p: Any, x: Any, b: Any, i: Any) -> Any:
-        image, ty, tx = place(p)
-        values = [source(image, c, ty * TILE + a, tx * TILE + b, i) for a in range(ALPHA)]
-        return combination(x, INPUT, values)
-
-    half = te().compute((chunks, tiles, ALPHA, ALPHA, ic), first, name="half", tag="winograd_half")
+    half = te().compute(
+        (batch, parts, chunks, padded_tiles, ALPHA, ALPHA, ic), first, name="half",
+        tag="winograd_half",
+    )  # fmt: skip
     v = te().compute(
-        (ALPHA, ALPHA, chunks, tiles, ic),
-        lambda x, y, c, p, i: combination(y, INPUT, [half(c, p, x, b, i) for b in range(ALPHA)]),
+        (batch, parts, chunks, ALPHA, ALPHA, padded_tiles, ic),
+        lambda n, part, c, x, y, q, i: _row(
+            y, _input_rows([half(n, part, c, q, x, b, i) for b in range(ALPHA)])
+        ),
         name="data_transform",
         tag="winograd_data",
     )
     chunk = te().reduce_axis((0, chunks), name="ic_chunk")
     lane = te().reduce_axis((0, ic), name="ic")
     m = te().compute(
-        (ALPHA, ALPHA, blocks, tiles, lanes),
-        lambda x, y, o, p, ob: te().sum(
-            v(x, y, chunk, p, lane) * kernel(x, y, o, chunk, lane, ob), axis=[chunk, lane]
+        (batch, parts, blocks, ALPHA, ALPHA, padded_tiles, lanes),
+        lambda n, part, o, x, y, q, ob: te().sum(
+            v(n, part, chunk, x, y, q, lane) * kernel(x, y, o, chunk, lane, ob), axis=[chunk, lane]
         ),
         name="products",
         tag="winograd_products",
     )
 
     def back(n: Any, o: Any, yy: Any, tx: Any, j: Any, ob: Any) -> Any:
-        tile = (n * rows + te().floordiv(yy, TILE)) * columns + tx
-        values = [m(i, j, o, tile, ob) for i in range(ALPHA)]
-        return combination(te().floormod(yy, TILE), OUTPUT, values)
+        part, inside = te().floordiv(yy, step), te().floormod(yy, step)
+        tile = te().floordiv(inside, TILE) * columns + tx
+        values = [m(n, part, o, i, j, tile, ob) for i in range(ALPHA)]
+        return _row(te().floormod(inside, TILE), _output_rows(values))
 
     rest = te().compute(
-        (batch, blocks, rows * TILE, columns, ALPHA, lanes), back, name="rest", tag="winograd_rest"
+        (batch, blocks, parts * step, columns, ALPHA, lanes), back, name="rest",
+        tag="winograd_rest",
+    )  # fmt: skip
+    return te().compute(
+        out.shape,
+        lambda n, o, y, x, ob: _row(
+            te().floormod(x, TILE),
+            _output_rows([rest(n, o, y, te().floordiv(x, TILE), j, ob) for j in range(ALPHA)]),
+        ),
+        name="conv2d_winograd_NCHWc",
+        tag="winograd_output",
     )
-    return [
-        te().compute(
-            out.shape,
-            lambda n, o, y, x, ob: combination(
-                te().floormod(x, TILE),
-                OUTPUT,
-                [rest(n, o, y, te().floordiv(x, TILE), j, ob) for j in range(ALPHA)],
-            ),
-            name="conv2d_winograd_NCHWc",
-            tag="winograd_output",
-        )
-    ]
+
+
+@CONV.compute
+def conv_compute(attrs: WinogradAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    """The stages for one row of tiles at a time."""
+    return [winograd_stages(attrs, inputs, out_types[0], TileBlocks())]
 
 
 @CONV.flops

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.tiles import choose_padded_tile
+from slipway.schedules.cpu.tiles import choose_tile
 from slipway.schedules.generic import (
     PARALLEL_ELEMENTS,
     Loop,
@@ -41,7 +41,7 @@ def _matmul_compute(
     batch, rows, columns = out.shape
     depth = shape_of(a)[1 if attrs.transpose_a else 2]
     lanes = vector_lanes(target, out.dtype)
-    tile = choose_padded_tile(rows, -(-columns // lanes), target)
+    tile = choose_tile(rows, -(-columns // lanes), target)
     blocks = -(-columns // (lanes * tile.vectors)) * tile.vectors
     a_batch, b_batch = shape_of(a)[0], shape_of(b)[0]
 

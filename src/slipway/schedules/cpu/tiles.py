@@ -35,28 +35,19 @@ def vector_registers(target: Target) -> int:
     return 16
 
 
-def accumulators(target: Target) -> int:
-    """Return how many accumulators a tile may have: registers less those for operands.
-
-    x86 multiplies by a broadcast memory operand, so only weights need registers; ARM needs the
-    data in a register too.
-    """
-    return vector_registers(target) - 4
-
-
 # What one step of the inner loop costs, in cycles: so many multiply-adds and loads start in one, a
 # sum can be added to again after so many, and so many bytes of weights come from the second-level
 # cache, where a panel of weights lies.  Cores from about 2015 on differ little in it.
 _STARTS = 2
 _LATENCY = 5
-_CACHE_BYTES = 16
-_CACHE_BYTES_L2 = 512 << 10
+_STREAMED_BYTES = 16
+CACHE_BYTES = 512 << 10
 
 
 def step_cost(rows: int, vectors: int, vector_bytes: int) -> float:
     """Return the cycles of one step of a tile, for each of its multiply-adds."""
     products, loads = rows * vectors, rows + vectors
-    streamed = vectors * vector_bytes / _CACHE_BYTES
+    streamed = vectors * vector_bytes / _STREAMED_BYTES
     cycles = max(products / _STARTS, loads / _STARTS, _LATENCY, streamed)
     return (cycles + 0.1 * loads) / products
 
@@ -99,24 +90,7 @@ def positions_per_part(
     by; a panel, read once for each part, is then worth its way from memory.
     """
     share = prod(data_shape[1:]) * 4 / positions
-    fitting = max(1, int(_CACHE_BYTES_L2 / 2 / share))
+    fitting = max(1, int(CACHE_BYTES / 2 / share))
     parts = -(-positions // fitting)
     whole_tiles = -(-positions // (parts * tile.rows))
     return min(positions, whole_tiles * tile.rows)
-
-
-def choose_padded_tile(rows: int, chunks: int, target: Target) -> Tile:
-    """Choose the tile of a product whose operands are padded to whole tiles.
-
-    The cost is that of `choose_tile`, times the work done on padding.
-    """
-    limit = accumulators(target)
-    best, best_cost = Tile(1, 1), float("inf")
-    for vectors in (1, 2, 3, 4):
-        for height in range(1, min(rows, limit // vectors) + 1):
-            waste = -(-rows // height) * height / rows * (-(-chunks // vectors) * vectors / chunks)
-            cost = (height + vectors) / (height * vectors) * 0.5 + 1
-            cost = cost * waste + max(0, 8 - height * vectors) * 0.1
-            if cost < best_cost - 1e-9:
-                best, best_cost = Tile(height, vectors), cost
-    return best

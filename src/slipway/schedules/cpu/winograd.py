@@ -1,23 +1,73 @@
-"""Winograd convolution: transforms on vectors of channels, products from a tile of registers."""
+"""Winograd convolution: transforms on vectors of channels, products from a tile of registers.
+
+Where one block of rows of tiles, transformed, fits the second-level cache, the whole convolution
+runs block by block and its transformed tensors never leave that cache.  A smaller image with more
+channels is one block: all of it is transformed first, and the products and results of a few output
+channels follow at a time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.relay.ops.winograd import TILE
-from slipway.schedules.cpu.tiles import choose_padded_tile
-from slipway.schedules.generic import inline_injective, producers, shape_of
+from slipway.relay.ops.winograd import ALPHA, TILE, TileBlocks, winograd_stages
+from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.tiles import CACHE_BYTES, Tile, choose_tile
+from slipway.schedules.generic import inline_injective, producers, shape_of, vector_lanes
 from slipway.schedules.registry import register_implementation
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
+# A panel of the kernel is read once for each block of tiles; with fewer tiles than these, reading
+# it takes longer than multiplying.
+LEAST_TILES = 20
 
-@register_implementation("nn.contrib_conv2d_winograd_nchwc", name="conv2d_winograd.f43")
+
+def _blocks_of_rows(rows: int, columns: int, channels: int, cores: int) -> int:
+    """Return the rows of tiles in a block: as many as the cache holds, or all of them.
+
+    All of them where too few tiles would fit.  Else, of the sizes that fit, the one that leaves the
+    least work to the core that has most, where small blocks pay for reading the kernel more often.
+    """
+    per_row = ALPHA * ALPHA * channels * columns * 4
+    fitting = CACHE_BYTES * 0.6 // per_row
+    sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= LEAST_TILES // 2]
+
+    def cost(size: int) -> float:
+        parts = ceil(rows / size)
+        turns = ceil(parts / cores) * cores
+        return turns * size / rows * (1 + LEAST_TILES / 4 / (size * columns))
+
+    best = min(sizes, key=cost, default=rows)
+    return best if best * columns >= LEAST_TILES or best == rows else rows
+
+
+def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
+    return choose_tile(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
+
+
+def _winograd_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    _, blocks, height, width, lanes = out.shape
+    _, chunks, _, _, ic = shape_of(inputs[0])
+    rows, columns = -(-height // TILE), -(-width // TILE)
+    size = _blocks_of_rows(rows, columns, chunks * ic, target.num_cores)
+    tile = _product_tile(size * columns, blocks, lanes, target)
+    return [winograd_stages(attrs, list(inputs), out, TileBlocks(size, tile.rows))]
+
+
+@register_implementation(
+    "nn.contrib_conv2d_winograd_nchwc", name="conv2d_winograd.f43", compute=_winograd_compute
+)
 def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
-    """Three nests of loops over tiles: into the transform, the 36 products, and back."""
+    """Into the transform, the 36 products, and back, a block of tiles and some channels at once."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     stages = {
@@ -31,76 +81,88 @@ def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
     pad = stages.get("pad")
     kept = [half, data, products, rest, *([pad] if pad is not None else [])]
     inline_injective(schedule, outs, keep=kept)
-    if pad is not None:
-        stage = schedule[pad]
-        n, c, h, _, block = stage.op.axis
-        stage.vectorize(block)
-        stage.parallel(stage.fuse(n, c, h))
-    _schedule_data(schedule, half, data)
-    _schedule_products(schedule, products, target)
-    _schedule_output(schedule, rest, output)
+
+    _, parts, blocks, *_, lanes = shape_of(products)
+    _, _, lines, columns, *_ = shape_of(rest)
+    step = lines // parts
+    tile = _product_tile(step // TILE * columns, blocks, lanes, target)
+    stage = schedule[output]
+    n, o, y, x, ob = stage.op.axis
+    part, y_inside = stage.split(y, factor=step)
+    ty, y_inner = stage.split(y_inside, factor=TILE)
+    tx, x_inner = stage.split(x, factor=TILE)
+    o_outer, o_inner = stage.split(o, factor=tile.vectors, tail="shift")
+    stage.reorder(n, part, o_outer, o_inner, ty, tx, y_inner, x_inner, ob)
+    stage.unroll(y_inner)
+    stage.unroll(x_inner)
+    stage.vectorize(ob)
+    if parts == 1:
+        task = stage.fuse(n, part, o_outer)
+        products_at = task
+        schedule[data].parallel(schedule[data].fuse(*data.op.axis[:3]))
+    else:
+        task, products_at = stage.fuse(n, part), o_outer
+        schedule[data].compute_at(stage, task)
+    stage.parallel(task)
+
+    _schedule_back(schedule, rest, stage, tx)
+    schedule[products].compute_at(stage, products_at)
+    _schedule_products(schedule, products, tile)
+    _schedule_data(schedule, half, data, pad)
     return schedule
 
 
-def _schedule_data(schedule: te.Schedule, half: te.Tensor, data: te.Tensor) -> None:
+def _schedule_data(
+    schedule: te.Schedule, half: te.Tensor, data: te.Tensor, pad: te.Tensor | None
+) -> None:
     """One tile of one channel block at a time, all 36 elements unrolled."""
     stage = schedule[data]
-    x, y, c, p, i = stage.op.axis
-    stage.reorder(c, p, x, y, i)
+    *_, x, y, q, i = stage.leaf_iter_vars
+    stage.reorder(q, x, y, i)
     stage.unroll(x)
     stage.unroll(y)
     stage.vectorize(i)
-    stage.parallel(c)
+    outer = stage.leaf_iter_vars[stage.leaf_iter_vars.index(q) - 1]
+    if pad is not None:
+        schedule[pad].compute_at(stage, outer)
+        schedule[pad].vectorize(pad.op.axis[-1])
     inner = schedule[half]
-    inner.compute_at(stage, p)
+    inner.compute_at(stage, q)
     inner.set_scope("local")
-    _, _, x, b, i = inner.op.axis
+    *_, x, b, i = inner.op.axis
+    inner.reorder(b, x, i)  # column by column: six values in, six out
     inner.unroll(x)
     inner.unroll(b)
     inner.vectorize(i)
 
 
-def _schedule_products(schedule: te.Schedule, products: te.Tensor, target: Target) -> None:
+def _schedule_products(schedule: te.Schedule, products: te.Tensor, tile: Tile) -> None:
     """A matrix product, tiles by output channels, for each of the 36 elements."""
-    _, _, blocks, tiles, _ = shape_of(products)
-    tile = choose_padded_tile(tiles, blocks, target)
-    while blocks % tile.vectors:
-        tile = type(tile)(tile.rows, tile.vectors - 1)
     registers = schedule.cache_write(products, "local")
     stage = schedule[products]
-    x, y, o, p, ob = stage.op.axis
-    o_outer, o_inner = stage.split(o, factor=tile.vectors)
-    p_outer, p_inner = stage.split(p, factor=tile.rows)
-    stage.reorder(x, y, o_outer, p_outer, o_inner, p_inner, ob)
-    stage.unroll(o_inner)
-    stage.unroll(p_inner)
+    n, part, o, x, y, q, ob = stage.op.axis
+    q_outer, q_inner = stage.split(q, factor=tile.rows)
+    stage.reorder(n, part, x, y, q_outer, o, q_inner, ob)
+    stage.unroll(o)
+    stage.unroll(q_inner)
     stage.vectorize(ob)
-    stage.parallel(stage.fuse(x, y, o_outer))
     inner = schedule[registers]
-    inner.compute_at(stage, p_outer)
-    x, y, o, p, ob = inner.op.axis
+    inner.compute_at(stage, q_outer)
+    n, part, o, x, y, q, ob = inner.op.axis
     chunk, lane = inner.op.reduce_axis
-    inner.reorder(x, y, chunk, lane, p, o, ob)
+    inner.reorder(n, part, x, y, chunk, lane, q, o, ob)
     inner.unroll(o)
-    inner.unroll(p)
+    inner.unroll(q)
     inner.vectorize(ob)
 
 
-def _schedule_output(schedule: te.Schedule, rest: te.Tensor, output: te.Tensor) -> None:
+def _schedule_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
     """One tile of results at a time, with what is fused behind the convolution."""
-    stage = schedule[output]
-    n, o, y, x, ob = stage.op.axis
-    y_outer, y_inner = stage.split(y, factor=TILE)
-    x_outer, x_inner = stage.split(x, factor=TILE)
-    stage.reorder(n, o, y_outer, x_outer, y_inner, x_inner, ob)
-    stage.unroll(y_inner)
-    stage.unroll(x_inner)
-    stage.vectorize(ob)
-    stage.parallel(stage.fuse(n, o, y_outer))
     inner = schedule[rest]
-    inner.compute_at(stage, x_outer)
+    inner.compute_at(stage, at)
     inner.set_scope("local")
     _, _, y, _, j, ob = inner.op.axis
+    inner.reorder(j, y, ob)
     inner.unroll(y)
     inner.unroll(j)
     inner.vectorize(ob)
