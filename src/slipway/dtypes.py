@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 # Small floating point formats by their ml_dtypes names, each with its DLDataTypeCode and bits.
-# Like the integers of 2 and 4 bits they are "carried": stored one to a byte, moved and converted,
-# but not computed with.
+# Like the integers of 2 bits they are "carried": stored one to a byte, moved and converted, but not
+# computed with.  Those of 4 bits relay carries too; loops compute with them (codegen/narrow.py).
 _CARRIED_FLOATS = {
     "float8_e4m3fn": (10, 8),
     "float8_e4m3fnuz": (11, 8),
@@ -163,6 +163,14 @@ def bytes_of(dtype: str) -> int:
     """Return the bytes of one element with all its lanes, rounded up."""
     parts = parse(dtype)
     return (parts.bits * parts.lanes + 7) // 8
+
+
+def array_bytes(count: int, dtype: str) -> int:
+    """Return the bytes of `count` elements side by side; four-bit ones lie two in a byte."""
+    parts = parse(dtype)
+    if parts.code in ("int", "uint") and parts.bits == 4:
+        return (count * parts.lanes + 1) // 2
+    return count * bytes_of(dtype)
 
 
 @cache

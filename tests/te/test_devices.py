@@ -64,6 +64,20 @@ def test_bfloat16(device):
     np.testing.assert_allclose(got, wide * wide + 1.5, rtol=2**-7)
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_four_bits(device, dtype):
+    x = te.placeholder((3, 7), dtype, name="X")
+    y = te.compute((3, 7), lambda i, j: x[i, j] * te.const(3, dtype), "Y")
+    data = np.random.default_rng(0).integers(0, 8, (3, 7)).astype("int8")
+    source = tvm.nd.empty((3, 7), dtype, device.array(data).device)
+    result = tvm.nd.empty((3, 7), dtype, source.device)
+    source[:] = data
+    device.build(te.create_schedule(y.op), [x, y])(source, result)
+    want = data * 3 % 16
+    want = np.where(want > 7, want - 16, want) if dtype == "int4" else want
+    np.testing.assert_array_equal(result.numpy().astype("int8"), want)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_symbolic_shapes(device, dtype):
     n, m = te.size_var("n"), te.size_var("m")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.narrow import widen_narrow
 from slipway.errors import CodegenError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.target import Target
@@ -22,7 +23,7 @@ def build_module(
     the one that calling the loaded module runs.  Raises CodegenError for what the target's
     generator cannot express, or a module without functions.
     """
-    functions = _functions_of(module)
+    functions = {name: widen_narrow(f) for name, f in _functions_of(module).items()}
     if not functions:
         raise CodegenError("there is nothing to compile: the module has no loop function")
     first = entry if entry is not None else next(iter(functions))

@@ -13,7 +13,7 @@ from slipway import dtypes
 from slipway.errors import RPCError
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, dtype_parts, get_tensor
-from slipway.runtime.ndarray import numpy_dtype
+from slipway.runtime.ndarray import PACKED, numpy_dtype, pack_halves, unpack_halves
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
@@ -67,6 +67,11 @@ class RemoteNDArray(Remote):
 
     def numpy(self) -> npt.NDArray[Any]:
         """Copy the tensor to the host."""
+        if self.dtype in PACKED:
+            raw = np.empty(self.nbytes, np.uint8)
+            self._read(raw)
+            packed = raw[: dtypes.array_bytes(self.size, self.dtype)]
+            return unpack_halves(packed, self.shape, self.dtype)
         out = np.empty(self.shape, numpy_dtype(self.dtype))
         self._read(out)
         return out
@@ -92,7 +97,8 @@ class RemoteNDArray(Remote):
                 f"cannot copy an array of shape {array.shape} into a remote tensor of shape "
                 f"{self.shape}; they must be equal."
             )
-        self._write(np.ascontiguousarray(array, dtype=wanted))
+        values = np.ascontiguousarray(array, dtype=wanted)
+        self._write(pack_halves(values) if self.dtype in PACKED else values)
         return self
 
     def copyto(self, target: Any, mem_copy: bool = True) -> Any:
@@ -106,7 +112,8 @@ class RemoteNDArray(Remote):
                 target.copyfrom(self.numpy())
         elif isinstance(target, np.ndarray):
             self._check_like(target.shape, dtypes.canonical(target.dtype))
-            if target.flags.c_contiguous and target.flags.writeable:
+            direct = target.flags.c_contiguous and target.flags.writeable
+            if direct and self.dtype not in PACKED:
                 self._read(target)
             else:
                 target[...] = self.numpy()

@@ -32,6 +32,7 @@ _NUMPY_OWN = frozenset(
         "float64",
     ]
 )
+PACKED = frozenset(["int4", "uint4"])
 
 
 class NDArray:
@@ -55,10 +56,16 @@ class NDArray:
 
     def _read(self) -> npt.NDArray[Any]:
         """Return a NumPy array of the elements; it may be a view."""
+        if self.dtype in PACKED:
+            raw = _numpy_view(self._tensor, (self.nbytes,), "uint8")
+            return unpack_halves(raw, self.shape, self.dtype)
         return _numpy_view(self._tensor, self.shape, self.dtype)
 
     def _write(self, source: npt.NDArray[Any]) -> None:
         """Overwrite all elements from a C-contiguous array of the same shape and dtype."""
+        if self.dtype in PACKED:
+            np.copyto(_numpy_view(self._tensor, (self.nbytes,), "uint8"), pack_halves(source))
+            return
         np.copyto(_numpy_view(self._tensor, self.shape, self.dtype), source)
 
     # What users call.
@@ -81,7 +88,7 @@ class NDArray:
     @property
     def nbytes(self) -> int:
         """Bytes of the elements."""
-        return self.size * dtypes.bytes_of(self.dtype)
+        return dtypes.array_bytes(self.size, self.dtype)
 
     def numpy(self) -> npt.NDArray[Any]:
         """Return a copy of the elements as a NumPy array."""
@@ -270,9 +277,28 @@ def numpy_dtype(dtype: str) -> Any:
     raise ExecutionError(f"an array of {dtype} cannot be seen from NumPy.")
 
 
+def pack_halves(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return the bytes of four-bit integers as DLPack lays them out: the first in the low half."""
+    flat = values.reshape(-1).astype(np.int8).view(np.uint8) & 15
+    if flat.size % 2:
+        flat = np.append(flat, np.uint8(0))
+    return np.asarray(flat[0::2] | (flat[1::2] << 4), np.uint8)
+
+
+def unpack_halves(
+    raw: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: str
+) -> npt.NDArray[Any]:
+    """Return the four-bit integers of `dtype` in packed bytes, as a new array."""
+    both: npt.NDArray[Any] = np.stack([raw & 15, raw >> 4], axis=-1)
+    both = both.reshape(-1)[: math.prod(shape)]
+    if dtypes.is_int(dtype):
+        both = np.asarray((both ^ 8).astype(np.int8) - 8)
+    return both.astype(numpy_dtype(dtype)).reshape(shape)
+
+
 def _allocate(shape: tuple[int, ...], dtype: str) -> Any:
     """Make a tvm_ffi Tensor over aligned memory that NumPy owns."""
-    size_bytes = math.prod(shape) * dtypes.bytes_of(dtype)
+    size_bytes = dtypes.array_bytes(math.prod(shape), dtype)
     if size_bytes >= 2**62:
         raise MemoryError(f"an array of shape {shape} does not fit into memory.")
     raw = np.empty(size_bytes + ALIGNMENT_BYTES, dtype=np.uint8)

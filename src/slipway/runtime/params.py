@@ -18,7 +18,15 @@ import numpy.typing as npt
 
 from slipway import dtypes
 from slipway.errors import ArtifactError
-from slipway.runtime.ndarray import NDArray, array, empty, numpy_dtype
+from slipway.runtime.ndarray import (
+    PACKED,
+    NDArray,
+    array,
+    empty,
+    numpy_dtype,
+    pack_halves,
+    unpack_halves,
+)
 
 _LIST_MAGIC = 0xF7E58D4F05049CB7
 _TENSOR_MAGIC = 0xDD5E40F096B4A13F
@@ -40,8 +48,19 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
         out += struct.pack("<iBBH", values.ndim, dtypes.DLPACK_CODE[code], bits, lanes)
         out += struct.pack(f"<{values.ndim}q", *values.shape)
         out += struct.pack("<q", values.nbytes)
-        out += values.tobytes()
+        out += _raw(values)
     return out
+
+
+def _raw(values: npt.NDArray[Any]) -> bytes:
+    """Return the bytes as kernels read them.
+
+    Four-bit integers are packed, and zeros fill their tensor up: the device's runtime counts a
+    byte for each.
+    """
+    if values.dtype.name in PACKED:
+        return pack_halves(values).tobytes().ljust(values.nbytes, b"\0")
+    return values.tobytes()
 
 
 class _Reader:
@@ -101,7 +120,11 @@ def _read_tensor(reader: _Reader) -> npt.NDArray[Any]:
         expected *= extent
     if min(shape, default=0) < 0 or expected != size_bytes:
         raise _damaged("a tensor's size does not fit its shape")
-    return np.frombuffer(reader.take(size_bytes), dtype=numpy_dtype(dtype)).reshape(shape)
+    data = reader.take(size_bytes)
+    if dtype in PACKED:
+        packed = np.frombuffer(data, np.uint8, dtypes.array_bytes(expected, dtype))
+        return unpack_halves(packed, shape, dtype)
+    return np.frombuffer(data, dtype=numpy_dtype(dtype)).reshape(shape)
 
 
 def load_param_dict(data: bytes | bytearray | memoryview) -> dict[str, NDArray]:

@@ -82,7 +82,7 @@ def emit_c(functions: dict[str, PrimFunc], target: Target, metadata: str, compil
         parts += [f"static void* slw_cache_{i} = 0;\n" for i in range(len(module.packed_calls))]
     parts.append("static const char* slw_failure_kind = 0;\n"
                  "static const char* slw_failure_message = 0;\n")  # fmt: skip
-    if module.uses_workspace:
+    if module.arena_bytes:
         parts.append(f"_Alignas(64) static uint8_t slw_arena[{max(64, module.arena_bytes)}];\n")
     parts.append(helper_section(module))
     parts += specs

@@ -15,6 +15,7 @@ from slipway.codegen.c import spelling
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.c.module import functions_reserved, helper_section
 from slipway.codegen.capability import capability_of
+from slipway.codegen.narrow import widen_narrow
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
@@ -81,7 +82,7 @@ def emit_kernels(
     module = CModule(capability_of(target))
     kernels = {}
     for name, func in functions.items():
-        kernels[name] = _emit(name, func, module, name not in overlapping)
+        kernels[name] = _emit(name, widen_narrow(func), module, name not in overlapping)
     return KernelFile(helper_section(module), kernels)
 
 
