@@ -94,6 +94,19 @@ def pinned(model, inputs, kinds):
     return changed, kept_values
 
 
+def shape_of(value):
+    """What `shape=` says of an input: of a sequence its elements, of a missing optional None."""
+    if isinstance(value, list):
+        return [shape_of(np.asarray(v)) for v in value]
+    return None if value is None else value.shape
+
+
+def is_served(value):
+    if isinstance(value, list):
+        return all(is_served(v) for v in value)
+    return value is None or (isinstance(value, np.ndarray) and value.dtype.kind not in "OUS")
+
+
 def run(model, inputs, engine):
     """Import and run one model; return its outputs."""
     from slipway import relay
@@ -104,15 +117,19 @@ def run(model, inputs, engine):
     feeds = dict(zip([n for n in names if n not in known], inputs, strict=False))
     if len(feeds) < len(inputs):
         feeds = dict(zip(names, inputs, strict=True))
-    shapes = {n: v.shape for n, v in feeds.items() if n not in known}
+    shapes = {n: shape_of(v) for n, v in feeds.items() if n not in known}
     mod, _ = relay.frontend.from_onnx(model, shape=shapes)
     feeds = {n: v for n, v in feeds.items() if n in shapes}
+    for name, value in list(feeds.items()):  # a sequence is one input per element
+        if not isinstance(value, np.ndarray):
+            del feeds[name]
+            feeds.update((f"{name}.{i}", np.asarray(v)) for i, v in enumerate(value or ()))
     if engine == "interpret":
         found = interpret(mod, **feeds)
         return list(found) if isinstance(found, tuple) else [found]
     from slipway.runtime import cpu, graph_executor
 
-    module = graph_executor.GraphModule(relay.build(mod, target="llvm")["default"](cpu(0)))
+    module = graph_executor.GraphModule(relay.build(mod, target=engine)["default"](cpu(0)))
     for name, value in feeds.items():
         module.set_input(name, value)
     module.run()
@@ -147,8 +164,9 @@ def outcome(case, engine, pin=""):
 
     for inputs, wanted in case.data_sets:
         inputs, wanted = [as_array(v) for v in inputs], [as_array(v) for v in wanted]
-        if not all(isinstance(v, np.ndarray) for v in (*inputs, *wanted)):
-            return "unsupported", "sequence, optional or string values"
+        if not all(is_served(v) for v in (*inputs, *wanted)):
+            return "unsupported", "strings"
+        wanted = [v for value in wanted for v in (value if isinstance(value, list) else [value])]
         model = case.model
         if pin:
             model, inputs = pinned(model, inputs, pin)
@@ -168,7 +186,7 @@ def outcome(case, engine, pin=""):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=["onnx"])
-    parser.add_argument("--engine", choices=["interpret", "llvm"], default="interpret")
+    parser.add_argument("--engine", choices=["interpret", "llvm", "c"], default="interpret")
     parser.add_argument("--only", default="", help="run the cases whose name holds this word")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every case not passed")
     args = parser.parse_args()

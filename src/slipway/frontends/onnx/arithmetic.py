@@ -172,7 +172,7 @@ def identity(node: NodeView) -> Any:
             raise node.unsupported("it is in training mode")
     if node.kind == "Dropout" and len(node.outputs) > 1:
         return [node.input(0), relay.const(np.ones(node.type().shape, bool))]
-    return node.input(0)
+    return node.inputs[0]
 
 
 @converter("BitCast")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.values import mapped, tensors_of
 
 MAX_STEPS = 1024  # of a loop that is unrolled
 
@@ -26,15 +27,18 @@ def if_(node: NodeView) -> Any:
         condition = relay.reshape(condition, ())
     if len(branches[0]) != len(node.outputs) or len(branches[1]) != len(node.outputs):
         raise node.unsupported("a branch could not be converted")
-    kinds = [[v.type for v in branch] for branch in branches]
-    if kinds[0] != kinds[1]:
+    tensors = [[t for value in branch for t in tensors_of(value)] for branch in branches]
+    kinds = [[t.type for t in branch] for branch in tensors]
+    if kinds[0] != kinds[1] or not kinds[0]:
         raise node.unsupported(
             "the branches give different shapes, which static shapes cannot hold"
         )
-    if len(node.outputs) == 1:
-        return relay.If(condition, branches[0][0], branches[1][0])
-    choice = relay.If(condition, relay.Tuple(branches[0]), relay.Tuple(branches[1]))
-    return relay.TupleWrapper(choice, len(node.outputs))
+    if len(tensors[0]) == 1:
+        results: Iterator[Any] = iter([relay.If(condition, tensors[0][0], tensors[1][0])])
+    else:
+        choice = relay.If(condition, relay.Tuple(tensors[0]), relay.Tuple(tensors[1]))
+        results = iter(relay.TupleWrapper(choice, len(tensors[0])))
+    return [mapped(value, lambda _: next(results)) for value in branches[0]]
 
 
 def _run_body(node: NodeView, body: Any, inputs: Sequence[Any], results: int) -> list[Any]:
@@ -53,7 +57,7 @@ def loop(node: NodeView) -> Any:
     if node.has(0):
         limit = min(limit, int(node.constant(0, "the trip count").reshape(-1)[0]))
     going: Any = node.input(1) if node.has(1) else relay.const(True, "bool")
-    carried = [node.input(i) for i in range(2, len(node.inputs))]
+    carried = list(node.inputs[2:])
     count = len(body.output) - 1 - len(carried)
     gathered: list[list[Any]] = [[] for _ in range(count)]
     step = 0

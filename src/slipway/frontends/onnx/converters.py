@@ -15,6 +15,7 @@ import numpy as np
 from slipway import relay
 from slipway.errors import SlipwayError
 from slipway.frontends.onnx.reader import array_of
+from slipway.frontends.onnx.values import Value
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.types import TensorType
 
@@ -22,8 +23,9 @@ Converter = Callable[["NodeView"], Any]
 CONVERTERS: dict[str, Converter] = {}
 
 FAMILIES = (
-    "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "matmul",
-    "microsoft", "norm", "pool", "quant", "recurrent", "reduce", "resize", "shape", "signal",
+    "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "linalg",
+    "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant", "recurrent", "reduce",
+    "resize", "sequences", "shape", "signal", "training",
 )  # fmt: skip
 
 
@@ -55,9 +57,9 @@ class NodeView:
     def __init__(
         self,
         node: Any,
-        inputs: Sequence[Expr | None],
+        inputs: Sequence[Value],
         opset: int,
-        subgraph: Callable[[Any, Sequence[Expr]], list[Expr]] | None = None,
+        subgraph: Callable[[Any, Sequence[Value]], list[Value]] | None = None,
     ) -> None:
         self.kind: str = node.op_type
         self.name: str = node.name or (node.output[0] if node.output else node.op_type)
@@ -101,8 +103,12 @@ class NodeView:
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def optional(self, index: int) -> Expr | None:
-        """Return the input, or None when it is left out."""
-        return self.inputs[index] if index < len(self.inputs) else None
+        """Return the input, or None when it is left out.  Raises UnsupportedNode for no tensor."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if found is not None and not isinstance(found, Expr):
+            kind = type(found).__name__.lower()
+            raise self.unsupported(f"input {index} is {kind}, where a tensor is needed")
+        return found
 
     def input(self, index: int) -> Expr:
         """Return the input.  Raises UnsupportedNode when the file leaves a required one out."""

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from slipway.frontends.onnx.reader import DTYPE_OF, onnx_package
-from slipway.relay.expr import Expr
+from slipway.frontends.onnx.values import Optional, Value
+from slipway.frontends.onnx.values import Sequence as SequenceValue
 
 CODE_OF = {dtype: code for code, dtype in DTYPE_OF.items()}
 
@@ -30,7 +31,7 @@ def _schema(kind: str, domain: str, opset: int) -> Any:
         return None
 
 
-def body_of(node: Any, inputs: Sequence[Expr | None], opset: int) -> Any:
+def body_of(node: Any, inputs: Sequence[Value], opset: int) -> Any:
     """Return the FunctionProto that `node` stands for, or None."""
     onnx = onnx_package()
     schema = _schema(node.op_type, node.domain, opset)
@@ -56,8 +57,13 @@ def body_of(node: Any, inputs: Sequence[Expr | None], opset: int) -> Any:
     return function
 
 
-def _type_proto(expr: Expr | None) -> Any:
+def _type_proto(expr: Value) -> Any:
     onnx = onnx_package()
+    if isinstance(expr, Optional):
+        return onnx.helper.make_optional_type_proto(_type_proto(expr.value))
+    if isinstance(expr, SequenceValue):
+        element = onnx.helper.make_tensor_type_proto(CODE_OF.get(expr.dtype, 1), None)
+        return onnx.helper.make_sequence_type_proto(element)
     if expr is None:
         return onnx.TypeProto()
     given = expr.tensor_type

@@ -20,10 +20,12 @@ from slipway.frontends.onnx.converters import Converter, NodeView, UnsupportedNo
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
 from slipway.frontends.onnx.stand_in import StandIns
+from slipway.frontends.onnx.values import Optional, Value, mapped, names_of, tensors_of
+from slipway.frontends.onnx.values import Sequence as SequenceValue
 from slipway.frontends.report import NodeReport, ReportBook
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
-from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
+from slipway.relay.expr import Constant, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
 
 MAX_NODES = 200_000
@@ -32,7 +34,7 @@ MAX_DEPTH = 32  # of functions that call functions
 
 def from_onnx(
     model: Any,
-    shape: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Any] | None = None,
     dtype: str | Mapping[str, str] = "float32",
     opset: int | None = None,
     freeze_params: bool = True,
@@ -40,7 +42,9 @@ def from_onnx(
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import an ONNX model: a ModelProto, a path or bytes.
 
-    `shape` gives inputs their shapes; it is needed where the model leaves a dimension open.
+    `shape` gives inputs their shapes; it is needed where the model leaves a dimension open.  For a
+    sequence it lists the shapes of the elements, which become inputs ``x.0``, ``x.1``, ...; for an
+    optional input None says that it is missing.
     `dtype`, as a dictionary, overrides the element type of inputs.  `opset` overrides the file's.
     With `freeze_params` weights are constants of the graph; without, they are its parameters.
 
@@ -98,30 +102,36 @@ class _Importer:
 
     # -- graphs ----------------------------------------------------------------------------------
 
-    def main(self, shapes: dict[str, Sequence[int]], overrides: Mapping[str, str]) -> Function:
+    def main(self, shapes: dict[str, Any], overrides: Mapping[str, str]) -> Function:
         inputs, results = self.survey(shapes, overrides)
         if self.book.problems:
             raise self.book.error(f", opset {self.opset}")
-        body = results[0] if len(results) == 1 else Tuple(tuple(results))
-        names = tuple(o.name for o in self.graph.output)
+        named = list(zip((o.name for o in self.graph.output), results, strict=True))
+        names = tuple(n for name, value in named for n in names_of(name, value))
+        tensors = [tensor for value in results for tensor in tensors_of(value)]
+        if not tensors:
+            raise ModelError("the model has no output tensor: its outputs are empty")
+        body = tensors[0] if len(tensors) == 1 else Tuple(tuple(tensors))
         used = [v for v in self.param_vars if v.name in self.params]
         attrs = (("output_names", names),)
         return Function((*inputs, *used), body, None, attrs)
 
     def survey(
-        self, shapes: dict[str, Sequence[int]], overrides: Mapping[str, str]
-    ) -> tuple[list[Var], list[Expr]]:
+        self, shapes: dict[str, Any], overrides: Mapping[str, str]
+    ) -> tuple[list[Var], list[Value]]:
         """Convert everything that can be; return the inputs, and the outputs that were made."""
         graph = self.graph
         values = self._initializers(graph)
-        inputs = self._inputs(graph, values, shapes, overrides)
-        values.update((v.name, v) for v in inputs)
+        given = self._inputs(graph, values, shapes, overrides)
+        values.update(given)
+        tensors = [tensor for value in given.values() for tensor in tensors_of(value)]
+        inputs = [tensor for tensor in tensors if isinstance(tensor, Var)]
         self.stand_ins.shapes = {v.name: v.tensor_type.shape for v in inputs}
         self._check_operators(graph)
         return inputs, self._nodes(graph, values)
 
-    def _initializers(self, graph: Any) -> dict[str, Expr | None]:
-        values: dict[str, Expr | None] = {"": None}
+    def _initializers(self, graph: Any) -> dict[str, Value]:
+        values: dict[str, Value] = {"": None}
         for tensor in graph.initializer:
             array = array_of(tensor)
             # Integers are mostly shapes and axes: they stay constants in either mode.
@@ -142,9 +152,9 @@ class _Importer:
         self,
         graph: Any,
         known: Mapping[str, Any],
-        shapes: dict[str, Sequence[int]],
+        shapes: dict[str, Any],
         overrides: Mapping[str, str],
-    ) -> list[Var]:
+    ) -> dict[str, Value]:
         # Before IR version 4 initializers were listed among the inputs too.
         infos = [i for i in graph.input if i.name not in known]
         names = [i.name for i in infos]
@@ -154,12 +164,32 @@ class _Importer:
                     f"the model has no input {name!r}; its inputs are {', '.join(names)}."
                     f"{did_you_mean(name, names)}"
                 )
-        made = []
-        for info in infos:
-            dims, dtype = value_type(info)
-            dims = self._fixed(info.name, dims, shapes.get(info.name))
-            made.append(Var(info.name, TensorType(dims, overrides.get(info.name, dtype))))
-        return made
+        return {i.name: self._input(i.name, i.type, shapes, overrides) for i in infos}
+
+    def _input(
+        self, name: str, type_: Any, shapes: dict[str, Any], overrides: Mapping[str, str]
+    ) -> Value:
+        """Return an input's variable, or for a sequence one per element."""
+        kind = type_.WhichOneof("value")
+        if kind == "optional_type":
+            if name in shapes and shapes[name] is None:
+                return Optional(None)
+            return Optional(self._input(name, type_.optional_type.elem_type, shapes, overrides))
+        if kind != "sequence_type":
+            dims, dtype = value_type(name, type_)
+            dims = self._fixed(name, dims, shapes.get(name))
+            return Var(name, TensorType(dims, overrides.get(name, dtype)))
+        if name not in shapes:
+            raise ModelError(
+                f"the input {name!r} is a sequence, whose length is not fixed: pass the shapes of "
+                f"its elements, shape={{{name!r}: [(3, 4), (3, 4)]}}"
+            )
+        inner = type_.sequence_type.elem_type
+        items = [
+            self._input(f"{name}.{i}", inner, {f"{name}.{i}": shape}, overrides)
+            for i, shape in enumerate(shapes[name])
+        ]
+        return SequenceValue(tuple(items), items[0].tensor_type.dtype if items else "")
 
     @staticmethod
     def _fixed(name: str, dims: tuple[Any, ...], given: Sequence[int] | None) -> tuple[int, ...]:
@@ -208,9 +238,9 @@ class _Importer:
     def _note(self, node: Any, problem: str) -> None:
         self.book.problem(_name_of(node), str(node.op_type), problem, _key_of(node))
 
-    def _nodes(self, graph: Any, values: dict[str, Expr | None]) -> list[Expr]:
+    def _nodes(self, graph: Any, values: dict[str, Value]) -> list[Value]:
         self._convert_all(graph.node, values)
-        results = []
+        results: list[Value] = []
         for info in graph.output:
             value = values.get(info.name)
             if value is None and not self.book.problems:
@@ -219,7 +249,7 @@ class _Importer:
                 results.append(value)
         return results
 
-    def _convert_all(self, nodes: Iterable[Any], values: dict[str, Expr | None]) -> None:
+    def _convert_all(self, nodes: Iterable[Any], values: dict[str, Value]) -> None:
         """Convert nodes in order; each adds its results to `values`."""
         poisoned: set[str] = set()
         for node in nodes:
@@ -245,7 +275,7 @@ class _Importer:
                 else:
                     values[name] = made
 
-    def _node(self, node: Any, values: dict[str, Expr | None], poisoned: set[str]) -> list[Expr]:
+    def _node(self, node: Any, values: dict[str, Value], poisoned: set[str]) -> list[Value]:
         self.converted += 1
         if self.converted > MAX_NODES:
             raise ModelError(f"the model has more than {MAX_NODES} nodes after unrolling its loops")
@@ -273,15 +303,15 @@ class _Importer:
             made = list(made)
         elif not isinstance(made, list):
             made = [made]
-        return [self.folder.fold(m) for m in made]
+        return [mapped(m, self.folder.fold) for m in made]
 
-    def _function(self, node: Any, function: Any, inputs: list[Expr | None]) -> list[Expr]:
+    def _function(self, node: Any, function: Any, inputs: list[Value]) -> list[Value]:
         """Convert the body of a function in the place of its call."""
         if self.depth >= MAX_DEPTH:
             raise ModelError(
                 f"the functions of the model call each other without end: {node.op_type}"
             )
-        values: dict[str, Expr | None] = dict.fromkeys(function.input)
+        values: dict[str, Value] = dict.fromkeys(function.input)
         values.update(zip(function.input, inputs, strict=False))
         values[""] = None
         outer = self.opset
@@ -301,12 +331,12 @@ class _Importer:
         results = [values.get(name) for name in function.output]
         if any(r is None for r, name in zip(results, node.output, strict=False) if name):
             raise UnsupportedNode("an output of its definition is not made")
-        return results  # type: ignore[return-value]
+        return results
 
-    def _subgraph(self, outer: dict[str, Expr | None], poisoned: set[str]) -> Any:
+    def _subgraph(self, outer: dict[str, Value], poisoned: set[str]) -> Any:
         """Return what converts a subgraph of a node: (graph, inputs) -> its result expressions."""
 
-        def convert(graph: Any, inputs: Sequence[Expr]) -> list[Expr]:
+        def convert(graph: Any, inputs: Sequence[Value]) -> list[Value]:
             values = {**outer, **self._initializers(graph)}
             values.update((i.name, v) for i, v in zip(graph.input, inputs, strict=True))
             return self._nodes(graph, values)

@@ -60,14 +60,20 @@ def topk(node: NodeView) -> Any:
 def one_hot(node: NodeView) -> Any:
     """Classes as vectors; a negative class counts from the end."""
     depth = int(node.constant(1, "the depth").reshape(-1)[0])
-    off, on = node.constant(2, "the values").reshape(-1)
     indices = node.input(0)
     if indices.tensor_type.dtype != "int64":
         indices = relay.cast(indices, "int64")
     behind = relay.add(indices, relay.const(depth, "int64"))
     indices = relay.where(relay.less(indices, relay.const(0, "int64")), behind, indices)
     dtype = node.type(2).dtype
-    return relay.one_hot(indices, float(on), float(off), depth, node.attr("axis", -1), dtype)
+    axis = node.attr("axis", -1)
+    values = node.input(2)
+    if isinstance(values, relay.Constant):
+        off, on = values.array.reshape(-1)
+        return relay.one_hot(indices, float(on), float(off), depth, axis, dtype)
+    hot = relay.one_hot(indices, 1, 0, depth, axis, "bool")
+    off, on = (relay.reshape(relay.strided_slice(values, [i], [i + 1]), ()) for i in range(2))
+    return relay.where(hot, on, off)
 
 
 @converter("NonZero")

@@ -7,6 +7,7 @@ from typing import Any
 from slipway import relay
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.pool_indices import max_pool_with_indices
 
 
 def _function(node: NodeView, template: str, count: int) -> Any:
@@ -21,7 +22,7 @@ def window_pool(node: NodeView) -> Any:
     kernel = tuple(node.attr("kernel_shape"))
     count = len(kernel)
     if node.kind == "MaxPool" and len([o for o in node.outputs if o]) > 1:
-        raise node.unsupported("the second output (Indices) is asked for")
+        return max_pool_with_indices(node)
     ones = (1,) * count
     strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
     padding = padding_of(node, node.type().shape[2:], kernel, strides, dilation)

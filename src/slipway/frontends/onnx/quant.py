@@ -17,6 +17,7 @@ from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.matmul import product_of
 from slipway.relay.expr import Constant
 from slipway.relay.ops.qnn_affine import STORED
+from slipway.relay.ops.small_types import FORMATS
 
 
 def along_axis(node: NodeView, value: Any, axis: int) -> Any:
@@ -85,8 +86,6 @@ def quantize_linear(node: NodeView) -> Any:
         dtype = zero.tensor_type.dtype
     else:
         dtype = dtype_of(node, code) if code else "uint8"
-    if not dtypes.is_integral(dtype):
-        raise node.unsupported(f"quantises to {dtype}")
     x, scale = node.input(0), node.input(1)
     affine = _affine_face(node, axis, dtype)
     if affine is not None and x.tensor_type.dtype == "float32":
@@ -97,6 +96,10 @@ def quantize_linear(node: NodeView) -> Any:
         scale = relay.cast(scale, "float32")
     if x.tensor_type.dtype != "float32":
         x = relay.cast(x, "float32")
+    if dtype in FORMATS:  # its zero point is zero
+        return relay.cast(relay.divide(x, scale), dtype, bool(node.attr("saturate", 1)))
+    if not dtypes.is_integral(dtype):
+        raise node.unsupported(f"quantises to {dtype}")
     return quantized(x, scale, zero, dtype)
 
 
@@ -109,6 +112,8 @@ def dequantize_linear(node: NodeView) -> Any:
         return relay.qnn.op.dequantize(node.input(0), *affine)
     x, scale = node.input(0), along_axis(node, node.input(1), axis)
     dtype = scale.tensor_type.dtype
+    if x.tensor_type.dtype in FORMATS:
+        return relay.multiply(relay.cast(x, dtype), scale)
     if not dtypes.is_integral(x.tensor_type.dtype):
         raise node.unsupported(f"dequantises {x.tensor_type.dtype}")
     whole = relay.cast(x, "int32")

@@ -106,17 +106,22 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
     return np.asarray(array)
 
 
-def value_type(info: Any, shape: Any = None) -> tuple[tuple[Any, ...], str]:
-    """Return (dimensions, dtype) of a ValueInfoProto; an unknown dimension is its name or "?"."""
-    kind = info.type.WhichOneof("value")
+def value_type(name: str, type_: Any) -> tuple[tuple[Any, ...], str]:
+    """Return (dimensions, dtype) of an input's TypeProto; an unknown dimension is its name or "?".
+
+    Raises ModelError for what is no tensor, and for element types that Slipway lacks.
+    """
+    kind = type_.WhichOneof("value")
     if kind != "tensor_type":
-        raise ModelError(f"the input {info.name!r} is a {kind}; only tensors are served")
-    tensor = info.type.tensor_type
+        raise ModelError(f"the input {name!r} is a {kind}; only tensors are served")
+    tensor = type_.tensor_type
     dtype = DTYPE_OF.get(tensor.elem_type)
     if dtype is None:
+        found = {8: "strings", 14: "complex numbers", 15: "complex numbers"}
+        what = found.get(tensor.elem_type, f"elements of type {tensor.elem_type}")
         raise ModelError(
-            f"the input {info.name!r} has element type {tensor.elem_type}, "
-            "which Slipway does not have"
+            f"the input {name!r} holds {what}, which Slipway does not have: cut the model behind "
+            "the nodes that make numbers of them"
         )
     if not tensor.HasField("shape"):
         return ("?",), dtype

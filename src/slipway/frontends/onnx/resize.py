@@ -8,6 +8,8 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.resize_matrix import antialiased, cropped
+from slipway.relay.ops.image import ResizeAttrs
 
 METHODS = {
     "nearest": "nearest_neighbor",
@@ -43,21 +45,39 @@ def resize(node: NodeView) -> Any:
     coordinates = node.attr("coordinate_transformation_mode", "half_pixel")
     if coordinates not in (
         "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
+        "tf_crop_and_resize",
     ):  # fmt: skip
         raise node.unsupported(f"coordinate_transformation_mode {coordinates!r}")
     axes = [a % len(shape) for a in node.attr("axes", tuple(range(len(shape))))]
-    size, scales = _target(node, shape, axes)
-    if node.attr("antialias", 0) and any(s < 1 for s in scales):
-        raise node.unsupported("antialias while shrinking")
-    return relay.image.resize(
-        node.input(0), size, scales, METHODS[mode], coordinates,
-        node.attr("nearest_mode", "round_prefer_floor"), node.attr("cubic_coeff_a", -0.75),
-        bool(node.attr("exclude_outside", 0)),
+    crop = coordinates == "tf_crop_and_resize"
+    starts, ends = _region(node, len(shape), axes) if crop else ([0.0] * len(shape),) * 2
+    spans = [e - s for s, e in zip(starts, ends, strict=True)] if crop else [1.0] * len(shape)
+    size, scales = _target(node, shape, axes, spans)
+    arguments = (
+        METHODS[mode], coordinates, node.attr("nearest_mode", "round_prefer_floor"),
+        node.attr("cubic_coeff_a", -0.75), bool(node.attr("exclude_outside", 0)),
     )  # fmt: skip
+    attrs = ResizeAttrs(tuple(size), tuple(scales), *arguments)
+    if crop:
+        return cropped(attrs, node.input(0), starts, ends, node.attr("extrapolation_value", 0.0))
+    if node.attr("antialias", 0) and any(s < 1 for s in scales) and mode != "nearest":
+        return antialiased(attrs, node.input(0))
+    return relay.image.resize(node.input(0), size, scales, *arguments)
+
+
+def _region(node: NodeView, rank: int, axes: list[int]) -> tuple[list[float], list[float]]:
+    """Return where the region starts and ends along each axis, as fractions of the input."""
+    given = node.constant(1, "the region").reshape(-1)
+    if len(given) != 2 * len(axes):
+        raise node.unsupported(f"a region of {len(given)} numbers for {len(axes)} axes")
+    starts, ends = [0.0] * rank, [1.0] * rank
+    for place, axis in enumerate(axes):
+        starts[axis], ends[axis] = float(given[place]), float(given[place + len(axes)])
+    return starts, ends
 
 
 def _target(
-    node: NodeView, shape: tuple[int, ...], axes: list[int]
+    node: NodeView, shape: tuple[int, ...], axes: list[int], spans: list[float]
 ) -> tuple[list[int], list[float]]:
     """Return the result's size and the exact factors, one entry per axis."""
     size, scales = list(shape), [1.0] * len(shape)
@@ -65,7 +85,7 @@ def _target(
     if given.size:
         for axis, factor in zip(axes, given, strict=True):
             scales[axis] = float(factor)
-            size[axis] = int(np.floor(shape[axis] * float(factor)))
+            size[axis] = int(np.floor(shape[axis] * spans[axis] * float(factor)))
         return size, scales
     wanted = node.ints(3, "the sizes")
     policy = node.attr("keep_aspect_ratio_policy", "stretch")

@@ -37,7 +37,7 @@ class StandIns:
             graph = graphs.pop()
             for info in (*graph.value_info, *graph.output):
                 try:
-                    dims, dtype = value_type(info)
+                    dims, dtype = value_type(info.name, info.type)
                 except Exception:  # a sequence, or no tensor type at all: it stays unknown
                     continue
                 if all(isinstance(d, int) and d > 0 for d in dims):

@@ -65,8 +65,8 @@ def _resize_type(attrs: ResizeAttrs, data: TensorType) -> Type:
     return TensorType(shape, data.dtype)
 
 
-def _coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> Any:
-    """The source coordinate of every output position along `axis`."""
+def source_coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> Any:
+    """Return the source coordinate of every output position along `axis`."""
     scale = attrs.scales[axis] if attrs.scales else out / extent
     at = np.arange(out, dtype=np.float64)
     match attrs.coordinate_transformation_mode:
@@ -85,7 +85,8 @@ def _coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> Any:
             return (at + 0.5) / scale - 0.5
 
 
-def _round(x: np.ndarray[Any, Any], how: str) -> Any:
+def rounded(x: np.ndarray[Any, Any], how: str) -> Any:
+    """Return coordinates rounded to elements in one of the ways of ROUNDING."""
     match how:
         case "round_prefer_floor":
             return np.ceil(x - 0.5)
@@ -97,8 +98,8 @@ def _round(x: np.ndarray[Any, Any], how: str) -> Any:
             return np.ceil(x)
 
 
-def _cubic(distance: np.ndarray[Any, Any], a: float) -> np.ndarray[Any, Any]:
-    """Keys' cubic convolution kernel."""
+def keys_kernel(distance: np.ndarray[Any, Any], a: float) -> np.ndarray[Any, Any]:
+    """Return Keys' cubic convolution kernel at signed distances, with parameter `a`."""
     d = np.abs(distance)
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1
     far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
@@ -109,9 +110,9 @@ def taps_of(
     attrs: ResizeAttrs, axis: int, extent: int, out: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return (positions, weights), each (out, taps): what the output reads along one axis."""
-    x = _coordinates(attrs, axis, extent, out)
+    x = source_coordinates(attrs, axis, extent, out)
     if attrs.method == "nearest_neighbor":
-        position = _round(x, attrs.rounding_method)[:, None]
+        position = rounded(x, attrs.rounding_method)[:, None]
         weights = np.ones((out, 1))
     elif attrs.method == "linear":
         low = np.floor(x)
@@ -120,7 +121,7 @@ def taps_of(
     else:
         low = np.floor(x)
         position = low[:, None] + np.arange(-1, 3)
-        weights = _cubic(x[:, None] - position, attrs.cubic_alpha)
+        weights = keys_kernel(x[:, None] - position, attrs.cubic_alpha)
         if attrs.cubic_exclude:
             weights = np.where((position >= 0) & (position < extent), weights, 0.0)
             weights /= weights.sum(axis=1, keepdims=True)

@@ -1,0 +1,86 @@
+"""Operators of the domain ai.onnx.ml that are tensor arithmetic; TfIdfVectorizer on integers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+
+
+@converter("ai.onnx.ml.Binarizer")
+def binarizer(node: NodeView) -> Any:
+    """One where the value is greater than the threshold, else zero."""
+    over = relay.greater(node.input(0), node.like(node.attr("threshold", 0.0)))
+    return relay.cast(over, node.type().dtype)
+
+
+@converter("ai.onnx.ml.ArrayFeatureExtractor")
+def array_feature_extractor(node: NodeView) -> Any:
+    """Columns at the given positions of the last axis."""
+    x = node.input(0)
+    if node.rank() == 1:
+        x = relay.expand_dims(x, 0)
+    places = relay.reshape(node.input(1), (-1,))
+    return relay.take(x, places, x.tensor_type.rank - 1, mode="fast")
+
+
+def _pool(node: NodeView) -> list[np.ndarray[Any, Any]]:
+    """Return the n-grams of the vocabulary by length: arrays (count, n) for n = 1, 2, ..."""
+    if node.attr("pool_strings"):
+        raise node.unsupported("its vocabulary holds strings")
+    pool = np.array(node.attr("pool_int64s", ()), np.int64)
+    starts = [*node.attr("ngram_counts"), len(pool)]
+    return [pool[start:stop].reshape(-1, n) for n, (start, stop) in enumerate(pairwise(starts), 1)]
+
+
+@converter("TfIdfVectorizer")
+def tf_idf_vectorizer(node: NodeView) -> Any:
+    """How often each n-gram of the vocabulary occurs in each row, with gaps between its members."""
+    mode = node.attr("mode")
+    if mode not in ("TF", "IDF", "TFIDF"):
+        raise node.unsupported(f"mode {mode!r}")
+    shape = node.type().shape
+    if len(shape) not in (1, 2):
+        raise node.unsupported(f"its input has {len(shape)} axes; 1 or 2 are served")
+    rows = shape[0] if len(shape) == 2 else 1
+    x = relay.reshape(relay.cast(node.input(0), "int64"), (rows, shape[-1]))
+    shortest, longest = node.attr("min_gram_length"), node.attr("max_gram_length")
+    counts = []
+    for n, grams in enumerate(_pool(node), 1):
+        wanted = shortest <= n <= longest and len(grams)
+        gaps = range(1, 2 if n == 1 else node.attr("max_skip_count") + 2)
+        found = [_count(x, grams, gap) for gap in gaps if shape[-1] > (n - 1) * gap and wanted]
+        total = relay.zeros((rows, len(grams)), "float32")
+        for one in found:
+            total = relay.add(total, one)
+        counts.append(total)
+    places = np.array(node.attr("ngram_indexes"), np.int64)
+    weights = np.array(node.attr("weights", (1.0,) * len(places)), np.float32)
+    # Column i of the result is n-gram source[i]; the last one is a column of zeros.
+    source = np.full(int(places.max()) + 1, len(places))
+    source[places] = np.arange(len(places))
+    all_counts = relay.concatenate([*counts, relay.zeros((rows, 1), "float32")], 1)
+    if mode == "IDF":
+        all_counts = relay.cast(relay.greater(all_counts, relay.const(0.0, "float32")), "float32")
+    if mode != "TF":
+        all_counts = relay.multiply(all_counts, relay.const(np.append(weights, np.float32(0))))
+    result = relay.take(all_counts, relay.const(source), 1)
+    return relay.reshape(result, (*shape[:-1], len(source)))
+
+
+def _count(x: Any, grams: np.ndarray[Any, Any], gap: int) -> Any:
+    """Count each n-gram, its members `gap` apart, in each row of `x`."""
+    rows, columns = x.tensor_type.shape
+    count, n = grams.shape
+    places = columns - (n - 1) * gap
+    all_equal = None
+    for member in range(n):
+        part = relay.strided_slice(x, [0, member * gap], [rows, member * gap + places])
+        part = relay.reshape(part, (rows, places, 1))
+        hit = relay.equal(part, relay.const(grams[:, member].reshape(1, 1, count)))
+        all_equal = hit if all_equal is None else relay.logical_and(all_equal, hit)
+    return relay.sum(relay.cast(all_equal, "float32"), 1)

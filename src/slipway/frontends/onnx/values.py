@@ -1,0 +1,66 @@
+"""What flows along the edges of an ONNX graph besides tensors: sequences and optionals.
+
+They exist while a model is read, not in the compiled one.  A sequence is a list of expressions
+whose length is known, and an optional is there or not; so every operator on them is done by the
+importer.  At the model's boundary a sequence is that many tensors, named ``x.0``, ``x.1``, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from slipway.relay.expr import Expr
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Tensors in order; `dtype` is that of the elements, "" where it is not known."""
+
+    items: tuple[Expr, ...]
+    dtype: str = ""
+
+    def place(self, index: int) -> int:
+        """Return an index counted from the front.  Raises IndexError beyond the ends."""
+        size = len(self.items)
+        if not -size <= index < size:
+            raise IndexError(f"the sequence has {size} elements; there is no element {index}")
+        return index % size
+
+
+@dataclass(frozen=True)
+class Optional:
+    """A tensor or sequence that may be missing (`value` None)."""
+
+    value: Expr | Sequence | None
+
+
+Value = Any  # an Expr, Sequence or Optional, or None for an input that is left out
+
+
+def tensors_of(value: Value) -> list[Expr]:
+    """Return the tensors inside a value, in order."""
+    if isinstance(value, Sequence):
+        return list(value.items)
+    if isinstance(value, Optional):
+        return [] if value.value is None else tensors_of(value.value)
+    return [value]
+
+
+def names_of(name: str, value: Value) -> list[str]:
+    """Return the names of the tensors inside a value of the model's boundary."""
+    if isinstance(value, Sequence):
+        return [f"{name}.{i}" for i in range(len(value.items))]
+    if isinstance(value, Optional):
+        return [] if value.value is None else names_of(name, value.value)
+    return [name]
+
+
+def mapped(value: Value, function: Callable[[Any], Expr]) -> Value:
+    """Return the value with `function` applied to each tensor inside."""
+    if isinstance(value, Sequence):
+        return Sequence(tuple(function(item) for item in value.items), value.dtype)
+    if isinstance(value, Optional):
+        return value if value.value is None else Optional(mapped(value.value, function))
+    return function(value)
