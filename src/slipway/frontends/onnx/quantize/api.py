@@ -80,7 +80,7 @@ def quantize(
         )
     graph = prepare(model, INT16_OPSET if activations == "int16" else LEAST_OPSET)
     real = graph.model()
-    shapes = {i.name: value_type(i)[0] for i in real.graph.input}
+    shapes = {i.name: value_type(i.name, i.type)[0] for i in real.graph.input}
     shapes.update({n: tuple(s) for n, s in (shape or {}).items() if n in shapes})
     samples = read_samples(calibration, shapes)
     plan = make_plan(graph, exclude, first, last)
