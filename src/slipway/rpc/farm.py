@@ -156,10 +156,7 @@ class Farm:
         if link not in (None, device.link) or self.devices.pop(device.number, None) is None:
             return
         request = device.request
-        had_session = device.state == BUSY
-        if had_session:
-            self.journal.session_ended(device, "lost", reason)
-        self.journal.lost(device, reason)
+        self.journal.lost(device, reason, had_session=device.state == BUSY)
         self._become(device, OFFLINE)
         device.link = None
         self._remember(device)

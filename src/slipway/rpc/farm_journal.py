@@ -76,10 +76,13 @@ class Journal:
         """A device came, or came back."""
         self.registrations[device.key, "returned" if returns else "new"] += 1
 
-    def lost(self, device: Device, reason: str) -> None:
-        """A device's connection is over."""
+    def lost(self, device: Device, reason: str, had_session: bool) -> None:
+        """A device's connection is over, and with it its session if it had one."""
         self.registrations[device.key, "lost"] += 1
-        self.trouble("offline", device, reason)
+        if had_session:
+            self.session_ended(device, "lost", reason)
+        else:
+            self.trouble("offline", device, reason)
 
     def request_ended(self, request: Request, result: str, is_known: bool) -> None:
         """Count a request; kinds that no device has share one name, so that they stay few."""
