@@ -8,10 +8,6 @@ import threading
 import time
 
 import pytest
-
-pytest.importorskip("starlette", reason="the page needs pip install 'slipway[web]'")
-pytest.importorskip("uvicorn", reason="the page needs pip install 'slipway[web]'")
-
 from prometheus_client.parser import text_string_to_metric_families
 
 from slipway.rpc import web_auth, web_feed

@@ -11,7 +11,9 @@ from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
 from slipway.cli.quantize import quantize
 from slipway.cli.rpc_proxy import rpc_proxy
+from slipway.cli.rpc_query import rpc_query
 from slipway.cli.rpc_server import rpc_server
+from slipway.cli.rpc_tracker import rpc_tracker
 from slipway.cli.run import run
 from slipway.cli.targets import targets
 from slipway.version import VERSION
@@ -29,6 +31,8 @@ app.command("check")(check)
 app.command("run")(run)
 app.command("rpc-server")(rpc_server)
 app.command("rpc-proxy")(rpc_proxy)
+app.command("rpc-tracker")(rpc_tracker)
+app.command("rpc-query")(rpc_query)
 app.command("device-server")(device_server)
 app.command("targets")(targets)
 app.command("demo")(demo)

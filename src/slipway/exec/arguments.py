@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
+import socket
 import ssl
+import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 from slipway.errors import RPCError
+from slipway.rpc.log import FORMATS, configure, tell
 from slipway.rpc.tls import client_context, server_context
 
 
@@ -31,6 +35,28 @@ def read_token(arguments: argparse.Namespace) -> str:
     if arguments.token_file is not None:
         token = arguments.token_file.read_text().strip()
     return token
+
+
+def add_log_format(parser: argparse.ArgumentParser) -> None:
+    """Add --log-format."""
+    parser.add_argument(
+        "--log-format", choices=FORMATS, default="text", help="lines for people, or JSON lines"
+    )
+
+
+def address_text(listener: socket.socket, host: str) -> str:
+    """Return HOST:PORT of a listening socket, with the host as the user named it."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"{shown}:{listener.getsockname()[1]}"
+
+
+def announce(program: str, arguments: argparse.Namespace, what: str, address: str) -> None:
+    """Say on stderr where a program can be reached; also when it is to be silent."""
+    if arguments.log_format == "json":
+        configure(program, "json")
+        tell(logging.getLogger(__name__), "listening", f"{what} {address}", address=address)
+    else:
+        print(f"INFO:root:{program}: {what} {address}", file=sys.stderr, flush=True)
 
 
 def add_tls(parser: argparse.ArgumentParser) -> None:

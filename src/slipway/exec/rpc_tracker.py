@@ -5,15 +5,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import logging
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
-from slipway.errors import SlipwayError
-from slipway.exec.arguments import add_tls, add_token, own_tls, read_token, run_until_stopped
+from slipway.errors import RPCError, SlipwayError
+from slipway.exec.arguments import (
+    add_log_format,
+    add_tls,
+    add_token,
+    address_text,
+    announce,
+    own_tls,
+    read_token,
+    run_until_stopped,
+)
+from slipway.rpc import log
 from slipway.rpc.server import listen
 from slipway.rpc.tracker import TrackerServer
 
@@ -33,6 +43,15 @@ def _parser() -> argparse.ArgumentParser:
         help="file with the administrator's token (or SLIPWAY_RPC_ADMIN_TOKEN)",
     )
     add_tls(parser)
+    parser.add_argument(
+        "--web", type=int, metavar="PORT", help="serve the page that shows the farm, and /metrics"
+    )
+    parser.add_argument("--web-host", default="127.0.0.1", help="address of the page (%(default)s)")
+    parser.add_argument(
+        "--web-name", action="append", default=[], metavar="NAME",
+        help="host name under which the page is asked for, beside this machine's own",
+    )  # fmt: skip
+    add_log_format(parser)
     parser.add_argument("--silent", action="store_true", help="write no log")
     parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--watch-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -46,22 +65,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.admin_token_file is not None:
             admin_token = arguments.admin_token_file.read_text().strip()
-        tracker = TrackerServer(read_token(arguments), admin_token, tls=own_tls(arguments))
+        tls = own_tls(arguments)
+        tracker = TrackerServer(read_token(arguments), admin_token, tls=tls)
         if arguments.listen_fd >= 0:
             listener = socket.socket(fileno=arguments.listen_fd)
         else:
             listener = listen(arguments.host, arguments.port, arguments.port_end)
+        page = None
+        if arguments.web is not None:
+            serve_page = _page_server()
+            page = listen(arguments.web_host, arguments.web, arguments.web + 1)
     except (OSError, SlipwayError) as error:
         print(f"rpc_tracker: error: {error}", file=sys.stderr)
         return 2
     if not arguments.silent:
-        logging.basicConfig(format="INFO:root:RPCTracker: %(message)s", level=logging.INFO)
+        log.configure("RPCTracker", arguments.log_format)
     if arguments.listen_fd < 0:
-        address = f"{arguments.host}:{listener.getsockname()[1]}"
-        print(f"INFO:root:RPCTracker: bind to {address}", file=sys.stderr, flush=True)
+        announce("RPCTracker", arguments, "bind to", address_text(listener, arguments.host))
+    serving = [tracker.serve(listener)]
+    if page is not None:
+        serving.append(serve_page(tracker.farm, page, admin_token, arguments.web_name, tls))
+        scheme = "http" if tls is None else "https"
+        address = address_text(page, arguments.web_host)
+        announce("RPCTracker", arguments, "page at", f"{scheme}://{address}/")
     with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(run_until_stopped(tracker.serve(listener), arguments.watch_fd))
+        asyncio.run(run_until_stopped(_together(serving), arguments.watch_fd))
     return 0
+
+
+def _page_server() -> Callable[..., Coroutine[Any, Any, None]]:
+    try:
+        from slipway.rpc.web import serve_page
+    except ImportError as error:
+        raise RPCError(
+            f"--web needs the package {error.name!r}: pip install 'slipway[web]'."
+        ) from error
+    return serve_page
+
+
+async def _together(serving: Sequence[Coroutine[Any, Any, None]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for one in serving:
+            group.create_task(one)
 
 
 if __name__ == "__main__":

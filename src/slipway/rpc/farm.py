@@ -202,7 +202,7 @@ class Farm:
             return
         request, device.request = device.request, None
         if not accepted:
-            self.journal.trouble("refused", device, reason or "it did not take a lease")
+            self.journal.refused(device, reason or "it did not take a lease")
             if request is not None and not request.is_over:
                 self._enqueue(request, look=False)
             if device.link is not None:
@@ -216,7 +216,7 @@ class Farm:
             request.is_over = True
             self._become(device, BUSY, lease, request.holder)
             device.sessions += 1
-            self.journal.request_ended(request, "granted", is_known=True)
+            self.journal.granted(request, device)
             request.grant(device)
 
     # An administrator's acts
@@ -235,6 +235,7 @@ class Farm:
         if device is None or device.link is None or not session or device.session != session:
             return False
         device.kicked = device.lease
+        self.journal.administered(device, "kick")
         device.link.release(device.lease, "an administrator of the tracker ended the session")
         return True
 
@@ -288,6 +289,7 @@ class Farm:
         if device is None:
             return False
         device.is_drained = is_drained
+        self.journal.administered(device, "drain" if is_drained else "resume")
         if device.state == FREE:
             self._become(device, FREE)
             self._match(device.key)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_left
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from slipway.rpc.log import tell
+
 if TYPE_CHECKING:
     from slipway.rpc.farm import Device, Request
 
+_log = logging.getLogger("slipway.rpc.tracker")
 SAMPLE_S = 5.0
 _SAMPLES = 720  # an hour
 _TROUBLES = 50
@@ -75,45 +79,83 @@ class Journal:
     def registered(self, device: Device, returns: bool) -> None:
         """A device came, or came back."""
         self.registrations[device.key, "returned" if returns else "new"] += 1
+        tell(_log, "registered", f"{device.name} registered", **_names(device))
 
     def lost(self, device: Device, reason: str, had_session: bool) -> None:
         """A device's connection is over, and with it its session if it had one."""
         self.registrations[device.key, "lost"] += 1
+        tell(_log, "lost", f"{device.name} is gone: {reason}", **_names(device), reason=reason)
         if had_session:
             self.session_ended(device, "lost", reason)
         else:
-            self.trouble("offline", device, reason)
+            self._trouble("offline", device.name, device.session, reason)
+
+    def granted(self, request: Request, device: Device) -> None:
+        """A request got its device."""
+        waited_s = max(0.0, time.time() - request.since)
+        self.requests[request.key, "granted"] += 1
+        self.waits.add(waited_s)
+        tell(
+            _log, "granted", f"{device.name} goes to {request.holder} as session {device.session}",
+            **_names(device), priority=request.priority, waited_s=round(waited_s, 4),
+        )  # fmt: skip
 
     def request_ended(self, request: Request, result: str, is_known: bool) -> None:
-        """Count a request; kinds that no device has share one name, so that they stay few."""
+        """Count a request without a device: timeout or withdrawn.
+
+        Kinds that no device has share one name, so that they stay few.
+        """
         self.requests[request.key if is_known else "", result] += 1
-        if result == "granted":
-            self.waits.add(max(0.0, time.time() - request.since))
-        elif result == "timeout":
+        if result == "timeout":
             text = f"{request.holder} got no {request.key!r} in time"
-            self.troubles.append(Trouble(time.time(), "timeout", "", "", text))
+            self._trouble("timeout", "", "", text)
+            tell(_log, "timeout", text, key=request.key, holder=request.holder)
 
     def session_ended(self, device: Device, result: str, reason: str) -> None:
         """Count a session; `result` is ok, failed, kicked or lost."""
+        length_s = max(0.0, time.time() - device.since)
         self.sessions[device.key, result] += 1
-        self.lengths.add(max(0.0, time.time() - device.since))
+        self.lengths.add(length_s)
         self._finished += 1
         if result != "ok":
             device.failures += 1
             device.last_error = reason
-            self.trouble(result, device, reason)
+            self._trouble(result, device.name, device.session, reason)
+        text = f"session {device.session} on {device.name} ended: {reason or result}"
+        tell(
+            _log, "ended", text,
+            **_names(device), result=result, reason=reason, length_s=round(length_s, 4),
+        )  # fmt: skip
 
-    def trouble(self, kind: str, device: Device, text: str) -> None:
-        """Note what went wrong with a device."""
-        self.troubles.append(Trouble(time.time(), kind, device.name, device.session, text))
+    def refused(self, device: Device, reason: str) -> None:
+        """A device did not take a lease."""
+        self._trouble("refused", device.name, device.session, reason)
+        tell(_log, "refused", f"{device.name}: {reason}", **_names(device), reason=reason)
 
-    def peer_refused(self, peer: str, text: str) -> None:
-        """Note a peer that was turned away."""
+    def peer_refused(self, peer: str, reason: str) -> None:
+        """A peer was turned away."""
         self.refused_peers += 1
-        self.troubles.append(Trouble(time.time(), "peer", peer, "", text))
+        self._trouble("peer", peer, "", reason)
+        tell(_log, "peer_refused", f"refused {peer}: {reason}", peer=peer, reason=reason)
+
+    def administered(self, device: Device, act: str) -> None:
+        """An administrator did something to a device."""
+        tell(_log, act, f"an administrator: {act} {device.name}", **_names(device))
+
+    def _trouble(self, kind: str, device: str, session: str, text: str) -> None:
+        self.troubles.append(Trouble(time.time(), kind, device, session, text))
 
     def sample(self, total: int, busy: int, waiting: int) -> Sample:
         """Add a point to the chart; call it every `SAMPLE_S` seconds."""
         finished, self._finished = self._finished, 0
         self.samples.append(Sample(time.time(), total, busy, waiting, finished))
         return self.samples[-1]
+
+
+def _names(device: Device) -> dict[str, str | int]:
+    return {
+        "key": device.key,
+        "device": f"{device.address}:{device.port}",
+        "session": device.session,
+        "holder": device.holder,
+    }

@@ -126,6 +126,8 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
     Port 0 lets the system choose.  Raises RPCError when all are taken, or the address is not this
     machine's.
     """
+    if not 0 <= port <= 65535:
+        raise RPCError(f"{port} is not a port; choose one from 0 (any free one) to 65535.")
     last: OSError | None = None
     for candidate in range(port, max(port_end, port + 1)):
         try:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import logging
 import socket
 import ssl
 import struct
@@ -47,7 +46,6 @@ SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s
 ASSIGN_TIMEOUT_S = 5.0
 _REGISTER = struct.Struct("<IIII")
 _REQUEST = struct.Struct("<iIII")
-_log = logging.getLogger("slipway.rpc.tracker")
 
 
 class _Link:
@@ -137,7 +135,6 @@ class TrackerServer:
                 is_admin = hello.role == Role.ADMIN
                 await self.serve_client(streams, f"{hello.name} at {host_of(peer)}", is_admin)
         except Refused as refused:
-            _log.info("refused %s: %s", peer, refused)
             self.farm.journal.peer_refused(host_of(peer), str(refused))
             send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
             with contextlib.suppress(OSError):
@@ -164,7 +161,6 @@ class TrackerServer:
         place = hello.name if flags & REGISTER_PROXIED else ""
         device = self.farm.add(hello.key, address, port, hello.name, link, held, place)
         link.device = device
-        _log.info("%s registered", device.name)
         reason = "its connection broke"
         try:
             while link.device is not None:
@@ -182,7 +178,6 @@ class TrackerServer:
         finally:
             self.farm.remove(device, reason, link)
             link.close()
-            _log.info("%s is gone: %s", device.name, reason)
 
     # Clients
 

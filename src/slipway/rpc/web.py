@@ -12,7 +12,7 @@ import contextlib
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,8 @@ _FILES = {
     "/farm.js": "farm.js",
     "/icon.svg": "icon.svg",
 }
-    "/": "index.html",
-    "/farm.css": "farm.css",
-    "/farm.js": "farm.js",
-    "/icon.svg": "icon.svg",
-}
 _MAX_BODY_BYTES = 8192
+STOP_TIMEOUT_S = 3.0
 
 
 class Page:
@@ -53,7 +49,7 @@ class Page:
     def __init__(self, farm: Farm, admin_token: str = "") -> None:
         self._farm = farm
         self._administrators = Administrators(admin_token)
-        self._feed = Feed(farm)
+        self.feed = Feed(farm)
 
     def application(self, names: Iterable[str] = ()) -> Starlette:
         """Return the ASGI application; `names` are host names it may be asked under."""
@@ -71,16 +67,7 @@ class Page:
             routes=routes,
             middleware=[Middleware(Guard, names=tuple(names))],
             exception_handlers={HTTPException: _explain},
-            lifespan=self._lifespan,
         )
-
-    @contextlib.asynccontextmanager
-    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        feeding = asyncio.ensure_future(self._feed.run())
-        try:
-            yield
-        finally:
-            feeding.cancel()
 
     async def _file(self, request: Request) -> Response:
         return FileResponse(_PAGE / _FILES[request.url.path], headers={"Cache-Control": "no-cache"})
@@ -90,9 +77,9 @@ class Page:
         return JSONResponse(state)
 
     async def _events(self, _request: Request) -> Response:
-        if self._feed.is_full:
+        if self.feed.is_full:
             raise HTTPException(503, "Too many pages are open; close some.")
-        return StreamingResponse(self._feed.read(), media_type="text/event-stream")
+        return StreamingResponse(self.feed.read(), media_type="text/event-stream")
 
     async def _metrics(self, _request: Request) -> Response:
         return Response(metrics_text(self._farm), headers={"Content-Type": CONTENT_TYPE})
@@ -176,9 +163,12 @@ async def serve_page(
     tls: ssl.SSLContext | None = None,
 ) -> None:
     """Serve the page of `farm` on a listening socket until cancelled."""
+    page = Page(farm, admin_token)
     config = uvicorn.Config(
-        Page(farm, admin_token).application(names),
+        page.application(names),
+        lifespan="off",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=1,
@@ -189,8 +179,12 @@ async def serve_page(
     if tls is not None:
         config.ssl = tls
     server = _Server(config)
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    feeding = asyncio.ensure_future(page.feed.run())
     try:
-        await server.serve(sockets=[listener])
-    except asyncio.CancelledError:
+        await asyncio.shield(serving)
+    finally:
         server.should_exit = True
-        raise
+        page.feed.close()
+        await asyncio.wait({serving}, timeout=STOP_TIMEOUT_S)
+        feeding.cancel()

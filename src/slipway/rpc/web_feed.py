@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -55,10 +56,17 @@ class Feed:
         try:
             # What the next change is measured against, so that none is missed or doubled.
             yield _event("farm", {**_unfold(self._before), "history": history(self._farm)})
-            while queue in self._readers:
-                yield await queue.get()
+            while queue in self._readers and (text := await queue.get()):
+                yield text
         finally:
             self._readers.discard(queue)
+
+    def close(self) -> None:
+        """End what everybody reads."""
+        for queue in self._readers:
+            with contextlib.suppress(asyncio.QueueFull):
+                queue.put_nowait("")
+        self._readers.clear()
 
     def _now(self) -> dict[str, Any]:
         state = snapshot(self._farm)

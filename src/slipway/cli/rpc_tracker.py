@@ -1,0 +1,59 @@
+"""``slipway rpc-tracker``: hand devices out to those who ask, and show what they do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def rpc_tracker(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; the next free one when it is taken.")] = 9190,
+    token_file: Annotated[
+        Path | None, typer.Option(help="The token that peers on other machines must have.")
+    ] = None,
+    admin_token_file: Annotated[
+        Path | None, typer.Option(help="The administrator's token.")
+    ] = None,
+    web: Annotated[
+        int | None, typer.Option(help="The port of a page that shows the farm.", metavar="PORT")
+    ] = None,
+    web_host: Annotated[str, typer.Option(help="The address of that page.")] = "127.0.0.1",
+    web_name: Annotated[
+        list[str] | None, typer.Option(help="A host name under which the page is asked for.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="A certificate (PEM): speak TLS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
+    log_format: Annotated[str, typer.Option(help="text, or json for JSON lines.")] = "text",
+) -> None:
+    """Keep track of devices and hand them out to clients, one at a time, until interrupted.
+
+    Devices register with `slipway rpc-server --tracker HOST:PORT --key KIND`, clients ask with
+    `rpc.connect_tracker(host, port).request(KIND)`.
+
+    For example:
+
+        slipway rpc-tracker --web 8190
+
+        slipway rpc-tracker --host 0.0.0.0 --token-file token.txt --web 8190 --log-format json
+    """
+    from slipway.exec import rpc_tracker as tracker
+
+    arguments = ["--host", host, "--port", str(port), "--port-end", str(port + 100)]
+    arguments += ["--web-host", web_host, "--log-format", log_format]
+    options = {
+        "--token-file": token_file,
+        "--admin-token-file": admin_token_file,
+        "--web": web,
+        "--tls-cert": tls_cert,
+        "--tls-key": tls_key,
+    }
+    for name, value in options.items():
+        if value is not None:
+            arguments += [name, str(value)]
+    for name in web_name or ():
+        arguments += ["--web-name", name]
+    sys.exit(tracker.main(arguments))

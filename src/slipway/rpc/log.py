@@ -1,0 +1,51 @@
+"""Logs of trackers, proxies and servers: lines for people, or JSON lines for programs.
+
+An event has a name and fields beside its words; `session` is the same in the tracker's and in the
+device's log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+FORMATS = ("text", "json")
+
+
+class _JsonLines(logging.Formatter):
+    def __init__(self, program: str) -> None:
+        super().__init__()
+        self._program = program
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = getattr(record, "fields", {})
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "program": self._program,
+            "event": getattr(record, "event", "message"),
+            "message": record.getMessage(),
+            **{name: value for name, value in fields.items() if value != ""},
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def configure(program: str, log_format: str = "text") -> None:
+    """Send this process's log to stderr, in one of `FORMATS`."""
+    handler = logging.StreamHandler(sys.stderr)
+    if log_format == "json":
+        handler.setFormatter(_JsonLines(program))
+    else:
+        handler.setFormatter(logging.Formatter(f"INFO:root:{program}: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+
+
+def tell(logger: logging.Logger, event: str, words: str, **fields: Any) -> None:
+    """Log an event with its fields; costs nothing where nobody listens."""
+    if logger.isEnabledFor(logging.INFO):
+        logger.info("%s", words, extra={"event": event, "fields": fields})
