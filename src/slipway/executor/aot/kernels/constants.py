@@ -40,8 +40,9 @@ class LayerConstants:
 def settle_constants(layer: Layer, operands: Sequence[Array | None]) -> LayerConstants | None:
     """Return the layer's constants with all sums below 2^30; None when that is not possible.
 
-    A channel whose sums may be larger must have a constant output, as the dead channels of pruned
-    models do; its weights and scale are replaced by ones that give that output.
+    With an exponent above 0 it is the shifted sums.  A channel whose sums may be larger must have a
+    constant output, as the dead channels of pruned models do; its weights and scale are replaced by
+    ones that give that output.
     """
 
     def value(number: Any) -> Array | int | None:
@@ -52,7 +53,8 @@ def settle_constants(layer: Layer, operands: Sequence[Array | None]) -> LayerCon
     if weight is None or bias is None or multiplier is None or shift is None:
         return None
     products = 128 * np.abs(weight.astype(np.int64)).reshape(-1, weight.shape[-1]).sum(axis=0)
-    large = products + np.abs(bias.astype(np.int64)) >= 1 << 30
+    left = np.maximum(np.asarray(shift), 0)
+    large = (products + np.abs(bias.astype(np.int64))) << left >= 1 << 30
     if not large.any():
         return LayerConstants(weight, bias, multiplier, shift)
     if isinstance(multiplier, int) or isinstance(shift, int):

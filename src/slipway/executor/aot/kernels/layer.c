@@ -1,3 +1,7 @@
+#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__)
+#include <arm_mve.h>
+#endif
+
 /* What every integer kernel knows of its layer.  Zero points are folded into the biases; the border
  * holds the data's zero point.
  */

@@ -44,7 +44,9 @@ class LibraryKernel:
 def helper_text(families: tuple[str, ...]) -> str:
     """Return the C functions that the kernels of these families call."""
     folder = resources.files("slipway.executor.aot.kernels")
-    parts = [folder.joinpath(f"{name}.c").read_text() for name in ("layer", *families)]
+    gathers = ["gather"] if {"mve", "scalar"} & set(families) else []
+    files = ["layer", *gathers, *families]
+    parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
     return "\n".join([_SHARED, *parts])
 
 

@@ -6,6 +6,7 @@ from slipway.executor.aot.kernels.dsp import dsp_kernel
 from slipway.executor.aot.kernels.layer import match_layer, scale_step, type_of
 from slipway.executor.aot.kernels.library import LibraryKernel
 from slipway.executor.aot.kernels.mve import mve_kernel
+from slipway.executor.aot.kernels.scalar import scalar_kernel
 from slipway.relay.expr import Function
 from slipway.target import Target
 
@@ -17,6 +18,16 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
         return []
     if any(type_of(a).dtype != "int8" for a in layer.sums.args):
         return []
-    families = [mve_kernel] if "mve" in target.features else []
-    found = [family(name, function, layer) for family in (*families, dsp_kernel)]
+    families = [dsp_kernel]  # takes every layer
+    if "mve" in target.features:
+        families.insert(0, mve_kernel)
+    elif not _has_pairs(target):
+        families.insert(0, scalar_kernel)
+    found = [family(name, function, layer) for family in families]
     return [kernel for kernel in found if kernel is not None]
+
+
+def _has_pairs(target: Target) -> bool:
+    """Tell whether two products of 16 bits are one instruction; an unnamed Arm core counts too."""
+    is_arm = target.parsed_triple.table == "arm"
+    return is_arm and ("dsp" in target.features or not target.mcpu)

@@ -4,7 +4,6 @@
  * Every right shift is at least 1 and |sum| below 2^30, which whoever chose these kernels has checked.
  */
 #if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__)
-#include <arm_mve.h>
 typedef int32x4_t slw_quad;
 
 /* Four output channels of two pixels, 16 * `chunks` elements of each window. Returns the weights
@@ -162,18 +161,6 @@ static inline void slw_store_16(int8_t *to, const slw_quad *quads, int32_t low, 
   all = vminq_s8(vmaxq_s8(all, vdupq_n_s8((int8_t)low)), vdupq_n_s8((int8_t)high));
   vstrbq_p_s8(to, all, vctp8q(count));
 }
-
-static inline void slw_copy(int8_t *to, const int8_t *from, uint32_t size) {
-  __asm__ volatile(
-      "wlstp.8 lr, %[n], 2f\n"
-      "1: vldrb.8 q0, [%[f]], #16\n"
-      "vstrb.8 q0, [%[t]], #16\n"
-      "letp lr, 1b\n"
-      "2:\n"
-      : [f] "+r"(from), [t] "+r"(to)
-      : [n] "r"(size)
-      : "cc", "memory", "q0", "lr");
-}
 #else
 typedef struct {
   int32_t lane[4];
@@ -247,58 +234,7 @@ static inline void slw_store_16(int8_t *to, const slw_quad *quads, int32_t low, 
     to[i] = slw_between(quads[slw_order[i % 4u]].lane[i / 4u], low, high);
   }
 }
-
-static inline void slw_copy(int8_t *to, const int8_t *from, uint32_t size) {
-  for (; size > 0u; --size) {
-    *to++ = *from++;
-  }
-}
 #endif
-
-static inline void slw_fill(int8_t *to, int16_t value, uint32_t size) {
-  for (; size > 0u; --size) {
-    *to++ = (int8_t)value;
-  }
-}
-
-/* The window of output pixel (y, x) in one piece: the data itself, or gathered into `to`. */
-static const int8_t *slw_gather(const struct slw_layer *layer, const int8_t *data, int32_t y,
-                                int32_t x, int8_t *to) {
-  const uint32_t channels = layer->in_channels;
-  const int32_t top = y * layer->stride_y - layer->pad_top;
-  const int32_t left = x * layer->stride_x - layer->pad_left;
-  const int32_t last = left + (layer->kernel_width - 1) * layer->dilation_x;
-  int8_t *at = to;
-  if (layer->direct != 0u) {
-    const int8_t *from = data + ((uint32_t)top * layer->in_width + (uint32_t)left) * channels;
-    if (channels % 16u == 0u) {
-      return from;
-    }
-    slw_copy(to, from, channels);
-    return to;
-  }
-  for (uint32_t ky = 0; ky < layer->kernel_height; ++ky) {
-    const int32_t row = top + (int32_t)(ky * layer->dilation_y);
-    const int8_t *line = data + (uint32_t)row * layer->in_width * channels;
-    if (row < 0 || row >= layer->in_height) {
-      slw_fill(at, layer->pad_value, layer->kernel_width * channels);
-      at += layer->kernel_width * channels;
-    } else if (left >= 0 && last < layer->in_width && layer->dilation_x == 1u) {
-      slw_copy(at, line + (uint32_t)left * channels, layer->kernel_width * channels);
-      at += layer->kernel_width * channels;
-    } else {
-      for (int32_t column = left; column <= last; column += layer->dilation_x) {
-        if (column >= 0 && column < layer->in_width) {
-          slw_copy(at, line + (uint32_t)column * channels, channels);
-        } else {
-          slw_fill(at, layer->pad_value, channels);
-        }
-        at += channels;
-      }
-    }
-  }
-  return to;
-}
 
 /* weights: [out_channels / 4][window / 16][4][16], scales for full fours of channels, both filled up
  * with zeros.  workspace: two windows, each filled up to 16. */
@@ -324,7 +260,7 @@ static SLW_SHARED void slw_conv_mve(const struct slw_layer *layer, const int8_t 
     const int32_t *multiplier = scales->multiplier;
     const int32_t *shift = scales->shift;
     const int8_t *w = weights;
-    const int8_t *a = slw_gather(layer, data, y, x, first);
+    const int8_t *a = slw_gather(layer, data, y, x, first, 16u);
     const int8_t *b = a;
     int8_t *out_b = out;
     slw_quad sums_a;
@@ -334,7 +270,7 @@ static SLW_SHARED void slw_conv_mve(const struct slw_layer *layer, const int8_t 
       ++y;
     }
     if (pixel + 1u < pixels) {
-      b = slw_gather(layer, data, y, x, second);
+      b = slw_gather(layer, data, y, x, second, 16u);
       out_b = out + channels;
       if (++x == layer->out_width) {
         x = 0;
