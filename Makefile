@@ -64,6 +64,6 @@ $(VENV)/.for-demo: $(VENV)/.made pyproject.toml
 	@touch $@
 
 $(VENV)/.for-tests: $(VENV)/.made pyproject.toml
-	@echo "Installing Slipway with what its tests need into $(VENV) (about 600 MB, once)"
+	@echo "Installing Slipway with what its tests need into $(VENV) (about 1.5 GB, once)"
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	@touch $@ $(VENV)/.for-demo

@@ -85,11 +85,31 @@ def onnx_operators() -> list[str]:
     ]
 
 
+def torch_operators() -> list[str]:
+    """Return the names of the PyTorch operators that have a converter."""
+    from slipway.frontends.torch.converters import REFUSED, load_converters
+
+    names = sorted(set(load_converters()) - set(REFUSED))
+    aten = [n for n in names if "::" not in n]
+    others = [n for n in names if "::" in n]
+    return [
+        "",
+        "## PyTorch",
+        "",
+        f"ATen operators with a converter, each in all its overloads ({len(aten)}): "
+        f"{', '.join(aten)}.",
+        "",
+        f"Of other namespaces ({len(others)}): {', '.join(others)}.",
+        "",
+        "Other ATen operators are first taken apart by `torch.export` into these.",
+    ]
+
+
 def page() -> str:
     """Return the whole page."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return HEAD + "\n".join([*operators(), *onnx_operators()]) + "\n"
+        return HEAD + "\n".join([*operators(), *onnx_operators(), *torch_operators()]) + "\n"
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ DUMPS = ("relay", "ll", "asm")
 
 def compile_model(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The model: a .onnx or .tflite file.")
+        Path, typer.Argument(metavar="MODEL", help="The model: a .onnx, .tflite or .pt2 file.")
     ],
     target: Annotated[
         str, typer.Option("--target", help="What to compile for; 'llvm' is this machine.")
@@ -34,7 +34,7 @@ def compile_model(
     ] = None,
     opt_level: Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")] = 3,
     model_format: Annotated[
-        str | None, typer.Option(help="onnx or tflite, where the suffix does not tell.")
+        str | None, typer.Option(help="onnx, tflite or pytorch, where the suffix does not tell.")
     ] = None,
     cross_compiler: Annotated[
         str | None, typer.Option(help="A compiler to link with, instead of Slipway's own linker.")

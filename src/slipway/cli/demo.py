@@ -42,7 +42,8 @@ class Results:
 
 def demo(
     model: Annotated[
-        Path | None, typer.Option("--model", help="A .onnx or .tflite file instead of the digits.")
+        Path | None,
+        typer.Option("--model", help="A .onnx, .tflite or .pt2 file instead of the digits."),
     ] = None,
     device: Annotated[
         str, typer.Option(help="The device to start: aarch64, armv7, riscv64 or x86_64.")

@@ -10,8 +10,8 @@ from typing import Any
 
 from slipway.errors import ModelError, did_you_mean
 
-FORMATS = {".onnx": "onnx", ".tflite": "tflite"}
-FORMAT_NAMES = "onnx|tflite"
+FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch"}
+FORMAT_NAMES = "onnx|tflite|pytorch"
 _SHAPE = re.compile(r"\s*(?P<name>[^\s:]+)\s*:\s*\[(?P<dims>[\d\s,]*)\]")
 
 
@@ -50,6 +50,9 @@ def read_model(
     match format_of(path, model_format):
         case "onnx":
             return relay.frontend.from_onnx(path, shape=shapes)  # type: ignore[no-any-return]
+        case "pytorch":
+            infos = list(shapes.items()) if shapes else None
+            return relay.frontend.from_pytorch(path, infos)  # type: ignore[no-any-return]
         case _:
             return relay.frontend.from_tflite(  # type: ignore[no-any-return]
                 path.read_bytes(), shape_dict=shapes
@@ -65,6 +68,10 @@ def survey_model(
             from slipway.frontends.onnx.importer import check_onnx
 
             return check_onnx(path, shapes)
+        case "pytorch":
+            from slipway.frontends.torch.importer import check_pytorch
+
+            return check_pytorch(path, list(shapes.items()) if shapes else None)
         case _:
             from slipway.frontends.tflite.importer import check_tflite
 

@@ -14,7 +14,7 @@ from slipway import dtypes, relay
 from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.matmul import product_of
+from slipway.frontends.product import product_of
 from slipway.relay.expr import Constant
 from slipway.relay.ops.qnn_affine import STORED
 from slipway.relay.ops.small_types import FORMATS

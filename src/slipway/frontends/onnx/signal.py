@@ -8,7 +8,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.matmul import product_of
+from slipway.frontends.product import product_of
 
 
 def fourier(x: Any, length: int, inverse: bool, onesided: bool) -> Any:

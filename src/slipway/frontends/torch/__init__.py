@@ -1,0 +1,1 @@
+"""PyTorch: programs of ``torch.export`` become relay functions."""

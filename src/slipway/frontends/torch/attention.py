@@ -1,0 +1,96 @@
+"""Matrix products and attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.product import product_of
+from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
+from slipway.relay.expr import Expr
+
+
+@converter("mm", "bmm", "matmul", "mv", "dot")
+def product(node: NodeView) -> Any:
+    """Matrix products of any ranks."""
+    other = {"mm": "mat2", "bmm": "mat2", "mv": "vec", "dot": "tensor"}.get(node.kind, "other")
+    return node.narrow(product_of(node.input(), node.input(other), node.wide()))
+
+
+@converter("linear")
+def linear(node: NodeView) -> Any:
+    """Input @ weight.T + bias."""
+    x, shape = node.input("input"), node.shape("input")
+    flat = x if len(shape) == 2 else relay.reshape(x, (-1, shape[-1]))
+    wide = node.wide("input")
+    result = relay.nn.dense(flat, node.input("weight"), out_dtype=wide)
+    result = _biased(result, node.optional("bias"))
+    result = result if len(shape) == 2 else relay.reshape(result, node.out.shape)
+    return node.narrow(result)
+
+
+def _biased(product: Expr, bias: Expr | None) -> Expr:
+    if bias is None:
+        return product
+    made: Expr = relay.nn.bias_add(product, cast(bias, product.tensor_type.dtype), axis=-1)
+    return made
+
+
+@converter("addmm", "addmv", "baddbmm", "addbmm")
+def add_product(node: NodeView) -> Any:
+    """Beta * self + alpha * (one @ other)."""
+    if node.kind == "addbmm":
+        raise node.unsupported("the sum over its batch is not served")
+    names = {"addmm": ("mat1", "mat2"), "addmv": ("mat", "vec"), "baddbmm": ("batch1", "batch2")}
+    first, second = names[node.kind]
+    result = product_of(node.input(first), node.input(second), node.wide(first))
+    alpha, beta = node.arg("alpha", 1), node.arg("beta", 1)
+    if alpha != 1:
+        result = relay.multiply(result, like(alpha, result))
+    bias = node.input()
+    if beta == 0:
+        return node.narrow(result)
+    if beta != 1:
+        bias = relay.multiply(bias, like(beta, bias))
+    if bias.tensor_type.shape == result.tensor_type.shape[-1:]:
+        return node.narrow(_biased(result, bias))
+    return node.narrow(relay.add(result, cast(bias, result.tensor_type.dtype)))
+
+
+@converter(
+    "scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_attention_math",
+)  # fmt: skip
+def attention(node: NodeView) -> Any:
+    """softmax(query @ key.T * scale + mask) @ value, over any leading axes."""
+    if node.arg("dropout_p", 0.0):
+        raise node.unsupported("dropout_p is set: call module.eval() before the export")
+    query, key, value = node.input("query"), node.input("key"), node.input("value")
+    width = query.tensor_type.shape[-1]
+    heads, groups = query.tensor_type.shape[-3:-2], key.tensor_type.shape[-3:-2]
+    if node.arg("enable_gqa", False) and heads != groups:
+        times = heads[0] // groups[0]
+        key, value = (relay.repeat(x, times, x.tensor_type.rank - 3) for x in (key, value))
+    scale = node.arg("scale") or 1 / math.sqrt(width)
+    dtype = query.tensor_type.dtype
+    wide = "float32" if dtype == "float16" else ""
+    rank = key.tensor_type.rank
+    turned = relay.transpose(key, (*range(rank - 2), rank - 1, rank - 2))
+    scores = product_of(query, turned, wide)
+    scores = relay.multiply(scores, like(scale, scores))
+    mask = node.optional("attn_mask")
+    if node.arg("is_causal", False):
+        rows, columns = scores.tensor_type.shape[-2:]
+        mask = relay.const(np.tril(np.ones((rows, columns), bool)))
+    if mask is not None:
+        kind = scores.tensor_type.dtype
+        if mask.tensor_type.dtype == "bool":
+            mask = relay.where(mask, number(0, kind), number(-np.inf, kind))
+        scores = relay.add(scores, cast(mask, kind))
+    result = product_of(relay.nn.softmax(scores, -1), cast(value, wide or dtype), wide)
+    result = cast(result, dtype)
+    return result if len(node.outputs) == 1 else [result, *[None] * (len(node.outputs) - 1)]

@@ -1,0 +1,75 @@
+"""Constants and tensors from shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.torch.converters import NodeView, converter, refuse
+from slipway.relay.expr import Expr
+
+WRITTEN_OUT = 1 << 16  # elements; a longer sequence is computed when it is needed
+
+VALUES = {
+    "zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1,
+    "empty": 0, "empty_like": 0, "new_empty": 0, "empty_strided": 0, "new_empty_strided": 0,
+    "empty_permuted": 0,
+}  # fmt: skip
+
+
+@converter(*VALUES, "full", "full_like", "new_full", "scalar_tensor")
+def full(node: NodeView) -> Any:
+    """One value everywhere; what torch leaves undefined is zero."""
+    kind = node.out
+    value = VALUES.get(node.kind, 0)
+    if node.kind not in VALUES:
+        value = node.arguments["s" if node.kind == "scalar_tensor" else "fill_value"]
+    if isinstance(value, Expr):
+        return relay.broadcast_to(node.as_tensor(value, kind.dtype), kind.shape)
+    scalar = relay.const(np.asarray(value).astype(kind.dtype))
+    if not kind.shape:
+        return scalar
+    if kind.size <= WRITTEN_OUT:
+        return relay.const(np.full(kind.shape, scalar.array, kind.dtype))
+    return relay.full(scalar, kind.shape, kind.dtype)
+
+
+@converter("arange")
+def arange(node: NodeView) -> Any:
+    """An arithmetic sequence."""
+    start, step = node.arg("start", 0), node.arg("step", 1)
+    values = start + np.arange(node.out.size) * step
+    return relay.const(values.astype(node.out.dtype))
+
+
+@converter("linspace")
+def linspace(node: NodeView) -> Any:
+    """Equally far numbers between two ends."""
+    steps = np.linspace(node.arg("start"), node.arg("end"), int(node.arg("steps")))
+    return relay.const(steps.astype(node.out.dtype))
+
+
+@converter("eye")
+def eye(node: NodeView) -> Any:
+    """Ones on the diagonal."""
+    return relay.const(np.eye(node.out.shape[0], node.out.shape[1], dtype=node.out.dtype))
+
+
+@converter("tril", "triu")
+def triangle(node: NodeView) -> Any:
+    """The lower or upper triangle, zero elsewhere: a constant mask."""
+    x = node.input()
+    keep = np.ones(x.tensor_type.shape[-2:], bool)
+    diagonal = int(node.arg("diagonal", 0))
+    keep = (np.tril if node.kind == "tril" else np.triu)(keep, diagonal)
+    if x.tensor_type.dtype == "bool":
+        return relay.logical_and(relay.const(keep), x)
+    return relay.where(relay.const(keep), x, relay.const(np.zeros((), x.tensor_type.dtype)))
+
+
+refuse(
+    "rand", "randn", "rand_like", "randn_like", "randint", "bernoulli", "multinomial",
+    why="random numbers are not served",
+)  # fmt: skip

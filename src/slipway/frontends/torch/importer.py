@@ -1,0 +1,346 @@
+"""`from_pytorch`: a program of ``torch.export`` becomes a relay function.
+
+Nodes are converted in the program's order.  Whatever depends on constants only is folded at once.
+What cannot be converted is gathered and reported for the whole model in one error.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ModelError, TypeInferenceError
+from slipway.frontends.folding import ConstantFolder
+from slipway.frontends.report import NodeReport, ReportBook
+from slipway.frontends.torch.converters import Converter, NodeView, UnsupportedNode, load_converters
+from slipway.frontends.torch.program import (
+    DTYPES,
+    Info,
+    InputInfos,
+    exported_program,
+    read_infos,
+)
+from slipway.ir.function import IRModule
+from slipway.relay import op_registry
+from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
+from slipway.relay.types import TensorType
+
+MAX_NODES = 500_000
+INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")  # regions without effect here
+IGNORED = (
+    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
+    "sym_constrain_range_for_size",
+)  # fmt: skip
+
+
+def from_pytorch(
+    model: Any,
+    input_infos: InputInfos = None,
+    custom_convert_map: Mapping[str, Callable[[NodeView], Any]] | None = None,
+    default_dtype: str = "float32",
+    use_parser_friendly_name: bool = False,
+    freeze_params: bool = True,
+) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
+    """Import a PyTorch model through ``torch.export``.
+
+    `model` is an ExportedProgram, the path of a .pt2 file, an nn.Module (exported in evaluation
+    mode), or a traced or scripted module.  `input_infos` is a list of (name, shape) or
+    (name, (shape, dtype)), in the order of the inputs; a module needs it, a program takes its
+    names from it, and its shapes where it leaves dimensions open.  `custom_convert_map` adds
+    converters by operator ("aten::relu", "mylib::op"); each takes a `NodeView`.  With
+    `freeze_params` weights are constants of the graph; without, they are its parameters.
+    `use_parser_friendly_name` replaces the dots in the weights' names.
+
+    Returns the module, whose "main" takes the program's inputs, and the weights by name.  Buffers
+    that the model writes to become inputs, and their new values outputs behind the model's own.
+    Raises ModelError for what cannot be exported and for everything unsupported at once.
+    """
+    importer = _importer(model, input_infos, custom_convert_map, default_dtype)
+    importer.freeze = freeze_params
+    importer.friendly = use_parser_friendly_name
+    return IRModule((("main", importer.main()),)), importer.params
+
+
+def check_pytorch(
+    model: Any, input_infos: InputInfos = None, default_dtype: str = "float32"
+) -> list[NodeReport]:
+    """Return what the importer makes of every node of a model, without stopping at any.
+
+    The arguments are those of `from_pytorch`.  Raises ModelError for what cannot be exported.
+    """
+    importer = _importer(model, input_infos, None, default_dtype)
+    importer.book.survey = True
+    importer.survey()
+    return importer.book.entries
+
+
+def _importer(
+    model: Any, input_infos: InputInfos, extra: Mapping[str, Any] | None, default_dtype: str
+) -> _Importer:
+    infos = read_infos(input_infos, default_dtype)
+    program = exported_program(model, infos)
+    made = {name.removeprefix("aten::"): f for name, f in (extra or {}).items()}
+    return _Importer(program, infos, {**load_converters(), **made})
+
+
+class _Importer:
+    def __init__(
+        self, program: Any, infos: Sequence[Info], converters: dict[str, Converter]
+    ) -> None:
+        self.program = program
+        self.infos = list(infos)
+        self.converters = converters
+        self.freeze = True
+        self.friendly = False
+        self.folder = ConstantFolder()
+        self.book = ReportBook()
+        self.params: dict[str, np.ndarray[Any, Any]] = {}
+        self.converted = 0
+
+    # -- the program -----------------------------------------------------------------------------
+
+    def main(self) -> Function:
+        params, outputs = self.survey()
+        if self.book.problems:
+            raise self.book.error()
+        names, values = zip(*outputs, strict=True) if outputs else ((), ())
+        if not values:
+            raise ModelError("the program has no tensor among its outputs")
+        body = values[0] if len(values) == 1 else Tuple(tuple(values))
+        return Function(tuple(params), body, None, (("output_names", tuple(names)),))
+
+    def survey(self) -> tuple[list[Var], list[tuple[str, Expr]]]:
+        """Convert everything that can be; return the inputs, and the named outputs."""
+        signature = self.program.graph_signature
+        written = {s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"}
+        values: dict[Any, Any] = {}
+        inputs, states, weights = [], [], []
+        infos = iter(self.infos)
+        nodes = [n for n in self.program.graph.nodes if n.op == "placeholder"]
+        for node, spec in zip(nodes, signature.input_specs, strict=True):
+            if spec.kind.name == "USER_INPUT":
+                values[node] = self._user_input(node, spec, infos)
+                if isinstance(values[node], Var):
+                    inputs.append(values[node])
+            elif spec.target in written:
+                values[node] = Var(str(spec.target), _type(node.meta["val"], spec.target))
+                states.append(values[node])
+            else:
+                values[node] = self._weight(node, spec)
+                if isinstance(values[node], Var):
+                    weights.append(values[node])
+        if next(infos, None) is not None:
+            raise ModelError(
+                f"input_infos names {len(self.infos)} inputs, but the program has {len(inputs)}"
+            )
+        results = self._graph(self.program.graph_module, values)
+        outputs = []
+        for spec, result in zip(signature.output_specs, results, strict=True):
+            if isinstance(result, Expr) and spec.kind.name in ("USER_OUTPUT", "BUFFER_MUTATION"):
+                outputs.append((str(spec.target or spec.arg.name), result))
+        order = [s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"]
+        outputs.sort(key=lambda pair: pair[0] in order)
+        return [*inputs, *states, *weights], outputs
+
+    def _user_input(self, node: Any, spec: Any, infos: Any) -> Any:
+        value = node.meta.get("val")
+        if not hasattr(value, "shape"):
+            return getattr(spec.arg, "value", value)  # a number or None, fixed by the export
+        kind = _type(value, node.name)
+        info = next(infos, None)
+        if info is None and self.infos:
+            raise ModelError(
+                f"input_infos names {len(self.infos)} inputs, but the program has more "
+                f"({node.name!r} of type {kind})"
+            )
+        if info is None:
+            return Var(node.name, kind)
+        name, shape, dtype = info
+        if (shape, dtype) != (kind.shape, kind.dtype):
+            raise ModelError(
+                f"input_infos says that {name!r} is {TensorType(shape, dtype)}, but the program "
+                f"was exported for {kind}"
+            )
+        return Var(name, kind)
+
+    def _weight(self, node: Any, spec: Any) -> Any:
+        target = spec.target
+        program = self.program
+        held = program.state_dict.get(target)
+        if held is None:
+            held = program.constants.get(target)
+        if held is None or not hasattr(held, "detach"):
+            return held  # a token or a custom object: whoever reads it reports it
+        _type(node.meta["val"], target)
+        array = np.ascontiguousarray(held.detach().cpu().numpy())
+        name = target.replace(".", "_") if self.friendly else target
+        if array.dtype.kind == "f" or array.size > 16:
+            self.params[name] = array
+        if self.freeze or array.dtype.kind != "f":
+            return Constant(array)
+        return Var(name, TensorType(array.shape, array.dtype.name))
+
+    # -- nodes -----------------------------------------------------------------------------------
+
+    def _graph(self, module: Any, values: dict[Any, Any]) -> list[Any]:
+        """Convert the nodes behind the placeholders; return the outputs."""
+        for node in module.graph.nodes:
+            match node.op:
+                case "placeholder":
+                    continue
+                case "get_attr":
+                    values[node] = self._attribute(module, node.target)
+                case "output":
+                    return [_resolved(x, values) for x in node.args[0]]
+                case _:
+                    self._visit(module, node, values)
+        raise ModelError("the program has no output")
+
+    @staticmethod
+    def _attribute(module: Any, target: str) -> Any:
+        held = module
+        for part in target.split("."):
+            held = getattr(held, part)
+        if hasattr(held, "detach"):
+            return Constant(np.ascontiguousarray(held.detach().cpu().numpy()))
+        return held
+
+    def _visit(self, module: Any, node: Any, values: dict[Any, Any]) -> None:
+        self.converted += 1
+        if self.converted > MAX_NODES:
+            raise ModelError(f"the program has more than {MAX_NODES} nodes")
+        name, kind = _name_of(node), str(node.target)
+        if node.target is operator.getitem:
+            values[node] = self._item(node, values)
+            if values[node] is None:
+                source = str(node.args[0].target)
+                self._fail(node, values, name, source, f"its result {node.args[1]} is not made")
+            return
+        try:
+            made = self._converted(node, values, name)
+        except (UnsupportedNode, TypeInferenceError) as error:
+            self._fail(node, values, name, kind, str(error))
+            return
+        except ModelError:
+            raise
+        except Exception as error:  # a node that breaks its operator's rules
+            line = (str(error).strip().splitlines() or [""])[0]
+            reason = f"its arguments do not fit ({type(error).__name__}: {line[:200]})"
+            self._fail(node, values, name, kind, reason)
+            return
+        several = isinstance(node.meta.get("val"), (list, tuple))
+        values[node] = made if several else made[0] if made else None
+        self.book.done(name, kind, [m for m in made if isinstance(m, Expr)], node.name)
+
+    @staticmethod
+    def _item(node: Any, values: dict[Any, Any]) -> Any:
+        return values[node.args[0]][node.args[1]]
+
+    def _fail(self, node: Any, values: dict[Any, Any], name: str, kind: str, why: str) -> None:
+        """Report a node; variables of the types that torch knows stand for its results."""
+        self.book.problem(name, kind, why, node.name)
+        found = node.meta.get("val")
+        several = isinstance(found, (list, tuple))
+        made = [_stand_in(name, v) for v in (found if several else [found])]
+        values[node] = made if several else made[0]
+
+    def _converted(self, node: Any, values: dict[Any, Any], name: str) -> list[Any]:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None:
+            return self._region(node, values)
+        space, _, plain = schema.name.partition("::")
+        if plain in IGNORED:
+            return []
+        convert = self.converters.get(plain if space == "aten" else f"{space}::{plain}")
+        if convert is None:
+            raise UnsupportedNode("there is no converter for it")
+        fakes = _bound(schema, node.args, node.kwargs)
+        found = node.meta.get("val")
+        outputs = [
+            _type(v, name) if hasattr(v, "dtype") else None
+            for v in (found if isinstance(found, (list, tuple)) else [found])
+        ]
+        view = NodeView(
+            plain, name,
+            {key: _resolved(value, values) for key, value in fakes.items()},
+            {key: _fake(value) for key, value in fakes.items()},
+            outputs,
+        )  # fmt: skip
+        with op_registry.span(name):
+            made: Any = convert(view)
+        if isinstance(made, TupleWrapper):
+            made = list(made)
+        elif not isinstance(made, list):
+            made = [made]
+        folded = [None if m is None else self.folder.fold(m) for m in made]
+        for got, wanted in zip(folded, outputs, strict=False):
+            if got is not None and wanted is not None and got.type != wanted:
+                raise UnsupportedNode(f"it was converted to {got.type}, but torch has {wanted}")
+        return folded
+
+    def _region(self, node: Any, values: dict[Any, Any]) -> list[Any]:
+        """A higher-order operator: regions of another mode are converted in its place."""
+        kind = getattr(node.target, "__name__", str(node.target))
+        if kind not in INLINED or "autocast" in kind:
+            raise UnsupportedNode("control flow and nested programs are not served")
+        arguments = [_resolved(a, values) for a in node.args]
+        at = next(i for i, a in enumerate(arguments) if hasattr(a, "graph"))
+        inner = arguments[at]
+        places = [n for n in inner.graph.nodes if n.op == "placeholder"]
+        return self._graph(inner, dict(zip(places, arguments[at + 1 :], strict=True)))
+
+
+def _bound(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by the names of its schema, defaults filled in."""
+    found = {}
+    for position, argument in enumerate(schema.arguments):
+        if position < len(args):
+            found[argument.name] = args[position]
+        elif argument.name in kwargs:
+            found[argument.name] = kwargs[argument.name]
+        else:
+            found[argument.name] = argument.default_value if argument.has_default_value() else None
+    return found
+
+
+def _resolved(value: Any, values: Mapping[Any, Any]) -> Any:
+    """Return an argument with the nodes in it replaced by what they became."""
+    if isinstance(value, (list, tuple)):
+        return [_resolved(v, values) for v in value]
+    if hasattr(value, "users"):  # a node of the program
+        return values.get(value)
+    return value
+
+
+def _fake(value: Any) -> Any:
+    return value.meta.get("val") if hasattr(value, "users") else value
+
+
+def _type(value: Any, name: Any) -> TensorType:
+    """Return the type of torch's stand-in for a tensor."""
+    dtype = str(value.dtype).removeprefix("torch.")
+    if dtype not in DTYPES:
+        hint = " Call module.float() before the export." if dtype == "bfloat16" else ""
+        raise ModelError(f"{name!r} holds {dtype}, which Slipway does not have.{hint}")
+    for size in value.shape:
+        if not isinstance(size, int):
+            raise UnsupportedNode(f"its shape {tuple(value.shape)} depends on values")
+    return TensorType(tuple(value.shape), dtype)
+
+
+def _stand_in(name: str, value: Any) -> Any:
+    try:
+        return Var(name, _type(value, name)) if hasattr(value, "dtype") else value
+    except (ModelError, UnsupportedNode):
+        return None
+
+
+def _name_of(node: Any) -> str:
+    """Return the path of the module that the node came from, with the node's own name behind it."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = str(list(stack.values())[-1][0]) if stack else ""
+    path = path.removeprefix("L['self']").replace("L__self___", "").strip(".")
+    return f"{path}.{node.name}" if path else str(node.name)

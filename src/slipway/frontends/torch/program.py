@@ -1,0 +1,222 @@
+"""From what a user has (a module, a traced function, a .pt2 file) to an exported program.
+
+torch is imported here, and only when one of these functions is called.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ModelError
+from slipway.frontends.torch.converters import CONVERTERS, load_converters
+
+DTYPES = (
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
+    "uint32", "uint64", "bool",
+)  # fmt: skip
+OLDEST = (2, 6)
+
+InputInfos = Sequence[Any] | Mapping[str, Any] | None
+Info = tuple[str, tuple[int, ...], str]
+
+
+def torch_package() -> Any:
+    """Return torch.  Raises ModelError with the install command when it is missing or too old."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ModelError(
+            "reading PyTorch models needs torch: pip install 'slipway[torch]' (on a machine "
+            "without a GPU, from https://download.pytorch.org/whl/cpu)"
+        ) from error
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if version < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise ModelError(f"torch {torch.__version__} is too old: torch {wanted} or newer is needed")
+    return torch
+
+
+def read_infos(infos: InputInfos, default_dtype: str) -> list[Info]:
+    """Return (name, shape, dtype) of each (name, shape) or (name, (shape, dtype))."""
+    pairs = list(infos.items()) if isinstance(infos, Mapping) else list(infos or ())
+    found = []
+    for entry in pairs:
+        try:
+            name, given = entry
+            nested = len(given) == 2 and not isinstance(given[0], int)
+            shape, dtype = given if nested else (given, default_dtype)
+            found.append((str(name), tuple(int(d) for d in shape), str(dtype).split(".")[-1]))
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"input_infos has {entry!r}; write (name, shape) or (name, (shape, dtype)), for "
+                'example [("image", (1, 3, 224, 224)), ("ids", ((1, 128), "int64"))]'
+            ) from None
+    for name, _, dtype in found:
+        if dtype not in DTYPES:
+            raise ModelError(f"the input {name!r} is of dtype {dtype}; use one of {DTYPES}")
+    return found
+
+
+def exported_program(model: Any, infos: Sequence[Info]) -> Any:
+    """Return the ExportedProgram of a model, in operators that have a converter where possible.
+
+    Raises ModelError when the model cannot be exported, with torch's reason.
+    """
+    torch = torch_package()
+    if isinstance(model, (str, Path)):
+        program = _loaded(torch, Path(model))
+    elif isinstance(model, torch.export.ExportedProgram):
+        program = model
+    elif isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        program = _converted(torch, model, _examples(torch, infos, model))
+    elif isinstance(model, torch.nn.Module):
+        program = _exported(torch, model, _examples(torch, infos, model))
+    else:
+        raise ModelError(
+            "from_pytorch takes an ExportedProgram, an nn.Module, a traced or scripted module, or "
+            f"the path of a .pt2 file, not a {type(model).__name__}"
+        )
+    if is_dynamic(program):
+        program = _fixed(torch, program, infos)
+    return _decomposed(torch, program)
+
+
+def is_dynamic(program: Any) -> bool:
+    """Tell whether a dimension of an input is left open."""
+    return bool(_open_inputs(program))
+
+
+def _open_inputs(program: Any) -> list[str]:
+    """Return name and shape of the inputs with an open dimension."""
+    shapes = [
+        (node.name, node.meta["val"].shape)
+        for node in program.graph.nodes
+        if node.op == "placeholder" and hasattr(node.meta.get("val"), "shape")
+    ]
+    return [
+        f"{name} ({', '.join(map(str, shape))})"
+        for name, shape in shapes
+        if any(not isinstance(d, int) for d in shape)
+    ]
+
+
+def _loaded(torch: Any, path: Path) -> Any:
+    if not path.is_file():
+        raise ModelError(f"there is no model file {str(path)!r}")
+    try:
+        with _quiet():
+            return torch.export.load(str(path))
+    except Exception as error:  # torch raises many unrelated classes here
+        raise ModelError(
+            f"{str(path)!r} is not a program that torch.export.save wrote, or it is damaged: "
+            f"{_reason(error)}"
+        ) from error
+
+
+def _examples(torch: Any, infos: Sequence[Info], model: Any) -> tuple[Any, ...]:
+    """Return tensors of the inputs' types: zeros for integers, which index everything."""
+    if not infos:
+        raise ModelError(
+            f"a {type(model).__name__} does not say its inputs: pass input_infos, for example "
+            'input_infos=[("image", (1, 3, 224, 224))]'
+        )
+    made = []
+    for _, shape, dtype in infos:
+        kind = getattr(torch, dtype)
+        if kind.is_floating_point:
+            made.append(torch.linspace(-1, 1, max(int(np.prod(shape)), 1)).reshape(shape).to(kind))
+        else:
+            made.append(torch.zeros(shape, dtype=kind))
+    return tuple(made)
+
+
+def _exported(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
+    # A program's own module cannot change its mode, and was exported in one.
+    changes = not isinstance(module, torch.fx.GraphModule)
+    training = [m for m in module.modules() if m.training] if changes else []
+    fast = torch.backends.mha.get_fastpath_enabled()
+    try:
+        if changes:
+            module.eval()
+        torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not ATen's core
+        with _quiet():
+            return torch.export.export(module, examples, strict=False)
+    except Exception as error:
+        raise ModelError(
+            f"torch.export cannot export {type(module).__name__}: {_reason(error)}"
+        ) from error
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        for part in training:
+            part.training = True
+
+
+def _converted(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
+    """A traced or scripted module, through torch's own converter to exported programs."""
+    try:
+        from torch._export.converter import TS2EPConverter
+    except ImportError:
+        raise ModelError(
+            f"torch {torch.__version__} no longer converts traced modules: pass the nn.Module"
+        ) from None
+    try:
+        with _quiet():
+            return TS2EPConverter(module, examples).convert()
+    except Exception as error:
+        raise ModelError(
+            f"torch cannot convert this traced module to an exported program ({_reason(error)}): "
+            "pass the nn.Module instead"
+        ) from error
+
+
+def _fixed(torch: Any, program: Any, infos: Sequence[Info]) -> Any:
+    """The program exported again for the shapes given; without them an error that asks for them."""
+    if not infos:
+        raise ModelError(
+            f"the program leaves dimensions open: {'; '.join(_open_inputs(program))}. Shapes are "
+            'static here: pass input_infos with all inputs, for example [("x", (1, 3, 224, 224))]'
+        )
+    return _exported(torch, program.module(), _examples(torch, infos, program))
+
+
+def _decomposed(torch: Any, program: Any) -> Any:
+    """Rewrite operators without a converter into smaller ones; those with one stay whole."""
+    load_converters()
+    table = torch.export.default_decompositions()
+    for overload in list(table):
+        space, _, name = overload._schema.name.partition("::")
+        if (name if space == "aten" else f"{space}::{name}") in CONVERTERS:
+            table.pop(overload)
+    try:
+        with _quiet():
+            return program.run_decompositions(table)
+    except Exception as error:
+        raise ModelError(
+            f"torch cannot decompose the program into ATen operators: {_reason(error)}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without torch's warnings and log lines on its own internals."""
+    log = logging.getLogger("torch")
+    level = log.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.setLevel(level)

@@ -1,0 +1,129 @@
+"""LSTM, GRU and RNN layers, unrolled over the (static) sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from slipway import relay
+from slipway.frontends.torch.converters import NodeView, converter, like
+from slipway.relay.expr import Expr
+
+MAX_STEPS = 1024  # of a layer that is unrolled
+
+Step = Callable[[Expr, "_Cell"], Expr]
+
+
+class _Cell:
+    """One direction of one layer: weights, and the state while it steps."""
+
+    def __init__(self, weights: Sequence[Expr], h: Expr, c: Expr | None) -> None:
+        self.inner, self.recurrent, *biases = weights[:4]
+        self.bias = tuple(biases[:2]) if len(biases) >= 2 else None
+        self.h = h
+        self.c = c
+
+    def inputs(self, x: Expr, both_biases: bool) -> list[Expr]:
+        """Return W x_t + b of each step, in one product for the whole sequence (T, B, I)."""
+        steps, batch, width = x.tensor_type.shape
+        product = relay.nn.dense(relay.reshape(x, (steps * batch, width)), self.inner)
+        if self.bias is not None:
+            bias = relay.add(*self.bias) if both_biases else self.bias[0]
+            product = relay.nn.bias_add(product, bias, axis=-1)
+        return [product] if steps == 1 else list(relay.split(product, steps, axis=0))
+
+
+def _lstm(x: Expr, cell: _Cell) -> Expr:
+    """Gates in torch's order i, f, g, o."""
+    total = relay.add(x, relay.nn.dense(cell.h, cell.recurrent))
+    i, f, g, o = relay.split(total, 4, axis=1)
+    kept = relay.multiply(relay.sigmoid(f), cell.c)
+    cell.c = relay.add(kept, relay.multiply(relay.sigmoid(i), relay.tanh(g)))
+    cell.h = relay.multiply(relay.sigmoid(o), relay.tanh(cell.c))
+    return cell.h
+
+
+def _gru(x: Expr, cell: _Cell) -> Expr:
+    """Gates in torch's order r, z, n; the reset gate is applied after the product."""
+    hidden = relay.nn.dense(cell.h, cell.recurrent)
+    if cell.bias is not None:
+        hidden = relay.nn.bias_add(hidden, cell.bias[1], axis=-1)
+    r1, z1, n1 = relay.split(x, 3, axis=1)
+    r2, z2, n2 = relay.split(hidden, 3, axis=1)
+    reset, update = relay.sigmoid(relay.add(r1, r2)), relay.sigmoid(relay.add(z1, z2))
+    new = relay.tanh(relay.add(n1, relay.multiply(reset, n2)))
+    fresh = relay.multiply(relay.subtract(like(1, new), update), new)
+    cell.h = relay.add(fresh, relay.multiply(update, cell.h))
+    return cell.h
+
+
+def _rnn(function: Any) -> Step:
+    def step(x: Expr, cell: _Cell) -> Expr:
+        cell.h = function(relay.add(x, relay.nn.dense(cell.h, cell.recurrent)))
+        return cell.h
+
+    return step
+
+
+STEPS: dict[str, Step] = {
+    "lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn(relay.tanh), "rnn_relu": _rnn(relay.nn.relu),
+}  # fmt: skip
+
+
+@converter(*STEPS)
+def recurrent(node: NodeView) -> Any:
+    """Stacked layers in one or two directions; the results are the sequence and last states."""
+    if "data" in node.arguments:
+        raise node.unsupported("packed sequences are not served")
+    x = node.input("input")
+    states = node.arguments["hx"]
+    states = list(states) if isinstance(states, (list, tuple)) else [states]
+    weights, biased = list(node.arguments["params"]), bool(node.arg("has_biases", True))
+    layers, both = int(node.arg("num_layers", 1)), bool(node.arg("bidirectional", False))
+    first = bool(node.arg("batch_first", False))
+    single = x.tensor_type.rank == 2
+    if single:
+        x = relay.expand_dims(x, 1)
+        states = [relay.expand_dims(s, 1) for s in states]
+    elif first:
+        x = relay.transpose(x, (1, 0, 2))
+    if x.tensor_type.shape[0] > MAX_STEPS:
+        raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
+    directions = 2 if both else 1
+    per = len(weights) // (layers * directions)
+    if per not in (2, 4) or per != (4 if biased else 2):
+        raise node.unsupported("proj_size is set")
+    finals: list[list[Expr]] = [[] for _ in states]
+    for layer in range(layers):
+        outputs = []
+        for direction in range(directions):
+            at = layer * directions + direction
+            start = [_slice(s, at) for s in states]
+            cell = _Cell(weights[at * per : (at + 1) * per], start[0], (*start, None)[1])
+            outputs.append(_run(node.kind, x, cell, backwards=direction == 1))
+            for kept, state in zip(finals, (cell.h, cell.c), strict=False):
+                assert state is not None
+                kept.append(state)
+        x = outputs[0] if directions == 1 else relay.concatenate(outputs, 2)
+    lasts = [relay.stack(kept, 0) for kept in finals]
+    if single:
+        x, lasts = relay.squeeze(x, [1]), [relay.squeeze(s, [1]) for s in lasts]
+    elif first:
+        x = relay.transpose(x, (1, 0, 2))
+    return [x, *lasts]
+
+
+def _slice(states: Expr, index: int) -> Expr:
+    if states.tensor_type.shape[0] != 1:
+        states = relay.strided_slice(states, [index], [index + 1], axes=[0])
+    made: Expr = relay.squeeze(states, [0])
+    return made
+
+
+def _run(kind: str, x: Expr, cell: _Cell, backwards: bool) -> Expr:
+    """Step through the sequence (T, B, I); the result is (T, B, H)."""
+    inputs = cell.inputs(x, both_biases=kind != "gru")
+    order = inputs[::-1] if backwards else inputs
+    outputs = [STEPS[kind](part, cell) for part in order]
+    made: Expr = relay.stack(outputs[::-1] if backwards else outputs, 0)
+    return made

@@ -1,0 +1,239 @@
+"""What `from_pytorch` takes and what it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same, compiled, expected, interpreted
+from torch import nn
+
+from models import Cached, mobilenet
+from slipway import relay
+from slipway.errors import ModelError
+from slipway.frontends.torch.importer import check_pytorch
+from slipway.relay.interpret import interpret
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(F.relu(self.conv(x)).mean((2, 3)))
+
+
+class Strange(nn.Module):
+    """Several things at once that cannot be compiled."""
+
+    def forward(self, x):
+        spectrum = torch.fft.rfft(x).abs()
+        values = F.max_pool2d(x, 2, return_indices=True)
+        noise = torch.relu(x + torch.rand_like(x))
+        return spectrum, values[0], values[1], noise, torch.linalg.qr(x)[0]
+
+
+X = torch.randn(2, 3, 8, 8)
+SHAPE = [("image", (2, 3, 8, 8))]
+
+
+@pytest.fixture(scope="module")
+def small():
+    torch.manual_seed(0)
+    return Small().eval()
+
+
+@pytest.fixture(scope="module")
+def program(small):
+    return torch.export.export(small, (X,))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, of torch.jit.trace
+def test_every_kind_of_model(small, program, tmp_path):
+    torch.export.save(program, tmp_path / "small.pt2")
+    traced = torch.jit.trace(small, X)
+    wanted = expected(small, [X])
+    for model, infos in (
+        (small, SHAPE), (small, [("image", ((2, 3, 8, 8), "float32"))]), (program, None),
+        (program, SHAPE), (tmp_path / "small.pt2", None), (traced, SHAPE),
+    ):  # fmt: skip
+        mod, _ = relay.frontend.from_pytorch(model, infos)
+        assert mod["main"].params[0].name == ("image" if infos else "x")
+        assert_same([interpret(mod, X.numpy())], wanted)
+
+
+def test_weights_are_constants_or_parameters(program):
+    mod, params = relay.frontend.from_pytorch(program)
+    names = ["conv.weight", "conv.bias", "head.weight", "head.bias"]
+    assert [p.name for p in mod["main"].params] == ["x"]
+    assert list(params) == names
+    free, params = relay.frontend.from_pytorch(program, freeze_params=False)
+    assert [p.name for p in free["main"].params] == ["x", *names]
+    assert_same([interpret(free, X.numpy(), params=params)], [interpret(mod, X.numpy())])
+    _, params = relay.frontend.from_pytorch(program, use_parser_friendly_name=True)
+    assert "conv_weight" in params
+
+
+def test_nodes_have_the_names_of_their_modules(program):
+    entries = check_pytorch(program)
+    assert [e.name for e in entries] == ["conv.convolution", "relu", "mean", "head.linear"]
+    assert {e.status for e in entries} <= {"native", "rewritten"}
+
+
+def test_a_module_in_training_is_exported_for_inference():
+    module = mobilenet(nn.ReLU6, None, 3).train()
+    found = interpreted(module, [X])
+    assert all(part.training for part in module.modules())
+    assert_same(found, expected(module.eval(), [X]))
+
+
+def test_everything_unsupported_is_reported_at_once():
+    with pytest.raises(ModelError) as caught:
+        relay.frontend.from_pytorch(Strange(), [("x", (1, 2, 8, 8))])
+    message = str(caught.value)
+    for text in ("fft", "max_pool2d", "rand", "qr"):
+        assert text in message
+    assert "random numbers are not served" in message
+    entries = check_pytorch(Strange(), [("x", (1, 2, 8, 8))])
+    assert {"native", "unsupported"} <= {e.status for e in entries}
+
+
+def test_control_flow_is_refused():
+    class Branch(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    with pytest.raises(ModelError, match="control flow"):
+        relay.frontend.from_pytorch(Branch(), [("x", (2,))])
+
+
+def test_a_region_without_gradients():
+    class Region(nn.Module):
+        def forward(self, x):
+            with torch.no_grad():
+                y = torch.tanh(x)
+            return x * y
+
+    assert_same(interpreted(Region(), [X]), expected(Region(), [X]))
+
+
+def test_open_dimensions_are_fixed_or_refused(small):
+    program = torch.export.export(
+        small, (X,), dynamic_shapes=({0: torch.export.Dim("n"), 1: None},)
+    )
+    with pytest.raises(
+        ModelError, match=r"leaves dimensions open: x \(.*, 3, 8, 8\).*pass input_infos"
+    ):
+        relay.frontend.from_pytorch(program)
+    mod, _ = relay.frontend.from_pytorch(program, [("x", (5, 3, 8, 8))])
+    x = torch.randn(5, 3, 8, 8)
+    assert_same([interpret(mod, x.numpy())], expected(small, [x]))
+
+
+def test_halves_work_and_bfloat16_is_refused(small):
+    half = Small().eval().half()
+    (found,) = compiled(half, [X.half()])
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, half(X.half()).detach().numpy(), rtol=2e-2, atol=2e-3)
+    with pytest.raises(ModelError, match=r"bfloat16.*module\.float\(\)"):
+        relay.frontend.from_pytorch(torch.export.export(Small().eval().bfloat16(), (X.bfloat16(),)))
+
+
+def test_a_written_buffer_becomes_an_input_and_an_output():
+    module, place = Cached().eval(), torch.tensor([2, 3])
+    x = torch.randn(1, 2, 4)
+    mod, _ = relay.frontend.from_pytorch(module, [("x", (1, 2, 4)), ("place", ((2,), "int64"))])
+    assert [p.name for p in mod["main"].params] == ["x", "place", "cache"]
+    assert mod["main"].attr("output_names")[1] == "cache"
+    found = interpret(mod, x.numpy(), place.numpy(), np.zeros((1, 6, 4), np.float32))
+    assert_same([found[0]], expected(module, [x, place]))
+    assert_same([found[1]], [module.cache.numpy()])
+
+
+def test_own_operators_get_own_converters():
+    @torch.library.custom_op("slipway_tests::double", mutates_args=())
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @double.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    class Own(nn.Module):
+        def forward(self, x):
+            return double(x) + 1
+
+    infos = [("x", (3,))]
+    with pytest.raises(ModelError, match=r"slipway_tests\.double"):
+        relay.frontend.from_pytorch(Own(), infos)
+
+    def convert(node):
+        return relay.add(node.input("x"), node.input("x"))
+
+    mod, _ = relay.frontend.from_pytorch(
+        Own(), infos, custom_convert_map={"slipway_tests::double": convert}
+    )
+    np.testing.assert_array_equal(interpret(mod, np.ones(3, np.float32)), [3, 3, 3])
+
+
+@pytest.mark.parametrize(
+    ("model", "infos", "message"),
+    [
+        (Small(), None, "pass input_infos"),
+        (Small(), [("x", "y", "z")], "write .name, shape."),
+        (Small(), [("x", ((1, 3, 8, 8), "complex64"))], "dtype complex64"),
+        (Small(), [("x", (1, 4, 8, 8))], "cannot export Small"),
+        ("nowhere.pt2", None, "no model file"),
+        (3, None, "not a int"),
+    ],
+)
+def test_what_cannot_be_read_is_said(model, infos, message):
+    with pytest.raises(ModelError, match=message):
+        relay.frontend.from_pytorch(model, infos)
+
+
+def test_input_infos_must_fit_the_program(program):
+    with pytest.raises(ModelError, match="was exported for"):
+        relay.frontend.from_pytorch(program, [("x", (1, 3, 8, 8))])
+    with pytest.raises(ModelError, match="names 2 inputs"):
+        relay.frontend.from_pytorch(program, [("x", (2, 3, 8, 8)), ("y", (1,))])
+
+
+def test_a_damaged_file_is_no_crash(program, tmp_path):
+    path = tmp_path / "small.pt2"
+    torch.export.save(program, path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ModelError, match="damaged"):
+        relay.frontend.from_pytorch(path)
+
+
+def test_check_reads_a_pt2_file(program, tmp_path):
+    path = tmp_path / "small.pt2"
+    torch.export.save(program, path)
+    done = subprocess.run(
+        [sys.executable, "-m", "slipway", "check", str(path), "--json"],
+        capture_output=True, text=True, timeout=240, env={**os.environ, "NO_COLOR": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["supported"]
+
+
+def test_torch_is_imported_only_when_it_is_needed():
+    program = (
+        "import sys, slipway\n"
+        "from slipway import relay\n"
+        "relay.frontend.from_onnx, relay.frontend.from_pytorch\n"
+        "import slipway.frontends.torch.importer as importer\n"
+        "importer.load_converters()\n"
+        "import slipway.cli.app\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
