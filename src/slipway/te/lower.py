@@ -20,7 +20,7 @@ from slipway.te.loop_nest import Loop, LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.scan_loop import scan_statement
 from slipway.te.schedule import Schedule
-from slipway.te.stage import INLINE, ROOT, SCOPE, Stage
+from slipway.te.stage import IMPORTS, INLINE, ROOT, SCOPE, Stage
 from slipway.te.tensor import Tensor
 
 
@@ -148,7 +148,11 @@ class Lowering:
         for tensor, owner in self.bounds.aliases.items():
             self.storage[tensor] = self.storage[owner]
         body = self.pipeline(self.root, S.NOP)
-        attrs = (("global_symbol", name), ("noalias", True))
+        attrs: tuple[tuple[str, Any], ...] = (("global_symbol", name), ("noalias", True))
+        marks = (m for stage in self.schedule.stages for m in stage.iter_var_attrs.values())
+        imports = [pragma for mark in marks for pragma in mark.pragmas if pragma[0] in IMPORTS]
+        if imports:
+            attrs += (("import_source", tuple(imports)),)
         return PrimFunc(tuple(self.params), body, tuple(self.buffer_map), attrs)
 
     def pipeline(self, stages: list[Stage], inner: S.Stmt) -> S.Stmt:
@@ -316,7 +320,8 @@ class ComputeNest:
                 kind = S.ForKind.THREAD
                 bound = mark.bind_thread
                 thread = IterVar(E.Range.of(extent), bound.var, "thread", bound.thread_tag)
-            notes = tuple(("pragma_" + key, value) for key, value in mark.pragmas)
+            hints = ((key, value) for key, value in mark.pragmas if key not in IMPORTS)
+            notes = tuple(("pragma_" + key, value) for key, value in hints)
             for tensor, offset in mark.prefetch:
                 note = ("prefetch", (self.lowering.storage[tensor].buffer, offset))
                 notes = (*notes, note)

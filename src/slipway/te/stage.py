@@ -7,6 +7,7 @@ to the schedule's `steps`, from which the schedule can be replayed.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError, did_you_mean
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from slipway.te.schedule import Schedule
 
 ROOT, INLINE, SCOPE, GROUP_ROOT = "root", "inline", "scope", "group_root"
+IMPORTS = ("import_c", "import_llvm")  # pragmas that bring source along
+# Those behind the imports say nothing to this compiler: it always writes unrolled loops out, and
+# launches a parallel loop where it stands.
+PRAGMAS = ("auto_unroll_max_step", *IMPORTS, "unroll_explicit", "parallel_launch_point",
+           "parallel_stride_pattern", "parallel_barrier_when_finish")  # fmt: skip
 
 
 class Stage:
@@ -322,8 +328,20 @@ class Stage:
         self._log("env_threads", *(t.thread_tag for t in items))
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
-        """Attach a pragma to a loop, such as "auto_unroll_max_step" or "unroll_explicit"."""
+        """Attach a pragma to a loop.
+
+        "auto_unroll_max_step" (statements) unrolls loops inside; "import_c" and "import_llvm" bring
+        the source of functions that call_extern names; the others of PRAGMAS are accepted
+        for classic scripts.  Raises ScheduleError for an unknown one.
+        """
         self._leaf(var, "add a pragma to")
+        if pragma_type not in PRAGMAS:
+            raise ScheduleError(
+                f"there is no pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})."
+                f"{did_you_mean(pragma_type, PRAGMAS)} Known: {', '.join(PRAGMAS)}"
+            )
+        if pragma_type in IMPORTS:
+            pragma_value = _text_of(pragma_value, pragma_type)
         mark = self.attr(var)
         mark.pragmas = (*mark.pragmas, (pragma_type, pragma_value))
         self._log("pragma", var, pragma_type, pragma_value)
@@ -427,3 +445,15 @@ class Stage:
     def rolling_buffer(self) -> None:
         """Not offered: keep only the part of a stage that later steps still read."""
         raise ScheduleError("rolling_buffer is not supported; use compute_at and double_buffer")
+
+
+def _text_of(value: Any, pragma: str) -> str:
+    """The source (or path) that an import pragma was given."""
+    text = getattr(value, "value", value)
+    if isinstance(text, (bytes, bytearray)):
+        text = text.decode()
+    if isinstance(text, os.PathLike):
+        text = os.fspath(text)
+    if not isinstance(text, str) or not text.strip():
+        raise ScheduleError(f"pragma {pragma} needs the source as text, got {value!r}")
+    return text

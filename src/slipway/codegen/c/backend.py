@@ -18,7 +18,8 @@ from slipway.target import Target
 FLAGS = ("-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fPIC",
          "-ffreestanding", "-fno-builtin", "-ffunction-sections", "-fdata-sections",
          "-fno-stack-protector", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
-         "-fno-sanitize=all", "-Wall", "-Wextra", "-Werror")  # fmt: skip
+         "-fno-sanitize=all")  # fmt: skip
+STRICT = ("-Wall", "-Wextra", "-Werror")
 
 
 def compile_c(
@@ -42,7 +43,16 @@ def c_to_object(text: str, target: Target) -> bytes:
 
     Raises ToolchainError with the compiler's words when there is none or it fails.
     """
-    command = _compiler_of(target)
+    return _compile(text, target, (*FLAGS, *STRICT), "generated C")
+
+
+def snippet_to_object(text: str, target: Target) -> bytes:
+    """Compile C of the user's, whose functions only this library sees."""
+    return _compile(text, target, (*FLAGS, "-fvisibility=hidden"), "the C of pragma import_c")
+
+
+def _compile(text: str, target: Target, flags: tuple[str, ...], what: str) -> bytes:
+    command = _compiler_of(target, flags)
     with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
         (Path(folder) / "module.c").write_text(text)
         done = subprocess.run(
@@ -51,13 +61,13 @@ def c_to_object(text: str, target: Target) -> bytes:
         )  # fmt: skip
         if done.returncode:
             raise ToolchainError(
-                f"compiling generated C for {target.triple} failed "
+                f"compiling {what} for {target.triple} failed "
                 f"({' '.join(command[:4])} ...):\n{done.stderr.strip()[:2000]}"
             )
         return (Path(folder) / "module.o").read_bytes()
 
 
-def _compiler_of(target: Target) -> list[str]:
+def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
     triple = target.parsed_triple
     try:
         import ziglang  # noqa: F401
@@ -67,9 +77,9 @@ def _compiler_of(target: Target) -> list[str]:
             raise ToolchainError(
                 f"compiling C for {target.triple} needs ziglang: pip install 'slipway[compile]'"
             ) from None
-        return [cc, "-O3", *(flag for flag in FLAGS if "sanitize" not in flag)]
+        return [cc, "-O3", *(flag for flag in flags if "sanitize" not in flag)]
     cpu = target.cpu if target.mcpu else "baseline"  # what the metadata says, not this CPU
-    words = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-Wno-unused-command-line-argument"]
+    words = [sys.executable, "-m", "ziglang", "cc", *flags, "-Wno-unused-command-line-argument"]
     if not target._is_host():
         words += ["-target", zig_triple(target)]
     words.append(f"-O{int(target.attrs.get('opt-level', 3))}")

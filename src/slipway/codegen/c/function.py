@@ -36,6 +36,7 @@ class CModule:
     helpers: set[str] = field(default_factory=set)
     externs: dict[str, str] = field(default_factory=dict)
     hardware: dict[str, HardwareIntrinsic] = field(default_factory=dict)
+    snippets: list[str] = field(default_factory=list)
     arena_bytes: int = 0
     uses_parallel: bool = False
     uses_workspace: bool = False

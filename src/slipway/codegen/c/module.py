@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import resources
 
@@ -11,6 +12,7 @@ from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.c.hardware import hardware_text
 from slipway.codegen.capability import capability_of
 from slipway.codegen.packed import Signature, signature_of
+from slipway.codegen.snippets import c_snippets
 from slipway.ir import expr as E
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
@@ -67,7 +69,7 @@ def _file(name: str) -> str:
 
 def emit_c(functions: dict[str, PrimFunc], target: Target, metadata: str, compiler: str) -> str:
     """Return the C text of `functions` (exported under their names) for `target`."""
-    module = CModule(capability_of(target))
+    module = CModule(capability_of(target), snippets=c_snippets(functions.values(), target))
     specs: list[str] = []
     for name, func in functions.items():
         _function(name, func.with_attr("global_symbol", name), module, specs)
@@ -95,7 +97,13 @@ def emit_c(functions: dict[str, PrimFunc], target: Target, metadata: str, compil
 
 def helper_section(module: CModule) -> str:
     """Return prototypes of foreign functions and the small helpers in use."""
-    parts = [*module.externs.values(), spelling.helper_text(module.helpers)]
+    brought = "\n".join(module.snippets)
+    foreign = [
+        text
+        for symbol, text in module.externs.items()
+        if not re.search(rf"\b{re.escape(symbol)}\s*\(", brought)
+    ]
+    parts = [brought, *foreign, spelling.helper_text(module.helpers)]
     return "\n".join([hardware_text(module.hardware), *parts])
 
 

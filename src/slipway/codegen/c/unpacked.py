@@ -16,6 +16,7 @@ from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.c.module import functions_reserved, helper_section
 from slipway.codegen.capability import capability_of
 from slipway.codegen.narrow import widen_narrow
+from slipway.codegen.snippets import c_snippets
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
@@ -79,7 +80,7 @@ def emit_kernels(
     functions: Mapping[str, PrimFunc], target: Target, overlapping: Container[str] = ()
 ) -> KernelFile:
     """Return the C of `functions`; those in `overlapping` may get an output on top of an input."""
-    module = CModule(capability_of(target))
+    module = CModule(capability_of(target), snippets=c_snippets(functions.values(), target))
     kernels = {}
     for name, func in functions.items():
         kernels[name] = _emit(name, widen_narrow(func), module, name not in overlapping)

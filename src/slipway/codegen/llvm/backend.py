@@ -7,6 +7,7 @@ from collections.abc import Callable
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.machine import CompiledText, compile_texts, with_parts
 from slipway.codegen.llvm.module import emit_module, metadata_json
+from slipway.codegen.snippets import snippet_objects
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
 
@@ -23,6 +24,7 @@ def compile_llvm(
     else:
         everything.append(texts.shell)
     compiled = compile_texts(everything, target)
+    brought = snippet_objects(functions.values(), target)
 
     def joined(form: Callable[[CompiledText], str]) -> Callable[[], str]:
         return lambda: "\n".join(form(one) for one in compiled)
@@ -32,7 +34,7 @@ def compile_llvm(
         tuple(functions),
         entry,
         metadata,
-        lambda: with_parts([one.object_bytes for one in compiled], target),
+        lambda: with_parts([*(one.object_bytes for one in compiled), *brought], target),
         {
             "ll": joined(CompiledText.optimised_ir),
             "asm": joined(CompiledText.assembly),

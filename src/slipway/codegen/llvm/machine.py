@@ -142,10 +142,25 @@ def _parse(text: str, target: Target, machine: Any, context: Any) -> Any:
     try:
         module = _llvm().parse_assembly(text, context)
     except RuntimeError as error:
-        raise CodegenError(f"internal: generated LLVM IR is wrong: {error}") from error
+        raise CodegenError(f"LLVM cannot read the IR: {error}") from error
     module.triple = target.parsed_triple.llvm
     module.data_layout = str(machine.target_data)
     return module
+
+
+def bitcode_text(data: bytes) -> str:
+    """Return LLVM bitcode as text."""
+    with _LOCK:
+        context = _llvm().create_context()
+        try:
+            module = _llvm().parse_bitcode(data, context)
+        except RuntimeError as error:
+            raise CodegenError(f"LLVM cannot read the bitcode: {error}") from error
+        try:
+            return str(module)
+        finally:
+            module.close()
+            context.close()
 
 
 def _unlocked(name: str) -> Any:

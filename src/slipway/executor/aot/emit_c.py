@@ -17,6 +17,7 @@ from slipway import dtypes
 from slipway.codegen.c.spelling import c_type
 from slipway.codegen.c.unpacked import KernelFile, constant_text
 from slipway.executor.aot.program import AotProgram, Argument, Call, Place, Port
+from slipway.runtime.ndarray import PACKED, pack_halves
 
 _PER_LINE = 16
 
@@ -226,6 +227,8 @@ class _Emitter:
         ty = c_type(dtype)
         if dtypes.is_float(dtype) and dtypes.bits_of(dtype) == 16:
             array = array.view(np.uint16)
+        if dtype in PACKED:
+            array = pack_halves(array).view(c_type(dtype).removesuffix("_t"))
         cells = constant_text(dtype, np.ascontiguousarray(array).reshape(-1).tolist()) or ["0"]
         lines = [
             "  " + ", ".join(cells[i : i + _PER_LINE]) + ","
