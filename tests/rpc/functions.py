@@ -1,6 +1,8 @@
 """Functions that the test server registers for its clients."""
 
 import os
+import sys
+import threading
 import time
 
 import numpy as np
@@ -61,3 +63,48 @@ def pid():
 @tvm_ffi.register_global_func("test.rpc.exit", override=True)
 def leave(status):
     os._exit(status)
+
+
+@tvm_ffi.register_global_func("test.rpc.apply", override=True)
+def apply(function, *args):
+    return function(*args)
+
+
+_kept = []
+
+
+@tvm_ffi.register_global_func("test.rpc.keep", override=True)
+def keep(function):
+    _kept[:] = [function]
+
+
+@tvm_ffi.register_global_func("test.rpc.kept", override=True)
+def kept(*args):
+    return _kept[0](*args)
+
+
+@tvm_ffi.register_global_func("test.rpc.apply_in_thread", override=True)
+def apply_in_thread(function):
+    raised = []
+
+    def run():
+        try:
+            function()
+        except Exception as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    raise raised[0]
+
+
+@tvm_ffi.register_global_func("test.rpc.total_of_all", override=True)
+def total_of_all(tensors):
+    return float(sum(np.from_dlpack(tensor).sum() for tensor in tensors))
+
+
+@tvm_ffi.register_global_func("test.rpc.print", override=True)
+def say(out, err):
+    print(out)
+    print(err, file=sys.stderr)

@@ -38,7 +38,7 @@ def program(tmp_path):
         process.communicate()
 
 
-def wait_for(condition, seconds=3.0):
+def wait_for(condition, seconds=20.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

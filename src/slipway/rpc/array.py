@@ -67,14 +67,9 @@ class RemoteNDArray(Remote):
 
     def numpy(self) -> npt.NDArray[Any]:
         """Copy the tensor to the host."""
-        if self.dtype in PACKED:
-            raw = np.empty(self.nbytes, np.uint8)
-            self._read(raw)
-            packed = raw[: dtypes.array_bytes(self.size, self.dtype)]
-            return unpack_halves(packed, self.shape, self.dtype)
-        out = np.empty(self.shape, numpy_dtype(self.dtype))
+        out = self.empty_here()
         self._read(out)
-        return out
+        return self.values_of(out)
 
     asnumpy = numpy
 
@@ -86,6 +81,24 @@ class RemoteNDArray(Remote):
         if isinstance(source, RemoteNDArray):
             source.copyto(self)
             return self
+        self._write(self.like_here(source))
+        return self
+
+    def empty_here(self) -> npt.NDArray[Any]:
+        """Return memory on the host for what travels: the values, or half bytes in pairs."""
+        if self.dtype in PACKED:
+            return np.empty(self.nbytes, np.uint8)
+        return np.empty(self.shape, numpy_dtype(self.dtype))
+
+    def values_of(self, received: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the values in memory of `empty_here` that has been filled."""
+        if self.dtype in PACKED:
+            packed = received[: dtypes.array_bytes(self.size, self.dtype)]
+            return unpack_halves(packed, self.shape, self.dtype)
+        return received
+
+    def like_here(self, source: Any) -> npt.NDArray[Any]:
+        """Return `source` as what travels for this shape and dtype, or raise ValueError."""
         if hasattr(source, "numpy") and not isinstance(source, np.ndarray):
             source = source.numpy()
         wanted = numpy_dtype(self.dtype)
@@ -97,9 +110,14 @@ class RemoteNDArray(Remote):
                 f"cannot copy an array of shape {array.shape} into a remote tensor of shape "
                 f"{self.shape}; they must be equal."
             )
-        values = np.ascontiguousarray(array, dtype=wanted)
-        self._write(pack_halves(values) if self.dtype in PACKED else values)
-        return self
+        # ascontiguousarray makes a vector of a scalar.
+        values = np.ascontiguousarray(array, dtype=wanted).reshape(self.shape)
+        return pack_halves(values) if self.dtype in PACKED else values
+
+    def put_range(self, nbytes: int) -> int:
+        """Write this handle, offset 0 and a size into the request buffer; return their end."""
+        _HANDLE_RANGE.pack_into(self.session.link.request, 0, self.handle, 0, nbytes)
+        return _HANDLE_RANGE.size
 
     def copyto(self, target: Any, mem_copy: bool = True) -> Any:
         """Copy to `target`: a NumPy array, an NDArray here or there, or a device (a new tensor)."""

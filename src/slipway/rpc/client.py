@@ -6,23 +6,26 @@ import os
 import socket
 import ssl
 import struct
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.rpc import batch
 from slipway.rpc.array import RemoteNDArray
+from slipway.rpc.callbacks import Callbacks
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
-from slipway.rpc.module import RemoteFunction, RemoteModule, get_function, put_call
-from slipway.rpc.protocol import NAME_MAX_BYTES, Code, greet, padded
+from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
+from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded
 from slipway.rpc.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.values import get_result
 
 CONNECT_TIMEOUT_S = 10.0
 STEP_TIMEOUT_S = 60.0  # without a byte moving, for everything but calls
 CALL_TIMEOUT_S = 600.0  # without an answer, where neither session nor user set a limit
-_MAX_PIPELINED = 256  # calls under way; their replies must fit into the socket's buffer
 _ANSWER_GRACE_S = 5.0  # for the device to report its own deadline before ours passes
 
 
@@ -43,6 +46,8 @@ class RPCSession:
         if not timeout_ms:
             self._call_limit_s = CALL_TIMEOUT_S
         self._timeout: float | None = None
+        self.callbacks = Callbacks(self)
+        self._copier: ThreadPoolExecutor | None = None
 
     @property
     def timeout(self) -> float | None:
@@ -69,6 +74,8 @@ class RPCSession:
     def close(self) -> None:
         """End the session; the device removes its files and frees its memory."""
         self.link.close()
+        if self._copier is not None:
+            self._copier.shutdown(wait=False, cancel_futures=True)
 
     def __enter__(self) -> RPCSession:
         return self
@@ -98,38 +105,41 @@ class RPCSession:
         The requests travel together, so that one round trip serves many short calls.  The first
         call that fails raises; those after it have run, too.
         """
-        link = self.link
-        results: list[Any] = []
-        failure: Exception | None = None
-        with link.lock:
-            self.begin_call()
-            waiting: list[int] = []
-            for args in calls:
-                size = put_call(self, function.handle, args)
-                number = link.post(Code.CALL, size)
-                if not number or len(waiting) == _MAX_PIPELINED:
-                    failure = failure or self._collect(waiting, results)
-                    if not number:
-                        size = put_call(self, function.handle, args)
-                        number = link.post(Code.CALL, size)
-                if not number:
-                    results.append(get_result(self, link.call(Code.CALL, size)))
-                else:
-                    waiting.append(number)
-            failure = failure or self._collect(waiting, results)
-        if failure is not None:
-            raise failure
-        return results
+        with self.link.lock:
+            if self.callbacks or self.link.on_output is not None:
+                # What the device sends besides replies needs somebody who waits for each call.
+                return [function(*args) for args in calls]
+            return batch.call_many(self, function.handle, calls)
 
-    def _collect(self, waiting: list[int], results: list[Any]) -> Exception | None:
-        failure: Exception | None = None
-        for number in waiting:
-            try:
-                results.append(get_result(self, self.link.collect(number)))
-            except RemoteError as error:
-                failure = failure or error
-        waiting.clear()
-        return failure
+    def read_all(self, tensors: Sequence[RemoteNDArray]) -> list[Any]:
+        """Copy several tensors of this session to the host in one round trip."""
+        with self.link.lock:
+            return batch.read_all(self._own(tensors))
+
+    def write_all(self, tensors: Sequence[RemoteNDArray], sources: Sequence[Any]) -> None:
+        """Copy several arrays to tensors of this session in one round trip."""
+        if len(tensors) != len(sources):
+            raise ValueError(f"{len(sources)} arrays for {len(tensors)} tensors; one for each.")
+        with self.link.lock:
+            batch.write_all(list(zip(self._own(tensors), sources, strict=True)))
+
+    def _own(self, tensors: Sequence[RemoteNDArray]) -> Sequence[RemoteNDArray]:
+        for index, tensor in enumerate(tensors):
+            if tensor.session is not self:
+                raise RPCError(f"tensor {index} lives in another session ({tensor.session}).")
+        return tensors
+
+    def copy_async(self, source: Any, target: Any) -> Future[Any]:
+        """Copy ``source`` to ``target`` while this thread goes on; one of them is a remote tensor.
+
+        Returns a future whose result is `target`.  Copies run in the order of their starts; other
+        requests of this session go between them.  Leave both arrays alone until it is done.
+        """
+        if self._copier is None:
+            self._copier = ThreadPoolExecutor(1, "slipway-rpc-copy")
+        if isinstance(target, RemoteNDArray):
+            return self._copier.submit(target.copyfrom, source)
+        return self._copier.submit(source.copyto, target)
 
     def load_module(self, path: str | os.PathLike[str]) -> RemoteModule:
         """Load an uploaded file (.tar, .so, or an object that was linked at upload)."""
@@ -274,6 +284,7 @@ def connect(
     timeout: float = CONNECT_TIMEOUT_S,
     tls: TLSOption = None,
     tls_name: str | None = None,
+    output: bool | Callable[[int, str], None] = False,
 ) -> RPCSession:
     """Open a session with the device server at `url`:`port`.
 
@@ -292,6 +303,9 @@ def connect(
     tls, tls_name
         see `slipway.rpc.tls.client_context`, by default the environment's SLIPWAY_RPC_TLS_CA; and
         the name in the server's certificate, where that is not `url`.
+    output
+        what the device's programs print while this session calls them: True to this process's
+        stdout and stderr, or a function of the stream (1 or 2) and a text.
     session_constructor_args, enable_logging
         classic parameters; the first must be empty.
 
@@ -309,15 +323,28 @@ def connect(
         if context is not None:
             link = wrap(link, context, tls_name or url, peer)
         token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
-        welcome = greet(link, key=key, session_timeout_s=session_timeout, token=token, peer=peer)
+        features = Feature.OUTPUT if output else 0
+        welcome = greet(
+            link, key=key, session_timeout_s=session_timeout, token=token, peer=peer,
+            features=features,
+        )  # fmt: skip
+        if output and not welcome.features & Feature.OUTPUT:
+            raise RPCError(f"{peer} cannot send what its programs print; connect without output=.")
         if isinstance(link, ssl.SSLSocket):
             link = plain_end(link)
-        return RPCSession(
+        session = RPCSession(
             Link(link, welcome, peer), welcome.key, welcome.description, welcome.timeout_ms
         )
+        if output:
+            session.link.on_output = _print if output is True else output
+        return session
     except BaseException:
         link.close()
         raise
+
+
+def _print(stream: int, text: str) -> None:
+    print(text, end="", file=sys.stdout if stream == 1 else sys.stderr, flush=True)
 
 
 def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.socket:

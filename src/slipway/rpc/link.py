@@ -15,13 +15,17 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from slipway import errors
 from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import native
 from slipway.rpc.protocol import FLAG_NO_REPLY, FRAME_BYTES, Code, Failure, Welcome, read_error
 
+_GOES_ON = (native.INTERRUPTED, native.CALLBACK, native.OUTPUT)
 _INTERRUPTED = "it was interrupted in the middle of a request"
-_REPLY = struct.Struct("<II")
+_REPLY = struct.Struct("<IIII")  # where the reply lies, its size; ids: its own, the awaited one
+_OUTPUT = struct.Struct("<II")
 _KNOWN_KINDS: dict[str, type[BaseException]] = {
     kind.__name__: kind
     for kind in (
@@ -66,6 +70,11 @@ class Link:
         self.lock = threading.RLock()
         self.timeout_s = 0.0
         self._garbage: list[int] = []
+        # Set by the session: answers a callback whose payload starts at an offset, by writing a
+        # payload into `request`; returns its code and size.
+        self.answer: Callable[[int], tuple[Code, int]] | None = None
+        self.raised: BaseException | None = None  # by a callback, for the call it fails
+        self.on_output: Callable[[int, str], None] | None = None
         self._closed = ""
         link.settimeout(None)
         self._client: int = self._library.slw_rpc_client_new(
@@ -122,12 +131,12 @@ class Link:
         if status != native.DONE:
             self._settle(status, code)
         at: int
-        at, _ = _REPLY.unpack_from(self._view, 0)
+        at, _, _, _ = _REPLY.unpack_from(self._view, 0)
         return at
 
     def reply(self) -> memoryview:
         """Return the payload of the last reply; it is valid until the next request."""
-        at, size = _REPLY.unpack_from(self._view, 0)
+        at, size, _, _ = _REPLY.unpack_from(self._view, 0)
         return self.replies[at : at + size]
 
     def prepare(self) -> None:
@@ -163,8 +172,35 @@ class Link:
         if status != native.DONE:
             self._settle(status, Code.CALL)
         at: int
-        at, _ = _REPLY.unpack_from(self._view, 0)
+        at, _, _, _ = _REPLY.unpack_from(self._view, 0)
         return at
+
+    def take_ids(self, count: int) -> int:
+        """Return the first of `count` ids for the frames of an `exchange`."""
+        first: int = self._library.slw_rpc_client_take_ids(self._client, count)
+        return first
+
+    def exchange(self, frames: Any, first_id: int, count: int) -> memoryview:
+        """Send whole frames (a contiguous buffer), return their replies one behind the other.
+
+        The replies have their headers, and are valid until the next exchange.  What was discarded
+        stays queued.  Not for a device that calls back or sends output.
+        """
+        view = np.frombuffer(frames, np.uint8)
+        exchange = self._library.slw_rpc_client_exchange
+        self._settle(self._run(exchange, view.ctypes.data, len(view), first_id, count), Code.CALL)
+        size = ctypes.c_uint64()
+        address = self._library.slw_rpc_client_batch(self._client, ctypes.byref(size))
+        return native.memory_at(address, size.value)
+
+    def fail(self, payload: memoryview) -> RPCError:
+        """Return what an ERROR's payload means; the session is over if it says so."""
+        return self._failure(payload)
+
+    def collect_data(self, request_id: int, address: int, size: int) -> None:
+        """Send what is queued, receive exactly `size` bytes for a posted TENSOR_READ."""
+        status = self._run(self._library.slw_rpc_client_collect_data, request_id, address, size)
+        self._settle(status, Code.TENSOR_READ)
 
     def send_data(self, code: int, prefix: int, offset_at: int, address: int, size: int) -> None:
         """Send `size` bytes at `address`; `request` holds the `prefix` bytes of each frame."""
@@ -191,6 +227,24 @@ class Link:
         self._settle(self._run(lib.slw_rpc_client_continue), code)
         return content
 
+    def _answer(self) -> int:
+        """Serve a call of the device's; other requests may be made meanwhile."""
+        at, _, number, awaited = _REPLY.unpack_from(self._view, 0)
+        if self.answer is None:
+            raise RPCError(f"{self.peer} calls back a client that passed it no function.")
+        timeout_s = self.timeout_s
+        code, size = self.answer(at)
+        self.set_timeout(timeout_s)
+        status: int = self._library.slw_rpc_client_answer(self._client, code, number, size, awaited)
+        return status
+
+    def _take_output(self) -> None:
+        content = self.reply()
+        stream, size = _OUTPUT.unpack_from(content)
+        text = str(content[_OUTPUT.size : _OUTPUT.size + size], "utf-8", "replace")
+        if self.on_output is not None:
+            self.on_output(stream, text)
+
     def _run(self, operation: Callable[..., int], *args: Any) -> int:
         try:
             return operation(self._client, *args)
@@ -201,16 +255,21 @@ class Link:
     def _settle(self, status: int, code: int) -> int:
         """Take an operation to its end and raise what went wrong."""
         try:
-            while status == native.INTERRUPTED:
+            while status in _GOES_ON:
                 # Python runs its signal handlers between the calls; Ctrl-C raises right here.
-                status = self._library.slw_rpc_client_continue(self._client)
+                if status == native.CALLBACK:
+                    status = self._answer()
+                else:
+                    if status == native.OUTPUT:
+                        self._take_output()
+                    status = self._library.slw_rpc_client_continue(self._client)
         except BaseException:
             self.close(_INTERRUPTED)
             raise
         if status in (native.DONE, native.NEEDS_MEMORY):
             return status
         if status == native.FAILED:
-            raise self._failure()
+            raise self._failure(self.reply())
         name = Code(code).name
         if status == native.TIMEOUT:
             self.close(f"{name} got no answer within {self.timeout_s:g} s")
@@ -228,8 +287,8 @@ class Link:
         self.close("the device broke the protocol")
         raise RPCError(f"{self.peer} answered {name} with a frame that breaks the RPC protocol.")
 
-    def _failure(self) -> RPCError:
-        code, kind, message = read_error(self.reply())
+    def _failure(self, payload: memoryview) -> RPCError:
+        code, kind, message = read_error(payload)
         failure: Any = code
         with contextlib.suppress(ValueError):
             failure = Failure(code)
@@ -243,4 +302,5 @@ class Link:
         error = remote_error(kind, message)
         frames = [line for line in trace.splitlines() if '.py", line' in line]
         error.add_note("\n".join([f"On the device {self.peer}:", *reversed(frames)]))
+        error.__cause__, self.raised = self.raised, None  # of a callback, if it was one
         return error

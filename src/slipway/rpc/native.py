@@ -11,6 +11,8 @@ from slipway.toolchain import native
 DONE = 0
 FAILED = 1
 NEEDS_MEMORY = 2
+CALLBACK = 3
+OUTPUT = 4
 INTERRUPTED = -1
 TIMEOUT = -2
 LOST = -3
@@ -36,6 +38,11 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "slw_rpc_client_receive_data": (_INT, [_PTR, _U16, _U32, _PTR, _U64]),
     "slw_rpc_client_data_size": (_U64, [_PTR]),
     "slw_rpc_client_set_memory": (None, [_PTR, _PTR, _U64]),
+    "slw_rpc_client_answer": (_INT, [_PTR, _U16, _U32, _U32, _U32]),
+    "slw_rpc_client_collect_data": (_INT, [_PTR, _U32, _PTR, _U64]),
+    "slw_rpc_client_take_ids": (_U32, [_PTR, _U32]),
+    "slw_rpc_client_exchange": (_INT, [_PTR, _PTR, _U64, _U32, _U32]),
+    "slw_rpc_client_batch": (_PTR, [_PTR, ctypes.POINTER(_U64)]),
     "slw_rpc_client_continue": (_INT, [_PTR]),
 }
 

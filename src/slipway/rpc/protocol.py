@@ -84,6 +84,16 @@ class Role(enum.IntEnum):
     ADMIN = 4
 
 
+class Feature(enum.IntFlag):
+    """What a device offers, and what a client asks for."""
+
+    FILES = 1
+    MODULES = 2
+    TIMING = 4
+    OUTPUT = 8
+    CALLBACKS = 16
+
+
 class Tag(enum.IntEnum):
     """Type of an argument or result."""
 
@@ -194,6 +204,7 @@ def greet(
     peer: str,
     role: Role = Role.SESSION,
     name: str = "",
+    features: int = 0,
 ) -> Welcome:
     """Introduce this client on a fresh connection; prove the token if the device asks.
 
@@ -208,7 +219,9 @@ def greet(
     nonce = b""
     challenge = b""
     try:
-        link.sendall(frame(Code.HELLO, 1, hello_payload(role, raw_key, raw_name, timeout_ms)))
+        link.sendall(
+            frame(Code.HELLO, 1, hello_payload(role, raw_key, raw_name, timeout_ms, features))
+        )
         code, payload = _receive(link)
         for _ in range(2):  # a proxy asks first, then the device behind it
             if code != Code.CHALLENGE:
@@ -282,10 +295,21 @@ def read_hello(payload: bytes) -> Hello | None:
     return Hello(low, high, role, key.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
 
 
-def hello_payload(role: int, key: bytes, name: bytes, timeout_ms: int = 0) -> bytes:
+def hello_payload(
+    role: int, key: bytes, name: bytes, timeout_ms: int = 0, features: int = 0
+) -> bytes:
     """Return a HELLO of this version."""
     head = _HELLO.pack(
-        MAGIC, VERSION_MIN, VERSION_MAX, role, 0, FRAME_BYTES, timeout_ms, len(key), len(name), 0
+        MAGIC,
+        VERSION_MIN,
+        VERSION_MAX,
+        role,
+        features,
+        FRAME_BYTES,
+        timeout_ms,
+        len(key),
+        len(name),
+        0,
     )
     return head + key + b"\0" + name + b"\0"
 

@@ -28,6 +28,7 @@ from slipway.rpc.tls import CA_VARIABLE, client_context, server_context
 from slipway.version import VERSION
 
 _FORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 
 class _Config(ctypes.Structure):
@@ -60,6 +61,8 @@ class _Config(ctypes.Structure):
         ("fork_session", _FORK),
         ("ffi_get_global", ctypes.c_void_p),
         ("ffi_take_error", ctypes.c_void_p),
+        ("ffi_set_error", ctypes.c_void_p),
+        ("flush_output", _FLUSH),
     )
 
 
@@ -214,10 +217,22 @@ def serve(listener: socket.socket | None, options: ServerOptions, watch_fd: int 
     ffi = _load_ffi()
     config.ffi_get_global = ctypes.cast(ffi.TVMFFIFunctionGetGlobal, ctypes.c_void_p).value
     config.ffi_take_error = ctypes.cast(ffi.TVMFFIErrorMoveFromRaised, ctypes.c_void_p).value
+    config.ffi_set_error = ctypes.cast(ffi.TVMFFIErrorSetRaisedFromCStr, ctypes.c_void_p).value
+    config.flush_output = _FLUSH(_flush_output)
+    _flush_output(0)  # or each session would print again what waits here
     run = library.slw_rpc_server_run
     run.argtypes, run.restype = [ctypes.POINTER(_Config)], ctypes.c_int
     status: int = run(ctypes.byref(config))
     return status
+
+
+def _flush_output(begins: int) -> None:
+    if begins:  # whatever they are in this process, the client is to see them
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
 
 
 def _load_ffi() -> Any:

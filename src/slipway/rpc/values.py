@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ _NONE, _INT, _BOOL, _FLOAT, _STR, _BYTES, _DEVICE = (
     int(tag) for tag in (Tag.NONE, Tag.INT, Tag.BOOL, Tag.FLOAT, Tag.STR, Tag.BYTES, Tag.DEVICE)
 )
 _FLOAT64 = struct.Struct("<d")
+_CALLBACK = struct.Struct("<QII")
 
 
 class Remote:
@@ -50,10 +52,14 @@ def put_args(session: RPCSession, at: int, args: tuple[Any, ...]) -> int:
     """Encode `args` at byte `at` of the link's request buffer; return where they end.
 
     Takes None, bool, int, float, str, bytes, devices, remote tensors, functions and modules of
-    this session, and NumPy arrays, which travel by value.
+    this session, NumPy arrays, which travel by value, functions of this process, which the device
+    can call back, and flat lists and tuples of all those.
     """
+    return _put_values(session, at, at + 16 * len(args), args)
+
+
+def _put_values(session: RPCSession, at: int, tail: int, args: Sequence[Any]) -> int:
     buffer = session.link.request
-    tail = at + 16 * len(args)
     for index, arg in enumerate(args):
         kind = type(arg)
         if isinstance(arg, Remote):
@@ -74,7 +80,7 @@ def put_args(session: RPCSession, at: int, args: tuple[Any, ...]) -> int:
         elif kind is bool:
             VALUE.pack_into(buffer, at, _BOOL, 0, arg)
         else:
-            tail = _put_other(buffer, at, tail, index, arg)
+            tail = _put_other(session, at, tail, index, arg)
         at += 16
     return tail
 
@@ -104,7 +110,17 @@ def _put_bytes(buffer: memoryview, at: int, tail: int, tag: int, content: bytes)
     return end
 
 
-def _put_other(buffer: memoryview, at: int, tail: int, index: int, arg: Any) -> int:
+def _put_list(session: RPCSession, at: int, tail: int, index: int, items: Sequence[Any]) -> int:
+    if any(isinstance(item, list | tuple) for item in items):
+        raise RPCError(f"argument {index} is a list with a list in it; those cannot travel.")
+    buffer = session.link.request
+    _room(buffer, tail, 16 * len(items))
+    VALUE.pack_into(buffer, at, Tag.LIST, len(items), tail)
+    return _put_values(session, tail, tail + 16 * len(items), items)
+
+
+def _put_other(session: RPCSession, at: int, tail: int, index: int, arg: Any) -> int:
+    buffer = session.link.request
     if isinstance(arg, bool | np.bool_):
         VALUE.pack_into(buffer, at, _BOOL, 0, bool(arg))
     elif isinstance(arg, int | np.integer):
@@ -119,13 +135,17 @@ def _put_other(buffer: memoryview, at: int, tail: int, index: int, arg: Any) -> 
         DEVICE_VALUE.pack_into(buffer, at, _DEVICE, 0, int(arg.device_type), int(arg.device_id))
     elif isinstance(arg, np.ndarray):
         return _put_array(buffer, at, tail, arg)
+    elif isinstance(arg, list | tuple):
+        return _put_list(session, at, tail, index, arg)
     elif hasattr(arg, "numpy"):
         return _put_array(buffer, at, tail, arg.numpy())
+    elif callable(arg):
+        VALUE.pack_into(buffer, at, Tag.CALLBACK, 0, session.callbacks.number_of(arg))
     else:
         raise RPCError(
             f"argument {index} is a {type(arg).__name__}, which cannot travel to a device. Pass "
-            "numbers, text, bytes, NumPy arrays, or tensors, functions and modules of this "
-            "session."
+            "numbers, text, bytes, NumPy arrays, functions, lists of those, or tensors, functions "
+            "and modules of this session."
         )
     return tail
 
@@ -154,11 +174,23 @@ def dtype_parts(dtype: str) -> tuple[int, int, int]:
 
 def get_result(session: RPCSession, at: int) -> Any:
     """Decode the single value at `at` of the link's replies."""
-    return _get(session, at, at)
+    return _get(session, session.link.replies, at, at)
 
 
-def _get(session: RPCSession, base: int, at: int) -> Any:
+def get_value(session: RPCSession, replies: memoryview, at: int) -> Any:
+    """Decode the single value at `at` of `replies`."""
+    return _get(session, replies, at, at)
+
+
+def get_args(session: RPCSession, base: int) -> tuple[int, list[Any]]:
+    """Decode a CALL of the device's: the number of the function, and its arguments."""
+    number, _, count = _CALLBACK.unpack_from(session.link.replies, base)
+    start = base + _CALLBACK.size
     replies = session.link.replies
+    return number, [_get(session, replies, base, start + 16 * i) for i in range(count)]
+
+
+def _get(session: RPCSession, replies: memoryview, base: int, at: int) -> Any:
     tag, size, payload = VALUE.unpack_from(replies, at)
     if tag == _NONE:
         return None
@@ -174,9 +206,9 @@ def _get(session: RPCSession, base: int, at: int) -> Any:
     if tag == _BYTES:
         return bytes(replies[start : start + size])
     if tag == Tag.LIST:
-        return [_get(session, base, start + 16 * i) for i in range(size)]
+        return [_get(session, replies, base, start + 16 * i) for i in range(size)]
     if tag == Tag.TENSOR_DESC:
-        return get_tensor(session, start)
+        return get_tensor(session, start, replies)
     handle = payload & 0xFFFFFFFFFFFFFFFF
     if tag == Tag.FUNCTION:
         from slipway.rpc.module import RemoteFunction
@@ -189,12 +221,12 @@ def _get(session: RPCSession, base: int, at: int) -> Any:
     raise RPCError(f"{session.link.peer} returned a value of a type (tag {tag}) not known here.")
 
 
-def get_tensor(session: RPCSession, at: int) -> Any:
+def get_tensor(session: RPCSession, at: int, replies: memoryview | None = None) -> Any:
     """Make a remote array of the tensor descriptor at `at`."""
     from slipway.rpc.array import RemoteNDArray
     from slipway.rpc.device import RemoteDevice
 
-    replies = session.link.replies
+    replies = session.link.replies if replies is None else replies
     handle, device_type, device_id, code, bits, lanes, ndim, nbytes = TENSOR_HEAD.unpack_from(
         replies, at
     )

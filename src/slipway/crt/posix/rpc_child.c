@@ -22,9 +22,12 @@
 #include "rpc_server_internal.h"
 #include "slipway/error.h"
 
+#define WHOLE_BYTES 16384u
+
 static slw_rpc_watch *the_watch;
 static slw_rpc_lease *the_lease;
 static slw_rpc_transport inner;
+static slw_rpc_transport marked; /* for a thread beside the session's */
 static slw_rpc_session the_session;
 
 static void arm(uint64_t deadline_ns) {
@@ -61,6 +64,9 @@ static void call_begins(void *context, uint32_t id, uint32_t timeout_ms, const c
 static void call_ends(void *context) {
   slw_rpc_watch *watch = the_watch;
   (void)context;
+  if (slw_rpc_output_is_on()) {
+    slw_rpc_output_flush();
+  }
   watch->calling = 0;
   if (watch->call_timeout_ms != 0u) {
     watch->call_deadline_ns = 0;
@@ -88,11 +94,30 @@ static ptrdiff_t watched_read(void *context, void *buffer, size_t min, size_t ma
   return inner.read(context, buffer, min, max);
 }
 
-static int watched_write(void *context, const slw_rpc_span *spans, size_t count) {
+static int marked_write(void *context, const slw_rpc_span *spans, size_t count) {
+  size_t size = 0;
+  size_t i;
   int status;
-  the_watch->writing = 1;
+  for (i = 0; i < count; ++i) {
+    size += spans[i].size;
+  }
+  /* What fits into the system's buffer goes there whole, or not at all. */
+  the_watch->writing = size > WHOLE_BYTES ? 1u : 0u;
   status = inner.write(context, spans, count);
   the_watch->writing = 0;
+  return status;
+}
+
+static int watched_write(void *context, const slw_rpc_span *spans, size_t count) {
+  bool shared = slw_rpc_output_is_on();
+  int status;
+  if (shared) {
+    slw_rpc_output_lock();
+  }
+  status = marked_write(context, spans, count);
+  if (shared) {
+    slw_rpc_output_unlock();
+  }
   return status;
 }
 
@@ -179,6 +204,7 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   slw_rpc_host_hooks(&hooks, config);
   hooks.call_begins = call_begins;
   hooks.call_ends = call_ends;
+  slw_rpc_peer_hooks(&hooks, &the_session, config);
   if (config->tracker_host != NULL) {
     the_lease = lease;
     hooks.admit = admit;
@@ -186,6 +212,8 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   }
   memset(&session, 0, sizeof session);
   inner = slw_rpc_fd_transport(fd);
+  marked = inner;
+  marked.write = marked_write;
   session.transport = inner;
   session.transport.read = watched_read;
   session.transport.write = watched_write;
@@ -200,6 +228,7 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   session.max_handles = config->max_handles;
   session.name_bytes = 96;
   session.frame_bytes = SLW_RPC_HOST_FRAME_BYTES;
+  session.offers_output = true;
   session.read_ahead_bytes = 65536;
   size = slw_rpc_session_memory(&session);
   memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -224,6 +253,11 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
           slw_time_ns() + (uint64_t)the_session.peer_timeout_ms * 1000000u;
       arm(watch->session_deadline_ns);
     }
+  }
+  if (status == 0 && (the_session.peer_features & SLW_RPC_FEATURE_OUTPUT) != 0u &&
+      !slw_rpc_output_start(&marked, config->flush_output)) {
+    slw_rpc_write_error(fd, 0, SLW_RPC_FAIL_MEMORY, "the device cannot send what is printed");
+    _exit(1);
   }
   while (status == 0) {
     status = slw_rpc_session_step(&the_session);

@@ -6,6 +6,8 @@
 #include "slipway/rpc_client.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,8 +22,19 @@
 #define READ_AHEAD_BYTES 65536u
 #define DATA_PREFIX_BYTES 24u
 #define MAX_SPANS 5
+#define MAX_BATCH_BYTES ((size_t)1 << 30)
+#define FIRST_CALLBACK_ID 0x80000000u
 
-enum phase { IDLE, SENDING, HEADER, BODY, PREFIX, MEMORY, DATA };
+enum phase { IDLE, SENDING, HEADER, BODY, PREFIX, MEMORY, DATA, BATCH };
+
+/* Many requests at once: what is still to be sent, and the replies so far. */
+typedef struct slw_rpc_batch {
+  const uint8_t *frames;
+  size_t left;
+  uint8_t *replies;
+  size_t checked, used, capacity; /* of the replies: whole ones, bytes, room */
+  uint32_t next_id, count;
+} slw_rpc_batch;
 
 struct slw_rpc_client {
   int fd;
@@ -48,6 +61,7 @@ struct slw_rpc_client {
   uint64_t memory_bytes, data_size, data_at;
   size_t data_left, padding_left;
   slw_rpc_client_view view;
+  slw_rpc_batch batch;
 };
 
 static const uint8_t ZEROS[8] = {0};
@@ -78,6 +92,7 @@ void slw_rpc_client_free(slw_rpc_client *client) {
     free(client->queue);
     free(client->head);
     free(client->rx);
+    free(client->batch.replies);
     free(client);
   }
 }
@@ -119,8 +134,8 @@ void slw_rpc_client_set_timeout(slw_rpc_client *client, uint32_t timeout_ms) {
 
 static uint32_t take_id(slw_rpc_client *client) {
   uint32_t id = client->next_id++;
-  if (client->next_id == 0u) {
-    client->next_id = 1; /* 0 marks what the server sends on its own account */
+  if (client->next_id == FIRST_CALLBACK_ID) {
+    client->next_id = 1; /* 0 and what follows mark what the server sends on its own account */
   }
   return id;
 }
@@ -250,6 +265,16 @@ static int fill(slw_rpc_client *client, size_t size, size_t ahead) {
   return 0;
 }
 
+static bool is_of_device(const slw_rpc_header *header) {
+  return (header->code == SLW_RPC_CALL && header->id >= FIRST_CALLBACK_ID) ||
+         (header->code == SLW_RPC_OUTPUT && header->id == 0u);
+}
+
+static bool is_expected(const slw_rpc_client *client, const slw_rpc_header *header) {
+  return header->code == SLW_RPC_ERROR || is_of_device(header) ||
+         (header->code == SLW_RPC_RETURN && header->id == client->wait_id);
+}
+
 static int step_header(slw_rpc_client *client) {
   slw_rpc_header *header = &client->header;
   /* Large data goes to its own memory: read only what stands in front of it. */
@@ -261,8 +286,7 @@ static int step_header(slw_rpc_client *client) {
   }
   slw_rpc_header_get(client->rx + client->rx_at, header);
   if (header->size > client->frame_bytes || header->size % 8u != 0u ||
-      (header->code != SLW_RPC_RETURN && header->code != SLW_RPC_ERROR) ||
-      (header->id != client->wait_id && header->code != SLW_RPC_ERROR)) {
+      !is_expected(client, header)) {
     return SLW_RPC_CLIENT_PROTOCOL;
   }
   client->rx_at += SLW_RPC_HEADER_BYTES;
@@ -277,7 +301,13 @@ static int step_body(slw_rpc_client *client) {
   }
   client->view.reply_at = (uint32_t)client->rx_at;
   client->view.reply_size = client->header.size;
+  client->view.frame_id = client->header.id;
+  client->view.wait_id = client->wait_id;
   client->rx_at += client->header.size;
+  if (is_of_device(&client->header)) {
+    client->phase = HEADER; /* the reply is still to come */
+    return client->header.code == SLW_RPC_CALL ? SLW_RPC_CLIENT_CALLBACK : SLW_RPC_CLIENT_OUTPUT;
+  }
   client->phase = IDLE;
   return 0;
 }
@@ -337,6 +367,98 @@ static int step_data(slw_rpc_client *client) {
   return 0;
 }
 
+/* An error of the session as a whole, or one after which nothing is answered. */
+static bool ends_session(const slw_rpc_batch *batch, const slw_rpc_header *header) {
+  uint32_t failure = 0;
+  if (header->code == SLW_RPC_ERROR && header->size >= 16u) {
+    memcpy(&failure, batch->replies + batch->checked - header->size, 4);
+  }
+  return header->id == 0u || (failure >= SLW_RPC_FAIL_PROTOCOL && failure <= SLW_RPC_FAIL_BUSY) ||
+         failure >= SLW_RPC_FAIL_TIMEOUT;
+}
+
+/* Whole frames among the replies that have come. */
+static int check_replies(slw_rpc_client *client) {
+  slw_rpc_batch *batch = &client->batch;
+  while (batch->count > 0u && batch->used - batch->checked >= SLW_RPC_HEADER_BYTES) {
+    slw_rpc_header *header = &client->header;
+    slw_rpc_header_get(batch->replies + batch->checked, header);
+    if (header->size > client->frame_bytes || header->size % 8u != 0u || header->flags != 0u ||
+        !((header->code == SLW_RPC_RETURN && header->id == batch->next_id) ||
+          (header->code == SLW_RPC_ERROR && (header->id == batch->next_id || header->id == 0u)))) {
+      return SLW_RPC_CLIENT_PROTOCOL;
+    }
+    if (batch->used - batch->checked < SLW_RPC_HEADER_BYTES + (size_t)header->size) {
+      break;
+    }
+    batch->checked += SLW_RPC_HEADER_BYTES + (size_t)header->size;
+    batch->next_id += 1u;
+    batch->count = ends_session(batch, header) ? 0u : batch->count - 1u;
+  }
+  return 0;
+}
+
+static int receive_replies(slw_rpc_client *client) {
+  slw_rpc_batch *batch = &client->batch;
+  ssize_t got;
+  if (batch->capacity - batch->used < READ_AHEAD_BYTES) {
+    size_t capacity = batch->capacity * 2u + 4u * READ_AHEAD_BYTES;
+    uint8_t *replies = capacity <= MAX_BATCH_BYTES ? realloc(batch->replies, capacity) : NULL;
+    if (replies == NULL) {
+      return SLW_RPC_CLIENT_PROTOCOL; /* more than anybody asked for */
+    }
+    batch->replies = replies;
+    batch->capacity = capacity;
+  }
+  got = recv(client->fd, batch->replies + batch->used, batch->capacity - batch->used,
+             MSG_DONTWAIT);
+  if (got == 0) {
+    return SLW_RPC_CLIENT_LOST;
+  }
+  if (got < 0) {
+    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : fail_link();
+  }
+  batch->used += (size_t)got;
+  return check_replies(client);
+}
+
+static int step_batch(slw_rpc_client *client) {
+  slw_rpc_batch *batch = &client->batch;
+  int timeout_ms = client->timeout_ms == 0u || client->timeout_ms > INT_MAX
+                       ? -1
+                       : (int)client->timeout_ms;
+  while (batch->count > 0u) {
+    struct pollfd poller = {client->fd, POLLIN, 0};
+    int ready;
+    int status;
+    if (batch->left > 0u) {
+      ssize_t sent = send(client->fd, batch->frames, batch->left, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent > 0) {
+        batch->frames += sent;
+        batch->left -= (size_t)sent;
+      } else if (errno == EINTR) {
+        return SLW_RPC_CLIENT_INTERRUPTED;
+      } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
+        batch->left = 0; /* a server that ended the session said why: read that */
+      }
+      poller.events = batch->left > 0u ? POLLIN | POLLOUT : POLLIN;
+    }
+    ready = poll(&poller, 1, timeout_ms);
+    if (ready <= 0) {
+      return ready == 0 ? SLW_RPC_CLIENT_TIMEOUT : fail_link();
+    }
+    if ((poller.revents & ~POLLOUT) != 0) {
+      status = receive_replies(client);
+      if (status != 0) {
+        return status;
+      }
+    }
+  }
+  client->phase = IDLE;
+  client->header.code = SLW_RPC_RETURN;
+  return 0;
+}
+
 int slw_rpc_client_continue(slw_rpc_client *client) {
   int status = 0;
   while (status == 0 && client->phase != IDLE) {
@@ -356,6 +478,9 @@ int slw_rpc_client_continue(slw_rpc_client *client) {
         break;
       case DATA:
         status = step_data(client);
+        break;
+      case BATCH:
+        status = step_batch(client);
         break;
       case IDLE:
         break;
@@ -385,6 +510,55 @@ uint32_t slw_rpc_client_post(slw_rpc_client *client, uint16_t code, uint16_t fla
 
 int slw_rpc_client_collect(slw_rpc_client *client, uint32_t id) {
   begin_send(client, id);
+  return slw_rpc_client_continue(client);
+}
+
+uint32_t slw_rpc_client_take_ids(slw_rpc_client *client, uint32_t count) {
+  uint32_t first;
+  if (count > FIRST_CALLBACK_ID - client->next_id) {
+    client->next_id = 1;
+  }
+  first = client->next_id;
+  client->next_id += count;
+  if (client->next_id == FIRST_CALLBACK_ID) {
+    client->next_id = 1;
+  }
+  return first;
+}
+
+int slw_rpc_client_exchange(slw_rpc_client *client, const uint8_t *frames, uint64_t size_bytes,
+                            uint32_t first_id, uint32_t count) {
+  slw_rpc_batch *batch = &client->batch;
+  batch->frames = frames;
+  batch->left = (size_t)size_bytes;
+  batch->next_id = first_id;
+  batch->count = count;
+  batch->checked = 0;
+  batch->used = 0;
+  client->phase = BATCH;
+  return slw_rpc_client_continue(client);
+}
+
+const uint8_t *slw_rpc_client_batch(const slw_rpc_client *client, uint64_t *size_bytes) {
+  *size_bytes = client->batch.checked;
+  return client->batch.replies;
+}
+
+int slw_rpc_client_collect_data(slw_rpc_client *client, uint32_t id, void *memory,
+                                uint64_t memory_bytes) {
+  begin_send(client, id);
+  client->wants_data = true;
+  client->memory = memory;
+  client->memory_bytes = memory_bytes;
+  client->data_at = 0;
+  return slw_rpc_client_continue(client);
+}
+
+int slw_rpc_client_answer(slw_rpc_client *client, uint16_t code, uint32_t callback_id,
+                          uint32_t size_bytes, uint32_t wait_id) {
+  begin_send(client, wait_id);
+  put_header(client->head, size_bytes, code, 0, callback_id);
+  add_span(client, client->head, SLW_RPC_HEADER_BYTES + (size_t)size_bytes);
   return slw_rpc_client_continue(client);
 }
 

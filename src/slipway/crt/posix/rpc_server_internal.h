@@ -74,6 +74,19 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
                                  slw_rpc_watch *watch, slw_rpc_lease *lease,
                                  pid_t supervisor);
 
+/* The hooks for what a client passes: its functions, and lists. On the session's thread. */
+void slw_rpc_peer_hooks(slw_rpc_hooks *hooks, slw_rpc_session *session,
+                        const slw_rpc_server_config *config);
+
+/* Send what this process prints from now on over `link`; `flush` empties further buffers. */
+bool slw_rpc_output_start(const slw_rpc_transport *link, void (*flush)(int begins));
+bool slw_rpc_output_is_on(void);
+/* Send what was printed until now. */
+void slw_rpc_output_flush(void);
+/* Around every other frame. */
+void slw_rpc_output_lock(void);
+void slw_rpc_output_unlock(void);
+
 /* End this process when its supervisor ends. */
 void slw_rpc_die_with(pid_t supervisor);
 

@@ -150,8 +150,11 @@ static int check_key(slw_rpc_session *session, const char *key) {
                       config->key, "'. Leave the key out, or connect to the right port", NULL);
 }
 
-static uint64_t features_of(const slw_rpc_hooks *hooks) {
-  return (hooks->file_create != NULL ? SLW_RPC_FEATURE_FILES : 0u) |
+static uint64_t features_of(const slw_rpc_config *config) {
+  const slw_rpc_hooks *hooks = config->hooks;
+  return (config->offers_output ? SLW_RPC_FEATURE_OUTPUT : 0u) |
+         (hooks->make_callback != NULL ? SLW_RPC_FEATURE_CALLBACKS : 0u) |
+         (hooks->file_create != NULL ? SLW_RPC_FEATURE_FILES : 0u) |
          (hooks->load_module != NULL ? SLW_RPC_FEATURE_MODULES : 0u) |
          (hooks->time != NULL ? SLW_RPC_FEATURE_TIMING : 0u);
 }
@@ -184,6 +187,7 @@ int slw_rpc_session_greet(slw_rpc_session *session) {
   if (check_key(session, key) != SLW_RPC_OK) {
     return refuse(session, header.id);
   }
+  session->peer_features = peer.features;
   session->peer_timeout_ms = peer.timeout_ms;
   if (config->session_timeout_ms != 0u &&
       (peer.timeout_ms == 0u || peer.timeout_ms > config->session_timeout_ms)) {
@@ -195,7 +199,7 @@ int slw_rpc_session_greet(slw_rpc_session *session) {
                                                                   : (uint16_t)SLW_RPC_VERSION_MAX);
   slw_rpc_put_u16(&writer, 0);
   slw_rpc_put_u32(&writer, peer.role);
-  slw_rpc_put_u64(&writer, features_of(config->hooks));
+  slw_rpc_put_u64(&writer, features_of(config));
   slw_rpc_put_u32(&writer, config->frame_bytes);
   slw_rpc_put_u32(&writer, session->peer_timeout_ms);
   slw_rpc_put_bytes(&writer, proof, sizeof(proof));

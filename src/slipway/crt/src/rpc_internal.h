@@ -47,6 +47,14 @@ void slw_rpc_release_args(slw_rpc_session *session);
 int slw_rpc_encode_result(slw_rpc_session *session, slw_rpc_writer *writer, TVMFFIAny *result,
                           const char *name);
 
+/* Encode `count` borrowed values as a table at the writer, their bytes behind it. */
+int slw_rpc_encode_values(slw_rpc_session *session, slw_rpc_writer *writer, const TVMFFIAny *values,
+                          uint32_t count);
+/* Decode the one value at the reader into an owned one. */
+int slw_rpc_decode_owned(slw_rpc_session *session, slw_rpc_reader *reader, TVMFFIAny *out);
+/* The present request's arguments. */
+TVMFFIAny *slw_rpc_args(const slw_rpc_session *session);
+
 /* Verbs: read the request from `reader`, write the result to `writer`, return a failure. */
 typedef int (*slw_rpc_verb)(slw_rpc_session *session, const slw_rpc_header *header,
                             slw_rpc_reader *reader, slw_rpc_writer *writer);

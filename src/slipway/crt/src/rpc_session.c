@@ -144,13 +144,13 @@ bool slw_rpc_fill(slw_rpc_session *session, size_t size) {
     return true;
   }
   /* Replies wait only as long as there are requests to handle. */
-  if (size > session->rx_capacity || !slw_rpc_flush(session)) {
+  if (size > session->rx_capacity - session->place.rx_base || !slw_rpc_flush(session)) {
     return false;
   }
   if (have == 0 || session->rx_at + size > session->rx_capacity) {
-    memmove(session->rx, session->rx + session->rx_at, have);
-    session->rx_at = 0;
-    session->rx_end = have;
+    memmove(session->rx + session->place.rx_base, session->rx + session->rx_at, have);
+    session->rx_at = session->place.rx_base;
+    session->rx_end = session->rx_at + have;
   }
   need = size - have;
   room = session->rx_capacity - session->rx_end;
@@ -180,8 +180,10 @@ bool slw_rpc_take(slw_rpc_session *session, void *out, size_t size) {
   }
   while (size > 0) {
     /* rx is empty here, so that its start may serve as the bin for skipped bytes. */
-    count = to != NULL || size < session->rx_capacity ? size : session->rx_capacity;
-    if (!read_some(session, to != NULL ? to : session->rx, count, count, &got)) {
+    size_t bin = session->rx_capacity - session->place.rx_base;
+    count = to != NULL || size < bin ? size : bin;
+    if (!read_some(session, to != NULL ? to : session->rx + session->place.rx_base, count, count,
+                   &got)) {
       return false;
     }
     size -= got;
@@ -298,7 +300,8 @@ static slw_rpc_verb find_verb(uint16_t code) {
 }
 
 static void handle_verb(slw_rpc_session *session, const slw_rpc_header *header) {
-  slw_rpc_reader reader = slw_rpc_reader_on(session->rx + session->rx_at, header->size);
+  slw_rpc_reader reader =
+      slw_rpc_reader_on(session->rx + session->rx_at - header->size, header->size);
   slw_rpc_writer writer = slw_rpc_reply(session);
   slw_rpc_verb verb = find_verb(header->code);
   int failure;
@@ -319,7 +322,11 @@ static void handle_verb(slw_rpc_session *session, const slw_rpc_header *header) 
   }
   if ((header->flags & SLW_RPC_FLAG_NO_REPLY) == 0) {
     if (failure == SLW_RPC_OK) {
+      uint8_t *payload = session->tx + session->tx_at + SLW_RPC_HEADER_BYTES;
       slw_rpc_put_padding(&writer);
+      if (payload != writer.base) {
+        memmove(payload, writer.base, writer.at); /* a callback has sent what stood before it */
+      }
       slw_rpc_reply_end(session, SLW_RPC_RETURN, header->id, writer.at);
     } else {
       (void)slw_rpc_send_failure(session, header->id);
@@ -380,7 +387,10 @@ int slw_rpc_session_step(slw_rpc_session *session) {
       (void)slw_rpc_flush(session);
       session->ended = true;
     } else {
+      session->rx_at += header.size;
+      session->place.frame_end = session->rx_at;
       handle_verb(session, &header);
+      header.size = 0;
     }
     session->rx_at += header.size;
   }

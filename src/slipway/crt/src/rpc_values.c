@@ -27,6 +27,15 @@ static int decode_text(slw_rpc_session *session, const slw_rpc_reader *reader,
   return SLW_RPC_OK;
 }
 
+static int check_temporaries(slw_rpc_session *session) {
+  if (session->num_temporaries < SLW_RPC_MAX_TEMPORARIES) {
+    return SLW_RPC_OK;
+  }
+  return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "RPCError",
+                      "too many lists, functions and tensors by value in one call; make remote "
+                      "tensors of those", NULL);
+}
+
 /* A tensor sent by value becomes one of the device's for this call: descriptor, then data. */
 static int decode_tensor_data(slw_rpc_session *session, const slw_rpc_reader *reader,
                               const slw_rpc_value *value, TVMFFIAny *out) {
@@ -65,10 +74,9 @@ static int decode_tensor_data(slw_rpc_session *session, const slw_rpc_reader *re
   if (hooks->tensor_alloc == NULL) {
     return slw_rpc_fail_unsupported(session, "tensors");
   }
-  if (session->num_temporaries == SLW_RPC_MAX_TEMPORARIES) {
-    return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "RPCError",
-                        "too many tensors by value in one call; make remote tensors of them",
-                        NULL);
+  failure = check_temporaries(session);
+  if (failure != SLW_RPC_OK) {
+    return failure;
   }
   failure = hooks->tensor_alloc(hooks->context, shape, (int32_t)ndim, dtype, device, out);
   if (failure != SLW_RPC_OK) {
@@ -82,8 +90,12 @@ static int decode_tensor_data(slw_rpc_session *session, const slw_rpc_reader *re
   return SLW_RPC_OK;
 }
 
+TVMFFIAny *slw_rpc_args(const slw_rpc_session *session) {
+  return session->args + session->place.args_base;
+}
+
 void slw_rpc_release_args(slw_rpc_session *session) {
-  while (session->num_temporaries > 0u) {
+  while (session->num_temporaries > session->place.temporaries_base) {
     session->num_temporaries -= 1u;
     session->config.hooks->release(session->config.hooks->context,
                                    session->temporaries[session->num_temporaries]);
@@ -100,6 +112,27 @@ static int decode_object(slw_rpc_session *session, const slw_rpc_value *value, T
   out->type_index = object->type_index;
   out->v_obj = object;
   return SLW_RPC_OK;
+}
+
+static int decode_list(slw_rpc_session *session, const slw_rpc_reader *reader,
+                       const slw_rpc_value *value, TVMFFIAny *out);
+
+static int decode_callback(slw_rpc_session *session, const slw_rpc_value *value, TVMFFIAny *out) {
+  const slw_rpc_hooks *hooks = session->config.hooks;
+  int failure;
+  if (hooks->make_callback == NULL) {
+    return slw_rpc_fail_unsupported(session, "functions of the client as arguments");
+  }
+  failure = check_temporaries(session);
+  if (failure == SLW_RPC_OK) {
+    failure = hooks->make_callback(hooks->context, value->payload, out);
+    if (failure != SLW_RPC_OK) {
+      return slw_rpc_fail_hook(session, failure);
+    }
+    session->has_callbacks = true;
+    session->temporaries[session->num_temporaries++] = out->v_obj;
+  }
+  return failure;
 }
 
 static int decode(slw_rpc_session *session, const slw_rpc_reader *reader,
@@ -136,10 +169,121 @@ static int decode(slw_rpc_session *session, const slw_rpc_reader *reader,
       return decode_object(session, value, out);
     case SLW_RPC_TENSOR_DATA:
       return decode_tensor_data(session, reader, value, out);
+    case SLW_RPC_CALLBACK:
+      return decode_callback(session, value, out);
+    case SLW_RPC_LIST:
+      return decode_list(session, reader, value, out);
     default:
       return slw_rpc_fail(session, SLW_RPC_FAIL_UNSUPPORTED, "NotImplementedError",
                           "this device cannot take an argument of that type", NULL);
   }
+}
+
+static slw_rpc_value get_value(const uint8_t *at) {
+  slw_rpc_value value;
+  memcpy(&value.tag, at, 4);
+  memcpy(&value.size, at + 4, 4);
+  memcpy(&value.payload, at + 8, 8);
+  return value;
+}
+
+/* Make a value that outlives the frame it came in. */
+static int own(slw_rpc_session *session, TVMFFIAny *value) {
+  const char *data = NULL;
+  size_t size = 0;
+  TVMFFIAny copy = *value;
+  uint32_t i;
+  if (value->type_index == kTVMFFIRawStr || value->type_index == kTVMFFIByteArrayPtr) {
+    bool is_text = value->type_index == kTVMFFIRawStr;
+    if (slw_any_get_bytes(&copy, &data, &size) != SLW_OK ||
+        (is_text ? slw_any_set_string(value, data, size)
+                 : slw_any_set_bytes(value, data, size)) != SLW_OK) {
+      value->type_index = kTVMFFINone;
+      return slw_rpc_fail(session, SLW_RPC_FAIL_MEMORY, "MemoryError",
+                          "the device has no memory for the text of an argument", NULL);
+    }
+    return SLW_RPC_OK;
+  }
+  if (value->type_index >= kTVMFFIStaticObjectBegin) {
+    /* One made for this request is handed over, another one shared. */
+    for (i = session->num_temporaries; i > session->place.temporaries_base; --i) {
+      if (session->temporaries[i - 1u] == value->v_obj) {
+        session->temporaries[i - 1u] = session->temporaries[--session->num_temporaries];
+        return SLW_RPC_OK;
+      }
+    }
+    slw_object_retain(value->v_obj);
+  }
+  return SLW_RPC_OK;
+}
+
+/* A list of values: its items are made one by one where the arguments of the call follow. */
+static int decode_list(slw_rpc_session *session, const slw_rpc_reader *reader,
+                       const slw_rpc_value *value, TVMFFIAny *out) {
+  const slw_rpc_hooks *hooks = session->config.hooks;
+  const uint8_t *table =
+      slw_rpc_at(reader, value->payload, (uint64_t)value->size * SLW_RPC_VALUE_BYTES);
+  uint32_t first = session->place.args_base + session->place.num_args;
+  TVMFFIAny *items = session->args + first;
+  uint32_t i, made = 0;
+  int failure = SLW_RPC_OK;
+  if (table == NULL) {
+    return slw_rpc_fail_malformed(session, "a list does not lie in its frame");
+  }
+  if (hooks->make_list == NULL) {
+    return slw_rpc_fail_unsupported(session, "lists as arguments");
+  }
+  if (value->size > session->config.max_args - first) {
+    return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "RPCError",
+                        "a list has more items than this device takes in one call", NULL);
+  }
+  for (i = 0; i < value->size && failure == SLW_RPC_OK; ++i) {
+    slw_rpc_value item = get_value(table + (size_t)i * SLW_RPC_VALUE_BYTES);
+    TVMFFIByteArray bytes;
+    failure = item.tag == SLW_RPC_LIST
+                  ? slw_rpc_fail_unsupported(session, "lists within lists")
+                  : decode(session, reader, &item, &bytes, &items[i]);
+    if (failure == SLW_RPC_OK) {
+      failure = own(session, &items[i]);
+      made += failure == SLW_RPC_OK ? 1u : 0u;
+    }
+  }
+  if (failure == SLW_RPC_OK) {
+    failure = check_temporaries(session);
+  }
+  if (failure == SLW_RPC_OK) {
+    failure = hooks->make_list(hooks->context, items, value->size, out);
+    if (failure == SLW_RPC_OK) {
+      session->temporaries[session->num_temporaries++] = out->v_obj;
+      return SLW_RPC_OK;
+    }
+    (void)slw_rpc_fail_hook(session, failure);
+  }
+  for (i = 0; i < made; ++i) {
+    if (items[i].type_index >= kTVMFFIStaticObjectBegin) {
+      hooks->release(hooks->context, items[i].v_obj);
+    }
+  }
+  return failure;
+}
+
+int slw_rpc_decode_owned(slw_rpc_session *session, slw_rpc_reader *reader, TVMFFIAny *out) {
+  const uint8_t *at = slw_rpc_get_bytes(reader, SLW_RPC_VALUE_BYTES);
+  slw_rpc_value value;
+  TVMFFIByteArray bytes;
+  int failure;
+  if (at == NULL) {
+    return slw_rpc_fail_malformed(session, "an answer without a value");
+  }
+  value = get_value(at);
+  failure = decode(session, reader, &value, &bytes, out);
+  if (failure == SLW_RPC_OK) {
+    failure = own(session, out);
+  }
+  if (failure != SLW_RPC_OK) {
+    memset(out, 0, sizeof(*out));
+  }
+  return failure;
 }
 
 static int decode_all(slw_rpc_session *session, slw_rpc_reader *reader, uint32_t count) {
@@ -147,19 +291,19 @@ static int decode_all(slw_rpc_session *session, slw_rpc_reader *reader, uint32_t
   const uint8_t *at;
   slw_rpc_value value;
   int failure;
-  if (count > session->config.max_args) {
+  if (count > session->config.max_args - session->place.args_base) {
     return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "RPCError",
                         "more arguments than this device takes in one call", NULL);
   }
+  session->place.num_args = count;
   for (i = 0; i < count; ++i) {
     at = slw_rpc_get_bytes(reader, SLW_RPC_VALUE_BYTES);
     if (at == NULL) {
       return slw_rpc_fail_malformed(session, "fewer arguments than announced");
     }
-    memcpy(&value.tag, at, 4);
-    memcpy(&value.size, at + 4, 4);
-    memcpy(&value.payload, at + 8, 8);
-    failure = decode(session, reader, &value, &session->bytes[i], &session->args[i]);
+    value = get_value(at);
+    failure = decode(session, reader, &value, &session->bytes[session->place.args_base + i],
+                     &slw_rpc_args(session)[i]);
     if (failure != SLW_RPC_OK) {
       return failure;
     }
@@ -270,8 +414,8 @@ static int encode(slw_rpc_session *session, slw_rpc_writer *writer, size_t value
 }
 
 /* Items of an Array or List object: elements stay owned by it, so objects get a reference. */
-static int encode_list(slw_rpc_session *session, slw_rpc_writer *writer, const TVMFFIAny *list,
-                       const char *name) {
+static int encode_list(slw_rpc_session *session, slw_rpc_writer *writer, size_t value_at,
+                       const TVMFFIAny *list, const char *name) {
   struct {
     const TVMFFIAny *data;
     int64_t size;
@@ -283,7 +427,7 @@ static int encode_list(slw_rpc_session *session, slw_rpc_writer *writer, const T
     return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "RPCError",
                         "the function returned too long a list", NULL);
   }
-  put_tail(writer, 0, SLW_RPC_LIST, (uint32_t)cell.size, writer->at);
+  put_tail(writer, value_at, SLW_RPC_LIST, (uint32_t)cell.size, writer->at);
   table = writer->at;
   for (i = 0; i < cell.size; ++i) {
     slw_rpc_put_value(writer, SLW_RPC_NONE, 0, 0);
@@ -308,7 +452,7 @@ int slw_rpc_encode_result(slw_rpc_session *session, slw_rpc_writer *writer, TVMF
   int failure;
   slw_rpc_put_value(writer, SLW_RPC_NONE, 0, 0);
   if (result->type_index == kTVMFFIArray) {
-    failure = encode_list(session, writer, result, name);
+    failure = encode_list(session, writer, 0, result, name);
   } else {
     failure = encode(session, writer, 0, result, name, &kept);
   }
@@ -317,4 +461,27 @@ int slw_rpc_encode_result(slw_rpc_session *session, slw_rpc_writer *writer, TVMF
   }
   result->type_index = kTVMFFINone;
   return failure;
+}
+
+int slw_rpc_encode_values(slw_rpc_session *session, slw_rpc_writer *writer, const TVMFFIAny *values,
+                          uint32_t count) {
+  size_t table = writer->at;
+  uint32_t i;
+  for (i = 0; i < count; ++i) {
+    slw_rpc_put_value(writer, SLW_RPC_NONE, 0, 0);
+  }
+  for (i = 0; i < count && writer->ok; ++i) {
+    size_t at = table + SLW_RPC_VALUE_BYTES * (size_t)i;
+    bool kept = false;
+    int failure = values[i].type_index == kTVMFFIArray
+                      ? encode_list(session, writer, at, &values[i], "")
+                      : encode(session, writer, at, &values[i], "", &kept);
+    if (failure != SLW_RPC_OK) {
+      return failure;
+    }
+    if (kept) {
+      slw_object_retain(values[i].v_obj);
+    }
+  }
+  return SLW_RPC_OK;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rpc_internal.h"
+#include "slipway/object.h"
 #include "slipway/tensor.h"
 
 /* Hand a new object to the client as the single value of the reply. */
@@ -31,15 +32,32 @@ static int get_callable(slw_rpc_session *session, uint64_t handle, slw_function 
 static void call_begins(slw_rpc_session *session, uint32_t id, uint32_t timeout_ms,
                         uint64_t function) {
   const slw_rpc_hooks *hooks = session->config.hooks;
-  if (hooks->call_begins != NULL) {
+  if (hooks->call_begins != NULL && session->place.depth == 0u) {
     hooks->call_begins(hooks->context, id, timeout_ms, slw_rpc_handle_name(session, function));
   }
 }
 
 static void call_ends(slw_rpc_session *session) {
   const slw_rpc_hooks *hooks = session->config.hooks;
-  if (hooks->call_ends != NULL) {
+  if (hooks->call_ends != NULL && session->place.depth == 0u) {
     hooks->call_ends(hooks->context);
+  }
+}
+
+/* While a function may call back, the client may free what it was called with. */
+static void hold_args(slw_rpc_session *session, TVMFFIObject *function, uint32_t count,
+                      bool hold) {
+  const TVMFFIAny *args = slw_rpc_args(session);
+  uint32_t i;
+  for (i = 0; i <= count; ++i) {
+    TVMFFIObject *object = i == count ? function
+                           : args[i].type_index >= kTVMFFIStaticObjectBegin ? args[i].v_obj
+                                                                            : NULL;
+    if (object != NULL && hold) {
+      slw_object_retain(object);
+    } else if (object != NULL) {
+      session->config.hooks->release(session->config.hooks->context, object);
+    }
   }
 }
 
@@ -51,6 +69,7 @@ int slw_rpc_verb_call(slw_rpc_session *session, const slw_rpc_header *header,
   uint32_t count = slw_rpc_get_u32(reader);
   slw_function function = {NULL, NULL};
   TVMFFIAny result;
+  bool holds;
   int status;
   int failure = get_callable(session, handle, &function);
   if (failure == SLW_RPC_OK) {
@@ -60,9 +79,19 @@ int slw_rpc_verb_call(slw_rpc_session *session, const slw_rpc_header *header,
     return failure;
   }
   memset(&result, 0, sizeof(result));
+  holds = session->has_callbacks;
+  if (holds) {
+    hold_args(session, function.self, count, true);
+  }
   call_begins(session, header->id, timeout_ms, handle);
-  status = function.call(function.self, session->args, (int32_t)count, &result);
+  session->place.num_args = count;
+  session->place.may_call_back = holds;
+  status = function.call(function.self, slw_rpc_args(session), (int32_t)count, &result);
+  session->place.may_call_back = false;
   call_ends(session);
+  if (holds) {
+    hold_args(session, function.self, count, false);
+  }
   slw_rpc_release_args(session);
   if (status != 0) {
     return slw_rpc_fail_hook(session, SLW_RPC_FAIL_REMOTE);
@@ -118,8 +147,8 @@ int slw_rpc_verb_time(slw_rpc_session *session, const slw_rpc_header *header,
   slw_rpc_put_value(writer, SLW_RPC_BYTES, (uint32_t)results_bytes, SLW_RPC_VALUE_BYTES);
   call_begins(session, header->id, timeout_ms, handle);
   /* The payload is 8-byte aligned: the doubles are written where they will be sent from. */
-  failure = session->config.hooks->time(session->config.hooks->context, function, session->args,
-                                        (int32_t)count, &options, preproc,
+  failure = session->config.hooks->time(session->config.hooks->context, function,
+                                        slw_rpc_args(session), (int32_t)count, &options, preproc,
                                         (double *)(void *)(writer->base + writer->at));
   call_ends(session);
   slw_rpc_release_args(session);

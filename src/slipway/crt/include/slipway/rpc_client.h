@@ -23,6 +23,8 @@ typedef enum {
   SLW_RPC_CLIENT_DONE = 0,         /**< a RETURN frame: its payload is the reply */
   SLW_RPC_CLIENT_FAILED = 1,       /**< an ERROR frame: its payload is the reply */
   SLW_RPC_CLIENT_NEEDS_MEMORY = 2, /**< data of slw_rpc_client_data_size() bytes is coming */
+  SLW_RPC_CLIENT_CALLBACK = 3,     /**< a CALL of the device's: answer it */
+  SLW_RPC_CLIENT_OUTPUT = 4,       /**< an OUTPUT frame: continue */
   SLW_RPC_CLIENT_INTERRUPTED = -1, /**< a signal arrived; continue, or close */
   SLW_RPC_CLIENT_TIMEOUT = -2,     /**< no byte moved for the time given; close */
   SLW_RPC_CLIENT_LOST = -3,        /**< the connection ended; close */
@@ -47,6 +49,8 @@ SLW_API uint8_t *slw_rpc_client_request(slw_rpc_client *client, uint32_t *capaci
 typedef struct slw_rpc_client_view {
   uint32_t reply_at; /* from the start of the receive buffer */
   uint32_t reply_size;
+  uint32_t frame_id; /* of the frame that is looked at */
+  uint32_t wait_id;  /* of the request whose reply is waited for */
 } slw_rpc_client_view;
 
 SLW_API const slw_rpc_client_view *slw_rpc_client_reply(const slw_rpc_client *client);
@@ -80,6 +84,26 @@ SLW_API int slw_rpc_client_receive_data(slw_rpc_client *client, uint16_t code,
 SLW_API uint64_t slw_rpc_client_data_size(const slw_rpc_client *client);
 SLW_API void slw_rpc_client_set_memory(slw_rpc_client *client, void *memory,
                                        uint64_t memory_bytes);
+
+/** Answer callback `callback_id` with the payload that was written as a request's, and go on
+ * waiting for the reply to `wait_id`; other requests may have been made in between. */
+SLW_API int slw_rpc_client_answer(slw_rpc_client *client, uint16_t code, uint32_t callback_id,
+                                  uint32_t size_bytes, uint32_t wait_id);
+
+/** Send `size_bytes` of whole request frames at `frames`, with ids from `first_id` on, and take
+ * their `count` replies as they come, so that neither end waits for the other's buffers.  The
+ * replies lie one behind the other, headers too, at slw_rpc_client_batch(); an error that ends the
+ * session is the last of them. */
+SLW_API int slw_rpc_client_exchange(slw_rpc_client *client, const uint8_t *frames,
+                                    uint64_t size_bytes, uint32_t first_id, uint32_t count);
+SLW_API const uint8_t *slw_rpc_client_batch(const slw_rpc_client *client, uint64_t *size_bytes);
+
+/** `count` ids for the frames of an exchange; the first of them. */
+SLW_API uint32_t slw_rpc_client_take_ids(slw_rpc_client *client, uint32_t count);
+
+/** Collect the data of a TENSOR_READ that was posted; in the order of posting. */
+SLW_API int slw_rpc_client_collect_data(slw_rpc_client *client, uint32_t id, void *memory,
+                                        uint64_t memory_bytes);
 
 /** Take an interrupted operation up again. */
 SLW_API int slw_rpc_client_continue(slw_rpc_client *client);

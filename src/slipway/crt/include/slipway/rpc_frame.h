@@ -36,6 +36,8 @@ extern "C" {
 #define SLW_RPC_FEATURE_FILES 1u
 #define SLW_RPC_FEATURE_MODULES 2u
 #define SLW_RPC_FEATURE_TIMING 4u
+#define SLW_RPC_FEATURE_OUTPUT 8u    /* in a HELLO: what programs print shall be sent */
+#define SLW_RPC_FEATURE_CALLBACKS 16u /* and lists as arguments */
 
 enum slw_rpc_role {
   SLW_RPC_ROLE_SESSION = 0,

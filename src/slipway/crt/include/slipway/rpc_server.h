@@ -49,6 +49,10 @@ typedef struct slw_rpc_server_config {
    * the process: its registered functions can then be called. NULL: it is not. */
   int (*ffi_get_global)(const TVMFFIByteArray *name, void **out);
   void (*ffi_take_error)(void **out);
+  void (*ffi_set_error)(const char *kind, const char *message); /* ...ErrorSetRaisedFromCStr */
+  /* Empty the buffers of what was printed; with `begins`, print to descriptors 1 and 2 from now
+   * on. NULL: there are only those of stdio. */
+  void (*flush_output)(int begins);
 } slw_rpc_server_config;
 
 /** Serve until SIGTERM, SIGINT or the end of watch_fd. Ends all sessions, removes their folders.

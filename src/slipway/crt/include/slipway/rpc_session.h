@@ -62,6 +62,11 @@ typedef struct slw_rpc_hooks {
   int (*time)(void *context, slw_function function, const TVMFFIAny *args, int32_t num_args,
               const slw_time_options *options, slw_function preproc, double *results_s);
 
+  /* A function object that calls the client's function `number`, through
+   * slw_rpc_session_call_back; and an array object that takes over `count` owned values. */
+  int (*make_callback)(void *context, uint64_t number, TVMFFIAny *out);
+  int (*make_list)(void *context, TVMFFIAny *items, uint32_t count, TVMFFIAny *out);
+
   /* Tensors: an owned kTVMFFITensor object. */
   int (*tensor_alloc)(void *context, const int64_t *shape, int32_t ndim, DLDataType dtype,
                       DLDevice device, TVMFFIAny *out);
@@ -104,6 +109,7 @@ typedef struct slw_rpc_config {
   uint32_t max_handles;
   uint32_t name_bytes; /* kept of each function's name for crash reports; 0: none */
   uint32_t frame_bytes; /* largest payload taken and sent, a multiple of 8, at least 1024 */
+  bool offers_output;  /* whoever runs the session sends what programs print */
   uint32_t read_ahead_bytes; /* how much one read may take beyond what it needs */
 } slw_rpc_config;
 
@@ -119,6 +125,14 @@ typedef struct slw_rpc_failure_text {
   char message[SLW_RPC_MESSAGE_BYTES];
 } slw_rpc_failure_text;
 
+/* Where the request that is handled has its things: a callback puts others on top. */
+typedef struct slw_rpc_place {
+  size_t rx_base;   /* received frames start here */
+  size_t frame_end; /* of the request */
+  uint32_t args_base, num_args, temporaries_base, depth;
+  bool may_call_back;
+} slw_rpc_place;
+
 /** A session. Fields are private to src/rpc_*.c. */
 typedef struct slw_rpc_session {
   slw_rpc_config config;
@@ -133,6 +147,10 @@ typedef struct slw_rpc_session {
   TVMFFIByteArray *bytes;
   TVMFFIObject *temporaries[SLW_RPC_MAX_TEMPORARIES]; /* arguments made for the present call */
   uint32_t num_temporaries;
+  slw_rpc_place place;
+  uint32_t next_callback;
+  bool has_callbacks;
+  uint64_t peer_features;
   slw_rpc_failure_text failure;
   uint32_t failed_transfer; /* id of a chunked transfer whose error is still to be told */
   bool transfer_failed;
@@ -157,6 +175,11 @@ SLW_API int slw_rpc_session_greet(slw_rpc_session *session);
 
 /** Handle one frame. Returns 0, or -1 when the session is over (goodbye, end, or violation). */
 SLW_API int slw_rpc_session_step(slw_rpc_session *session);
+
+/** Call the client's function `number` while one of its calls runs, on the session's thread.
+ * The result is owned. Returns 0, or a failure whose kind and message are in session->failure. */
+SLW_API int slw_rpc_session_call_back(slw_rpc_session *session, uint64_t number,
+                                      const TVMFFIAny *args, int32_t count, TVMFFIAny *result);
 
 /** Release everything the session holds. */
 SLW_API void slw_rpc_session_close(slw_rpc_session *session);

@@ -1,0 +1,52 @@
+"""Functions of this process that a device may call while one of our calls runs there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from slipway.errors import RPCError
+from slipway.rpc.protocol import Code, Failure, error_payload, pad
+from slipway.rpc.values import get_args, put_args
+
+if TYPE_CHECKING:
+    from slipway.rpc.client import RPCSession
+
+
+class Callbacks:
+    """The functions that a session has passed to its device; they stay as long as the session."""
+
+    def __init__(self, session: RPCSession) -> None:
+        self._session = session
+        self._functions: list[Callable[..., Any]] = []
+        self._numbers: dict[int, int] = {}  # by identity: functions need not be hashable
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def number_of(self, function: Callable[..., Any]) -> int:
+        """Return the number under which the device calls `function`."""
+        number = self._numbers.get(id(function))
+        if number is None:
+            number = len(self._functions)
+            self._functions.append(function)
+            self._numbers[id(function)] = number
+        self._session.link.answer = self._answer
+        return number
+
+    def _answer(self, at: int) -> tuple[Code, int]:
+        """Run what the CALL at `at` asks for; leave the answer in the request buffer."""
+        session = self._session
+        request = session.link.request
+        try:
+            number, args = get_args(session, at)
+            if number >= len(self._functions):
+                raise RPCError("the device called a function that was not passed to it")
+            result = self._functions[number](*args)
+            return Code.RETURN, put_args(session, 0, (result,))
+        except Exception as error:
+            session.link.raised = error
+            kind = type(error).__name__
+            content = pad(error_payload(Failure.REMOTE, str(error)[:2000], kind))
+            request[: len(content)] = content
+            return Code.ERROR, len(content)
