@@ -122,3 +122,10 @@ def test_winograd_agrees_with_the_direct_convolution():
         model.run(x=data)
         error = np.abs(model.get_output(0).numpy() - wanted).max() / np.abs(wanted).max()
         assert error < (1e-5 if kernel == "winograd" else 1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [(2, 3, 8), (5, 37), (2, 2, 3, 64), (3, 17)])
+def test_softmax_of_rows(target, shape):
+    assert run(relay.nn.softmax(var("x", *shape)), target) == "softmax.rows"
+    run(relay.nn.softmax(var("x", *shape)) * relay.const(3.0), target)

@@ -44,7 +44,7 @@ class Implementation:
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
-    "cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool", "cpu.quantized", "cpu.winograd",
+    "cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool", "cpu.quantized", "cpu.softmax", "cpu.winograd",
     "micro.direct",
 )  # fmt: skip
 _loaded = False
