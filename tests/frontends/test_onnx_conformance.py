@@ -17,19 +17,22 @@ conformance = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(conformance)
 
 QUICK = """
-    adam det_nd maxpool_with_argmax_2d_precomputed_pads quantizelinear_uint4
-    resize_tf_crop_and_resize_extrapolation_value tfidfvectorizer_tf_batch_uniandbigrams_skip5
+    adam compress_0 det_nd maxpool_with_argmax_2d_precomputed_pads nonzero_example
+    quantizelinear_uint4 resize_tf_crop_and_resize_extrapolation_value slice_default_steps
+    tfidfvectorizer_tf_batch_uniandbigrams_skip5
 """.split()  # noqa: SIM905
 MORE = """
     adagrad_multiple ai_onnx_ml_array_feature_extractor ai_onnx_ml_binarizer
     attention_4d_causal_bf16 cast_FLOAT_to_FLOAT8E4M3FN cast_INT4_to_FLOAT
-    cast_e8m0_FLOAT_to_FLOAT8E8M0 castlike_FLOAT16_to_UINT2 celu_bfloat16
-    dequantizelinear_e4m3fn dequantizelinear_int4 det_2d einsum_batch_matmul_bfloat16 loop13_seq
-    maxpool_with_argmax_2d_precomputed_strides maxunpool_export_with_output_shape
-    melweightmatrix momentum nesterov_momentum onehot_with_bfloat16_values
-    optional_get_element_optional_sequence quantizelinear_e5m2
-    resize_downsample_scales_cubic_antialias resize_downsample_sizes_linear_antialias
-    sequence_insert_at_front sequence_map_add_1_sequence_1_tensor split_to_sequence_nokeepdims
+    cast_e8m0_FLOAT_to_FLOAT8E8M0 castlike_FLOAT16_to_UINT2 celu_bfloat16 cumsum_2d_axis_1
+    dequantizelinear_e4m3fn dequantizelinear_int4 det_2d edge_pad einsum_batch_matmul_bfloat16
+    loop13_seq maxpool_with_argmax_2d_precomputed_strides maxunpool_export_with_output_shape
+    melweightmatrix momentum nesterov_momentum onehot_with_axis onehot_with_bfloat16_values
+    optional_get_element_optional_sequence quantizelinear_e5m2 range_float_type_positive_delta
+    reduce_l2_do_not_keepdims_random resize_downsample_scales_cubic_antialias
+    resize_downsample_sizes_linear_antialias sequence_insert_at_front
+    sequence_map_add_1_sequence_1_tensor split_to_sequence_nokeepdims
+    split_variable_parts_2d_opset13 top_k triu_neg unique_sorted_with_axis_3d
 """.split()  # noqa: SIM905
 
 

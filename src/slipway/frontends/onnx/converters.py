@@ -33,6 +33,10 @@ class UnsupportedNode(SlipwayError):
     """A node that uses what is not supported; the importer gathers them for one report."""
 
 
+class DependsOnInputs(UnsupportedNode):
+    """What must be constant is computed from the model's inputs."""
+
+
 def converter(*names: str) -> Callable[[Converter], Converter]:
     """Decorator: enter a converter for operators of ai.onnx, or of a domain written in front."""
 
@@ -129,7 +133,7 @@ class NodeView:
         """Return the value of an input that must be known at compile time."""
         found = self.input(index)
         if not isinstance(found, Constant):
-            raise self.unsupported(
+            raise DependsOnInputs(
                 f"{what} (input {index}) depends on the model's inputs; it must be constant"
             )
         return found.array

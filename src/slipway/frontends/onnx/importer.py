@@ -16,7 +16,14 @@ import numpy as np
 from slipway import dtypes
 from slipway.errors import ModelError, TypeInferenceError, did_you_mean
 from slipway.frontends.folding import ConstantFolder
-from slipway.frontends.onnx.converters import Converter, NodeView, UnsupportedNode, load_converters
+from slipway.frontends.onnx.converters import (
+    Converter,
+    DependsOnInputs,
+    NodeView,
+    UnsupportedNode,
+    load_converters,
+)
+from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
 from slipway.frontends.onnx.stand_in import StandIns
@@ -238,8 +245,10 @@ class _Importer:
     def _note(self, node: Any, problem: str) -> None:
         self.book.problem(_name_of(node), str(node.op_type), problem, _key_of(node))
 
-    def _nodes(self, graph: Any, values: dict[str, Value]) -> list[Value]:
-        self._convert_all(graph.node, values)
+    def _nodes(
+        self, graph: Any, values: dict[str, Value], poisoned: Iterable[str] = ()
+    ) -> list[Value]:
+        self._convert_all(graph.node, values, poisoned)
         results: list[Value] = []
         for info in graph.output:
             value = values.get(info.name)
@@ -249,9 +258,11 @@ class _Importer:
                 results.append(value)
         return results
 
-    def _convert_all(self, nodes: Iterable[Any], values: dict[str, Value]) -> None:
-        """Convert nodes in order; each adds its results to `values`."""
-        poisoned: set[str] = set()
+    def _convert_all(
+        self, nodes: Iterable[Any], values: dict[str, Value], outer: Iterable[str] = ()
+    ) -> None:
+        """Convert nodes in order, adding their results to `values`; `outer` is poisoned already."""
+        poisoned = set(outer)
         for node in nodes:
             try:
                 found = self._node(node, values, poisoned)
@@ -298,12 +309,26 @@ class _Importer:
             return self._function(node, function, inputs)
         view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
         with op_registry.span(view.name):
-            made = convert(view)
+            made = self._converted(convert, view)
         if isinstance(made, TupleWrapper):
             made = list(made)
         elif not isinstance(made, list):
             made = [made]
         return [mapped(m, self.folder.fold) for m in made]
+
+    def _converted(self, convert: Converter, view: NodeView) -> Any:
+        """Convert a node; where a shape depends on a value, with the shapes that are declared."""
+        try:
+            return convert(view)
+        except DependsOnInputs:
+            settle = DECLARED.get(view.kind)
+            if settle is None or self.depth:  # the names inside a function are not the file's
+                raise
+            known = [self.stand_ins.of(name) for name in view.outputs]
+            made = settle(view, [None if v is None else v.tensor_type.shape for v in known])
+            if made is None:
+                raise
+            return made
 
     def _function(self, node: Any, function: Any, inputs: list[Value]) -> list[Value]:
         """Convert the body of a function in the place of its call."""
@@ -339,7 +364,7 @@ class _Importer:
         def convert(graph: Any, inputs: Sequence[Value]) -> list[Value]:
             values = {**outer, **self._initializers(graph)}
             values.update((i.name, v) for i, v in zip(graph.input, inputs, strict=True))
-            return self._nodes(graph, values)
+            return self._nodes(graph, values, poisoned)
 
         return convert
 

@@ -97,6 +97,11 @@ def cumulative(node: NodeView) -> Any:
 def trilu(node: NodeView) -> Any:
     """The upper or lower triangle, zero elsewhere: a constant mask."""
     rows, columns = node.type().shape[-2:]
+    if node.has(1) and not isinstance(node.input(1), relay.Constant):
+        above = np.arange(columns) - np.arange(rows)[:, None]
+        k = relay.cast(relay.reshape(node.input(1), ()), "int64")
+        side = relay.greater_equal if node.attr("upper", 1) else relay.less_equal
+        return relay.where(side(relay.const(above), k), node.input(0), node.like(0))
     k = node.ints(1, "k")[0] if node.has(1) else 0
     keep = np.ones((rows, columns), bool)
     keep = np.triu(keep, k) if node.attr("upper", 1) else np.tril(keep, k)
@@ -166,3 +171,17 @@ def tensor_scatter(node: NodeView) -> Any:
     if node.attr("mode", "linear") == "circular":
         place = relay.floor_mod(place, relay.const(shape[axis], "int64"))
     return relay.scatter_elements(cache, relay.broadcast_to(place, steps), update, axis)
+
+
+@converter("Unique")
+def unique(node: NodeView) -> Any:
+    """The different elements, or slices along an axis: how many there are must be known."""
+    values = node.constant(0, "the data (the number of different elements is the shape)")
+    axis = node.attr("axis")
+    found, first, inverse, counts = np.unique(values, True, True, True, axis=axis)
+    if not node.attr("sorted", 1):
+        order = np.argsort(first)
+        found = np.take(found, order, axis=axis or 0)
+        rank = np.argsort(order)
+        first, inverse, counts = first[order], rank[inverse], counts[order]
+    return [relay.const(v) for v in (found, first, inverse.reshape(-1), counts)]

@@ -14,11 +14,15 @@ from slipway.frontends.onnx.converters import NodeView, converter
 )  # fmt: skip
 def reduce(node: NodeView) -> Any:
     """Axes as attribute or, in newer opsets, as input; none of them means all (or nothing)."""
-    x = node.input(0)
     axes = node.ints_from(1, "axes", "the axes")
     if not axes:
         axes = () if node.attr("noop_with_empty_axes", 0) else None
-    keep = bool(node.attr("keepdims", 1))
+    return reduced(node, axes, bool(node.attr("keepdims", 1)))
+
+
+def reduced(node: NodeView, axes: tuple[int, ...] | None, keep: bool) -> Any:
+    """Return the reduction that `node` names, along `axes`."""
+    x = node.input(0)
     match node.kind:
         case "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd":
             if node.type().dtype == "bool":

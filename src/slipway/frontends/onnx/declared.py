@@ -1,0 +1,330 @@
+"""Operators whose result's shape depends on a value, where the model says what shape it will be.
+
+A static compiler must know every shape.  Where a size, a list of axes or the number of elements
+found is computed at run time, but the file (or ONNX's shape inference) states the shape of the
+result, that shape is used, and the rest is done at run time: where a slice begins, which of the
+axes that fit is reduced, which elements are kept.  A model that runs into another shape than it
+declares is in error; its values are then not defined.
+
+Each entry of `DECLARED` has the signature ``f(node, shapes)`` with one shape per output, None where
+it is not stated, and gives the results, or None where the shapes do not settle it.  It is asked
+after the operator's own converter has declined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView
+from slipway.frontends.onnx.reduce import reduced
+
+Shape = tuple[int, ...]
+Shapes = Sequence[Shape | None]
+DECLARED: dict[str, Callable[[NodeView, Shapes], Any]] = {}
+MAX_CHOICES = 8  # ways to understand the axes, all of which are computed
+
+
+def declared(*names: str) -> Callable[[Callable[[NodeView, Shapes], Any]], Any]:
+    """Decorator: enter the function for operators of ai.onnx; the first shape must be stated."""
+
+    def enter(function: Callable[[NodeView, Shapes], Any]) -> Any:
+        def guarded(node: NodeView, shapes: Shapes) -> Any:
+            return None if shapes[0] is None else function(node, shapes)
+
+        for name in names:
+            DECLARED[name] = guarded
+        return function
+
+    return enter
+
+
+def _int64(value: Any) -> Any:
+    return relay.const(np.asarray(value, np.int64))
+
+
+def _places(count: int) -> Any:
+    return _int64(np.arange(count))
+
+
+def _wide(value: Any) -> Any:
+    return value if value.tensor_type.dtype == "int64" else relay.cast(value, "int64")
+
+
+def _element(vector: Any, index: int) -> Any:
+    """Return one element of a vector as a rank-0 tensor."""
+    return relay.reshape(relay.strided_slice(vector, [index], [index + 1]), ())
+
+
+def _from_back(axes: Any, rank: int) -> Any:
+    """Count negative axes from the front."""
+    negative = relay.less(axes, _int64(0))
+    return relay.where(negative, relay.add(axes, _int64(rank)), axes)
+
+
+# -- axes chosen at run time -----------------------------------------------------------------------
+
+
+def _fits(shape: Shape, axes: tuple[int, ...], keep: bool, wanted: Shape) -> bool:
+    if keep:
+        return tuple(1 if a in axes else d for a, d in enumerate(shape)) == wanted
+    return tuple(d for a, d in enumerate(shape) if a not in axes) == wanted
+
+
+def _is_set(axes: Any, chosen: tuple[int, ...]) -> Any:
+    """Tell, at run time, whether the vector `axes` lists exactly the axes `chosen`."""
+    result: Any = None
+    for axis in chosen:
+        there = relay.any(relay.equal(axes, _int64(axis)), None, False)
+        result = there if result is None else relay.logical_and(result, there)
+    return result
+
+
+def _selected(cases: list[tuple[Any, Any]]) -> Any:
+    """Return the value whose condition holds; the last one's is not looked at."""
+    result = cases[-1][1]
+    for condition, value in reversed(cases[:-1]):
+        result = relay.where(condition, value, result)
+    return result
+
+
+@declared(
+    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+    "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp",
+)  # fmt: skip
+def _reduce(node: NodeView, shapes: Shapes) -> Any:
+    wanted, shape, keep = shapes[0], node.type().shape, bool(node.attr("keepdims", 1))
+    assert wanted is not None
+    rank, count = len(shape), node.type(1).size
+    if not count:
+        axes = () if node.attr("noop_with_empty_axes", 0) else tuple(range(rank))
+        return reduced(node, axes, keep)
+    found = [a for a in combinations(range(rank), count) if _fits(shape, a, keep, wanted)]
+    if not found or len(found) > MAX_CHOICES:
+        return None
+    given = _from_back(relay.reshape(_wide(node.input(1)), (-1,)), rank)
+    return _selected([(_is_set(given, axes), reduced(node, axes, keep)) for axes in found])
+
+
+@declared("CumSum", "CumProd")
+def _cumulative(node: NodeView, shapes: Shapes) -> Any:
+    from slipway.relay.ops.scan import CUMPROD, CUMSUM, ScanAttrs
+
+    rank = node.rank()
+    if rank > MAX_CHOICES:
+        return None
+    axis = _from_back(relay.reshape(_wide(node.input(1)), ()), rank)
+    definition = CUMSUM if node.kind == "CumSum" else CUMPROD
+    flags = bool(node.attr("exclusive", 0)), bool(node.attr("reverse", 0))
+    return _selected([
+        (relay.equal(axis, _int64(a)), definition(node.input(0), attrs=ScanAttrs(a, *flags)))
+        for a in range(rank)
+    ])  # fmt: skip
+
+
+# -- shapes that say everything --------------------------------------------------------------------
+
+
+@declared("Reshape", "Squeeze", "Unsqueeze")
+def _reshape(node: NodeView, shapes: Shapes) -> Any:
+    return relay.reshape(node.input(0), shapes[0], allowzero=True)
+
+
+@declared("Expand")
+def _expand(node: NodeView, shapes: Shapes) -> Any:
+    return relay.broadcast_to(node.input(0), shapes[0])
+
+
+@declared("Tile")
+def _tile(node: NodeView, shapes: Shapes) -> Any:
+    pairs = list(zip(shapes[0] or (), node.type().shape, strict=True))
+    if any(d == 0 or out % d for out, d in pairs):
+        return None
+    return relay.tile(node.input(0), [out // d for out, d in pairs])
+
+
+@declared("ConstantOfShape")
+def _constant_of_shape(node: NodeView, shapes: Shapes) -> Any:
+    value = node.attr("value")
+    value = np.zeros(1, np.float32) if value is None else value.reshape(-1)
+    return relay.full(relay.const(value[0], value.dtype.name), shapes[0], value.dtype.name)
+
+
+@declared("TopK")
+def _top_k(node: NodeView, shapes: Shapes) -> Any:
+    axis = node.attr("axis", -1) % node.rank()
+    count = (shapes[0] or ())[axis]
+    if not node.attr("sorted", 1):
+        return None
+    ascend = not node.attr("largest", 1)
+    return relay.topk(node.input(0), count, axis, "both", ascend, "int64")
+
+
+@declared("Split")
+def _split(node: NodeView, shapes: Shapes) -> Any:
+    axis = node.attr("axis", 0) % node.rank()
+    if any(shape is None for shape in shapes):
+        return None
+    lengths = [shape[axis] for shape in shapes if shape is not None]
+    if sum(lengths) != node.type().shape[axis]:
+        return None
+    return relay.split(node.input(0), [int(c) for c in np.cumsum(lengths)[:-1]], axis)
+
+
+@declared("OneHot")
+def _one_hot(node: NodeView, shapes: Shapes) -> Any:
+    wanted = shapes[0] or ()
+    axis = node.attr("axis", -1) % len(wanted)
+    depth = wanted[axis]
+    indices = _wide(node.input(0))
+    behind = relay.add(indices, _int64(depth))
+    indices = relay.where(relay.less(indices, _int64(0)), behind, indices)
+    hot = relay.one_hot(indices, 1, 0, depth, axis, "bool")
+    values = node.input(2)
+    return relay.where(hot, _element(values, 1), _element(values, 0))
+
+
+@declared("Range")
+def _range(node: NodeView, shapes: Shapes) -> Any:
+    (count,) = shapes[0] or ()
+    dtype = node.type().dtype
+    start, step = (relay.reshape(node.input(i), ()) for i in (0, 2))
+    steps = relay.cast(_places(count), dtype)
+    return relay.add(start, relay.multiply(steps, step))
+
+
+# -- where to read ---------------------------------------------------------------------------------
+
+
+def _per_axis(node: NodeView, values: Any, axes: Any, axis: int, rank: int, default: int) -> Any:
+    """Return the entry of `values` whose entry of `axes` (None: in order) is `axis`."""
+    count = values.tensor_type.shape[0]
+    if axes is None:
+        return _element(values, axis) if axis < count else _int64(default)
+    mine = relay.equal(_from_back(axes, rank), _int64(axis))
+    found = relay.sum(relay.where(mine, values, _int64(0)), None, False)
+    listed = relay.any(mine, None, False)
+    return relay.where(listed, found, _int64(default))
+
+
+@declared("Slice")
+def _slice(node: NodeView, shapes: Shapes) -> Any:
+    wanted, x, rank = shapes[0] or (), node.input(0), node.rank()
+    starts = _wide(node.input(1))
+    axes = _wide(node.input(3)) if node.has(3) else None
+    steps = _wide(node.input(4)) if node.has(4) else None
+    for axis, (extent, out) in enumerate(zip(node.type().shape, wanted, strict=True)):
+        if axes is None and axis >= starts.tensor_type.shape[0]:
+            continue
+        step = _int64(1) if steps is None else _per_axis(node, steps, axes, axis, rank, 1)
+        start = _per_axis(node, starts, axes, axis, rank, 0)
+        start = relay.where(relay.less(start, _int64(0)), relay.add(start, _int64(extent)), start)
+        start = relay.minimum(relay.maximum(start, _int64(0)), _int64(max(extent - 1, 0)))
+        x = relay.take(x, relay.add(start, relay.multiply(_places(out), step)), axis)
+    return x
+
+
+@declared("Pad")
+def _pad(node: NodeView, shapes: Shapes) -> Any:
+    if node.opset < 11 or node.attr("mode", "constant") not in ("constant", "edge", "wrap"):
+        return None
+    wanted, x, rank = shapes[0] or (), node.input(0), node.rank()
+    pads = _wide(node.input(1))
+    axes = _wide(node.input(3)) if node.has(3) else None
+    before = relay.strided_slice(pads, [0], [pads.tensor_type.shape[0] // 2])
+    mode, inside = node.attr("mode", "constant"), None
+    for axis, (extent, out) in enumerate(zip(node.type().shape, wanted, strict=True)):
+        place = relay.subtract(_places(out), _per_axis(node, before, axes, axis, rank, 0))
+        if mode == "constant":
+            there = relay.logical_and(
+                relay.greater_equal(place, _int64(0)), relay.less(place, _int64(extent))
+            )
+            there = relay.reshape(there, [-1 if a == axis else 1 for a in range(rank)])
+            inside = there if inside is None else relay.logical_and(inside, there)
+        x = relay.take(x, place, axis, mode="wrap" if mode == "wrap" else "clip")
+    if inside is None:
+        return x
+    fill = relay.reshape(node.input(2), ()) if node.has(2) else node.like(0)
+    return relay.where(inside, x, fill)
+
+
+# -- elements found at run time --------------------------------------------------------------------
+
+
+def true_places(condition: Any, count: int) -> Any:
+    """Return the positions (int64) of the first `count` true elements of a bool vector."""
+    # Before the k-th true element lie those whose running count is at most k.
+    running = relay.cumsum(relay.cast(condition, "int32"), 0)
+    running = relay.reshape(running, (1, running.tensor_type.shape[0]))
+    rank = relay.const(np.arange(count, dtype=np.int32).reshape(-1, 1))
+    return relay.sum(relay.cast(relay.less_equal(running, rank), "int64"), 1)
+
+
+@declared("Compress")
+def _compress(node: NodeView, shapes: Shapes) -> Any:
+    wanted, x, axis = shapes[0] or (), node.input(0), node.attr("axis")
+    if axis is None:
+        x, axis = relay.reshape(x, (-1,)), 0
+    return relay.take(x, true_places(node.input(1), wanted[axis]), axis)
+
+
+@declared("NonZero")
+def _non_zero(node: NodeView, shapes: Shapes) -> Any:
+    rank, count = shapes[0] or ()
+    x = node.input(0)
+    if x.tensor_type.dtype != "bool":
+        x = relay.not_equal(x, node.like(0))
+    place, rows = true_places(relay.reshape(x, (-1,)), count), []
+    for extent in reversed(x.tensor_type.shape):
+        rows.append(relay.mod(place, _int64(extent)))
+        place = relay.floor_divide(place, _int64(extent))
+    return relay.stack(rows[::-1], 0) if rank else None
+
+
+@declared("Unique")
+def _unique(node: NodeView, shapes: Shapes) -> Any:
+    """Rows compared pairwise; a row is kept where no earlier one equals it."""
+    wanted, axis = shapes[0] or (), node.attr("axis")
+    shape = node.type().shape
+    flat = axis is None
+    rows = relay.reshape(node.input(0), (-1, 1))
+    if not flat:
+        axis %= len(shape)
+        order = [axis, *(a for a in range(len(shape)) if a != axis)]
+        rows = relay.reshape(relay.transpose(node.input(0), order), (shape[axis], -1))
+    total, width = rows.tensor_type.shape
+    count = wanted[0 if flat else axis]
+    left, right = relay.reshape(rows, (total, 1, width)), relay.reshape(rows, (1, total, width))
+    same = relay.all(relay.equal(left, right), 2, False)  # (total, total)
+    earlier = relay.const(np.tril(np.ones((total, total), bool), -1))
+    repeats = relay.any(relay.logical_and(same, earlier), 1, False)
+    first = true_places(relay.logical_not(repeats), count)  # positions, in order of appearance
+    if node.attr("sorted", 1):
+        first = relay.take(first, _sorted_order(relay.take(rows, first, 0)), 0)
+    kept = (
+        relay.take(node.input(0), first, axis)
+        if not flat
+        else (relay.take(relay.reshape(node.input(0), (-1,)), first, 0))
+    )
+    equal = relay.cast(relay.take(same, first, 0), "int64")  # (count, total)
+    inverse = relay.argmax(equal, 0, dtype="int64")
+    return [kept, first, inverse, relay.sum(equal, 1)]
+
+
+def _sorted_order(rows: Any) -> Any:
+    """Return the positions that put rows into lexicographic order: each one's rank, inverted."""
+    count, width = rows.tensor_type.shape
+    left, right = relay.reshape(rows, (count, 1, width)), relay.reshape(rows, (1, count, width))
+    less, same = relay.less(right, left), relay.equal(right, left)
+    # The first column that differs decides: weigh by how many columns before it are equal.
+    unequal = relay.cast(relay.logical_not(same), "int32")
+    before = relay.cumsum(unequal, 2, exclusive=True)
+    decides = relay.logical_and(less, relay.equal(before, relay.const(0, "int32")))
+    rank = relay.sum(relay.cast(relay.any(decides, 2, False), "int64"), 1)  # how many come before
+    places = relay.const(np.arange(count).reshape(-1, 1))
+    hit = relay.equal(relay.reshape(rank, (1, count)), places)
+    return relay.argmax(relay.cast(hit, "int64"), 1, dtype="int64")
