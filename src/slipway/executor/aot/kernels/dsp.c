@@ -1,352 +1,205 @@
-/* Integer layers. With the DSP extension two products are summed by one instruction (smlad): data
- * is widened to 16 bits once for all output channels, weights as they are read.  In a widened word
- * of four bytes the order is (0, 2), (1, 3), which is what sxtb16 gives.
+/* Integer layers by words (dsp_words.c): data is widened to 16 bits once for all output channels,
+ * weights as they are read.
  */
-static inline uint32_t slw_load4(const int8_t *at) {
-  uint32_t word;
-  __builtin_memcpy(&word, at, 4);
-  return word;
-}
+/* How sums become outputs, in one place that stores to the outputs cannot change.  `right` is
+ * ~shift, so the right shift less 1; below 0 it stands for a shift to the left.
+ * `plain`: no shift is to the left, and no clip is narrower than int8. */
+struct slw_output {
+  const int32_t *multiplier, *right;
+  uint32_t step, plain;
+  int32_t twice_zero, low, high;
+};
 
-#if defined(__ARM_FEATURE_SIMD32)
-static inline uint32_t slw_even(uint32_t bytes) {
-  uint32_t pair;
-  __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));
-  return pair;
-}
-static inline uint32_t slw_odd(uint32_t bytes) {
-  uint32_t pair;
-  __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(bytes));
-  return pair;
-}
-static inline int32_t slw_dot2(uint32_t a, uint32_t b, int32_t sum) {
-  int32_t result;
-  __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
-  return result;
-}
-static inline int32_t slw_low(uint32_t a, uint32_t b, int32_t sum) {
-  int32_t result;
-  __asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
-  return result;
-}
-static inline int32_t slw_high(uint32_t a, uint32_t b, int32_t sum) {
-  int32_t result;
-  __asm__("smlatt %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
-  return result;
-}
-static inline int32_t slw_high_product(int32_t sum, int32_t multiplier) {
-  int32_t result;
-  __asm__("smmulr %0, %1, %2" : "=r"(result) : "r"(sum * 2), "r"(multiplier));
-  return result;
-}
-static inline int8_t slw_saturate(int32_t value) {
-  int32_t result;
-  __asm__("ssat %0, #8, %1" : "=r"(result) : "r"(value));
-  return (int8_t)result;
-}
-
-/* Two output channels of two pixels: sums += weights x columns, `words` pairs of weight words. */
-static inline void slw_dot_2x2(const uint32_t *weights, const uint32_t *columns, uint32_t words,
-                               int32_t *a0, int32_t *a1, int32_t *b0, int32_t *b1) {
-  const uint32_t *end = weights + 2u * words;
-  int32_t s00 = *a0;
-  int32_t s01 = *a1;
-  int32_t s10 = *b0;
-  int32_t s11 = *b1;
-  uint32_t w;
-  uint32_t v;
-  uint32_t t;
-  uint32_t u;
-  uint32_t x;
-  uint32_t y;
-  __asm__ volatile(
-      "1: ldrd %[w], %[v], [%[p]], #8\n"
-      "ldrd %[x], %[y], [%[c]], #8\n"
-      "sxtb16 %[t], %[w]\n"
-      "sxtb16 %[w], %[w], ror #8\n"
-      "sxtb16 %[u], %[v]\n"
-      "sxtb16 %[v], %[v], ror #8\n"
-      "smlad %[s00], %[t], %[x], %[s00]\n"
-      "smlad %[s01], %[u], %[x], %[s01]\n"
-      "smlad %[s00], %[w], %[y], %[s00]\n"
-      "smlad %[s01], %[v], %[y], %[s01]\n"
-      "ldrd %[x], %[y], [%[c]], #8\n"
-      "smlad %[s10], %[t], %[x], %[s10]\n"
-      "smlad %[s11], %[u], %[x], %[s11]\n"
-      "smlad %[s10], %[w], %[y], %[s10]\n"
-      "smlad %[s11], %[v], %[y], %[s11]\n"
-      "cmp %[p], %[e]\n"
-      "bne 1b\n"
-      : [s00] "+r"(s00), [s01] "+r"(s01), [s10] "+r"(s10), [s11] "+r"(s11), [p] "+r"(weights),
-        [c] "+r"(columns), [w] "=&r"(w), [v] "=&r"(v), [t] "=&r"(t), [u] "=&r"(u),
-        [x] "=&r"(x), [y] "=&r"(y)
-      : [e] "r"(end)
-      : "cc", "memory");
-  *a0 = s00;
-  *a1 = s01;
-  *b0 = s10;
-  *b1 = s11;
-}
-
-/* One window of four channels: returns the weights behind it. */
-static inline const uint32_t *slw_taps(const int8_t **tap, const int8_t **end, uint32_t offset,
-                                       const uint32_t *weights, int32_t *s0, int32_t *s1,
-                                       int32_t *s2, int32_t *s3) {
-  uint32_t x;
-  uint32_t y;
-  uint32_t w;
-  uint32_t v;
-  __asm__ volatile(
-      "1: ldr %[x], [%[t]], #4\n"
-      "ldrd %[w], %[v], [%[p]], #8\n"
-      "ldr %[x], [%[x], %[o]]\n"
-      "sxtb16 %[y], %[x]\n"
-      "sxtb16 %[x], %[x], ror #8\n"
-      "smlabb %[s0], %[y], %[w], %[s0]\n"
-      "smlatt %[s2], %[y], %[w], %[s2]\n"
-      "smlabb %[s1], %[x], %[v], %[s1]\n"
-      "smlatt %[s3], %[x], %[v], %[s3]\n"
-      "cmp %[t], %[e]\n"
-      "bne 1b\n"
-      : [s0] "+r"(*s0), [s1] "+r"(*s1), [s2] "+r"(*s2), [s3] "+r"(*s3), [t] "+r"(tap),
-        [p] "+r"(weights), [x] "=&r"(x), [y] "=&r"(y), [w] "=&r"(w), [v] "=&r"(v)
-      : [o] "r"(offset), [e] "r"(end)
-      : "cc", "memory");
-  return weights;
-}
-#else
-static inline uint32_t slw_pair(int32_t low, int32_t high) {
-  return ((uint32_t)low & 0xFFFFu) | ((uint32_t)high << 16);
-}
-static inline uint32_t slw_even(uint32_t bytes) {
-  return slw_pair((int8_t)(uint8_t)bytes, (int8_t)(uint8_t)(bytes >> 16));
-}
-static inline uint32_t slw_odd(uint32_t bytes) { return slw_even(bytes >> 8); }
-static inline int32_t slw_low(uint32_t a, uint32_t b, int32_t sum) {
-  return sum + (int32_t)(int16_t)(uint16_t)a * (int16_t)(uint16_t)b;
-}
-static inline int32_t slw_high(uint32_t a, uint32_t b, int32_t sum) {
-  return slw_low(a >> 16, b >> 16, sum);
-}
-static inline int32_t slw_dot2(uint32_t a, uint32_t b, int32_t sum) {
-  return slw_high(a, b, slw_low(a, b, sum));
-}
-static inline int32_t slw_high_product(int32_t sum, int32_t multiplier) {
-  return (int32_t)(((int64_t)sum * multiplier + 1073741824) >> 31);
-}
-static inline int8_t slw_saturate(int32_t value) {
-  value = value < -128 ? -128 : value;
-  return (int8_t)(value > 127 ? 127 : value);
-}
-static inline const uint32_t *slw_taps(const int8_t **tap, const int8_t **end, uint32_t offset,
-                                       const uint32_t *weights, int32_t *s0, int32_t *s1,
-                                       int32_t *s2, int32_t *s3) {
-  for (; tap != end; ++tap, weights += 2) {
-    const uint32_t bytes = slw_load4(*tap + offset);
-    *s0 = slw_low(slw_even(bytes), weights[0], *s0);
-    *s2 = slw_high(slw_even(bytes), weights[0], *s2);
-    *s1 = slw_low(slw_odd(bytes), weights[1], *s1);
-    *s3 = slw_high(slw_odd(bytes), weights[1], *s3);
+static struct slw_output slw_output_of(const struct slw_layer *layer,
+                                       const struct slw_scales *scales) {
+  struct slw_output output = {
+      scales->multiplier, scales->shift, layer->per_channel, (uint32_t)(layer->clips == 0u),
+      2 * layer->out_zero + 1, 2 * layer->out_min, 2 * layer->out_max};
+  for (uint32_t c = 0; c < layer->out_channels; ++c) {
+    if (scales->shift[c * layer->per_channel] < 0) {
+      output.plain = 0;
+    }
   }
-  return weights;
+  return output;
 }
-static inline void slw_dot_2x2(const uint32_t *weights, const uint32_t *columns, uint32_t words,
-                               int32_t *a0, int32_t *a1, int32_t *b0, int32_t *b1) {
-  for (; words > 0u; --words, weights += 2, columns += 4) {
-    *a0 = slw_dot2(slw_odd(weights[0]), columns[1],
-                   slw_dot2(slw_even(weights[0]), columns[0], *a0));
-    *a1 = slw_dot2(slw_odd(weights[1]), columns[1],
-                   slw_dot2(slw_even(weights[1]), columns[0], *a1));
-    *b0 = slw_dot2(slw_odd(weights[0]), columns[3],
-                   slw_dot2(slw_even(weights[0]), columns[2], *b0));
-    *b1 = slw_dot2(slw_odd(weights[1]), columns[3],
-                   slw_dot2(slw_even(weights[1]), columns[2], *b1));
-  }
-}
-#endif
 
 /* sum * multiplier * 2^(shift - 31), rounded twice as TFLite's reference kernels do, plus the
- * output's zero point, clipped.  |sum| is below 2^30, which whoever chose this kernel has checked.
+ * output's zero point, clipped.  |sum|, shifted left if at all, is below 2^30, which whoever chose
+ * this kernel has checked.
  *
  * First rounding: (sum * multiplier + 2^30) >> 31 = (2 * sum * multiplier + 2^31) >> 32.
- * Second, for a right shift of at least 1: (v + 2^(right - 1) - (v < 0)) >> right.
+ * Second, for a right shift of at least 1: (v + 2^(right - 1) - (v < 0)) >> right; its half and
+ * the zero point together are (2 * zero + 1) << (right - 1).
  */
-static inline int8_t slw_clip(const struct slw_layer *layer, int32_t value) {
-  if (layer->clips != 0u) {
-    value = value < layer->out_min ? layer->out_min : value;
-    value = value > layer->out_max ? layer->out_max : value;
-    return (int8_t)value;
-  }
-  return slw_saturate(value);
+static inline int8_t slw_requantize_plain(int32_t sum, int32_t multiplier, int32_t right,
+                                          int32_t half) {
+  const int32_t value = slw_high_product(sum, multiplier);
+  return slw_saturate_half((value + (value >> 31) + half) >> right);
 }
 
-/* `twice_zero` is 2 * out_zero + 1: the second rounding's half and the zero point together are
- * (2 * zero + 1) << (right - 1), and right - 1 is ~shift. */
-static inline int8_t slw_requantize(const struct slw_layer *layer, int32_t sum, int32_t multiplier,
-                                    int32_t shift, int32_t twice_zero) {
-  int32_t value;
-  if (shift < 0) {
-    value = slw_high_product(sum, multiplier);
-    value += value >> 31;
-    value += (int32_t)((uint32_t)twice_zero << ~shift);
-    return slw_clip(layer, value >> -shift);
+static SLW_SHARED int8_t slw_requantize(const struct slw_output *output, int32_t sum, uint32_t c) {
+  const int32_t multiplier = output->multiplier[c * output->step];
+  const int32_t right = output->right[c * output->step];
+  int32_t twice;
+  if (right >= 0) {
+    twice = slw_high_product(sum, multiplier);
+    twice += (twice >> 31) + (int32_t)((uint32_t)output->twice_zero << right);
+    twice >>= right;
+  } else {
+    twice = slw_high_product((int32_t)((uint32_t)sum << ~right), multiplier);
+    twice = 2 * twice + output->twice_zero;
   }
-  value = slw_high_product((int32_t)((uint32_t)sum << shift), multiplier);
-  return slw_clip(layer, value + (twice_zero >> 1));
+  twice = twice < output->low ? output->low : twice;
+  return slw_saturate_half(twice > output->high ? output->high : twice);
 }
 
-/* Widen `count` bytes, a multiple of 4, into every other pair of words: two pixels interleave. */
-static void slw_widen(uint32_t *to, const int8_t *from, uint32_t count) {
-  for (; count > 0u; count -= 4u, from += 4, to += 4) {
-    uint32_t bytes = slw_load4(from);
-    to[0] = slw_even(bytes);
-    to[1] = slw_odd(bytes);
-  }
-}
-
-/* Gather the window of output pixel (y, x), widened, into `to`; `bytes` holds it in between. */
+/* The window of output pixel (y, x), widened, into `to`; `bytes` holds what cannot be widened in
+ * place, or is null where everything can. */
 static void slw_column(const struct slw_layer *layer, const int8_t *data, int32_t y, int32_t x,
                        uint32_t *to, int8_t *bytes, uint32_t padded) {
   const uint32_t channels = layer->in_channels;
   const int32_t top = y * layer->stride_y - layer->pad_top;
   const int32_t left = x * layer->stride_x - layer->pad_left;
-  int8_t *at = bytes;
-  uint32_t i;
-  if (layer->direct != 0u && channels == padded) {
-    slw_widen(to, data + ((uint32_t)top * layer->in_width + (uint32_t)left) * channels, padded);
+  const int32_t last = left + (layer->kernel_width - 1) * layer->dilation_x;
+  if (bytes != 0) {
+    /* What is gathered is filled up with zeros once, by whoever gave the memory. */
+    (void)slw_widen(to, slw_gather(layer, data, y, x, bytes, 4u), padded);
     return;
   }
   for (uint32_t ky = 0; ky < layer->kernel_height; ++ky) {
     const int32_t row = top + (int32_t)(ky * layer->dilation_y);
     const int inside = row >= 0 && row < layer->in_height;
-    for (uint32_t kx = 0; kx < layer->kernel_width; ++kx) {
-      const int32_t column = left + (int32_t)(kx * layer->dilation_x);
+    const int8_t *line = data + (uint32_t)row * layer->in_width * channels;
+    if (inside && left >= 0 && last < layer->in_width && layer->dilation_x == 1u) {
+      to = slw_widen(to, line + (uint32_t)left * channels, layer->kernel_width * channels);
+      continue;
+    }
+    for (int32_t column = left; column <= last; column += layer->dilation_x) {
       if (inside && column >= 0 && column < layer->in_width) {
-        const int8_t *from =
-            data + ((uint32_t)row * layer->in_width + (uint32_t)column) * channels;
-        i = 0;
-        for (; i + 4u <= channels; i += 4u) {
-          __builtin_memcpy(at + i, from + i, 4);
-        }
-        for (; i < channels; ++i) {
-          at[i] = from[i];
-        }
+        to = slw_widen(to, line + (uint32_t)column * channels, channels);
       } else {
-        for (i = 0; i < channels; ++i) {
-          at[i] = (int8_t)layer->pad_value;
+        const uint32_t pad = ((uint32_t)layer->pad_value & 0xFFFFu) * 0x10001u;
+        for (uint32_t i = 0; i < channels; i += 4u, to += 6) {
+          to[0] = pad;
+          to[1] = pad;
         }
       }
-      at += channels;
     }
-  }
-  for (i = (uint32_t)(at - bytes); i < padded; ++i) {
-    bytes[i] = 0;
-  }
-  slw_widen(to, bytes, padded);
-}
-
-/* All output channels of two pixels, or of one when out_b is null. */
-static void slw_conv_pixels(const struct slw_layer *layer, const uint32_t *columns,
-                            const uint32_t *weights, const struct slw_scales *scales, int8_t *out_a,
-                            int8_t *out_b, uint32_t words) {
-  const uint32_t step = layer->per_channel;
-  const uint32_t channels = layer->out_channels;
-  const int32_t zero = 2 * layer->out_zero + 1;
-  for (uint32_t c = 0; c < channels; c += 2u) {
-    const uint32_t two = c + 1u < channels;
-    const int32_t *multiplier = scales->multiplier + c * step;
-    const int32_t *shift = scales->shift + c * step;
-    int32_t a0 = scales->bias[c];
-    int32_t a1 = scales->bias[c + two];
-    int32_t b0 = a0;
-    int32_t b1 = a1;
-    slw_dot_2x2(weights, columns, words, &a0, &a1, &b0, &b1);
-    out_a[c] = slw_requantize(layer, a0, multiplier[0], shift[0], zero);
-    if (out_b != 0) {
-      out_b[c] = slw_requantize(layer, b0, multiplier[0], shift[0], zero);
-    }
-    if (two != 0u) {
-      out_a[c + 1u] = slw_requantize(layer, a1, multiplier[step], shift[step], zero);
-      if (out_b != 0) {
-        out_b[c + 1u] = slw_requantize(layer, b1, multiplier[step], shift[step], zero);
-      }
-    }
-    weights += 2u * words;
   }
 }
 
-/* A product of one row: weights as for a convolution, four output channels at a time.  The row has
- * a multiple of 4 elements. */
+/* One channel of up to three pixels. */
+static inline void slw_store_pixels(const struct slw_output *output, uint32_t c,
+                                    const int32_t *sums, uint32_t count, uint32_t channels,
+                                    int8_t *out) {
+  if (output->plain != 0u && count == 3u) {
+    const int32_t multiplier = output->multiplier[c * output->step];
+    const int32_t right = output->right[c * output->step];
+    const int32_t half = (int32_t)((uint32_t)output->twice_zero << right);
+    out[0] = slw_requantize_plain(sums[0], multiplier, right, half);
+    out[channels] = slw_requantize_plain(sums[2], multiplier, right, half);
+    out[2u * channels] = slw_requantize_plain(sums[4], multiplier, right, half);
+    return;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    out[i * channels] = slw_requantize(output, sums[2u * i], c);
+  }
+}
+
+/* The same of one pixel of four channels, the first of which has the number c. */
+static inline void slw_store_channels(const struct slw_output *output, const int32_t *multiplier,
+                                      const int32_t *right, int32_t twice_zero, uint32_t c,
+                                      int32_t s0, int32_t s1, int32_t s2, int32_t s3,
+                                      int8_t *out) {
+  if (output->plain != 0u) {
+    const uint32_t zero = (uint32_t)twice_zero;
+    const uint32_t step = output->step;
+    out[0] = slw_requantize_plain(s0, *multiplier, *right, (int32_t)(zero << *right));
+    multiplier += step;
+    right += step;
+    out[1] = slw_requantize_plain(s1, *multiplier, *right, (int32_t)(zero << *right));
+    multiplier += step;
+    right += step;
+    out[2] = slw_requantize_plain(s2, *multiplier, *right, (int32_t)(zero << *right));
+    multiplier += step;
+    right += step;
+    out[3] = slw_requantize_plain(s3, *multiplier, *right, (int32_t)(zero << *right));
+    return;
+  }
+  out[0] = slw_requantize(output, s0, c);
+  out[1] = slw_requantize(output, s1, c + 1u);
+  out[2] = slw_requantize(output, s2, c + 2u);
+  out[3] = slw_requantize(output, s3, c + 3u);
+}
+
+/* A product of one row of a multiple of 8 elements.  weights: for each four output channels their
+ * words in turn, a word being 4 elements of the row; filled up with zeros, as are the biases. */
 static SLW_SHARED void slw_dense_int8(const struct slw_layer *layer, const int8_t *data,
                                       const uint32_t *weights, const struct slw_scales *scales,
                                       int8_t *out, uint8_t *workspace) {
-  const uint32_t words = layer->in_channels / 4u;
+  const struct slw_output output = slw_output_of(layer, scales);
   const uint32_t channels = layer->out_channels;
-  const uint32_t step = layer->per_channel;
+  const uint32_t size = layer->in_channels;
+  const int32_t *bias = scales->bias;
   (void)workspace;
-  for (uint32_t c = 0; c < channels; c += 4u) {
-    const uint32_t *w = weights;
-    const uint32_t *v = c + 2u < channels ? weights + 2u * words : weights;
-    const uint32_t *end = weights + 2u * words;
-    const int8_t *x = data;
-    int32_t sums[4] = {0, 0, 0, 0};
-    int32_t s0 = 0;
-    int32_t s1 = 0;
-    int32_t s2 = 0;
-    int32_t s3 = 0;
-    for (; w != end; w += 2, v += 2, x += 4) {
-      const uint32_t bytes = slw_load4(x);
-      const uint32_t even = slw_even(bytes);
-      const uint32_t odd = slw_odd(bytes);
-      s0 = slw_dot2(slw_odd(w[0]), odd, slw_dot2(slw_even(w[0]), even, s0));
-      s1 = slw_dot2(slw_odd(w[1]), odd, slw_dot2(slw_even(w[1]), even, s1));
-      s2 = slw_dot2(slw_odd(v[0]), odd, slw_dot2(slw_even(v[0]), even, s2));
-      s3 = slw_dot2(slw_odd(v[1]), odd, slw_dot2(slw_even(v[1]), even, s3));
+  for (uint32_t c = 0; c < channels; c += 4u, bias += 4) {
+    int32_t sums[4] = {bias[0], bias[1], bias[2], bias[3]};
+    weights = slw_dot_4x1(weights, data, size, sums);
+    if (channels - c >= 4u) {
+      slw_store_channels(&output, output.multiplier + c * output.step,
+                         output.right + c * output.step, output.twice_zero, c, sums[0], sums[1],
+                         sums[2], sums[3], out + c);
+    } else {
+      for (uint32_t i = 0; c + i < channels; ++i) {
+        out[c + i] = slw_requantize(&output, sums[i], c + i);
+      }
     }
-    sums[0] = s0;
-    sums[1] = s1;
-    sums[2] = s2;
-    sums[3] = s3;
-    for (uint32_t i = 0; i < 4u && c + i < channels; ++i) {
-      const uint32_t at = (c + i) * step;
-      out[c + i] = slw_requantize(layer, sums[i] + scales->bias[c + i], scales->multiplier[at],
-                                  scales->shift[at], 2 * layer->out_zero + 1);
-    }
-    weights += 4u * words;
   }
 }
 
 /* weights: for each pair of output channels the words of both in turn, a word being 4 elements of
- * the window, which is filled up to a multiple of 4.  workspace: 5 bytes per element. */
+ * the window, which is filled up to a multiple of 8; biases for pairs.
+ * workspace: 6 bytes per element, and 1 more where channels are no multiple of 4. */
 static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t *data,
                                      const uint32_t *weights, const struct slw_scales *scales,
                                      int8_t *out, uint8_t *workspace) {
-  const uint32_t kernel =
+  const uint32_t size =
       (uint32_t)layer->kernel_height * layer->kernel_width * layer->in_channels;
-  const uint32_t padded = (kernel + 3u) & ~3u;
+  const uint32_t padded = (size + 7u) & ~7u;
+  const struct slw_output output = slw_output_of(layer, scales);
   const uint32_t channels = layer->out_channels;
   const uint32_t pixels = (uint32_t)layer->out_height * layer->out_width;
   uint32_t *columns = (uint32_t *)(void *)workspace;
-  int8_t *bytes = (int8_t *)(columns + padded);
+  int8_t *bytes = 0;
   int32_t y = 0;
   int32_t x = 0;
-  for (uint32_t pixel = 0; pixel < pixels; pixel += 2u) {
-    int8_t *second = 0;
-    slw_column(layer, data, y, x, columns, bytes, padded);
-    if (++x == layer->out_width) {
-      x = 0;
-      ++y;
+  if (layer->in_channels % 4u != 0u) {
+    bytes = (int8_t *)workspace + 6u * padded;
+    slw_fill(bytes + size, 0, padded - size);
+  } else if (padded != size) {
+    for (uint32_t i = 6u; i > 0u; --i) {
+      columns[padded * 3u / 2u - i] = 0;
     }
-    if (pixel + 1u < pixels) {
-      second = out + channels;
-      slw_column(layer, data, y, x, columns + 2, bytes, padded);
+  }
+  for (uint32_t pixel = 0; pixel < pixels; pixel += 3u) {
+    const uint32_t count = pixels - pixel < 3u ? pixels - pixel : 3u;
+    const uint32_t *w = weights;
+    for (uint32_t i = 0; i < count; ++i) {
+      slw_column(layer, data, y, x, columns + 2u * i, bytes, padded);
       if (++x == layer->out_width) {
         x = 0;
         ++y;
       }
     }
-    slw_conv_pixels(layer, columns, weights, scales, out, second, padded / 4u);
-    out += 2u * channels;
+    for (uint32_t c = 0; c < channels; c += 2u, w += padded / 2u) {
+      int32_t sums[6];
+      slw_dot_2x3(w, columns, padded / 4u, scales->bias + c, sums);
+      slw_store_pixels(&output, c, sums, count, channels, out + c);
+      if (c + 1u < channels) {
+        slw_store_pixels(&output, c + 1u, sums + 1, count, channels, out + c + 1u);
+      }
+    }
+    out += 3u * channels;
   }
 }
 
@@ -356,46 +209,57 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
                                           const uint32_t *weights,
                                           const struct slw_scales *scales, int8_t *out,
                                           uint8_t *workspace) {
+  const struct slw_output output = slw_output_of(layer, scales);
   const uint32_t channels = layer->in_channels;
+  const uint32_t line = layer->in_width * channels;
+  const uint32_t step = 4u * layer->per_channel;
+  const int32_t twice_zero = output.twice_zero;
+  const uint32_t is_3x3 = (uint32_t)(layer->kernel_height == 3u && layer->kernel_width == 3u &&
+                                     layer->dilation_y == 1u && layer->dilation_x == 1u);
   int8_t *border = (int8_t *)workspace;
   const int8_t **window = (const int8_t **)(void *)(workspace + ((channels + 15u) & ~15u));
-  const uint32_t step = layer->per_channel;
-  const int32_t zero = 2 * layer->out_zero + 1;
-  for (uint32_t i = 0; i < channels; ++i) {
-    border[i] = (int8_t)layer->pad_value;
-  }
+  slw_fill(border, layer->pad_value, channels);
   for (int32_t y = 0; y < layer->out_height; ++y) {
     for (int32_t x = 0; x < layer->out_width; ++x) {
-      const int8_t **at = slw_next_window(layer, data, y, x, border, window);
+      const int32_t top = y * layer->stride_y - layer->pad_top;
+      const int32_t left = x * layer->stride_x - layer->pad_left;
       const int32_t *multiplier = scales->multiplier;
-      const int32_t *shift = scales->shift;
+      const int32_t *right = scales->shift;
+      const int8_t *corner = 0;
+      const int8_t **end = window;
       const uint32_t *w = weights;
       uint32_t c = 0;
+      if (is_3x3 != 0u && top >= 0 && left >= 0 && top + 2 < layer->in_height &&
+          left + 2 < layer->in_width) {
+        corner = data + (uint32_t)top * line + (uint32_t)left * channels;
+      }
+      if (corner == 0 || channels % 4u != 0u) {
+        end = slw_window(layer, data, top, left, border, window);
+      }
       for (; c + 4u <= channels; c += 4u) {
         const int32_t *bias = scales->bias + c;
         int32_t s0 = bias[0];
         int32_t s1 = bias[1];
         int32_t s2 = bias[2];
         int32_t s3 = bias[3];
-        w = slw_taps(window, at, c, w, &s0, &s1, &s2, &s3);
-        out[0] = slw_requantize(layer, s0, multiplier[0], shift[0], zero);
-        out[1] = slw_requantize(layer, s1, multiplier[step], shift[step], zero);
-        out[2] = slw_requantize(layer, s2, multiplier[2u * step], shift[2u * step], zero);
-        out[3] = slw_requantize(layer, s3, multiplier[3u * step], shift[3u * step], zero);
+        if (corner != 0) {
+          w = slw_taps_3x3(corner + c, line, channels, w, &s0, &s1, &s2, &s3);
+        } else {
+          w = slw_taps(window, end, c, w, &s0, &s1, &s2, &s3);
+        }
+        slw_store_channels(&output, multiplier, right, twice_zero, c, s0, s1, s2, s3, out);
+        multiplier += step;
+        right += step;
         out += 4;
-        multiplier += 4u * step;
-        shift += 4u * step;
       }
       for (uint32_t last = 0; c < channels; ++last, ++c) {
         /* What is left of a group of four; its second and third are swapped. */
         const int16_t *v = (const int16_t *)(const void *)w + ((last * 2u) % 3u);
         int32_t sum = scales->bias[c];
-        for (const int8_t **tap = window; tap != at; ++tap, v += 4) {
+        for (const int8_t **tap = window; tap != end; ++tap, v += 4) {
           sum += (*tap)[c] * *v;
         }
-        *out++ = slw_requantize(layer, sum, *multiplier, *shift, zero);
-        multiplier += step;
-        shift += step;
+        *out++ = slw_requantize(&output, sum, c);
       }
     }
   }

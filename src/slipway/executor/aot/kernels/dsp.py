@@ -30,11 +30,11 @@ def dsp_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel | N
 
 def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel | None:
     # One row times a matrix needs no gathering.
-    row = layer.depth % 4 == 0 and is_row(layer)
+    row = layer.depth % 8 == 0 and is_row(layer)
     text = definition(
         name,
         function,
-        layer,
+        _told(layer),
         "slw_dense_int8" if row else "slw_conv_int8",
         weight_view="uint32_t",
         has_workspace=not row,
@@ -42,13 +42,16 @@ def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel |
     )
     if text is None:
         return None
-    size = 0 if row else 5 * (-(-layer.depth // 4) * 4)
+    whole = type_of(layer.sums.args[0]).shape[-1] % 4 == 0 and not row
+    size = 0 if row else (6 if whole else 7) * (-(-layer.depth // 8) * 8)
     # A product writes its first outputs while it still reads the whole row: no overlap there.
-    overlap = None if row else overlap_of(layer, 2)
+    overlap = None if row else overlap_of(layer, 3)
 
     def arrange(constants: LayerConstants) -> dict[int, Array]:
-        packed = pack_convolution(constants.weight)
-        return replace(constants, weight=packed).by_operand(layer)
+        block = 4 if row else 2
+        packed = pack_rows(constants.weight, block)
+        bias = np.pad(constants.bias, (0, -len(constants.bias) % block))
+        return _arranged(replace(constants, weight=packed, bias=bias), layer)
 
     return LibraryKernel("dsp", text, size, overlap, layer, arrange)
 
@@ -57,7 +60,7 @@ def _depthwise(name: str, function: Function, layer: Layer) -> LibraryKernel | N
     text = definition(
         name,
         function,
-        layer,
+        _told(layer),
         "slw_depthwise_int8",
         weight_type="int16_t",
         weight_view="uint32_t",
@@ -70,18 +73,29 @@ def _depthwise(name: str, function: Function, layer: Layer) -> LibraryKernel | N
 
     def arrange(constants: LayerConstants) -> dict[int, Array]:
         packed = pack_depthwise(constants.weight)
-        return replace(constants, weight=packed).by_operand(layer)
+        return _arranged(replace(constants, weight=packed), layer)
 
     return LibraryKernel("dsp", text, size, overlap_of(layer, 0), layer, arrange)
 
 
-def pack_convolution(weight: Array) -> Array:
-    """[K][O] to [O / 2][K / 4][2][4], both filled up with zeros."""
+def _told(layer: Layer) -> Layer:
+    """Return the layer with the shift as slw_channel_of wants it."""
+    if isinstance(layer.shift, tuple):
+        return replace(layer, shift=("constant", ~layer.shift[1]))
+    return layer
+
+
+def _arranged(constants: LayerConstants, layer: Layer) -> dict[int, Array]:
+    shift = constants.shift
+    return replace(constants, shift=shift if isinstance(shift, int) else ~shift).by_operand(layer)
+
+
+def pack_rows(weight: Array, block: int) -> Array:
+    """[K][O] to [O / block][K / 4][block][4], filled up to full blocks and a K of eights."""
     rows = np.ascontiguousarray(weight.reshape(-1, weight.shape[-1]).T)
-    units, depth = rows.shape
-    full = np.pad(rows, ((0, units % 2), (0, -depth % 4)))
-    pairs = full.reshape(full.shape[0] // 2, 2, full.shape[1] // 4, 4)
-    return np.ascontiguousarray(pairs.transpose(0, 2, 1, 3))
+    full = np.pad(rows, ((0, -rows.shape[0] % block), (0, -rows.shape[1] % 8)))
+    blocks = full.reshape(full.shape[0] // block, block, full.shape[1] // 4, 4)
+    return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3))
 
 
 def pack_depthwise(weight: Array) -> Array:

@@ -44,12 +44,12 @@ class LibraryKernel:
 def helper_text(families: tuple[str, ...]) -> str:
     """Return the C functions that the kernels of these families call."""
     folder = resources.files("slipway.executor.aot.kernels")
-    gathers = ["gather"] if {"mve", "scalar"} & set(families) else []
-    files = ["layer", *gathers, *families]
+    files = ["layer", "gather", *(file for family in families for file in _FILES[family])]
     parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
     return "\n".join([_SHARED, *parts])
 
 
+_FILES = {"dsp": ("dsp_words", "dsp"), "mve": ("mve",), "scalar": ("scalar",)}
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */
 #if defined(__GNUC__)
