@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import subprocess
+import tarfile
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from slipway.ir.memory_pools import (
     WorkspacePoolInfo,
 )
 
+CORTEX_M4 = "c -keys=arm_cpu -mcpu=cortex-m4"
 STRICT = ["-O2", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
 
 
@@ -32,6 +34,8 @@ def compile_shared(lib, folder, *flags):
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
     source = write(lib, folder)
+    if lib.is_llvm:
+        source = lib.export_library(folder / "model.o")
     out = folder / "model.so"
     command = ["gcc", "-std=c99", *STRICT, *flags, "-shared", "-fPIC", "-o", out, source]
     subprocess.run([*map(str, command)], check=True)
@@ -83,8 +87,9 @@ def random_inputs(lib):
 
 @pytest.mark.parametrize("make", [keyword_net, residual_net])
 @pytest.mark.parametrize("interface", ["c", "packed"])
-def test_generated_c_gives_the_models_outputs(make, interface, tmp_path):
-    lib = build(make(), interface=interface)
+@pytest.mark.parametrize("target", [CORTEX_M4, "llvm"])
+def test_generated_code_gives_the_models_outputs(make, interface, target, tmp_path):
+    lib = build(make(), target=target, interface=interface)
     check_plan(lib.program.plan)
     inputs = random_inputs(lib)
     status, outputs = run(compile_shared(lib, tmp_path), lib, inputs)
@@ -181,12 +186,13 @@ def test_usmp_options_choose_the_planner(algorithm):
     assert best.size_bytes <= lib.program.plan.size_bytes
 
 
-def test_callers_pools_are_filled_and_shared(tmp_path):
+@pytest.mark.parametrize("target", [CORTEX_M4, "llvm"])
+def test_callers_pools_are_filled_and_shared(target, tmp_path):
     sizes = PoolInfoProperties(size_hint_bytes=2048)
     pools = WorkspaceMemoryPools(
         [WorkspacePoolInfo("dtcm", pool_info_properties=sizes), WorkspacePoolInfo("sram")]
     )
-    lib = build(keyword_net(), workspace_memory_pools=pools)
+    lib = build(keyword_net(), target=target, workspace_memory_pools=pools)
     plan = lib.program.plan
     check_plan(plan)
     assert plan.pool_bytes(0) <= 2048
@@ -250,3 +256,36 @@ def test_depthwise_lies_over_its_input_and_the_outputs_stay_right(tmp_path):
     np.testing.assert_allclose(
         outputs[0], reference(keyword_net(), inputs)[0], rtol=2e-5, atol=1e-6
     )
+
+
+def test_object_of_a_program_needs_nothing_and_is_written_in_each_format(tmp_path):
+    from slipway.toolchain.ar import read_archive
+    from slipway.toolchain.elf import ElfFile
+
+    lib = build(keyword_net(), target="llvm -mtriple=thumbv7em-none-eabihf -mcpu=cortex-m4")
+    elf = ElfFile(lib.object_bytes, "the program")
+    assert elf.exported == ["tvmgen_default_run"]
+    assert elf.undefined == []
+    paths = [lib.export_library(tmp_path / f"model{end}") for end in (".o", ".a", ".tar")]
+    assert paths[0].read_bytes() == lib.object_bytes
+    archived = read_archive(paths[1].read_bytes(), "model.a")
+    assert archived == {"default_lib0.o": lib.object_bytes}
+    with tarfile.open(paths[2]) as archive:
+        assert archive.getnames() == ["default_lib0.o", "tvmgen_default.h"]
+    assert "define i32 @tvmgen_default_run(" in lib.get_source()
+    again = build(keyword_net(), target="llvm -mtriple=thumbv7em-none-eabihf -mcpu=cortex-m4")
+    assert again.object_bytes == lib.object_bytes
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_packed_entry_takes_tensors(target, tmp_path):
+    """The exported function is called as the runtime calls it: values, tensors, a result."""
+    lib = build(residual_net(), target=target, interface="packed")
+    objects = lib.export_library(tmp_path / "model.o")
+    library = tvm.runtime.load_module(objects)
+    inputs = random_inputs(lib)
+    outputs = [np.zeros(p.type.shape, "float32") for p in lib.program.outputs]
+    tensors = [tvm.nd.array(x) for x in (*inputs.values(), *outputs)]
+    library["tvmgen_default_run"](*tensors)
+    for ours, theirs in zip(tensors[2:], reference(residual_net(), inputs), strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=2e-5, atol=1e-6)

@@ -46,13 +46,18 @@ def int8_net():
     return tvm.IRModule.from_expr(relay.nn.dense(x, w3, out_dtype="int32")), {}
 
 
-@pytest.mark.parametrize(
-    "name", ["mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv32-virt", "riscv64-virt"]
-)
-def test_integer_model_is_bit_exact_on_the_board(name, tmp_path):
+LLVM = {
+    "mps2-an386": "llvm -mtriple=thumbv7em-none-eabihf -mcpu=cortex-m4",
+    "riscv64-virt": "llvm -mtriple=riscv64-unknown-none-elf -mattr=+m,+a,+c,-f,-d",
+}
+BOARDS = ["mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv32-virt", "riscv64-virt"]
+
+
+@pytest.mark.parametrize(("name", "target"), [*((name, None) for name in BOARDS), *LLVM.items()])
+def test_integer_model_is_bit_exact_on_the_board(name, target, tmp_path):
     board = find_board(name)
     needs(board)
-    lib = build(int8_net(), target=board.target)
+    lib = build(int8_net(), target=target or board.target)
     project = micro.generate_project(
         "baremetal", lib, tmp_path / "p", {"board": name, "project_type": "bench"}
     )

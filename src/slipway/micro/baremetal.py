@@ -290,8 +290,8 @@ CFLAGS = $(CPU) -std=c11 {optimise} -g -ffunction-sections -fdata-sections -fno-
   -fcallgraph-info=su -Wall -Wextra {extra}\\
   -DSLW_STATIC -DSLW_NO_THREADS -DSLW_RPC_MESSAGE_BYTES=512 \\
   -Iboard -Icrt/include -Icrt/src -Imodel/codegen/host/include
-LDFLAGS = $(CPU) -nostartfiles {libs}-T firmware.ld -Wl,--gc-sections -Wl,--no-warn-rwx-segments \\
-  -Wl,-Map=build/firmware.map
+LDFLAGS = $(CPU) -nostartfiles {libs}{mismatch}-T firmware.ld -Wl,--gc-sections \\
+  -Wl,--no-warn-rwx-segments -Wl,-Map=build/firmware.map
 SOURCES = {sources}
 OBJECTS = $(patsubst %.c,build/%.o,$(SOURCES)){objects}
 
@@ -335,6 +335,8 @@ def makefile(board: Board, project: Path, kind: str, options: dict[str, Any]) ->
         cpu=" ".join(board.cflags),
         optimise=options.get("optimise") or "-O2",
         extra="".join(f"{flag} " for flag in extra),
+        # An object of LLVM passes pointers and integers only: the ABI of floats does not matter.
+        mismatch="-Wl,--no-warn-mismatch " if objects else "",
         libs="--specs=nano.specs --specs=nosys.specs " if board.is_arm else "",
         sources=" \\\n  ".join(sources),
         objects="".join(f" {path.relative_to(project)}" for path in objects),

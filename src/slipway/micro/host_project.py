@@ -73,6 +73,7 @@ class CrtHandler(BaremetalHandler):
         sources = [*sorted((folder / "board").glob("*.c"))]
         sources += sorted((folder / "model" / "codegen" / "host" / "src").glob("*.c"))
         sources += [folder / "crt" / "src" / f"{name}.c" for name in SESSION_SOURCES]
+        sources += sorted((folder / "model" / "codegen" / "host" / "lib").glob("*.o"))
         flags = ["-std=c11", "-O2", "-D_GNU_SOURCE", "-DSLW_STATIC", "-DSLW_NO_THREADS"]
         for include in ("board", "crt/include", "crt/src", "model/codegen/host/include"):
             flags.append(f"-I{folder / include}")

@@ -46,8 +46,9 @@ def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
     return ModelLibrary(
         factory.module_name,
         metadata,
-        sources={sources.source_name: sources.source},
+        sources={} if factory.is_llvm else {sources.source_name: sources.source},
         headers={sources.header_name: sources.header},
+        objects={f"{factory.module_name}_lib0.o": factory.object_bytes} if factory.is_llvm else {},
         params=factory.param_bytes(),
         relay_text=str(factory.ir_mod),
     )

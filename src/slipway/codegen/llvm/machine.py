@@ -247,10 +247,18 @@ _SUPPORT = (b"slw_fm", b"memcpy", b"memset", b"memmove", b"__divdi3", b"__udivdi
 def with_parts(code: Sequence[bytes], target: Target) -> tuple[bytes, ...]:
     """Return the objects `code` and those of codegen/glue that they need."""
     objects = [*code, glue_object(target)]
-    if any(name in data for name in _SUPPORT for data in code):
-        objects.append(part_object("support", target))
     if any(b"slw_call_packed" in data for data in code):
         objects.append(part_object("call", target))
-    if target.parsed_triple.arch == "arm" and any(b"__aeabi_" in data for data in objects):
+    return (*objects, *support_parts(objects, target))
+
+
+def support_parts(code: Sequence[bytes], target: Target) -> tuple[bytes, ...]:
+    """Return the objects with what LLVM calls by itself: copies, divisions, fmod."""
+    objects = []
+    if any(name in data for name in _SUPPORT for data in code):
+        objects.append(part_object("support", target))
+    if target.parsed_triple.arch == "arm" and any(
+        b"__aeabi_" in data for data in (*code, *objects)
+    ):
         objects.append(part_object("arm", target))
     return tuple(objects)

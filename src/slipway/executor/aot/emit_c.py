@@ -142,6 +142,23 @@ def emit_program(
     )
 
 
+def emit_header(
+    program: AotProgram,
+    constants: Mapping[str, np.ndarray[Any, Any]],
+    *,
+    compiler: str,
+    target: str,
+    own_workspace: bool = True,
+    alignment_bytes: int = 16,
+) -> str:
+    """Return the header alone, for a program whose code is not C."""
+    kernels = KernelFile("", {})
+    out = _Emitter(program, kernels, constants, own_workspace, alignment_bytes)
+    return out._header(
+        {"compiler": compiler, "target": target, "prefix": out.prefix, "upper": out.upper}
+    )
+
+
 class _Emitter:
     def __init__(
         self,

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from functools import cached_property
+import os
+from collections.abc import Collection, Sequence
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from slipway.codegen.build import COMPILER, build_module
 from slipway.codegen.c.unpacked import KernelFile, KernelText, emit_kernels
+from slipway.codegen.llvm.unpacked import emit_kernels as llvm_kernels
 from slipway.errors import LoweringError
 from slipway.executor.aot.emit_c import AotSources, emit_program
 from slipway.executor.aot.kernels.constants import settle_constants
 from slipway.executor.aot.kernels.library import LibraryKernel, helper_text
 from slipway.executor.aot.kernels.match import match_kernel
+from slipway.executor.aot.objects import (
+    PROGRAM_SUFFIXES,
+    llvm_sources,
+    program_object,
+    write_program,
+)
 from slipway.executor.aot.overlap import overlaps_of
 from slipway.executor.aot.program import AotProgram, Overlap, make_program
 from slipway.executor.graph import ModelGraph, TensorPlaces
@@ -151,6 +160,8 @@ class AotExecutorFactoryModule(ModelFactory):
 
     def _emit(self, overlapping: Collection[str]) -> KernelFile:
         generated = {n: f for n, f in self.prim_funcs.items() if n not in self.library}
+        if self.is_llvm:
+            return llvm_kernels(generated, self.target, overlapping)
         made = emit_kernels(generated, self.target, overlapping)
         if not self.library:
             return made
@@ -162,7 +173,7 @@ class AotExecutorFactoryModule(ModelFactory):
 
     @cached_property
     def kernels(self) -> KernelFile:
-        """The kernels as C; only those that overlap in the plan do without `restrict`."""
+        """The kernels' source; only those that overlap in the plan do without `restrict`."""
         return self._emit(self.program.overlapping_kernels())
 
     @property
@@ -188,23 +199,55 @@ class AotExecutorFactoryModule(ModelFactory):
             name=self.module_name,
         )
 
+    @property
+    def is_llvm(self) -> bool:
+        """Whether the program is compiled by LLVM; else it is C for any compiler."""
+        return self.target.kind.name == "llvm"
+
     @cached_property
     def sources(self) -> AotSources:
-        """The generated header and source."""
-        return emit_program(
+        """The generated header and source: C, or LLVM IR for a target of kind llvm."""
+        emit = partial(llvm_sources, target=self.target)
+        if not self.is_llvm:
+            emit = partial(emit_program, target=str(self.target))
+        return emit(
             self.program,
             self.kernels,
             self.constants,
             compiler=COMPILER,
-            target=str(self.target),
             own_workspace=self.workspace_memory_pools is None,
             packed_entry=self.executor["interface-api"] == "packed",
             alignment_bytes=self.alignment_bytes,
         )
 
+    @cached_property
+    def object_bytes(self) -> bytes:
+        """The program as an object file: the run function, its kernels and constants."""
+        return program_object(self.sources, self.target)
+
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        fcompile: Any = None,
+        cc: Any = None,
+        options: Sequence[str] | None = None,
+        **ignored: Any,
+    ) -> Path:
+        """Write the model to one file.
+
+        With ``Runtime("crt")`` a ``.o``, ``.a`` or ``.tar`` holds the program, to be linked into
+        firmware (a .tar has the header too); everything else is a library that `load_module`
+        reads, as `ModelFactory.export_library` writes it.
+        """
+        path = Path(file_name)
+        if self.runtime.name == "crt" and path.suffix in PROGRAM_SUFFIXES:
+            return write_program(path, self.sources, self.object_bytes)
+        return super().export_library(path, fcompile, cc, options, **ignored)
+
     def get_source(self, fmt: str = "") -> str:
-        """Return the generated C; other formats are those of the kernels' library."""
-        return self.sources.source if fmt in ("", "c") else super().get_source(fmt)
+        """Return the generated source; other formats are those of the kernels' library."""
+        own = ("", "ll") if self.is_llvm else ("", "c")
+        return self.sources.source if fmt in own else super().get_source(fmt)
 
     def get_executor_config(self) -> str:
         """Return the plan as text: there is no graph to interpret."""

@@ -1,0 +1,109 @@
+"""Compute functions alone as LLVM IR, for programs that call them directly.
+
+The law is that of ``codegen/c/unpacked.py``: a kernel is ``internal i32 @name(pointers)``, its
+loops run serially, and temporaries above `STACK_BYTES` lie in a workspace whose pointer is the last
+parameter.  It returns 0, or -2 when a check of its own failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from slipway.codegen.c.unpacked import (
+    STACK_BYTES,
+    WORKSPACE_ALIGNMENT,
+    KernelFile,
+    KernelText,
+)
+from slipway.codegen.capability import capability_of
+from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
+from slipway.codegen.llvm.module import ATTRIBUTES
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.function import PrimFunc
+from slipway.target import Target
+
+
+class _Kernel(FunctionEmitter):
+    """A compute function with its larger temporaries in a planned workspace."""
+
+    workspace_bytes = 0
+
+    def _allocate(self, node: S.Allocate) -> None:
+        buffer = node.buffer
+        size = buffer.size_bytes()
+        if size is None:
+            raise CodegenError(
+                f"{self.name}: the temporary {buffer.name} has no constant size, so that its "
+                "memory cannot be planned"
+            )
+        if size <= STACK_BYTES:
+            super()._allocate(node)
+            return
+        self.note_buffer(buffer)
+        offset = -(-self.arena_used // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
+        before, self.arena_used = self.arena_used, offset + size
+        self.workspace_bytes = max(self.workspace_bytes, self.arena_used)
+        self.new_statement()
+        at = self.w.put(f"getelementptr i8, ptr %workspace, {self.word} {offset}")
+        self.pointers[id(buffer.data)] = at
+        self.aligned[id(buffer.data)] = WORKSPACE_ALIGNMENT
+        self.stmt(node.body)
+        self.arena_used = before
+
+    def _assert(self, node: S.AssertStmt) -> None:
+        self.new_statement()
+        test = self.value(node.condition)
+        bad, good = self.w.label("bad"), self.w.label("good")
+        self.w.branch_if(test, good, bad)
+        self.w.start(bad)
+        self.w.do("ret i32 -2")
+        self.w.start(good)
+        self.stmt(node.body)
+
+
+def emit_kernels(
+    functions: Mapping[str, PrimFunc], target: Target, overlapping: Container[str] = ()
+) -> KernelFile:
+    """Return the IR of `functions`; those in `overlapping` may get an output on top of an input.
+
+    `helpers` of the result are the lines that the module needs beside the kernels.
+    """
+    state = ModuleState(
+        capability_of(target),
+        strict=bool(target.attrs.get("strict")),
+        known_fast_max=target.parsed_triple.table == "aarch64",
+        attributes=f"noinline {ATTRIBUTES}",
+    )
+    kernels = {n: _emit(n, f, state, n not in overlapping) for n, f in functions.items()}
+    if state.caches or state.statics:
+        raise CodegenError("a model that calls PackedFuncs cannot be compiled ahead of time")
+    lines = sorted(state.declarations)
+    loops = [f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)]
+    if loops:
+        loops.insert(0, '!0 = !{!"llvm.loop.unroll.full"}')
+    return KernelFile("\n".join([*lines, *loops]), kernels)
+
+
+def _emit(name: str, func: PrimFunc, state: ModuleState, noalias: bool) -> KernelText:
+    out = _Kernel(state, name)
+    out.inside_parallel = True  # which makes every loop a serial one
+    variables: list[E.Var] = []
+    for param in func.params:
+        buffer = func.buffer_of(param)
+        if buffer is None:
+            raise CodegenError(f"{name}: parameter {param.name} is no tensor")
+        variables.append(buffer.data)
+        out.note_buffer(buffer)
+        if isinstance(buffer.elem_offset, E.Var):
+            out.bind_scalar(buffer.elem_offset, "0")
+    parameters = out.parameters(variables, noalias)
+    out.stmt(func.body)
+    if out.workspace_bytes:
+        parameters += ", ptr %workspace"
+    before = len(state.functions)
+    out.finish(parameters)
+    text = "\n".join(state.functions[before:])
+    del state.functions[before:]
+    return KernelText(name, text, out.workspace_bytes, "ret i32 -" in text)

@@ -1,0 +1,92 @@
+"""An ahead-of-time program as an object file: by LLVM, or by the C compiler of its target."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.codegen.c.backend import c_to_object
+from slipway.codegen.c.unpacked import KernelFile
+from slipway.codegen.compiled import merge_objects
+from slipway.codegen.llvm.machine import compile_texts, support_parts
+from slipway.errors import LoweringError
+from slipway.executor.aot.emit_c import AotSources, emit_header
+from slipway.executor.aot.emit_llvm import emit_llvm
+from slipway.executor.aot.program import AotProgram
+from slipway.target import Target
+from slipway.toolchain.ar import write_archive
+from slipway.toolchain.link import write_file
+
+PROGRAM_SUFFIXES = (".o", ".obj", ".a", ".tar")
+
+
+def llvm_sources(
+    program: AotProgram,
+    kernels: KernelFile,
+    constants: Mapping[str, np.ndarray[Any, Any]],
+    *,
+    compiler: str,
+    target: Target,
+    own_workspace: bool = True,
+    packed_entry: bool = False,
+    alignment_bytes: int = 16,
+) -> AotSources:
+    """Return the header that C users include, and the program as LLVM IR."""
+    text = emit_llvm(
+        program,
+        kernels,
+        constants,
+        pointer_bits=target.pointer_bits,
+        own_workspace=own_workspace,
+        packed_entry=packed_entry,
+        alignment_bytes=alignment_bytes,
+    )
+    header = emit_header(
+        program,
+        constants,
+        compiler=compiler,
+        target=str(target),
+        own_workspace=own_workspace,
+        alignment_bytes=alignment_bytes,
+    )
+    return AotSources(f"tvmgen_{program.name}.h", header, f"{program.name}_lib0.ll", text)
+
+
+def program_object(sources: AotSources, target: Target) -> bytes:
+    """Compile a program for its target; the object needs nothing but the compiler's own library.
+
+    Raises ToolchainError when the target's compiler is missing.
+    """
+    if target.kind.name == "llvm":
+        code = [one.object_bytes for one in compile_texts([sources.source], target)]
+        return merge_objects((*code, *support_parts(code, target)))
+    text = sources.source.replace(f'#include "{sources.header_name}"', sources.header)
+    return c_to_object(text, target)
+
+
+def write_program(path: Path, sources: AotSources, code: bytes) -> Path:
+    """Write a program's object: alone (.o), in an archive (.a), or with its header in a .tar.
+
+    Equal programs give equal bytes.
+    """
+    name = f"{Path(sources.source_name).stem}.o"
+    if path.suffix == ".tar":
+        members = {name: code, sources.header_name: sources.header.encode()}
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+            for member in sorted(members):
+                info = tarfile.TarInfo(member)
+                info.size, info.mode = len(members[member]), 0o644
+                archive.addfile(info, io.BytesIO(members[member]))
+        code = buffer.getvalue()
+    elif path.suffix == ".a":
+        code = write_archive({name: code})
+    if not path.parent.is_dir():
+        raise LoweringError(f"cannot write {path}: the folder {path.parent} does not exist")
+    write_file(path, code)
+    return path
