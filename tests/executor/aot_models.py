@@ -57,3 +57,48 @@ def build(model, target="c -keys=arm_cpu -mcpu=cortex-m4", interface="c", config
             runtime=relay.backend.Runtime("crt"),
             **kwargs,
         )
+
+
+def check_program(lib):
+    """Follow every byte of the workspace through the calls of a program.
+
+    An operand must hold, byte for byte, what the kernel that computed it wrote; nothing is taken
+    from the plan but the places.
+    """
+    graph, program = lib.graph, lib.program
+    owner, root = {}, {}
+
+    def span(argument):
+        place = argument.place
+        if place.space != "workspace":
+            return []
+        assert place.offset + argument.type.size_bytes <= program.plan.pool_bytes(place.index)
+        return [(place.index, place.offset + i) for i in range(argument.type.size_bytes)]
+
+    for port in program.inputs:
+        if port.place is not None:
+            number = next(i for i, n in enumerate(graph.nodes) if n.name == port.name)
+            owner |= dict.fromkeys(span(port), (number, 0))
+    calls = iter(program.calls)
+    for number, node in enumerate(graph.nodes):
+        for position in range(len(node.types)):
+            alias = node.function == "__nop"
+            first = (node.inputs[0].node, node.inputs[0].index) if alias else None
+            root[number, position] = root[first] if alias else (number, position)
+        if node.function in ("", "__nop"):
+            continue
+        call = next(calls)
+        assert call.kernel == node.function
+        for ref, argument in zip(node.inputs, call.arguments, strict=False):
+            for byte in span(argument):
+                assert owner.get(byte) == root[ref.node, ref.index], (call.name, byte)
+        for position in range(len(node.types)):
+            written = span(call.arguments[len(node.inputs) + position])
+            owner |= dict.fromkeys(written, (number, position))
+    for call in calls:  # copies of outputs that no kernel computes
+        source, target = (span(a) for a in call.arguments)
+        owner |= {to: owner.get(at) for at, to in zip(source, target, strict=False)}
+    for port, ref in zip(program.outputs, graph.outputs, strict=True):
+        if port.place is not None:
+            for byte in span(port):
+                assert owner.get(byte) == root[ref.node, ref.index], port.name

@@ -7,13 +7,15 @@ import tarfile
 
 import numpy as np
 import pytest
-from aot_models import build, keyword_net, residual_net
+from aot_models import build, check_program, keyword_net, residual_net
 
 import slipway as tvm
 from slipway import relay
 from slipway.errors import LoweringError
 from slipway.executor.memory_plan import check_plan
 from slipway.ir.memory_pools import (
+    ConstantMemoryPools,
+    ConstantPoolInfo,
     PoolInfoProperties,
     WorkspaceMemoryPools,
     WorkspacePoolInfo,
@@ -91,6 +93,7 @@ def random_inputs(lib):
 def test_generated_code_gives_the_models_outputs(make, interface, target, tmp_path):
     lib = build(make(), target=target, interface=interface)
     check_plan(lib.program.plan)
+    check_program(lib)
     inputs = random_inputs(lib)
     status, outputs = run(compile_shared(lib, tmp_path), lib, inputs)
     assert status == 0
@@ -289,3 +292,61 @@ def test_packed_entry_takes_tensors(target, tmp_path):
     library["tvmgen_default_run"](*tensors)
     for ours, theirs in zip(tensors[2:], reference(residual_net(), inputs), strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=2e-5, atol=1e-6)
+
+
+def pool(kind, name, size=-1):
+    return kind(name, pool_info_properties=PoolInfoProperties(size_hint_bytes=size))
+
+
+@pytest.mark.parametrize("make", [keyword_net, residual_net])
+@pytest.mark.parametrize("target", [CORTEX_M4, "llvm"])
+@pytest.mark.parametrize("of_caller", [False, True])
+def test_inputs_and_outputs_can_live_in_the_workspace(make, target, of_caller, tmp_path):
+    config = {"tir.usmp.enable": True, "tir.usmp.use_workspace_io": True}
+    given = {}
+    if of_caller:
+        infos = [pool(WorkspacePoolInfo, "tcm", 800), pool(WorkspacePoolInfo, "sram")]
+        given["workspace_memory_pools"] = WorkspaceMemoryPools(infos)
+    lib = build(make(), target=target, config=config, **given)
+    program = lib.program
+    check_plan(program.plan)
+    check_program(lib)
+    library = compile_shared(lib, tmp_path)
+    if of_caller:
+        arenas = [np.zeros(program.plan.pool_bytes(i) + 16, np.uint8) for i in range(2)]
+        starts = [a.ctypes.data + -a.ctypes.data % 16 for a in arenas]
+        arguments = [(ctypes.c_void_p * 2)(*starts)]
+    else:
+        symbol = ctypes.c_char.in_dll(library, "tvmgen_default_workspace_workspace")
+        starts, arguments = [ctypes.addressof(symbol)], []
+    inputs = random_inputs(lib)
+    for port in program.inputs:
+        data = np.ascontiguousarray(inputs[port.name]).tobytes()
+        ctypes.memmove(starts[port.place.index] + port.place.offset, data, len(data))
+    assert library.tvmgen_default_run(*arguments) == 0
+    for port, wanted in zip(program.outputs, reference(make(), inputs), strict=True):
+        at = starts[port.place.index] + port.place.offset
+        found = np.frombuffer(ctypes.string_at(at, port.type.size_bytes), port.type.dtype)
+        np.testing.assert_allclose(found.reshape(port.type.shape), wanted, rtol=2e-5, atol=1e-6)
+
+
+def test_workspace_io_is_refused_with_the_packed_interface():
+    with pytest.raises(LoweringError, match="use_workspace_io needs interface-api 'c'"):
+        build(residual_net(), interface="packed", config={"tir.usmp.use_workspace_io": True})
+
+
+@pytest.mark.parametrize("target", [CORTEX_M4, "llvm"])
+def test_constants_go_to_the_memories_that_have_room(target):
+    infos = [pool(ConstantPoolInfo, "fast", 700), pool(ConstantPoolInfo, "flash")]
+    lib = build(keyword_net(), target=target, constant_memory_pools=ConstantMemoryPools(infos))
+    placed = lib.constant_pools
+    assert set(placed) == set(lib.program.constants)
+    assert set(placed.values()) == {"fast", "flash"}
+    in_fast = [lib.constants[n].nbytes for n, where in placed.items() if where == "fast"]
+    assert sum(-(-size // 16) * 16 for size in in_fast[:-1]) + in_fast[-1] <= 700
+    left = 700 - sum(-(-size // 16) * 16 for size in in_fast)
+    assert all(lib.constants[n].nbytes > left for n, where in placed.items() if where == "flash")
+    word = "TVMGEN_DEFAULT_FAST_CONSTANT_ATTRIBUTE"
+    assert ('section ".slipway.constant.fast"' if target == "llvm" else word) in lib.sources.source
+    with pytest.raises(LoweringError, match=r"constants need \d+ B .*\(fast 700 B\)"):
+        build(keyword_net(), constant_memory_pools=ConstantMemoryPools(infos[:1]))

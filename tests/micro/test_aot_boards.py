@@ -2,14 +2,23 @@
 
 import json
 import re
+import subprocess
 
 import numpy as np
 import pytest
-from aot_models import build, keyword_net, residual_net
+from aot_models import build, check_program, keyword_net, residual_net
 from firmware_tools import needs
 
 import slipway as tvm
 from slipway import micro, relay
+from slipway.errors import ArtifactError
+from slipway.ir.memory_pools import (
+    ConstantMemoryPools,
+    ConstantPoolInfo,
+    PoolInfoProperties,
+    WorkspaceMemoryPools,
+    WorkspacePoolInfo,
+)
 from slipway.micro.board import find_board
 from slipway.micro.emulator import run_image
 from slipway.micro.model_library import unpack_model_library
@@ -66,13 +75,134 @@ def test_integer_model_is_bit_exact_on_the_board(name, target, tmp_path):
     project.close()
     status, text = run_image(board, tmp_path / "p/build/firmware.elf")
     assert status == 0, text
+    assert outputs_of_host(lib) == re.findall(r"OUT (\w+)", text)
+
+
+def outputs_of_host(lib):
+    """The outputs for the ten inputs of main_bench.c, as it prints them."""
     host = GraphModule(relay.build(int8_net()[0], target="llvm")["default"](tvm.cpu(0)))
-    outputs = re.findall(r"OUT (\w+)", text)
-    assert len(outputs) == 10
-    for seed, output in enumerate(outputs, 1):
+    found = []
+    for seed in range(1, 11):
         host.set_input("data", bench_inputs(lib, seed)["data"])
         host.run()
-        assert host.get_output(0).numpy().tobytes() == bytes.fromhex(output)
+        found.append(host.get_output(0).numpy().tobytes().hex())
+    return found
+
+
+def symbols_of(elf):
+    """The address of each symbol of an image."""
+    text = subprocess.run(["nm", elf], capture_output=True, text=True, check=True).stdout
+    rows = (line.split() for line in text.splitlines())
+    return {row[2]: int(row[0], 16) for row in rows if len(row) == 3}
+
+
+def test_pools_and_constants_lie_in_the_memories_of_the_board(tmp_path):
+    """Tensors in RAM and external memory, constants in FLASH and copied ones, bit-exact."""
+    board = find_board("mps2-an386")
+    needs(board)
+
+    def size(kind, name, limit=-1):
+        return kind(name, pool_info_properties=PoolInfoProperties(size_hint_bytes=limit))
+
+    lib = build(
+        int8_net(),
+        target=board.target,
+        config={"tir.usmp.enable": True, "tir.usmp.use_workspace_io": True},
+        workspace_memory_pools=WorkspaceMemoryPools(
+            [size(WorkspacePoolInfo, "ram", 1200), size(WorkspacePoolInfo, "psram")]
+        ),
+        constant_memory_pools=ConstantMemoryPools(
+            [size(ConstantPoolInfo, "psram", 3000), size(ConstantPoolInfo, "flash")]
+        ),
+    )
+    check_program(lib)
+    assert all(lib.program.plan.pool_bytes(i) for i in range(2))
+    assert set(lib.constant_pools.values()) == {"psram", "flash"}
+    project = micro.generate_project(
+        "baremetal", lib, tmp_path / "p",
+        {"board": board.name, "project_type": "bench", "warning_as_error": True},
+    )  # fmt: skip
+    project.build()
+    project.close()
+    elf = tmp_path / "p/build/firmware.elf"
+    address = symbols_of(elf)
+    constants = [
+        (address[f"constant_{i}"], lib.constant_pools[name])
+        for i, name in enumerate(lib.program.constants)
+    ]
+    pools = [(address["model_pool_ram"], "ram"), (address["model_pool_psram"], "psram")]
+    for at, name in (*constants, *pools):
+        memory = board.memory(name.upper())
+        assert memory.origin <= at < memory.origin + memory.size
+    status, text = run_image(board, elf)
+    assert status == 0, text
+    assert outputs_of_host(lib) == re.findall(r"OUT (\w+)", text)
+
+
+TWO_MODELS = """
+#include <string.h>
+#include <tvmgen_one.h>
+#include <tvmgen_two.h>
+#include "board.h"
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+static uint8_t arena[LARGER(TVMGEN_ONE_SRAM_WORKSPACE_POOL_SIZE,
+                            TVMGEN_TWO_SRAM_WORKSPACE_POOL_SIZE)] __attribute__((aligned(16)));
+static float x[250], a[64], b[64], y[12], z[64], w[64];
+int main(void) {
+  struct tvmgen_one_workspace_pools one = {arena};
+  struct tvmgen_two_workspace_pools two = {arena};
+  for (int i = 0; i < 250; ++i) x[i] = (float)(i % 7) * 0.25f;
+  for (int i = 0; i < 64; ++i) { a[i] = (float)(i % 5); b[i] = (float)i * 0.125f; }
+  for (int round = 0; round < 2; ++round) {
+    struct tvmgen_one_inputs in1 = {x};
+    struct tvmgen_one_outputs out1 = {y};
+    struct tvmgen_two_inputs in2 = {a, b};
+    struct tvmgen_two_outputs out2 = {z, w};
+    memset(arena, 0xA5, sizeof arena);
+    if (tvmgen_one_run(&in1, &out1, &one) != 0 || tvmgen_two_run(&in2, &out2, &two) != 0) return 1;
+    board_print("OUT "); board_print_hex(y, sizeof y);
+    board_print(" "); board_print_hex(z, sizeof z); board_print("\\n");
+  }
+  return 0;
+}
+"""
+
+
+def test_two_models_of_one_image_share_an_arena(tmp_path):
+    board = find_board("mps2-an386")
+    needs(board)
+    pools = {"workspace_memory_pools": WorkspaceMemoryPools([WorkspacePoolInfo("sram")])}
+    one = build(keyword_net(), target=board.target, mod_name="one", **pools)
+    two = build(residual_net(), target=board.target, mod_name="two", **pools)
+    archive = micro.export_model_library_format([one, two], tmp_path / "two.tar")
+    project = micro.generate_project_from_mlf(
+        "baremetal", tmp_path / "p", archive,
+        {"board": board.name, "project_type": "example_project"},
+    )  # fmt: skip
+    (tmp_path / "p/board/main_example.c").write_text(TWO_MODELS)
+    project.build()
+    project.close()
+    status, text = run_image(board, tmp_path / "p/build/firmware.elf")
+    assert status == 0, text
+    inputs = {
+        "data": np.array([i % 7 * 0.25 for i in range(250)], "float32").reshape(1, 1, 25, 10),
+        "a": np.array([i % 5 for i in range(64)], "float32").reshape(4, 16),
+        "b.1": np.array([i * 0.125 for i in range(64)], "float32").reshape(4, 16),
+    }
+    lines = re.findall(r"OUT (\w+) (\w+)", text)
+    assert len(lines) == 2
+    models = ((keyword_net(), ["data"]), (residual_net(), ["a", "b.1"]))
+    for position, ((mod, params), names) in enumerate(models):
+        host = GraphModule(relay.build(mod, target="llvm", params=params)["default"](tvm.cpu(0)))
+        for name in names:
+            host.set_input(name, inputs[name])
+        host.run()
+        for found in lines:
+            ours = np.frombuffer(bytes.fromhex(found[position]), "float32")
+            wanted = host.get_output(0).numpy().reshape(-1)
+            np.testing.assert_allclose(ours, wanted, rtol=2e-5, atol=1e-6)
+    with pytest.raises(ArtifactError, match="models of different names"):
+        micro.export_model_library_format([one, one], tmp_path / "same.tar")
 
 
 def test_session_runs_a_float_model_with_two_outputs(tmp_path):

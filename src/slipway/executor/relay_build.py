@@ -59,7 +59,15 @@ def build(
         from slipway.executor.aot.factory import build_aot
 
         return build_aot(
-            module, chosen, graph, places, mod_name, executor, runtime, workspace_memory_pools
+            module,
+            chosen,
+            graph,
+            places,
+            mod_name,
+            executor,
+            runtime,
+            workspace_memory_pools,
+            constant_memory_pools,
         )
     compiled = compile_kernels(graph, chosen)
     return ModelFactory(module, chosen, graph, places, compiled, mod_name, executor, runtime)

@@ -11,14 +11,15 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway import dtypes
 from slipway.micro.board import DEVICES, Board, board_names, find_board
 from slipway.micro.board_tools import need_tools
 from slipway.micro.emulator import EmulatorProcess, SerialProcess
-from slipway.micro.linker_script import linker_script
+from slipway.micro.linker_script import copied_memories, linker_script
+from slipway.micro.model_config import model_config, pool_attributes
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.micro.program import write_program
 from slipway.micro.project_api import server
@@ -118,9 +119,12 @@ class BaremetalHandler(server.ProjectAPIHandler):
         (project_dir / "firmware.ld").write_text(
             linker_script(board, int(options.get("stack_bytes", _STACK_BYTES)))
         )
-        (project_dir / "board" / "model_config.h").write_text(model_config(metadata, options))
+        (project_dir / "board" / "model_config.h").write_text(
+            model_config(metadata, options, board)
+        )
         write_program(project_dir, metadata)
-        (project_dir / "Makefile").write_text(makefile(board, project_dir, kind, options))
+        places = pool_attributes(metadata, board)
+        (project_dir / "Makefile").write_text(makefile(board, project_dir, kind, options, places))
         (project_dir / "project.json").write_text(
             json.dumps({"board": f"{board.name}.toml", "options": options}, indent=2)
         )
@@ -197,80 +201,12 @@ def board_config(board: Board) -> str:
         f"#define BOARD_CLOCK_HZ {board.clock_hz}u",
         f"#define BOARD_UART_BASE {board.uart.base:#x}u",
         f"#define BOARD_HAS_FPU {int(has_fpu)}",
+        "#define BOARD_COPIED_MEMORIES(X) " + " ".join(f"X({m})" for m in copied_memories(board)),
         f"#define BOARD_EXIT_SEMIHOSTING {int(board.exit == 'semihosting')}",
         "#endif",
         "",
     ]
     return "\n".join(lines)
-
-
-def model_config(metadata: dict[str, Any], options: dict[str, Any]) -> str:
-    """Return model_config.h: the generated functions' names and the sizes of inputs and outputs."""
-    name = metadata["model_name"]
-    prefix = f"tvmgen_{name}"
-    main = ((metadata.get("memory") or {}).get("functions", {}).get("main") or [{}])[0]
-    inputs, outputs = main.get("inputs", {}), main.get("outputs", {})
-
-    def descriptors(macro: str, where: str, tensors: dict[str, Any]) -> str:
-        rows = []
-        for tensor, info in tensors.items():
-            cid, code = c_name(tensor), _dlpack_type(info["dtype"])
-            rank = len(_shape(info))
-            rows.append(
-                f'{{"{tensor}", {{memory_{where}_{cid}, {{1, 0}}, {rank}, {code}, '
-                f"shape_{where}_{cid}, 0, 0}}}}"
-            )
-        return f"#define {macro} " + ", ".join(rows)
-
-    shapes = [
-        f"static int64_t shape_{where}_{c_name(t)}[] = {{{', '.join(map(str, _shape(info)))}}};"
-        for where, tensors in (("in", inputs), ("out", outputs))
-        for t, info in tensors.items()
-    ]
-
-    def table(macro: str, tensors: dict[str, Any]) -> str:
-        rows = " ".join(
-            f'X({c_name(tensor)}, {info["size"]}, "{info["dtype"]}")'
-            for tensor, info in tensors.items()
-        )
-        return f"#define {macro}(X) {rows}"
-
-    lines = [
-        "/* Generated: which model this firmware holds. */",
-        "#ifndef MODEL_CONFIG_H_",
-        "#define MODEL_CONFIG_H_",
-        f'#define MODEL_NAME "{name}"',
-        f"#define MODEL_HEADER <{prefix}.h>",
-        f"#define MODEL_INPUTS struct {prefix}_inputs",
-        f"#define MODEL_OUTPUTS struct {prefix}_outputs",
-        f"#define MODEL_RUN {prefix}_run",
-        table("MODEL_FOR_EACH_INPUT", inputs),
-        table("MODEL_FOR_EACH_OUTPUT", outputs),
-        "#define MODEL_SHAPES " + " ".join(shapes),
-        descriptors("MODEL_INPUT_TENSORS", "in", inputs),
-        descriptors("MODEL_OUTPUT_TENSORS", "out", outputs),
-        f"#define MODEL_HEAP_BYTES {int(options.get('heap_bytes') or 65536)}u",
-        "#endif",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _shape(info: dict[str, Any]) -> list[int]:
-    """Return a tensor's shape; archives of other writers have only the size."""
-    bits = dtypes.parse(info["dtype"]).bits
-    return list(info.get("shape") or [int(info["size"]) * 8 // bits])
-
-
-def _dlpack_type(dtype: str) -> str:
-    parsed = dtypes.parse(dtype)
-    return f"{{{dtypes.DLPACK_CODE[parsed.code]}, {parsed.bits}, 1}}"
-
-
-def c_name(name: str) -> str:
-    """Return a tensor's name as a C identifier."""
-    cleaned = "".join(ch if ch.isalnum() and ch.isascii() else "_" for ch in name)
-    return cleaned if not cleaned[:1].isdigit() else f"_{cleaned}"
 
 
 # The runtime's files behind an RPC session; the linker drops what they do not use.
@@ -310,8 +246,10 @@ clean:
 """
 
 
-def makefile(board: Board, project: Path, kind: str, options: dict[str, Any]) -> str:
-    """Return the project's Makefile."""
+def makefile(
+    board: Board, project: Path, kind: str, options: dict[str, Any], places: Sequence[str] = ()
+) -> str:
+    """Return the project's Makefile; `places` are definitions that place the model's constants."""
     main = {"bench": "main_bench.c", "example_project": "main_example.c"}.get(kind, "main_rpc.c")
     sources = [
         f"board/{main}",
@@ -328,6 +266,7 @@ def makefile(board: Board, project: Path, kind: str, options: dict[str, Any]) ->
         sources += [f"crt/src/{name}.c" for name in SESSION_SOURCES]
     objects = sorted((project / "model" / "codegen" / "host" / "lib").glob("*.o"))
     extra = [f"-D{d}" for d in (options.get("compile_definitions") or "").split()]
+    extra += [f"-D{place}" for place in places]
     if options.get("warning_as_error"):
         extra.append("-Werror")
     return _MAKEFILE.format(

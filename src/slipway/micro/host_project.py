@@ -12,9 +12,9 @@ from slipway.micro.baremetal import (
     MODEL_ARCHIVE,
     SESSION_SOURCES,
     BaremetalHandler,
-    model_config,
 )
 from slipway.micro.emulator import SerialProcess
+from slipway.micro.model_config import model_config
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.micro.program import write_program
 from slipway.micro.project_api import server

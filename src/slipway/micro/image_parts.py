@@ -11,8 +11,9 @@ from slipway.errors import ArtifactError
 from slipway.executor.aot.factory import AotExecutorFactoryModule
 from slipway.executor.operator_module import OperatorModule
 from slipway.executor.relay_build import ModelFactory
-from slipway.micro.baremetal import TEMPLATE_SOURCES, model_config
+from slipway.micro.baremetal import TEMPLATE_SOURCES
 from slipway.micro.image import ImageParts
+from slipway.micro.model_config import model_config
 from slipway.micro.model_contents import library_of_aot
 from slipway.micro.model_library import ModelLibrary, only_model, unpack_model_library
 from slipway.micro.program import is_ahead_of_time, packed_functions

@@ -74,7 +74,9 @@ def _piece(section: str, size: int, owners: Mapping[str, str]) -> Piece | None:
     owner = owners.get(symbol, symbol or "runtime and start-up")
     if symbol.startswith("constant_") and section.startswith(".rodata"):
         return Piece("weights", owner, section, size)
-    if section.startswith(".bss.workspace_"):
+    if section.startswith(".slipway.constant."):
+        return Piece("weights", owner, section, size)
+    if section.startswith((".bss.workspace_", ".bss.model_pool_", ".slipway.pool.")):
         return Piece("arena", "workspace", section, size)
     if section.startswith((".bss.memory_", ".bss.harness")):
         return Piece("io", "inputs and outputs", section, size)

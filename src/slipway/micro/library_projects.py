@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ToolchainError
-from slipway.micro.baremetal import MODEL_ARCHIVE, model_config
+from slipway.micro.baremetal import MODEL_ARCHIVE
+from slipway.micro.model_config import model_config
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.micro.project_api import server
 from slipway.micro.toolchain import find_tool, run_tool

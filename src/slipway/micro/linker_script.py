@@ -20,6 +20,7 @@ SECTIONS {{
   .data : {{
     . = ALIGN(8); __data_start = .;
     *(.data .data.*)
+    . = ALIGN(16); *(.slipway.constant.RAM)
     __global_pointer$ = . + 0x800; *(.sdata .sdata.*)
     . = ALIGN(4); __data_end = .;
   }} > RAM AT > FLASH
@@ -30,7 +31,7 @@ SECTIONS {{
     . = ALIGN(4); __bss_end = .;
   }} > RAM
   .arena (NOLOAD) : {{ . = ALIGN(16); *(.slipway.arena .slipway.arena.*) . = ALIGN(4); }} > RAM
-{pools}  end = .; __end__ = .;
+{pools}{constants}  end = .; __end__ = .;
   .stack (NOLOAD) : {{
     . = ALIGN(16); __stack_base = .; . += {stack}; . = ALIGN(16); __stack_top = .;
   }} > RAM
@@ -44,7 +45,8 @@ def linker_script(board: Board, stack_bytes: int) -> str:
     """Return the script: FLASH holds code, RAM data, arena and stack.
 
     The rest of RAM is free for code that a host uploads.  Memory in section
-    ``.slipway.pool.<NAME>`` goes to the memory of that name.
+    ``.slipway.pool.<NAME>`` goes to the memory of that name, constants in section
+    ``.slipway.constant.<NAME>`` are copied there when the board starts.
     """
     memories = "\n".join(
         f"  {m.name} ({'rx' if m.name == 'FLASH' else 'rwx'}) : "
@@ -56,4 +58,17 @@ def linker_script(board: Board, stack_bytes: int) -> str:
         for m in board.memories
         if m.name != "FLASH"
     )
-    return _TEMPLATE.format(name=board.name, memories=memories, pools=pools, stack=stack_bytes)
+    constants = "".join(
+        f"  .constants.{m} : {{ . = ALIGN(16); __{m}_start = .; *(.slipway.constant.{m}) "
+        f". = ALIGN(4); __{m}_end = .; }} > {m} AT > FLASH\n"
+        f"  __{m}_load = LOADADDR(.constants.{m});\n"
+        for m in copied_memories(board)
+    )
+    return _TEMPLATE.format(
+        name=board.name, memories=memories, pools=pools, constants=constants, stack=stack_bytes
+    )
+
+
+def copied_memories(board: Board) -> list[str]:
+    """Return the memories whose constants the start-up code copies out of FLASH, beside RAM's."""
+    return [m.name for m in board.memories if m.name not in ("FLASH", "RAM")]

@@ -40,6 +40,7 @@ def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
         "style": "full-model",
         "compiler": COMPILER,
         "memory_plan": _plan(program),
+        "interface": _interface(factory),
         "constants": list(program.constants),
         "layers": _layers(factory),
     }
@@ -110,6 +111,22 @@ def _add_code(library: ModelLibrary, compiled: Any) -> None:
 
 def _port(type_: Any) -> dict[str, Any]:
     return {"dtype": type_.dtype, "size": type_.size_bytes, "shape": list(type_.shape)}
+
+
+def _interface(factory: AotExecutorFactoryModule) -> dict[str, Any]:
+    """What a caller must know beside the types: whose the workspace is, where inputs lie in it."""
+    program = factory.program
+    pools = [pool.name for pool in program.plan.pools]
+    ports = (*program.inputs, *program.outputs)
+    return {
+        "caller_pools": factory.workspace_memory_pools is not None,
+        "workspace_io": {
+            p.c_name: {"pool": pools[p.place.index], "offset": p.place.offset}
+            for p in ports
+            if p.place is not None
+        },
+        "constant_pools": sorted(set(factory.constant_pools.values())),
+    }
 
 
 def _plan(program: AotProgram) -> dict[str, Any]:

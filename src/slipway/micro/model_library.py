@@ -23,7 +23,7 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -59,10 +59,13 @@ class ModelLibrary:
             files[f"src/{self.name}.relay"] = self.relay_text.encode()
         if self.graph_json is not None:
             files[f"executor-config/graph/{self.name}.graph"] = self.graph_json.encode()
-        one = {"export_datetime": _export_time(), "model_name": self.name, **self.metadata}
-        whole = {**one, "modules": {self.name: one}, "version": VERSION}
+        whole = {**self.described(), "modules": {self.name: self.described()}, "version": VERSION}
         files["metadata.json"] = json.dumps(whole, indent=2).encode()
         return files
+
+    def described(self) -> dict[str, Any]:
+        """Return what the archive says of this model."""
+        return {"export_datetime": _export_time(), "model_name": self.name, **self.metadata}
 
 
 def _export_time() -> str:
@@ -70,11 +73,25 @@ def _export_time() -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def write_model_library(library: ModelLibrary, path: str | Path) -> Path:
-    """Write the archive in one step: a reader sees all of it, or nothing."""
+def write_model_library(library: ModelLibrary | Sequence[ModelLibrary], path: str | Path) -> Path:
+    """Write the archive of one or several models: a reader sees all of it, or nothing.
+
+    Raises ArtifactError when two models have one name: build them with different `mod_name`.
+    """
     path = Path(path)
     buffer = io.BytesIO()
-    members = library.members()
+    libraries = [library] if isinstance(library, ModelLibrary) else list(library)
+    names = [one.name for one in libraries]
+    if not names or len(set(names)) < len(names):
+        raise ArtifactError(
+            "an archive needs models of different names, and these are "
+            f"{', '.join(names) or 'none'}; relay.build's mod_name gives one"
+        )
+    members = {name: data for one in libraries for name, data in one.members().items()}
+    if len(libraries) > 1:
+        modules = {one.name: one.described() for one in libraries}
+        whole = {"modules": modules, "version": VERSION}
+        members["metadata.json"] = json.dumps(whole, indent=2).encode()
     folders = {str(p) for name in members for p in PurePosixPath(name).parents} - {"."}
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name in sorted([*members, *folders]):

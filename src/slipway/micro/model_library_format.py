@@ -16,11 +16,13 @@ class UnsupportedInModelLibraryFormatError(ArtifactError):
 def export_model_library_format(mod: Any, file_name: str | Path) -> Path:
     """Write a built module as a Model Library Format archive and return the path.
 
-    The same module always gives the same bytes.  Raises UnsupportedInModelLibraryFormatError for
-    what has no sources or objects to ship.
+    A list of modules, built with different `mod_name`, becomes one archive.  The same module always
+    gives the same bytes.  Raises UnsupportedInModelLibraryFormatError for what has no sources or
+    objects to ship.
     """
-    library = mod if isinstance(mod, ModelLibrary) else _library_of(mod)
-    return write_model_library(library, file_name)
+    modules = mod if isinstance(mod, list | tuple) else [mod]
+    libraries = [m if isinstance(m, ModelLibrary) else _library_of(m) for m in modules]
+    return write_model_library(libraries, file_name)
 
 
 def _library_of(mod: Any) -> ModelLibrary:

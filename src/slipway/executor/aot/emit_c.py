@@ -42,7 +42,7 @@ extern "C" {{
 #define {upper}_STATUS_MISALIGNED (-1)
 #define {upper}_STATUS_FAILED (-2)
 
-/** Where the inputs lie; the model does not change them. */
+/** Where the inputs lie{constness}. */
 struct {prefix}_inputs {{
 {inputs}
 }};
@@ -58,8 +58,8 @@ struct {prefix}_workspace_pools {{
 {pools}
 }};
 
-{doc}
-int32_t {prefix}_run(struct {prefix}_inputs *inputs, struct {prefix}_outputs *outputs{extra});
+{maps}{doc}
+int32_t {prefix}_run({parameters});
 
 #ifdef __cplusplus
 }}
@@ -86,12 +86,7 @@ _SOURCE = """\
 #define SLW_STATIC_ASSERT(test, message)
 #endif
 /* Define these on the command line to place constants or the workspace in a section. */
-#ifndef {upper}_CONSTANT_ATTRIBUTE
-#define {upper}_CONSTANT_ATTRIBUTE
-#endif
-#ifndef {upper}_WORKSPACE_ATTRIBUTE
-#define {upper}_WORKSPACE_ATTRIBUTE
-#endif
+{attributes}
 
 SLW_STATIC_ASSERT(sizeof(float) == 4 && sizeof(double) == 8, "IEEE 754 floats");
 
@@ -130,16 +125,19 @@ def emit_program(
     own_workspace: bool = True,
     packed_entry: bool = False,
     alignment_bytes: int = 16,
+    constant_pools: Mapping[str, str] | None = None,
 ) -> AotSources:
     """Return the two files.
 
+    `constant_pools` names the memory of each constant; an attribute macro for each of these
+    memories places them.
     `own_workspace`: the workspace is a static array of the source; else the caller gives its pools
     as a third argument of the run function.  `packed_entry` adds ``__tvm_ffi_<prefix>_run``, which
     takes the tensors in the calling convention.
     """
-    return _Emitter(program, kernels, constants, own_workspace, alignment_bytes).emit(
-        compiler, target, packed_entry
-    )
+    out = _Emitter(program, kernels, constants, own_workspace, alignment_bytes)
+    out.constant_pools = dict(constant_pools or {})
+    return out.emit(compiler, target, packed_entry)
 
 
 def emit_header(
@@ -175,6 +173,7 @@ class _Emitter:
         self.alignment = alignment
         self.prefix = f"tvmgen_{program.name}"
         self.upper = self.prefix.upper()
+        self.constant_pools: dict[str, str] = {}
         self.constant_names = {name: f"constant_{i}" for i, name in enumerate(program.constants)}
 
     def emit(self, compiler: str, target: str, packed_entry: bool) -> AotSources:
@@ -187,6 +186,7 @@ class _Emitter:
         words = {"compiler": compiler, "target": target, "prefix": self.prefix, "upper": self.upper}
         source = _SOURCE.format(
             **words,
+            attributes="\n".join(map(_attribute, self._attribute_names())),
             constants="\n".join(self._constant(name) for name in self.program.constants),
             helpers=self.kernels.helpers,
             kernels="\n".join(texts),
@@ -231,10 +231,57 @@ class _Emitter:
             pools="\n".join(f"  uint8_t *{pool.name};" for pool in program.plan.pools),
             alignment=self.alignment,
             doc="\n".join(doc),
-            extra=""
-            if self.own_workspace
-            else f",\n    struct {self.prefix}_workspace_pools *pools",
+            maps=self._maps(),
+            constness="" if program.workspace_io else "; the model does not change them",
+            parameters=self._parameters(),
         )
+
+    def _parameters(self) -> str:
+        """Return the parameters of the run function."""
+        words = []
+        if not self.program.workspace_io:
+            words.append(f"struct {self.prefix}_inputs *inputs")
+            words.append(f"struct {self.prefix}_outputs *outputs")
+        if not self.own_workspace:
+            words.append(f"struct {self.prefix}_workspace_pools *pools")
+        return ",\n    ".join(words) or "void"
+
+    def _maps(self) -> str:
+        """Return the functions that tell where inputs and outputs lie in the workspace."""
+        if not self.program.workspace_io:
+            return ""
+        lines = []
+        if self.own_workspace:
+            lines += [
+                f"extern uint8_t {self._space(i)}[];" for i in range(len(self.program.plan.pools))
+            ]
+        pools = "void" if self.own_workspace else f"struct {self.prefix}_workspace_pools *pools"
+        for side, ports in (("inputs", self.program.inputs), ("outputs", self.program.outputs)):
+            struct = f"struct {self.prefix}_{side}"
+            when = "must be written before each run" if side == "inputs" else "are after a run"
+            lines += [
+                f"/** Where the {side} {when}. */",
+                f"static inline {struct} {self.prefix}_map_{side}({pools}) {{",
+                f"  {struct} {side};",
+                *(f"  {side}.{p.c_name} = {self._raw(p.place)};" for p in ports if p.place),
+                *(["  (void)pools;"] if not (ports or self.own_workspace) else []),
+                f"  return {side};",
+                "}",
+                "",
+            ]
+        return "\n".join([*lines, ""])
+
+    def _space(self, pool: int) -> str:
+        """Return the name of the array for a pool; a visible one must be this model's alone."""
+        name = self.program.plan.pools[pool].name
+        prefix = f"{self.prefix}_" if self.program.workspace_io else ""
+        return f"{prefix}workspace_{name}"
+
+    def _attribute_names(self) -> list[str]:
+        pools = dict.fromkeys(self.constant_pools.values())
+        constants = [f"{self.upper}_{pool.upper()}_CONSTANT_ATTRIBUTE" for pool in pools]
+        own = [f"{self.upper}_CONSTANT_ATTRIBUTE", f"{self.upper}_WORKSPACE_ATTRIBUTE"]
+        return [*own, *constants]
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -251,36 +298,36 @@ class _Emitter:
             "  " + ", ".join(cells[i : i + _PER_LINE]) + ","
             for i in range(0, len(cells), _PER_LINE)
         ]
+        attribute = f"{self.upper}_CONSTANT_ATTRIBUTE"
+        if name in self.constant_pools:
+            attribute = f"{self.upper}_{self.constant_pools[name].upper()}_CONSTANT_ATTRIBUTE"
         head = (
             f"/* {name}: {dtype}{list(array.shape)} */\n"
             f"static const {ty} {self.constant_names[name]}[{len(cells)}] "
-            f"SLW_ALIGNED({self.alignment}) {self.upper}_CONSTANT_ATTRIBUTE = {{"
+            f"SLW_ALIGNED({self.alignment}) {attribute} = {{"
         )
         return "\n".join([head, *lines, "};", ""])
 
     def _workspace(self) -> str:
         if not self.own_workspace or not self.program.workspace_bytes:
             return ""
+        static = "" if self.program.workspace_io else "static "
         parts = [
-            f"static uint8_t workspace_{pool.name}[{max(1, self.program.plan.pool_bytes(i))}] "
+            f"{static}uint8_t {self._space(i)}[{max(1, self.program.plan.pool_bytes(i))}] "
             f"SLW_ALIGNED({self.alignment}) {self.upper}_WORKSPACE_ATTRIBUTE;\n"
-            for i, pool in enumerate(self.program.plan.pools)
+            for i in range(len(self.program.plan.pools))
         ]
         return "\n".join([*parts, ""])
 
     # -- code ----------------------------------------------------------------------------------
 
     def _run(self) -> str:
-        extra = "" if self.own_workspace else f",\n    struct {self.prefix}_workspace_pools *pools"
-        lines = [
-            f"int32_t {self.prefix}_run(struct {self.prefix}_inputs *inputs, "
-            f"struct {self.prefix}_outputs *outputs{extra}) {{"
-        ]
+        lines = [f"int32_t {self.prefix}_run({self._parameters()}) {{"]
         checks = [
             f"((uintptr_t){side}->{port.c_name} & {_element_bytes(port) - 1}u) != 0u"
             for side, ports in (("inputs", self.program.inputs), ("outputs", self.program.outputs))
             for port in ports
-            if _element_bytes(port) > 1
+            if _element_bytes(port) > 1 and port.place is None
         ]
         if not self.own_workspace:
             checks += [
@@ -289,7 +336,7 @@ class _Emitter:
             ]
         if not self.own_workspace and not self.program.workspace_bytes:
             lines.append("  (void)pools;")
-        if not self.program.inputs:
+        if not self.program.inputs and not self.program.workspace_io:
             lines.append("  (void)inputs;")
         if checks:
             test = " ||\n      ".join(checks)
@@ -343,7 +390,7 @@ class _Emitter:
                 return f"outputs->{self.program.outputs[place.index].c_name}"
             case _:
                 pool = self.program.plan.pools[place.index].name
-                base = f"workspace_{pool}" if self.own_workspace else f"pools->{pool}"
+                base = self._space(place.index) if self.own_workspace else f"pools->{pool}"
                 return f"{base} + {place.offset}" if place.offset else base
 
     def _packed(self) -> str:
@@ -406,6 +453,10 @@ static void *slw_data_of(const struct slw_any *value) {{
   return tensor->data + tensor->byte_offset;
 }}
 """
+
+
+def _attribute(name: str) -> str:
+    return f"#ifndef {name}\n#define {name}\n#endif"
 
 
 def _member(port: Port) -> str:

@@ -28,9 +28,11 @@ def emit_llvm(
     own_workspace: bool,
     packed_entry: bool,
     alignment_bytes: int,
+    constant_pools: Mapping[str, str],
 ) -> str:
     """Return the module's text; the parameters are those of `emit_c.emit_program`."""
     out = _Module(program, kernels, own_workspace, alignment_bytes, pointer_bits)
+    out.constant_pools = dict(constant_pools)
     return out.text(constants, packed_entry)
 
 
@@ -48,6 +50,7 @@ class _Module:
         self.word, self.word_bytes = f"i{pointer_bits}", pointer_bits // 8
         self.prefix = f"tvmgen_{program.name}"
         self.constant_names = {n: f"@constant_{i}" for i, n in enumerate(program.constants)}
+        self.constant_pools: dict[str, str] = {}
         self.lines: list[str] = []
         self.count = 0
 
@@ -71,20 +74,27 @@ class _Module:
         body = "".join(
             chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data
         )
+        pool = self.constant_pools.get(name)
+        section = f', section ".slipway.constant.{pool}"' if pool else ""
         return (
             f"{self.constant_names[name]} = private constant [{len(data)} x i8] "
-            f'c"{body}", align {self.alignment}'
+            f'c"{body}"{section}, align {self.alignment}'
         )
 
     def _workspace(self) -> list[str]:
         if not self.own_workspace:
             return []
         plan = self.program.plan
+        linkage = "" if self.program.workspace_io else "internal "
         return [
-            f"@workspace_{pool.name} = internal global [{max(1, plan.pool_bytes(i))} x i8] "
+            f"{self._space(pool.name)} = {linkage}global [{max(1, plan.pool_bytes(i))} x i8] "
             f"zeroinitializer, align {self.alignment}"
             for i, pool in enumerate(plan.pools)
         ]
+
+    def _space(self, pool: str) -> str:
+        prefix = f"{self.prefix}_" if self.program.workspace_io else ""
+        return f"@{prefix}workspace_{pool}"
 
     # -- code ----------------------------------------------------------------------------------
 
@@ -123,14 +133,15 @@ class _Module:
     def _run(self) -> str:
         program, pools = self.program, self.program.plan.pools
         self.lines, self.count = [], 0
-        inputs = self._members("%inputs", len(program.inputs))
-        outputs = self._members("%outputs", len(program.outputs))
-        for pointer, port in zip(
-            (*inputs, *outputs), (*program.inputs, *program.outputs), strict=True
-        ):
-            self._check(pointer, _element_bytes(port))
+        inputs, outputs = [], []
+        if not program.workspace_io:
+            inputs = self._members("%inputs", len(program.inputs))
+            outputs = self._members("%outputs", len(program.outputs))
+            ports = (*program.inputs, *program.outputs)
+            for pointer, port in zip((*inputs, *outputs), ports, strict=True):
+                self._check(pointer, _element_bytes(port))
         if self.own_workspace:
-            spaces = [f"@workspace_{pool.name}" for pool in pools]
+            spaces = [self._space(pool.name) for pool in pools]
         else:
             spaces = self._members("%pools", len(pools))
             for pointer in spaces:
@@ -161,9 +172,10 @@ class _Module:
             status = self._put(f"call i32 @{call.kernel}({', '.join(words)})")
             if self.kernels.kernels[call.kernel].can_fail:
                 self._return_unless(self._put(f"icmp eq i32 {status}, 0"), _FAILED)
-        extra = "" if self.own_workspace else ", ptr %pools"
+        words = [] if program.workspace_io else ["ptr %inputs", "ptr %outputs"]
+        words += [] if self.own_workspace else ["ptr %pools"]
         return (
-            f"define i32 @{self.prefix}_run(ptr %inputs, ptr %outputs{extra}) nounwind {{\nentry:\n"
+            f"define i32 @{self.prefix}_run({', '.join(words)}) nounwind {{\nentry:\n"
             + "\n".join([*self.lines, "  ret i32 0", "}", ""])
         )
 

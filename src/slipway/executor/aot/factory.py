@@ -27,7 +27,7 @@ from slipway.executor.aot.objects import (
 from slipway.executor.aot.overlap import overlaps_of
 from slipway.executor.aot.program import AotProgram, Overlap, make_program
 from slipway.executor.graph import ModelGraph, TensorPlaces
-from slipway.executor.memory_plan import ALGORITHMS, Pool
+from slipway.executor.memory_plan import ALGORITHMS, Pool, place_constants
 from slipway.executor.relay_build import ModelFactory, lower_kernel
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.passes.context import PassContext
@@ -44,6 +44,7 @@ def build_aot(
     executor: Executor | None,
     runtime: Runtime | None,
     workspace_memory_pools: Any,
+    constant_memory_pools: Any,
 ) -> AotExecutorFactoryModule:
     """Compile the kernels of a model's graph, and plan its program."""
     functions = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
@@ -58,6 +59,7 @@ def build_aot(
         runtime,
         prim_funcs=functions,
         workspace_memory_pools=workspace_memory_pools,
+        constant_memory_pools=constant_memory_pools,
     )
 
 
@@ -75,12 +77,23 @@ class AotExecutorFactoryModule(ModelFactory):
     executor_kind = "aot"
 
     def __init__(
-        self, *args: Any, prim_funcs: dict[str, PrimFunc], workspace_memory_pools: Any = None
+        self,
+        *args: Any,
+        prim_funcs: dict[str, PrimFunc],
+        workspace_memory_pools: Any = None,
+        constant_memory_pools: Any = None,
     ) -> None:
         super().__init__(*args)
         self.prim_funcs = prim_funcs
         self.workspace_memory_pools = workspace_memory_pools
+        self.constant_memory_pools = constant_memory_pools
         context = PassContext.current()
+        self.workspace_io = bool(context.config.get("tir.usmp.use_workspace_io", False))
+        if self.workspace_io and self.executor["interface-api"] == "packed":
+            raise LoweringError(
+                "tir.usmp.use_workspace_io needs interface-api 'c': the packed interface takes "
+                "the caller's tensors"
+            )
         self.algorithm = "best"
         if context.config.get("tir.usmp.enable", False):
             self.algorithm = str(context.config.get("tir.usmp.algorithm", "best"))
@@ -89,7 +102,9 @@ class AotExecutorFactoryModule(ModelFactory):
                 f"tir.usmp.algorithm {self.algorithm!r} is not known; there are "
                 f"{', '.join(_PLANNERS)}"
             )
-        self.program  # noqa: B018 - a pool that is too small must fail here, not at export
+        # A pool that is too small must fail here, not at export.
+        self.program  # noqa: B018
+        self.constant_pools  # noqa: B018
 
     @cached_property
     def overlaps(self) -> dict[str, list[Overlap]]:
@@ -197,7 +212,17 @@ class AotExecutorFactoryModule(ModelFactory):
             algorithm=self.algorithm,
             alignment_bytes=self.alignment_bytes,
             name=self.module_name,
+            workspace_io=self.workspace_io,
         )
+
+    @cached_property
+    def constant_pools(self) -> dict[str, str]:
+        """The memory of each constant by name; empty when the linker may place them all."""
+        if self.constant_memory_pools is None:
+            return {}
+        pools = [Pool(p.pool_name, p.size_bytes) for p in self.constant_memory_pools.pools]
+        sizes = {name: self.constants[name].nbytes for name in self.program.constants}
+        return place_constants(sizes, pools, self.alignment_bytes)
 
     @property
     def is_llvm(self) -> bool:
@@ -218,6 +243,7 @@ class AotExecutorFactoryModule(ModelFactory):
             own_workspace=self.workspace_memory_pools is None,
             packed_entry=self.executor["interface-api"] == "packed",
             alignment_bytes=self.alignment_bytes,
+            constant_pools=self.constant_pools,
         )
 
     @cached_property

@@ -35,6 +35,7 @@ def llvm_sources(
     own_workspace: bool = True,
     packed_entry: bool = False,
     alignment_bytes: int = 16,
+    constant_pools: Mapping[str, str] | None = None,
 ) -> AotSources:
     """Return the header that C users include, and the program as LLVM IR."""
     text = emit_llvm(
@@ -45,6 +46,7 @@ def llvm_sources(
         own_workspace=own_workspace,
         packed_entry=packed_entry,
         alignment_bytes=alignment_bytes,
+        constant_pools=constant_pools or {},
     )
     header = emit_header(
         program,

@@ -8,7 +8,7 @@ step, and lets an output take over an input's bytes where `overlap` has proven t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slipway.errors import LoweringError
@@ -52,11 +52,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of the model."""
+    """An input or output of the model; `place` is in the workspace if that is where it lives."""
 
     name: str
     c_name: str
     type: TensorType
+    place: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,11 @@ class AotProgram:
     calls: tuple[Call, ...]
     constants: tuple[str, ...]
     plan: Plan
+
+    @property
+    def workspace_io(self) -> bool:
+        """Whether inputs and outputs lie in the workspace instead of in memory of the caller."""
+        return any(port.place is not None for port in (*self.inputs, *self.outputs))
 
     @property
     def workspace_bytes(self) -> int:
@@ -141,15 +147,18 @@ def make_program(
     algorithm: str = "best",
     alignment_bytes: int = 16,
     name: str = "default",
+    workspace_io: bool = False,
 ) -> AotProgram:
     """Plan a model's memory and write down its calls.
+
+    `workspace_io`: inputs and outputs are planned with the other tensors; an input's bytes may be
+    used for something else after its last use, so that inputs must be written for each run.
 
     `workspaces`: bytes of temporaries per kernel; `overlaps`: what outputs may take over.
     Raises LoweringError when the tensors do not fit into `pools`.
     """
-    return _Planner(graph, workspaces or {}, overlaps or {}).build(
-        pools, algorithm, alignment_bytes, name
-    )
+    planner = _Planner(graph, workspaces or {}, overlaps or {}, workspace_io)
+    return planner.build(pools, algorithm, alignment_bytes, name)
 
 
 class _Planner:
@@ -158,8 +167,11 @@ class _Planner:
         graph: ModelGraph,
         workspaces: Mapping[str, int],
         overlaps: Mapping[str, Sequence[Overlap]],
+        workspace_io: bool,
     ) -> None:
         self.graph = graph
+        self.workspace_io = workspace_io
+        self.output_of: dict[int, TensorRef] = {}  # where an output is in the workspace
         self.workspaces = workspaces
         self.overlaps = overlaps
         self.root: dict[TensorRef, TensorRef] = {}
@@ -196,23 +208,35 @@ class _Planner:
             calls.append(Call(node.function, operands, node.name, node.layer, own))
         for ref, output in self.copies:
             type_ = graph.type_of(ref)
-            to = Argument(Place("output", output), type_)
+            to = Argument(self._output_place(output, place), type_)
             calls.append(Call("", (Argument(place(ref), type_), to), f"copy_{output}"))
         taken: set[str] = set()
-        ports_in = tuple(Port(n, c_name(n, taken), t) for n, t in inputs)
+        ports_in = tuple(
+            Port(n, c_name(n, taken), graph.type_of(r), place(r) if self.workspace_io else None)
+            for n, r in inputs
+        )
         taken = set()
         many = len(graph.outputs) > 1
         ports_out = tuple(
-            Port(n, c_name(n, taken), graph.type_of(ref))
-            for n, ref in (
+            Port(
+                n,
+                c_name(n, taken),
+                graph.type_of(ref),
+                self._output_place(i, place) if self.workspace_io else None,
+            )
+            for i, (n, ref) in enumerate(
                 (f"output{i}" if many else "output", r) for i, r in enumerate(graph.outputs)
             )
         )
         return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result)
 
-    def _follow(self) -> tuple[list[tuple[str, TensorType]], list[str]]:
+    def _output_place(self, output: int, place: Callable[[TensorRef], Place]) -> Place:
+        """Return where an output goes: to the caller, or into the workspace."""
+        return place(self.output_of[output]) if self.workspace_io else Place("output", output)
+
+    def _follow(self) -> tuple[list[tuple[str, TensorRef]], list[str]]:
         """Find who owns each tensor's bytes, and the last step that reads them."""
-        inputs: list[tuple[str, TensorType]] = []
+        inputs: list[tuple[str, TensorRef]] = []
         constants: list[str] = []
         for number, node in enumerate(self.graph.nodes):
             for ref in node.inputs:
@@ -227,15 +251,27 @@ class _Planner:
                 self.fixed[ref] = Place("constant", name=node.name)
                 constants.append(node.name)
             else:
-                self.fixed[ref] = Place("input", len(inputs))
-                inputs.append((node.name, node.types[0]))
+                if not self.workspace_io:
+                    self.fixed[ref] = Place("input", len(inputs))
+                inputs.append((node.name, ref))
         return inputs, constants
 
     def _bind_outputs(self) -> None:
         """Let kernels write outputs where the caller wants them; copy what nobody computes."""
+        taken: set[TensorRef] = set()
         for position, ref in enumerate(self.graph.outputs):
             base = self.root[ref]
-            if base in self.fixed:
+            if self.workspace_io:
+                if base in self.fixed or base in taken or not self.graph.nodes[base.node].function:
+                    self.copies.append((ref, position))
+                    self.last_use[base] = len(self.graph.nodes)
+                    base = TensorRef(len(self.graph.nodes) + position)
+                    self.root[base] = base
+                else:
+                    self.last_use[base] = len(self.graph.nodes)
+                taken.add(base)
+                self.output_of[position] = base
+            elif base in self.fixed:
                 self.copies.append((ref, position))
             else:
                 self.fixed[base] = Place("output", position)
@@ -245,6 +281,11 @@ class _Planner:
         index_of: dict[TensorRef, int] = {}
         scratch: dict[int, int] = {}
         for number, node in enumerate(self.graph.nodes):
+            ref = TensorRef(number)
+            if not node.function and ref not in self.fixed:  # an input that the caller writes
+                index_of[ref] = len(blocks)
+                last = self.last_use.get(ref, 0)
+                blocks.append(Block(node.name, node.types[0].size_bytes, 0, last, alignment))
             if node.function in ("", NOP):
                 continue
             for position, type_ in enumerate(node.types):
@@ -260,6 +301,12 @@ class _Planner:
                 scratch[number] = len(blocks)
                 label = f"temporaries of {node.name}"
                 blocks.append(Block(label, size, number, number, max(16, alignment)))
+        end = len(self.graph.nodes)
+        for position, ref in self.output_of.items():
+            if ref not in index_of:  # a copy, made after the last step
+                size = self.graph.type_of(self.graph.outputs[position]).size_bytes
+                index_of[ref] = len(blocks)
+                blocks.append(Block(f"output {position}", max(1, size), end, end, alignment))
         return blocks, index_of, scratch
 
     def _shares(self, index_of: Mapping[TensorRef, int]) -> list[Share]:

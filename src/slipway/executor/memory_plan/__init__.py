@@ -2,6 +2,7 @@
 
 from slipway.executor.memory_plan.block import Block, Plan, Pool, Share, lower_bound
 from slipway.executor.memory_plan.check import check_plan
+from slipway.executor.memory_plan.constants import place_constants
 from slipway.executor.memory_plan.picture import plan_svg, plan_table
 from slipway.executor.memory_plan.planner import ALGORITHMS, plan
 
@@ -13,6 +14,7 @@ __all__ = [
     "Share",
     "check_plan",
     "lower_bound",
+    "place_constants",
     "plan",
     "plan_svg",
     "plan_table",

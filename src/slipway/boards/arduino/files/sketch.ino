@@ -3,10 +3,6 @@
 #include "src/model_config.h"
 #include "src/@HEADER@"
 
-#define INPUT_MEMORY(name, size, dtype) \
-  static uint8_t memory_in_##name[size] __attribute__((aligned(16)));
-#define OUTPUT_MEMORY(name, size, dtype) \
-  static uint8_t memory_out_##name[size] __attribute__((aligned(16)));
 #define SET_INPUT(name, size, dtype) inputs.name = memory_in_##name;
 #define SET_OUTPUT(name, size, dtype) outputs.name = memory_out_##name;
 #define PRINT_OUTPUT(name, size, dtype)             \
@@ -17,8 +13,7 @@
   }                                                 \
   Serial.println();
 
-MODEL_FOR_EACH_INPUT(INPUT_MEMORY)
-MODEL_FOR_EACH_OUTPUT(OUTPUT_MEMORY)
+MODEL_MEMORY(__attribute__((aligned(16))))
 
 static MODEL_INPUTS inputs;
 static MODEL_OUTPUTS outputs;
@@ -30,7 +25,7 @@ void setup() {
 }
 
 void loop() {
-  int32_t status = MODEL_RUN(&inputs, &outputs);
+  int32_t status = MODEL_CALL(&inputs, &outputs);
   if (status != 0) {
     Serial.println("the model failed");
   }

@@ -23,10 +23,7 @@ static void fill(uint8_t *to, uint32_t size_bytes) {
 }
 
 #define IN_HARNESS __attribute__((aligned(16), section(".bss.harness")))
-#define INPUT_MEMORY(name, size, dtype) static uint8_t memory_in_##name[size] IN_HARNESS;
-#define OUTPUT_MEMORY(name, size, dtype) static uint8_t memory_out_##name[size] IN_HARNESS;
-MODEL_FOR_EACH_INPUT(INPUT_MEMORY)
-MODEL_FOR_EACH_OUTPUT(OUTPUT_MEMORY)
+MODEL_MEMORY(IN_HARNESS)
 
 /* Markers around what is measured, for a counter outside the program. */
 __attribute__((noinline, used)) void bench_begin(void) { __asm__ volatile("" ::: "memory"); }
@@ -53,7 +50,7 @@ int main(void) {
     board_stack_paint();
     begin = board_time_ns();
     bench_begin();
-    status = MODEL_RUN(&inputs, &outputs);
+    status = MODEL_CALL(&inputs, &outputs);
     bench_end();
     end = board_time_ns();
     board_print("STACK ");

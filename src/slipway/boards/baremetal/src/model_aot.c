@@ -5,11 +5,7 @@
 #include MODEL_HEADER
 #include "slipway/aot_module.h"
 
-#define IN_MEMORY __attribute__((aligned(16)))
-#define INPUT_MEMORY(name, size, dtype) static uint8_t memory_in_##name[size] IN_MEMORY;
-#define OUTPUT_MEMORY(name, size, dtype) static uint8_t memory_out_##name[size] IN_MEMORY;
-MODEL_FOR_EACH_INPUT(INPUT_MEMORY)
-MODEL_FOR_EACH_OUTPUT(OUTPUT_MEMORY)
+MODEL_MEMORY(__attribute__((aligned(16))))
 MODEL_SHAPES
 
 static slw_aot_tensor inputs[] = {MODEL_INPUT_TENSORS};
@@ -21,7 +17,7 @@ static slw_aot_tensor outputs[] = {MODEL_OUTPUT_TENSORS};
 static int32_t run_model(void) {
   MODEL_INPUTS in = {MODEL_FOR_EACH_INPUT(INPUT_POINTER)};
   MODEL_OUTPUTS out = {MODEL_FOR_EACH_OUTPUT(OUTPUT_POINTER)};
-  return MODEL_RUN(&in, &out);
+  return MODEL_CALL(&in, &out);
 }
 
 extern const slw_aot_model slw_model_aot;

@@ -7,6 +7,15 @@
 extern uint32_t __stack_top[], __data_load[], __data_start[], __data_end[];
 extern uint32_t __bss_start[], __bss_end[];
 extern uint8_t __code_start[], __code_end[];
+
+/* Constants that the model wants in a memory beside the main RAM. */
+#define DECLARE_MEMORY(name) extern uint32_t __##name##_load[], __##name##_start[], __##name##_end[];
+#define COPY_MEMORY(name)                              \
+  for (to = __##name##_start, from = __##name##_load; to < __##name##_end;) { \
+    *to++ = *from++;                                   \
+  }
+BOARD_COPIED_MEMORIES(DECLARE_MEMORY)
+
 extern int main(void);
 void Reset_Handler(void);
 
@@ -91,6 +100,7 @@ void Reset_Handler(void) {
   for (to = __bss_start; to < __bss_end;) {
     *to++ = 0;
   }
+  BOARD_COPIED_MEMORIES(COPY_MEMORY)
   SYST_RVR = SYST_MASK;
   SYST_CVR = 0;
   SYST_CSR = 7; /* on, with interrupt, from the processor's clock */

@@ -6,6 +6,15 @@
 
 extern uint32_t __bss_start[], __bss_end[], __data_load[], __data_start[], __data_end[];
 extern uint8_t __code_start[], __code_end[];
+
+/* Constants that the model wants in a memory beside the main RAM. */
+#define DECLARE_MEMORY(name) extern uint32_t __##name##_load[], __##name##_start[], __##name##_end[];
+#define COPY_MEMORY(name)                              \
+  for (to = __##name##_start, from = __##name##_load; to < __##name##_end;) { \
+    *to++ = *from++;                                   \
+  }
+BOARD_COPIED_MEMORIES(DECLARE_MEMORY)
+
 extern int main(void);
 void board_start(void);
 void board_trap(void);
@@ -92,6 +101,7 @@ void board_start(void) {
   for (to = __bss_start; to < __bss_end;) {
     *to++ = 0;
   }
+  BOARD_COPIED_MEMORIES(COPY_MEMORY)
   board_uart_init();
   board_exit(main());
 }

@@ -5,10 +5,6 @@
 #include "model_config.h"
 #include MODEL_HEADER
 
-#define INPUT_MEMORY(name, size, dtype) \
-  static uint8_t memory_in_##name[size] __attribute__((aligned(16)));
-#define OUTPUT_MEMORY(name, size, dtype) \
-  static uint8_t memory_out_##name[size] __attribute__((aligned(16)));
 #define INPUT_POINTER(name, size, dtype) .name = memory_in_##name,
 #define OUTPUT_POINTER(name, size, dtype) .name = memory_out_##name,
 #define OUTPUT_PRINT(name, size, dtype)                \
@@ -18,13 +14,12 @@
   }                                                    \
   printk("\n");
 
-MODEL_FOR_EACH_INPUT(INPUT_MEMORY)
-MODEL_FOR_EACH_OUTPUT(OUTPUT_MEMORY)
+MODEL_MEMORY(__attribute__((aligned(16))))
 
 int main(void) {
   MODEL_INPUTS inputs = {MODEL_FOR_EACH_INPUT(INPUT_POINTER)};
   MODEL_OUTPUTS outputs = {MODEL_FOR_EACH_OUTPUT(OUTPUT_POINTER)};
-  int status = MODEL_RUN(&inputs, &outputs);
+  int status = MODEL_CALL(&inputs, &outputs);
   MODEL_FOR_EACH_OUTPUT(OUTPUT_PRINT)
   return status;
 }
