@@ -26,6 +26,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, substitute, walk
+from slipway.passes.context import PassContext
 
 
 def inject_double_buffer(func: PrimFunc) -> PrimFunc:
@@ -67,7 +68,26 @@ def _pipelined(loop: S.For, allocate: S.Allocate) -> S.Stmt:
     reading = _moved(use, buffer, double, here, loop)
     ahead = S.IfThenElse(ops.less(after, last), next_copy)
     body = S.seq((ahead, reading))
-    return S.Allocate(double, S.seq((first_copy, loop.replace(body=body))))
+    return S.Allocate(double, S.seq((first_copy, _split(loop.replace(body=body)))))
+
+
+def _split(loop: S.For) -> S.Stmt:
+    """Write "split_loop" steps of the loop out at a time, then the steps that are left."""
+    options = PassContext.current().option("tir.InjectDoubleBuffer") or {}
+    factor, extent = int(options.get("split_loop", 1)), ops.as_int(loop.extent)
+    if factor < 2 or extent is None or extent < factor:
+        return loop
+    whole = extent // factor
+    outer, inner = E.Var(f"{loop.loop_var.name}.outer"), E.Var(f"{loop.loop_var.name}.inner")
+    step = ops.add(loop.min, ops.add(ops.mul(outer, factor), inner))
+    body = substitute(loop.body, {loop.loop_var: step})
+    zero = ops.const(0)
+    several = S.For(inner, zero, ops.const(factor), S.ForKind.UNROLLED, body)
+    main = S.For(outer, zero, ops.const(whole), loop.kind, several, None, loop.annotations)
+    rest = loop.replace(
+        min=ops.add(loop.min, whole * factor), extent=ops.const(extent - whole * factor)
+    )
+    return S.seq((main, rest)) if extent % factor else main
 
 
 def _writes(stmt: S.Stmt, buffer: Buffer) -> bool:

@@ -14,7 +14,9 @@ from slipway.passes.context import PassContext
 from slipway.passes.flatten_storage import flatten_storage
 from slipway.passes.inject_double_buffer import inject_double_buffer
 from slipway.passes.inject_prefetch import inject_prefetch
+from slipway.passes.instrument_bounds import instrument_bounds
 from slipway.passes.loop_partition import loop_partition
+from slipway.passes.remove_assertions import remove_assertions
 from slipway.passes.remove_unused import remove_unused
 from slipway.passes.simplify import simplify
 from slipway.passes.storage_rewrite import storage_rewrite
@@ -50,6 +52,8 @@ def run_pipeline(
     ``run_after_pass(func, info)``; `info.name` is the pass's name.
     """
     outer = PassContext.current()
+    if (config or {}).get("tir.noalias", outer.option("tir.noalias", True)) is False:
+        func = func.with_attr("noalias", False)
     if target is not None and func.attr("target") is None:
         func = func.with_attr("target", target)
     if not config and not instruments:
@@ -96,10 +100,14 @@ def _run(func: PrimFunc, context: PassContext) -> PrimFunc:
 
 
 def _with_extra(context: PassContext) -> list[Pass]:
-    """The pipeline with the passes of "tir.add_lower_pass" put behind their phase."""
+    """The pipeline with the passes that options ask for."""
+    steps: list[Pass] = []
+    if context.option("tir.disable_assert"):
+        steps.append(remove_assertions)
+    if context.option("tir.instrument_bound_checkers"):
+        steps.append(instrument_bounds)
     extra = context.option("tir.add_lower_pass") or ()
     behind = {0: "flatten_storage", 1: "unroll_loop"}
-    steps: list[Pass] = []
     for step in PIPELINE:
         steps.append(step)
         steps += [p for phase, p in extra if behind.get(phase) == step.__name__]

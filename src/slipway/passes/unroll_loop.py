@@ -5,7 +5,8 @@ after:  ``B[0] = A[0]; B[1] = A[1]``
 
 Loops marked "unrolled" with a constant extent are written out.  With the option
 "tir.UnrollLoop": {"auto_max_step": n}, or the pragma "auto_unroll_max_step" on a loop around them,
-serial loops whose bodies come to at most n statements are unrolled too.
+serial loops whose bodies come to at most n statements are unrolled too, unless "auto_max_depth" or
+"auto_max_extent" of the option forbid it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children
+from slipway.ir.visit import children, map_children
 from slipway.passes.context import PassContext
 
 MAX_COPIES = 4096
@@ -27,13 +28,19 @@ MAX_COPIES = 4096
 def unroll_loop(func: PrimFunc) -> PrimFunc:
     """Return `func` with the loops marked for it written out."""
     options = PassContext.current().config.get("tir.UnrollLoop", {})
-    unroller = _Unroller(int(options.get("auto_max_step", 0)))
+    unroller = _Unroller(
+        int(options.get("auto_max_step", 0)),
+        int(options.get("auto_max_depth", 8)),
+        int(options.get("auto_max_extent", 0)),
+    )
     return func.replace(body=unroller.visit(func.body))  # type: ignore[no-any-return]
 
 
 class _Unroller:
-    def __init__(self, auto_max_step: int) -> None:
+    def __init__(self, auto_max_step: int, auto_max_depth: int, auto_max_extent: int) -> None:
         self.auto_max_step = auto_max_step
+        self.auto_max_depth = auto_max_depth
+        self.auto_max_extent = auto_max_extent
         self.an = Analyzer()
         self.values: dict[Atom, Linear] = {}
         self.names: dict[int, Any] = {}
@@ -86,6 +93,10 @@ class _Unroller:
         if node.kind == S.ForKind.SERIAL and extent is not None and self.auto_max_step:
             steps = count_statements(node.body)
             wanted = steps is not None and extent * steps <= self.auto_max_step
+            if self.auto_max_extent and extent > self.auto_max_extent:
+                wanted = False
+            if wanted and loop_depth(node) > self.auto_max_depth:
+                wanted = False
         try:
             if not wanted or extent is None or extent > MAX_COPIES:
                 return self._keep(node)
@@ -163,6 +174,12 @@ class _Unroller:
 
 
 _LEAVES = (E.IntImm, E.FloatImm, E.StringImm)
+
+
+def loop_depth(stmt: S.Stmt) -> int:
+    """Return how many loops are nested in `stmt`, itself included."""
+    inner = [loop_depth(c) for c in children(stmt) if isinstance(c, S.Stmt)]
+    return max(inner, default=0) + isinstance(stmt, S.For)
 
 
 def count_statements(stmt: S.Stmt) -> int | None:
