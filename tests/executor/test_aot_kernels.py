@@ -9,7 +9,7 @@ import pytest
 from aot_models import build
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_aot import compile_shared, run
+from test_aot import compile_shared, reference, run
 
 import slipway as tvm
 from slipway import relay
@@ -125,6 +125,38 @@ def test_kernels_equal_the_reference(case, tmp_path):
             status, outputs = run(library, lib, {"data": one}, offset=offset)
             assert status == 0
             np.testing.assert_array_equal(outputs[0], output, err_msg=family)
+
+
+def quantized_sum(size, zeros, scales, low=-128):
+    """Two tensors added as importers write it."""
+    names = ("data", "other")
+    inputs = [relay.var(n, shape=(1, 3, size), dtype="int8") for n in names]
+    sides = []
+    for x, zero, (multiplier, shift) in zip(inputs, zeros, scales, strict=False):
+        x = relay.subtract(relay.cast(x, "int32"), relay.const(np.int32(zero)))
+        x = relay.left_shift(x, relay.const(np.int32(20)))
+        sides.append(_rescale(x, np.int32(multiplier), np.int32(shift)))
+    x = _rescale(relay.add(*sides), *map(np.int32, scales[2]))
+    x = relay.cast(relay.clip(relay.add(x, relay.const(np.int32(zeros[2]))), low, 127), "int8")
+    return tvm.IRModule.from_expr(relay.Function(inputs, x)), {}
+
+
+@pytest.mark.parametrize(
+    ("size", "zeros", "scales", "low"),
+    [
+        (16, (-128, 4, -128), ((1623821475, -2), (1 << 30, 0), (1098017566, -17)), -128),
+        (7, (3, -5, 10), ((1 << 30, 0), (1899529983, -1), (1835721671, -18)), -3),
+    ],
+)
+def test_sum_equals_the_reference(size, zeros, scales, low, tmp_path):
+    model = quantized_sum(size, zeros, scales, low)
+    lib = build(model, TARGETS["mve"])
+    assert [k.family for k in lib.library.values()] == ["addition"]
+    rng = np.random.default_rng(1)
+    inputs = {n: rng.integers(-128, 128, (1, 3, size)).astype("int8") for n in ("data", "other")}
+    _, outputs = run(compile_shared(lib, tmp_path, *SANITIZE), lib, inputs)
+    (wanted,) = reference(model, inputs)
+    np.testing.assert_array_equal(outputs[0], wanted)
 
 
 def test_clipped_outputs_are_clipped(tmp_path):

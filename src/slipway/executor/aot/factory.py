@@ -15,7 +15,6 @@ from slipway.codegen.c.unpacked import KernelFile, KernelText, emit_kernels
 from slipway.codegen.llvm.unpacked import emit_kernels as llvm_kernels
 from slipway.errors import LoweringError
 from slipway.executor.aot.emit_c import AotSources, emit_program
-from slipway.executor.aot.kernels.constants import settle_constants
 from slipway.executor.aot.kernels.library import LibraryKernel, helper_text
 from slipway.executor.aot.kernels.match import match_kernel
 from slipway.executor.aot.objects import (
@@ -119,8 +118,7 @@ class AotExecutorFactoryModule(ModelFactory):
         found = {}
         for name, wanted in operands.items():
             if name in self.library:
-                known = self.library[name].overlap
-                found[name] = [known] if known is not None else []
+                found[name] = [o for o in self.library[name].overlaps if o.operand in wanted]
             else:
                 found[name] = overlaps_of(self.prim_funcs[name], wanted)
         return {name: shares for name, shares in found.items() if shares}
@@ -159,8 +157,7 @@ class AotExecutorFactoryModule(ModelFactory):
             if node.function in chosen:
                 kernel = chosen[node.function]
                 operands = [self.graph.params.get(name) for name in names]
-                constants = settle_constants(kernel.layer, operands)
-                prepared = None if constants is None else kernel.arrange(constants)
+                prepared = kernel.prepare(operands)
                 if prepared is None:
                     return {}, node.function
                 wanted = {names[operand]: array for operand, array in prepared.items()}

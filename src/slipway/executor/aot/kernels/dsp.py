@@ -14,7 +14,7 @@ from slipway.executor.aot.kernels.library import (
     LibraryKernel,
     definition,
     is_row,
-    overlap_of,
+    overlaps_of,
 )
 from slipway.relay.expr import Function
 
@@ -45,7 +45,7 @@ def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel |
     whole = type_of(layer.sums.args[0]).shape[-1] % 4 == 0 and not row
     size = 0 if row else (6 if whole else 7) * (-(-layer.depth // 8) * 8)
     # A product writes its first outputs while it still reads the whole row: no overlap there.
-    overlap = None if row else overlap_of(layer, 3)
+    overlaps = () if row else overlaps_of(layer, 3)
 
     def arrange(constants: LayerConstants) -> dict[int, Array]:
         block = 4 if row else 2
@@ -53,7 +53,7 @@ def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel |
         bias = np.pad(constants.bias, (0, -len(constants.bias) % block))
         return _arranged(replace(constants, weight=packed, bias=bias), layer)
 
-    return LibraryKernel("dsp", text, size, overlap, layer, arrange)
+    return LibraryKernel("dsp", text, size, overlaps, layer, arrange)
 
 
 def _depthwise(name: str, function: Function, layer: Layer) -> LibraryKernel | None:
@@ -75,7 +75,7 @@ def _depthwise(name: str, function: Function, layer: Layer) -> LibraryKernel | N
         packed = pack_depthwise(constants.weight)
         return _arranged(replace(constants, weight=packed), layer)
 
-    return LibraryKernel("dsp", text, size, overlap_of(layer, 0), layer, arrange)
+    return LibraryKernel("dsp", text, size, overlaps_of(layer, 0), layer, arrange)
 
 
 def _told(layer: Layer) -> Layer:

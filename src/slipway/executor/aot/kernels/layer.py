@@ -68,7 +68,8 @@ def type_of(expr: Expr) -> Any:
     return expr.checked_type
 
 
-def _number(expr: Expr) -> int | None:
+def number_of(expr: Expr) -> int | None:
+    """Return a constant of one element; None for anything else."""
     if isinstance(expr, Constant) and expr.array.size == 1:
         return int(expr.array.reshape(-1)[0])
     return None
@@ -95,7 +96,7 @@ def match_layer(function: Function) -> Layer | None:
         return None
     data, weight = (operand(a) for a in expr.args)
     bias = operand(add_bias.args[1])
-    zero = _number(add_zero.args[1])
+    zero = number_of(add_zero.args[1])
     if (
         None in (data, weight, bias, zero)
         or type_of(cast_call).dtype != "int8"
@@ -105,7 +106,7 @@ def match_layer(function: Function) -> Layer | None:
         return None
 
     def scale(argument: Expr) -> Any:
-        number = _number(argument)
+        number = number_of(argument)
         return ("constant", number) if number is not None else operand(argument)
 
     multiplier, shift = scale(rescale.args[1]), scale(rescale.args[2])

@@ -5,7 +5,7 @@ A family is one C file for one kind of core, with the arrangement of constants t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.executor.aot.kernels.constants import LayerConstants
+from slipway.executor.aot.kernels.constants import LayerConstants, settle_constants
 from slipway.executor.aot.kernels.layer import Layer, geometry, scale_step, type_of
 from slipway.executor.aot.program import Overlap
 from slipway.executor.in_place import window_lead_bytes
@@ -28,28 +28,41 @@ POINTER_BYTES = 8  # of the largest target
 class LibraryKernel:
     """A kernel in C: its definition, its workspace, and what it asks of its operands.
 
-    `arrange` returns the layer's constants as the kernel wants them, by operand, or None when it
-    cannot compute a layer with these values.
+    `arrange` returns the constants of `layer` as the kernel wants them, by operand, or None when it
+    cannot compute a layer with these values.  Both are None where there are no constants.
     """
 
     family: str
     text: str
     workspace_bytes: int
-    overlap: Overlap | None
-    layer: Layer
-    arrange: Callable[[LayerConstants], dict[int, Array] | None]
+    overlaps: tuple[Overlap, ...]
+    layer: Layer | None
+    arrange: Callable[[LayerConstants], dict[int, Array] | None] | None
+
+    def prepare(self, operands: Sequence[Array | None]) -> dict[int, Array] | None:
+        """Return the constants as the kernel wants them; None when it cannot take them."""
+        if self.layer is None or self.arrange is None:
+            return {}
+        constants = settle_constants(self.layer, operands)
+        return None if constants is None else self.arrange(constants)
 
 
 @lru_cache(maxsize=8)
 def helper_text(families: tuple[str, ...]) -> str:
     """Return the C functions that the kernels of these families call."""
     folder = resources.files("slipway.executor.aot.kernels")
-    files = ["layer", "gather", *(file for family in families for file in _FILES[family])]
+    shared = ["layer", "gather"] if set(families) - {"addition"} else ["layer"]
+    files = [*shared, *(file for family in families for file in _FILES[family])]
     parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
     return "\n".join([_SHARED, *parts])
 
 
-_FILES = {"dsp": ("dsp_words", "dsp"), "mve": ("mve",), "scalar": ("scalar",)}
+_FILES = {
+    "addition": ("addition",),
+    "dsp": ("dsp_words", "dsp"),
+    "mve": ("mve",),
+    "scalar": ("scalar",),
+}
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */
 #if defined(__GNUC__)
@@ -131,7 +144,9 @@ def is_row(layer: Layer) -> bool:
     return layer.depth == int(np.prod(inputs)) and outputs[0] == outputs[1] == 1
 
 
-def overlap_of(layer: Layer, pixels_at_once: int, *, in_turns: bool = False) -> Overlap:
+def overlaps_of(
+    layer: Layer, pixels_at_once: int, *, in_turns: bool = False
+) -> tuple[Overlap, ...]:
     """Return how far the output may reach into the input; see `window_lead_bytes`."""
     inputs, outputs, _, rest = geometry(layer)
     lead = window_lead_bytes(
@@ -142,4 +157,4 @@ def overlap_of(layer: Layer, pixels_at_once: int, *, in_turns: bool = False) -> 
         pixels_at_once=pixels_at_once,
         in_turns=in_turns,
     )
-    return Overlap(layer.data, 0, lead, False)
+    return (Overlap(layer.data, 0, lead, False),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slipway.executor.aot.kernels.addition import match_addition
 from slipway.executor.aot.kernels.dsp import dsp_kernel
 from slipway.executor.aot.kernels.layer import match_layer, scale_step, type_of
 from slipway.executor.aot.kernels.library import LibraryKernel
@@ -13,13 +14,17 @@ from slipway.target import Target
 
 def match_kernel(name: str, function: Function, target: Target) -> list[LibraryKernel]:
     """Return the kernels that compute a fused function, the best for the target first."""
+    has_vectors = "mve" in target.features
+    addition = match_addition(name, function) if has_vectors else None
+    if addition is not None:
+        return [addition]
     layer = match_layer(function)
     if layer is None or not layer.kind or scale_step(function, layer) is None:
         return []
     if any(type_of(a).dtype != "int8" for a in layer.sums.args):
         return []
     families = [dsp_kernel]  # takes every layer
-    if "mve" in target.features:
+    if has_vectors:
         families.insert(0, mve_kernel)
     elif not _has_pairs(target):
         families.insert(0, scalar_kernel)

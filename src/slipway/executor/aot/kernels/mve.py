@@ -13,7 +13,7 @@ from slipway.executor.aot.kernels.library import (
     LibraryKernel,
     definition,
     is_row,
-    overlap_of,
+    overlaps_of,
 )
 from slipway.relay.expr import Function
 
@@ -43,12 +43,12 @@ def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel |
     if text is None:
         return None
     size = 0 if row else 2 * (-(-layer.depth // 16) * 16)
-    overlap = None if row else overlap_of(layer, 2, in_turns=True)
+    overlaps = () if row else overlaps_of(layer, 2, in_turns=True)
 
     def arrange(constants: LayerConstants) -> dict[int, Array] | None:
         return _arrange(layer, constants, pack_convolution(constants.weight), np.arange(4))
 
-    return LibraryKernel("mve", text, size, overlap, layer, arrange)
+    return LibraryKernel("mve", text, size, overlaps, layer, arrange)
 
 
 def _depthwise(name: str, function: Function, layer: Layer) -> LibraryKernel | None:
@@ -65,7 +65,7 @@ def _depthwise(name: str, function: Function, layer: Layer) -> LibraryKernel | N
             return None  # two products of -128 * -128 do not fit into 16 bits
         return _arrange(layer, constants, pack_depthwise(constants.weight), _SUMS_ORDER)
 
-    return LibraryKernel("mve", text, size, overlap_of(layer, 0), layer, arrange)
+    return LibraryKernel("mve", text, size, overlaps_of(layer, 0), layer, arrange)
 
 
 def _arrange(

@@ -15,7 +15,7 @@ from slipway.executor.aot.kernels.library import (
     definition,
     is_direct,
     is_row,
-    overlap_of,
+    overlaps_of,
 )
 from slipway.relay.expr import Function
 
@@ -26,14 +26,14 @@ def scalar_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel 
     """Return the kernel of a matched function."""
     channels = type_of(layer.sums.args[0]).shape[-1]
     if layer.kind == "depthwise":
-        helper, overlap = "slw_depthwise_scalar", overlap_of(layer, 0)
+        helper, overlaps = "slw_depthwise_scalar", overlaps_of(layer, 0)
         size = -(-channels // 16) * 16 + POINTER_BYTES * layer.depth
     elif is_row(layer):
         # It writes its first outputs while it still reads the whole row: no overlap there.
-        helper, overlap, size = "slw_dense_scalar", None, 0
+        helper, overlaps, size = "slw_dense_scalar", (), 0
     else:
         helper, size = "slw_conv_scalar", 0 if is_direct(layer) else 4 * layer.depth
-        overlap = overlap_of(layer, 4, in_turns=True)
+        overlaps = overlaps_of(layer, 4, in_turns=True)
     inputs = (1, 1, layer.depth) if helper == "slw_dense_scalar" else None
     multiplier, shift = layer.multiplier, layer.shift
     if isinstance(multiplier, tuple):
@@ -57,7 +57,7 @@ def scalar_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel 
         weight = pack_fours(constants.weight)
         return LayerConstants(weight, bias, multiplier, shift).by_operand(layer)
 
-    return LibraryKernel("scalar", text, size, overlap, layer, arrange)
+    return LibraryKernel("scalar", text, size, overlaps, layer, arrange)
 
 
 def _twice(multiplier: Any) -> Any:
