@@ -37,6 +37,9 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="--host and --port are those of a proxy: dial out to it, listen to nothing",
     )
+    parser.add_argument(
+        "--stdio", action="store_true", help="serve one session over standard input and output"
+    )
     parser.add_argument("--load-library", default="", help="libraries to load first, ':' between")
     add_token(parser)
     add_tls(parser)
@@ -51,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--silent", action="store_true", help="write no log")
     parser.add_argument("--fork", "--no-fork", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
+    parser.add_argument("--connection-fd", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--watch-fd", type=int, default=-1, help=argparse.SUPPRESS)
     return parser
 
@@ -67,14 +71,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
         if arguments.listen_fd >= 0:
             listener = socket.socket(fileno=arguments.listen_fd)
-        elif not options.through_proxy:
+        elif not options.through_proxy and not arguments.stdio and arguments.connection_fd < 0:
             listener = listen(arguments.host, arguments.port, arguments.port_end)
     except (OSError, SlipwayError) as error:
         print(f"rpc_server: error: {error}", file=sys.stderr)
         return 2
     if arguments.listen_fd < 0 and listener is not None:
         _announce(arguments.host, listener, has_token=bool(options.token))
-    return 0 if serve(listener, options, arguments.watch_fd) == 0 else 1
+    connection = arguments.connection_fd if arguments.connection_fd >= 0 else None
+    if arguments.stdio:
+        connection = -1
+    return 0 if serve(listener, options, arguments.watch_fd, connection) == 0 else 1
 
 
 def _options(arguments: argparse.Namespace) -> ServerOptions:

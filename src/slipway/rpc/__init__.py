@@ -7,12 +7,15 @@
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.client import RPCSession, connect
 from slipway.rpc.device import RemoteDevice
+from slipway.rpc.local import LocalSession, PopenSession
 from slipway.rpc.module import RemoteFunction, RemoteModule
 from slipway.rpc.server import Server, ServerOptions
 from slipway.rpc.tracker_client import TrackerSession, connect_tracker
 from slipway.rpc.tracker_process import Proxy, Tracker
 
 __all__ = [
+    "LocalSession",
+    "PopenSession",
     "Proxy",
     "RPCSession",
     "RemoteDevice",

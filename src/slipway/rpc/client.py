@@ -23,6 +23,7 @@ from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded
 from slipway.rpc.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.values import get_result
 
+Output = Callable[[int, str], None]
 CONNECT_TIMEOUT_S = 10.0
 STEP_TIMEOUT_S = 60.0  # without a byte moving, for everything but calls
 CALL_TIMEOUT_S = 600.0  # without an answer, where neither session nor user set a limit
@@ -274,7 +275,7 @@ class RPCSession:
 
 def connect(
     url: str,
-    port: int,
+    port: int | None = None,
     key: str = "",
     session_timeout: float = 0,
     session_constructor_args: Any = None,
@@ -284,14 +285,14 @@ def connect(
     timeout: float = CONNECT_TIMEOUT_S,
     tls: TLSOption = None,
     tls_name: str | None = None,
-    output: bool | Callable[[int, str], None] = False,
+    output: bool | Output = False,
 ) -> RPCSession:
     """Open a session with the device server at `url`:`port`.
 
     Parameters
     ----------
     url, port
-        the server's address.
+        the server's address, or "unix:/path" without a port.
     key
         the kind of device wanted; refused if the server's is another.  "" takes any.
     session_timeout
@@ -315,13 +316,33 @@ def connect(
     del enable_logging
     if session_constructor_args:
         raise RPCError("session_constructor_args are not supported; connect to the device itself.")
-    peer = f"{url}:{port}"
-    starter = f"python -m slipway.exec.rpc_server --host {url} --port {port}"
-    context = client_context(tls)
-    link = open_socket(url, port, timeout, starter)
-    try:
-        if context is not None:
+    is_unix = url.startswith("unix:")
+    if port is None and not is_unix:
+        raise RPCError(f"connect({url!r}) needs a port.")
+    port = port or 0
+    peer = url if is_unix else f"{url}:{port}"
+    starter = f"python -m slipway.exec.rpc_server --host {url}"
+    context = None if is_unix else client_context(tls)
+    link = open_socket(url, port, timeout, starter if is_unix else f"{starter} --port {port}")
+    if context is not None:
+        try:
             link = wrap(link, context, tls_name or url, peer)
+        except BaseException:
+            link.close()
+            raise
+    return RPCSession(*greeted(link, peer, key, session_timeout, token, output))
+
+
+def greeted(
+    link: socket.socket,
+    peer: str,
+    key: str,
+    session_timeout: float,
+    token: str | None,
+    output: bool | Output,
+) -> tuple[Link, str, str, int]:
+    """Greet on a fresh connection; return what a session is made of.  Closes it on failure."""
+    try:
         token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
         features = Feature.OUTPUT if output else 0
         welcome = greet(
@@ -332,12 +353,10 @@ def connect(
             raise RPCError(f"{peer} cannot send what its programs print; connect without output=.")
         if isinstance(link, ssl.SSLSocket):
             link = plain_end(link)
-        session = RPCSession(
-            Link(link, welcome, peer), welcome.key, welcome.description, welcome.timeout_ms
-        )
+        made = Link(link, welcome, peer)
         if output:
-            session.link.on_output = _print if output is True else output
-        return session
+            made.on_output = _print if output is True else output
+        return made, welcome.key, welcome.description, welcome.timeout_ms
     except BaseException:
         link.close()
         raise
@@ -349,8 +368,11 @@ def _print(stream: int, text: str) -> None:
 
 def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.socket:
     """Return a connection; `starter` is the command that a message suggests."""
-    peer = f"{host}:{port}"
+    is_unix = host.startswith("unix:")
+    peer = host if is_unix else f"{host}:{port}"
     try:
+        if is_unix:
+            return _open_unix(host.removeprefix("unix:"), timeout_s)
         link = socket.create_connection((host, port), timeout=timeout_s)
     except TimeoutError as error:
         raise RPCTimeoutError(
@@ -363,6 +385,17 @@ def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.
             f"Start it with: {starter}"
         ) from error
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return link
+
+
+def _open_unix(path: str, timeout_s: float) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.settimeout(timeout_s)
+        link.connect(path)
+    except BaseException:
+        link.close()
+        raise
     return link
 
 

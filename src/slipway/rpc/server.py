@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
 import logging
 import os
 import platform
@@ -131,6 +132,8 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
     """
     if not 0 <= port <= 65535:
         raise RPCError(f"{port} is not a port; choose one from 0 (any free one) to 65535.")
+    if host.startswith("unix:"):
+        return listen_unix(host.removeprefix("unix:"))
     last: OSError | None = None
     for candidate in range(port, max(port_end, port + 1)):
         try:
@@ -156,11 +159,41 @@ def listen(host: str, port: int, port_end: int) -> socket.socket:
     )
 
 
+def listen_unix(path: str) -> socket.socket:
+    """Return a socket that listens at `path`, for its owner only; replaces one nobody serves."""
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(path)
+            raise RPCError(f"cannot listen on {path!r}: another server does.")
+        with contextlib.suppress(FileNotFoundError):
+            if Path(path).is_socket():
+                Path(path).unlink()
+        before = os.umask(0o177)
+        try:
+            listener.bind(path)
+        finally:
+            os.umask(before)
+        listener.listen(64)
+        return listener
+    except BaseException as error:
+        listener.close()
+        if isinstance(error, OSError):
+            raise RPCError(f"cannot listen on {path!r}: {error.strerror or error}.") from error
+        raise
+
+
 def front_of(options: ServerOptions) -> Front:
     """Return what speaks TLS for a server; RPCError says what is wrong with its files."""
     tls = server_context(options.tls_cert, options.tls_key or None) if options.tls_cert else None
     ca = options.tls_ca or os.environ.get(CA_VARIABLE) if options.tracker is not None else None
     return Front(tls, options.tracker, client_context(ca) if ca else None, options.tls_name or None)
+
+
+def port_of(listener: socket.socket) -> int:
+    """Return where a socket listens; 0 for one that is no TCP."""
+    return 0 if listener.family == socket.AF_UNIX else int(listener.getsockname()[1])
 
 
 def is_loopback(host: str) -> bool:
@@ -176,9 +209,16 @@ def parse_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def serve(listener: socket.socket | None, options: ServerOptions, watch_fd: int = -1) -> int:
+def serve(
+    listener: socket.socket | None,
+    options: ServerOptions,
+    watch_fd: int = -1,
+    connection: int | None = None,
+) -> int:
     """Serve on `listener` until a signal or the end of `watch_fd`; return an errno or 0.
 
+    With `connection`, a socket's descriptor, or -1 for standard input and output, serve that one
+    session instead.
     Takes over the process: call it on the main thread of one that has nothing else to do.
     """
     library = native.library()
@@ -207,8 +247,7 @@ def serve(listener: socket.socket | None, options: ServerOptions, watch_fd: int 
     config.max_cpu_s = options.max_cpu_s
     config.max_handles = options.max_handles
     config.custom_address = options.custom_address.encode()
-    if listener is not None and listener.family != socket.AF_UNIX:
-        config.own_port = listener.getsockname()[1]
+    config.own_port = 0 if listener is None else port_of(listener)
     if tracker is not None:
         config.tracker_host, config.tracker_port = tracker[0].encode(), tracker[1]
     config.is_quiet = int(options.is_quiet)
@@ -220,6 +259,11 @@ def serve(listener: socket.socket | None, options: ServerOptions, watch_fd: int 
     config.ffi_set_error = ctypes.cast(ffi.TVMFFIErrorSetRaisedFromCStr, ctypes.c_void_p).value
     config.flush_output = _FLUSH(_flush_output)
     _flush_output(0)  # or each session would print again what waits here
+    if connection is not None:
+        library.slw_rpc_server_adopt.restype = ctypes.c_bool
+        fd = library.slw_rpc_stdio_connection() if connection < 0 else connection
+        if not library.slw_rpc_server_adopt(ctypes.byref(config), fd):
+            raise RPCError("cannot serve the connection: there are no descriptors left.")
     run = library.slw_rpc_server_run
     run.argtypes, run.restype = [ctypes.POINTER(_Config)], ctypes.c_int
     status: int = run(ctypes.byref(config))
@@ -236,6 +280,16 @@ def _flush_output(begins: int) -> None:
 
 
 def _load_ffi() -> Any:
+    """Load tvm-ffi's library without its Python package, which imports what frameworks there are.
+
+    That would take seconds where PyTorch is installed.  A process that has the package gets the
+    same library.
+    """
+    spec = importlib.util.find_spec("tvm_ffi")
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        for path in sorted(Path(folder, "lib").glob("libtvm_ffi.*")):
+            if path.suffix in (".so", ".dylib"):
+                return ctypes.CDLL(str(path))
     from tvm_ffi import libinfo
 
     return ctypes.CDLL(str(libinfo.find_libtvm_ffi()))
@@ -300,7 +354,7 @@ class Server:
         native.library()  # compile the runtime here, once, and report what is missing
         front_of(options)
         listener = None if options.through_proxy else listen(self.host, port, port_end)
-        self.port: int = port if listener is None else listener.getsockname()[1]
+        self.port: int = port if listener is None else port_of(listener)
         self._watch_read, self._watch_write = os.pipe()
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0

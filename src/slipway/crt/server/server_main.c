@@ -22,6 +22,7 @@
 static const char USAGE[] =
     "usage: slipway-server [options]\n"
     "Runs compiled models that a Slipway client uploads.\n"
+    "  --stdio                serve one session over standard input and output\n"
     "  --host ADDRESS         listen on this address (default 127.0.0.1)\n"
     "  --port N               first port to try (default 9090)\n"
     "  --port-end N           try ports up to this one (default: port + 100)\n"
@@ -46,6 +47,7 @@ typedef struct options {
   char token[4096];
   char tracker[256];
   bool through_proxy;
+  bool stdio;
 } options;
 
 static _Noreturn void fail(const char *what, const char *detail) {
@@ -119,6 +121,10 @@ static void parse(options *all, int argc, char **argv) {
     }
     if (strcmp(name, "--require-token") == 0) {
       server->always_needs_token = 1;
+      continue;
+    }
+    if (strcmp(name, "--stdio") == 0) {
+      all->stdio = true;
       continue;
     }
     if (strcmp(name, "--through-proxy") == 0) {
@@ -253,6 +259,12 @@ int main(int argc, char **argv) {
                  machine.sysname, machine.machine);
   all.server.description = description;
   (void)signal(SIGHUP, SIG_IGN);
+  if (all.stdio) {
+    if (!slw_rpc_server_adopt(&all.server, slw_rpc_stdio_connection())) {
+      fail("cannot serve standard input and output", strerror(errno));
+    }
+    return slw_rpc_server_run(&all.server) == 0 ? 0 : 1;
+  }
   if (all.through_proxy) {
     all.server.listen_fd = -1;
     return slw_rpc_server_run(&all.server) == 0 ? 0 : 1;

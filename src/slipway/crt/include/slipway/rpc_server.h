@@ -60,6 +60,16 @@ typedef struct slw_rpc_server_config {
  * @return 0, or an errno value when the listening socket failed */
 SLW_API int slw_rpc_server_run(const slw_rpc_server_config *config);
 
+/** Serve only the connection `fd`, which whoever started this process made, and end with it.
+ * Takes the descriptor over. Call it before slw_rpc_server_run.
+ * @return false when there are no descriptors left */
+SLW_API bool slw_rpc_server_adopt(slw_rpc_server_config *config, int fd);
+
+/** One descriptor for standard input and output: a socket that is both, else one that two small
+ * processes copy from and to. From then on what is printed goes to standard error.
+ * @return -1 on failure */
+SLW_API int slw_rpc_stdio_connection(void);
+
 /** The hooks of a POSIX host over the runtime's modules and the files of the current folder, for
  * the one session of this process. */
 SLW_API void slw_rpc_host_hooks(slw_rpc_hooks *hooks, const slw_rpc_server_config *config);
