@@ -18,6 +18,7 @@ from slipway.passes.instrument_bounds import instrument_bounds
 from slipway.passes.loop_partition import loop_partition
 from slipway.passes.remove_assertions import remove_assertions
 from slipway.passes.remove_unused import remove_unused
+from slipway.passes.serialize_threads import serialize_threads
 from slipway.passes.simplify import simplify
 from slipway.passes.storage_rewrite import storage_rewrite
 from slipway.passes.unroll_loop import unroll_loop
@@ -26,6 +27,7 @@ from slipway.passes.vectorize_loop import vectorize_loop
 Pass = Callable[[PrimFunc], PrimFunc]
 
 PIPELINE: tuple[Pass, ...] = (
+    serialize_threads,
     flatten_storage,
     inject_prefetch,
     inject_double_buffer,
