@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.ir import expr as E
 from slipway.relay import quantization as rule
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import OpDefinition, OpPattern, register_op
@@ -43,12 +44,23 @@ def _multiplier(value: Any) -> Any:
     normal, shift = _normalized(value)
     half = rounding_divide_by_power_of_two(normal >> _const(1), _const(1))
     x = _const(1 << 28)
+    # Names keep each step's value from being spelled out again in every use of it.
+    named: list[tuple[Any, Any]] = []
+
+    def name(value: Any) -> Any:
+        variable = E.Var(f"step{len(named)}", "int32")
+        named.append((variable, value))
+        return variable
+
+    half = name(half)
     for _ in range(5):
         square = doubling_high_multiply(x, x)
         cube = _shifted_left(doubling_high_multiply(square, x), 6)
         grown = doubling_high_multiply(_const((1 << 28) + (1 << 27)), x)
-        x = _shifted_left(grown - doubling_high_multiply(half, cube), 3)
+        x = name(_shifted_left(grown - doubling_high_multiply(half, cube), 3))
     x = doubling_high_multiply(x, _const(HALF_SQRT_TWO))
+    for variable, meaning in reversed(named):
+        x = E.Let(variable, meaning, x)
     x = x << te().max(_const(0) - shift, _const(0))
     return te().select(value <= _const(1), _const(rule.INT32_MAX), x)
 

@@ -116,6 +116,8 @@ def _reducer(
             return build(te(), value.astype(summed), taps)
 
         summed = wide(x.dtype) if name in ("sum", "mean", "prod") else x.dtype
+        if divide and not dtypes.is_float(x.dtype):
+            summed = _whole_sum(x.dtype)
         total = te().compute(out.shape, element, name=f"{name}_red", tag="comm_reduce")
         if divide:
             count = te().const(product(shape[a] for a in axes), summed)
@@ -152,8 +154,15 @@ def _reducer(
 def _mean(data: Any, axis: Any, keepdims: bool) -> Any:
     if dtypes.is_float(data.dtype.name):
         return np.mean(data, axis=axis, keepdims=keepdims, dtype=np.float64)
-    count = product(data.shape[a] for a in axis)
-    return np.trunc(np.sum(data, axis=axis, keepdims=keepdims) / max(count, 1))
+    count = max(product(data.shape[a] for a in axis), 1)
+    total = np.sum(data, axis=axis, keepdims=keepdims, dtype=_whole_sum(data.dtype.name))
+    quotient = total // count
+    return quotient + ((total < 0) & (quotient * count != total))  # towards zero
+
+
+def _whole_sum(dtype: str) -> str:
+    """The dtype that a mean of integers sums in, modulo 2**64."""
+    return "uint64" if dtype == "uint64" else "int64"
 
 
 sum_ = _reducer("sum", np.sum, lambda t, x, k: t.sum(x, axis=k), "The sum over axes.")

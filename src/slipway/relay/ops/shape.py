@@ -179,7 +179,7 @@ def _transpose_type(attrs: TransposeAttrs, data: TensorType) -> Type:
 
 @TRANSPOSE.reference
 def _transpose_reference(attrs: TransposeAttrs, data: Any) -> Any:
-    return np.ascontiguousarray(np.transpose(data, _axes(attrs, data.ndim)))
+    return np.array(np.transpose(data, _axes(attrs, data.ndim)), order="C")
 
 
 @TRANSPOSE.compute
@@ -331,7 +331,7 @@ def _broadcast_to_type(attrs: ShapeAttrs, data: TensorType) -> Type:
 
 @BROADCAST_TO.reference
 def _broadcast_to_reference(attrs: ShapeAttrs, data: Any) -> Any:
-    return np.ascontiguousarray(np.broadcast_to(data, attrs.shape))
+    return np.array(np.broadcast_to(data, attrs.shape), order="C")
 
 
 @BROADCAST_TO.compute

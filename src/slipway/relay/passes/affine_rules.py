@@ -392,7 +392,7 @@ def pad(call: Call, known: Known) -> Affine | None:
 def resize(call: Call, known: Known) -> Affine | None:
     """The nearest elements are copies."""
     (found,) = known
-    if found is None or not found.uniform or call.attrs.method != "nearest":
+    if found is None or not found.uniform or call.attrs.method != "nearest_neighbor":
         return None
     plain = found.channels_second()
     return replace(plain, value=call.with_args((plain.value,)))
