@@ -17,7 +17,8 @@ conformance = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(conformance)
 
 QUICK = """
-    adam compress_0 det_nd maxpool_with_argmax_2d_precomputed_pads nonzero_example
+    adam basic_deform_conv_with_padding roialign_mode_max compress_0 det_nd
+    maxpool_with_argmax_2d_precomputed_pads nonzero_example
     quantizelinear_uint4 resize_tf_crop_and_resize_extrapolation_value slice_default_steps
     tfidfvectorizer_tf_batch_uniandbigrams_skip5
 """.split()  # noqa: SIM905

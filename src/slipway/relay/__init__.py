@@ -13,7 +13,7 @@ _OF_EXPR = "Call Constant Expr Function GlobalVar If Let Op Tuple TupleGetItem T
 _OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
 _MODULES = (
     "analysis backend expr frontend image interpret nn op op_registry qnn quantization transform "
-    "visit"
+    "vision visit"
 )
 _COMPOSITES = {
     "create": "full_like ones ones_like zeros zeros_like",

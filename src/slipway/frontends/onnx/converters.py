@@ -25,7 +25,7 @@ CONVERTERS: dict[str, Converter] = {}
 FAMILIES = (
     "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "linalg",
     "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant", "recurrent", "reduce",
-    "resize", "sequences", "shape", "signal", "training",
+    "regions", "resize", "sequences", "shape", "signal", "training",
 )  # fmt: skip
 
 

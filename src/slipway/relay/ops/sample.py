@@ -2,7 +2,8 @@
 
 The law, per sample and channel: out[p] interpolates data at the coordinates grid[p], which run from
 -1 (first element) to 1 (last) along each axis; grid's last axis lists them innermost axis first.
-One formula serves the reference and the te compute; `_Numpy` and `_Te` supply its arithmetic.
+One formula serves the reference and the te compute; `NumpyArithmetic` and `TeArithmetic` supply
+its arithmetic.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def _type(attrs: GridSampleAttrs, data: TensorType, grid: TensorType) -> Type:
     return TensorType((*data.shape[:2], *grid.shape[1:-1]), data.dtype)
 
 
-class _Numpy:
-    """Arithmetic on arrays."""
+class NumpyArithmetic:
+    """Arithmetic on arrays, in float32, for formulas shared with `TeArithmetic`."""
 
     floor, rint, minimum, maximum, where, abs = (
         np.floor, np.rint, np.minimum, np.maximum, np.where, np.abs,
@@ -65,22 +66,26 @@ class _Numpy:
 
     @staticmethod
     def number(value: float) -> Any:
+        """A constant."""
         return np.float32(value)
 
     @staticmethod
     def whole(value: Any) -> Any:
+        """An integer index."""
         return value.astype(np.int64)
 
     @staticmethod
     def real(value: Any) -> Any:
+        """A float32."""
         return value.astype(np.float32)
 
     @staticmethod
     def both(a: Any, b: Any) -> Any:
+        """Whether both hold."""
         return a & b
 
 
-class _Te:
+class TeArithmetic:
     """Arithmetic on te expressions."""
 
     def __init__(self) -> None:
@@ -90,18 +95,22 @@ class _Te:
 
     @staticmethod
     def number(value: float) -> Any:
+        """A constant."""
         return te().const(value, "float32")
 
     @staticmethod
     def whole(value: Any) -> Any:
+        """An integer index."""
         return value.astype("int32")
 
     @staticmethod
     def real(value: Any) -> Any:
+        """A float32."""
         return value.astype("float32")
 
     @staticmethod
     def both(a: Any, b: Any) -> Any:
+        """Whether both hold."""
         return te().all(a, b)
 
 
@@ -206,7 +215,7 @@ def _reference(attrs: GridSampleAttrs, data: Any, grid: Any) -> Any:
     c = np.arange(data.shape[1]).reshape(1, -1, *ones)
     wide = data.astype(np.float32)
     found = _interpolate(
-        _Numpy, attrs, data.shape[2:], coordinates, lambda where: wide[(n, c, *where)]
+        NumpyArithmetic, attrs, data.shape[2:], coordinates, lambda where: wide[(n, c, *where)]
     )
     return found.astype(data.dtype)
 
@@ -223,7 +232,7 @@ def _compute(attrs: GridSampleAttrs, inputs: list[Any], out_types: list[TensorTy
             grid(i[0], *i[2:], spatial - 1 - a).astype("float32") for a in range(spatial)
         ]
         found = _interpolate(
-            _Te(), attrs, size, coordinates,
+            TeArithmetic(), attrs, size, coordinates,
             lambda where: data(i[0], i[1], *where).astype("float32"),
         )  # fmt: skip
         return found.astype(out.dtype)

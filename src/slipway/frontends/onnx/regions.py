@@ -1,0 +1,78 @@
+"""RoiAlign, MaxRoiPool and DeformConv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.conv import padding_of
+from slipway.frontends.onnx.converters import NodeView, converter
+
+
+@converter("RoiAlign")
+def roi_align(node: NodeView) -> Any:
+    """Pooling of regions with interpolation; `sampling_ratio` must be given."""
+    dtype = node.type().dtype
+    sample = relay.expand_dims(relay.cast(node.input(2), dtype), 1)
+    default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
+    aligned = node.attr("coordinate_transformation_mode", default) == "half_pixel"
+    size = (node.attr("output_height", 1), node.attr("output_width", 1))
+    return relay.vision.roi_align(
+        node.input(0), relay.concatenate([sample, node.input(1)], 1), size,
+        node.attr("spatial_scale", 1.0), node.attr("sampling_ratio", 0),
+        mode=node.attr("mode", "avg"), aligned=aligned,
+    )  # fmt: skip
+
+
+@converter("DeformConv")
+def deform_conv(node: NodeView) -> Any:
+    """A convolution whose windows read at positions moved by the third input."""
+    kernel = node.type(1).shape[2:]
+    if len(kernel) != 2:
+        raise node.unsupported(f"it has {len(kernel)} spatial axes; 2 are served")
+    strides, dilation = node.attr("strides", (1, 1)), node.attr("dilations", (1, 1))
+    result = relay.nn.deformable_conv2d(
+        node.input(0), node.input(2), node.input(1), strides,
+        padding_of(node, node.type().shape[2:], kernel, strides, dilation), dilation,
+        node.attr("offset_group", 1), node.attr("group", 1),
+        node.input(4) if node.has(4) else None,
+    )  # fmt: skip
+    if node.has(3):
+        result = relay.add(result, relay.reshape(node.input(3), (-1, 1, 1)))
+    return result
+
+
+@converter("MaxRoiPool")
+def max_roi_pool(node: NodeView) -> Any:
+    """The greatest element of each bin of a region; the regions must be constant."""
+    regions = node.constant(1, "the regions").astype(np.float64)
+    height, width = node.type().shape[2:]
+    pooled, scale = node.attr("pooled_shape"), node.attr("spatial_scale", 1.0)
+    results = []
+    for sample, *corners in regions:
+        x1, y1, x2, y2 = (int(np.floor(c * scale + 0.5)) for c in corners)
+        rows = _bins(y1, y2, pooled[0], height)
+        columns = _bins(x1, x2, pooled[1], width)
+        whole = relay.strided_slice(node.input(0), [int(sample)], [int(sample) + 1])
+        bins = [_greatest(node, whole, row, column) for row in rows for column in columns]
+        shape = (1, node.type().shape[1], *pooled)
+        results.append(relay.reshape(relay.stack(bins, 2), shape))
+    return results[0] if len(results) == 1 else relay.concatenate(results, 0)
+
+
+def _bins(first: int, last: int, count: int, extent: int) -> list[tuple[int, int]]:
+    step = max(last - first + 1, 1) / count
+    edges = [
+        (first + int(np.floor(b * step)), first + int(np.ceil((b + 1) * step)))
+        for b in range(count)
+    ]
+    return [(min(max(a, 0), extent), min(max(b, 0), extent)) for a, b in edges]
+
+
+def _greatest(node: NodeView, x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    if rows[0] >= rows[1] or columns[0] >= columns[1]:  # an empty bin
+        return relay.zeros(x.tensor_type.shape[:2], node.type().dtype)
+    begin, end = [rows[0], columns[0]], [rows[1], columns[1]]
+    return relay.max(relay.strided_slice(x, begin, end, axes=[2, 3]), (2, 3))
