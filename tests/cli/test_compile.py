@@ -1,11 +1,13 @@
 """`slipway compile` and `slipway run`, from a model file to numbers."""
 
+import json
 import os
 import subprocess
 import sys
 import tarfile
 
 import numpy as np
+import onnx
 import pytest
 
 
@@ -58,6 +60,30 @@ def test_run_fills_what_is_not_given(artifact):
     assert "float32 (1, 10)" in done.stdout
     assert "Time of each layer" in done.stdout
     assert "'image' is not given: filled with zeros" in done.stderr
+
+
+def test_profile_of_a_model_file(digits, tmp_path):
+    trace = tmp_path / "trace.json"
+    done = slipway(
+        *("profile", digits / "digits.onnx", "--threads", 1, "--number", 2, "--json"),
+        *("--trace", trace),
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["peak_flops_per_second"] > 1e8
+    nodes = [node.name for node in onnx.load(digits / "digits.onnx").graph.node]
+    assert {name for o in report["operators"] for name in o["nodes"]} <= set(nodes)
+    strange = {o["name"] for o in report["operators"]} - set(nodes)
+    assert strange <= {"layout_transform"}  # the compiler's own, at the edges of the graph
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert len([e for e in events if e["ph"] == "X"]) == len(report["operators"])
+
+
+def test_profile_of_an_artifact_names_the_models_nodes(artifact, digits):
+    done = slipway("profile", artifact, "--no-limits", "--number", 1)
+    assert done.returncode == 0, done.stderr
+    assert onnx.load(digits / "digits.onnx").graph.node[0].name in done.stdout
+    assert "of limit" not in done.stdout
 
 
 def test_compile_writes_what_it_went_through(digits, tmp_path):

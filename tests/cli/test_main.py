@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-COMMANDS = ("compile", "check", "run", "rpc-server", "device-server", "targets", "demo")
+COMMANDS = ("compile", "check", "run", "profile", "rpc-server", "device-server", "targets", "demo")
 
 
 def slipway(*arguments, **environment):

@@ -9,6 +9,7 @@ from slipway.cli.check import check
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
+from slipway.cli.profile import profile
 from slipway.cli.quantize import quantize
 from slipway.cli.rpc_proxy import rpc_proxy
 from slipway.cli.rpc_query import rpc_query
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command("compile")(compile_model)
 app.command("check")(check)
 app.command("run")(run)
+app.command("profile")(profile)
 app.command("rpc-server")(rpc_server)
 app.command("rpc-proxy")(rpc_proxy)
 app.command("rpc-tracker")(rpc_tracker)

@@ -5,6 +5,8 @@ Results go to stdout; steps and bars go to stderr, so that a pipe gets the resul
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +19,11 @@ from rich.table import Table
 
 T = TypeVar("T")
 
-out = Console(highlight=False, soft_wrap=True)
+# A file or a pipe has no width: tables in it need not be folded.
+PIPE_WIDTH = 200
+_width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+
+out = Console(highlight=False, soft_wrap=True, width=_width)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -53,8 +59,10 @@ def table(
     """Print a table; the columns after the first `text_columns` hold numbers: aligned right."""
     view = Table(title=title, title_justify="left", title_style="bold", header_style="", box=SIMPLE)
     for index, name in enumerate(columns):
-        # Folded, because a name that is cut short cannot be looked up.
-        view.add_column(name, justify="left" if index < text_columns else "right", overflow="fold")
+        if index < text_columns:  # folded, because a name cut short cannot be looked up
+            view.add_column(name, overflow="fold")
+        else:
+            view.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         view.add_row(*row)
     out.print(view)

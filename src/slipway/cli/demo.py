@@ -126,6 +126,7 @@ def run_on_device(case: Case, artifact: Path, port: int, device_name: str) -> Re
     """Upload `artifact` to the server at loopback `port`, run every input there, and measure."""
     from slipway import rpc
     from slipway.contrib import graph_executor
+    from slipway.executor.profile import metadata_of, profile_model
 
     remote = rpc.connect("127.0.0.1", port)
     with console.step(f"Uploading {artifact.name}"):
@@ -142,7 +143,8 @@ def run_on_device(case: Case, artifact: Path, port: int, device_name: str) -> Re
         first = module.module.time_evaluator("run", device, number=1, repeat=1)().mean
         runs = int(np.clip(TIMING_S / first, 1, 10))
         results.seconds = module.module.time_evaluator("run", device, number=1, repeat=runs)()
-        results.layers = profile_rows(module, SLOWEST, number=1, repeat=runs)
+        report = profile_model(module, metadata_of(artifact), number=1, repeat=runs)
+        results.layers = profile_rows(report, SLOWEST)
     return results
 
 

@@ -1,34 +1,70 @@
-"""The rows of a table of layers, slowest first."""
+"""Tables of a model's operators: where its time goes, and how far that is from the limit."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from rich.markup import escape
+
+from slipway.cli import console
 from slipway.cli.console import time_text
 
 
-def profile_rows(
-    module: Any, limit: int | None = None, number: int = 10, repeat: int = 3
-) -> list[tuple[str, str, str]]:
-    """Run `module` layer by layer; return (name, time, share of the whole), slowest first.
+def profile_rows(report: Any, limit: int | None = None) -> list[tuple[str, str, str]]:
+    """Return (name, time, share of the whole) of each operator, slowest first.
 
-    Each layer runs `repeat` x `number` times. With `limit`, the layers after the first `limit` are
-    summed up in one last row.
+    With `limit`, the operators after the first `limit` are summed up in one last row.
     """
-    layers = sorted(module.profile(number=number, repeat=repeat), key=lambda layer: -layer[2])
-    whole = sum(seconds for _, _, seconds in layers) or 1.0
-    shown = layers if limit is None else layers[:limit]
-    rows = [
-        (layer_name(name), time_text(seconds), f"{seconds / whole:.1%}")
-        for name, _, seconds in shown
-    ]
-    rest = layers[len(shown) :]
+    whole = report.seconds or 1.0
+    order = sorted(report.operators, key=lambda o: -o.seconds)
+    shown = order if limit is None else order[:limit]
+    rows = [(escape(o.name), time_text(o.seconds), f"{o.seconds / whole:.1%}") for o in shown]
+    rest = order[len(shown) :]
     if rest:
-        seconds = sum(seconds for _, _, seconds in rest)
+        seconds = sum(o.seconds for o in rest)
         rows.append((f"{len(rest)} others", time_text(seconds), f"{seconds / whole:.1%}"))
     return rows
 
 
-def layer_name(function: str) -> str:
-    """Return the operators that a compiled function does: "conv2d add relu" and the like."""
-    return function.split("_fused_", 1)[-1]
+def print_profile(report: Any, top: int | None, title: str) -> None:
+    """Print the whole table, and what it comes to."""
+    whole = report.seconds or 1.0
+    order = sorted(report.operators, key=lambda o: -o.seconds)
+    rows = []
+    for o in order[:top]:
+        per_second = o.seconds or 1.0
+        cells = [
+            escape(o.name), escape(operators_text(o.kernel)), time_text(o.seconds),
+            f"{o.seconds / whole:.1%}", f"{o.flops / per_second / 1e9:.1f}",
+            f"{o.bytes / per_second / 1e9:.1f}",
+        ]  # fmt: skip
+        if report.limits is not None:
+            mark = " [red]◀[/]" if report.is_far(o) else ""
+            cells += [f"{o.of_limit:.0%}{mark}", o.binding]
+        rows.append(tuple(cells))
+    columns = ["node", "operators", "time", "share", "GFLOP/s", "GB/s"]
+    if report.limits is not None:
+        columns += ["of limit", "bound by"]
+    console.table(columns, rows, title=title, text_columns=2)
+    if len(order) > len(rows):
+        console.out.print(f"and {len(order) - len(rows)} operators more")
+    console.out.print(f"All {len(order)} operators: {time_text(report.seconds)}")
+    if report.limits is None:
+        return
+    limits = report.limits
+    far = sum(o.seconds for o in order if report.is_far(o))
+    console.out.print(
+        f"Limits measured on the device: {limits.flops / 1e9:.1f} GFLOP/s of float32 "
+        f"multiply-adds, {limits.bytes / 1e9:.1f} GB/s of memory traffic"
+    )
+    console.out.print(
+        f"{report.share_near():.0%} of the time in operators above 80% of their limit; "
+        f"{far / whole:.0%} in those marked [red]◀[/], below half of it"
+    )
+
+
+def operators_text(kernel: str) -> str:
+    """Return the operators that a compiled function does: "conv2d_nchwc add relu" and the like."""
+    names = kernel.split("_fused_", 1)[-1]
+    return re.sub(r"_[0-9]+$", "", names.replace("nn_contrib_", "").replace("nn_", ""))

@@ -9,7 +9,8 @@ import numpy as np
 import typer
 
 from slipway.cli import console
-from slipway.cli.profile_table import profile_rows
+from slipway.cli.connection import Connection, RpcHost, RpcKey, RpcPort, Tracker
+from slipway.cli.profile_table import print_profile
 from slipway.errors import ExecutionError, did_you_mean
 
 FILL_MODES = ("random", "zeros", "ones")
@@ -39,9 +40,10 @@ def run(
     profile: Annotated[
         bool, typer.Option("--profile", help="Print the time of each layer.")
     ] = False,
-    rpc_host: Annotated[str | None, typer.Option(help="Run on the device at this address.")] = None,
-    rpc_port: Annotated[int, typer.Option(help="The device's port.")] = 9090,
-    rpc_key: Annotated[str, typer.Option(help="The name that the device must have.")] = "",
+    rpc_host: RpcHost = None,
+    rpc_port: RpcPort = 9090,
+    rpc_key: RpcKey = "",
+    tracker: Tracker = None,
     device: Annotated[str, typer.Option(help="Which processor of the machine: cpu.")] = "cpu",
 ) -> None:
     """Run ARTIFACT on this machine, or on a device with an RPC server.
@@ -56,7 +58,10 @@ def run(
         known = ", ".join(FILL_MODES)
         hint = did_you_mean(fill_mode, FILL_MODES)
         raise ExecutionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
-    module, target_device = open_module(artifact, device, rpc_host, rpc_port, rpc_key)
+    if device != "cpu":
+        raise ExecutionError(f"--device {device}: this version runs on cpu only")
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
+    module = connection.graph_module(artifact)
     given = read_arrays(inputs) if inputs else {}
     for name, array in input_arrays(module, given, fill_mode).items():
         module.set_input(name, array)
@@ -72,32 +77,17 @@ def run(
         for index, value in enumerate(results):
             print_largest(f"output_{index}", value, print_top)
     if print_time:
-        print_times(module, target_device, repeat, number)
+        print_times(module, connection.device, repeat, number)
     if profile:
-        rows = profile_rows(module)
-        console.table(("layer", "time", "share"), rows, title="Time of each layer")
+        print_layers(artifact, module)
 
 
-def open_module(
-    artifact: Path, device: str, host: str | None, port: int, key: str
-) -> tuple[Any, Any]:
-    """Return (graph executor, device) of `artifact`, loaded here, or on the device at `host`."""
-    from slipway import rpc, runtime
-    from slipway.contrib import graph_executor
+def print_layers(artifact: Path, module: Any) -> None:
+    """Print the time of each operator under the names of the model's nodes."""
+    from slipway.executor.profile import metadata_of, profile_model
 
-    if device != "cpu":
-        raise ExecutionError(f"--device {device}: this version runs on cpu only")
-    if host is None:
-        target_device = runtime.cpu(0)
-        library = runtime.load_module(str(artifact))
-    else:
-        artifact.stat()
-        remote = rpc.connect(host, port, key=key)
-        target_device = remote.cpu(0)
-        with console.step(f"Uploading {artifact} to {host}:{port}"):
-            remote.upload(str(artifact))
-            library = remote.load_module(artifact.name)
-    return graph_executor.GraphModule(library["default"](target_device)), target_device
+    report = profile_model(module, metadata_of(artifact))
+    print_profile(report, None, "Time of each layer")
 
 
 def read_arrays(path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from slipway import te
 from slipway.codegen.build import build_module
 from slipway.codegen.compiled import CompiledModule
 from slipway.errors import SlipwayError, TargetError
+from slipway.executor.cost import kernel_cost
 from slipway.executor.export import ModelParts, export
 from slipway.executor.graph import ModelGraph, TensorPlaces, build_graph, place_tensors
 from slipway.executor.operator_module import OperatorModule
@@ -231,6 +232,21 @@ class ModelFactory(GraphExecutorFactoryModule):
         return export(file_name, self.compiled, model, fcompile or cc, options)
 
 
+def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:
+    """For each kernel call the model's nodes in it, the main one first, and what it costs."""
+    costs = {name: kernel_cost(function) for name, function in graph.kernels.items()}
+    return {
+        node.name: {
+            "layer": node.layer,
+            "nodes": list(node.layers),
+            "flops": round(costs[node.function].flops),
+            "bytes": costs[node.function].bytes,
+        }
+        for node in graph.nodes
+        if node.function in costs
+    }
+
+
 def _metadata(graph: ModelGraph, places: TensorPlaces, mod_name: str) -> dict[str, Any]:
     """What metadata.json says of the model beside what the library's own metadata says."""
 
@@ -247,7 +263,7 @@ def _metadata(graph: ModelGraph, places: TensorPlaces, mod_name: str) -> dict[st
         "module_name": mod_name,
         "inputs": inputs,
         "outputs": outputs,
-        "layers": {n.name: n.layer for n in graph.nodes if n.layer},
+        "operators": _operators(graph),
         "memory": {
             "workspace_bytes": places.plan.size_bytes,
             "lower_bound_bytes": places.plan.lower_bound_bytes,

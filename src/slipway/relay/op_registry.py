@@ -127,6 +127,7 @@ class OpDefinition:
     compute_function: Callable[..., Any] | None = None
     face_function: Callable[..., Any] | None = None
     flops_function: Callable[..., float] | None = None
+    reads_function: Callable[..., Sequence[int]] | None = None
     cases: list[SampleCase] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -157,6 +158,14 @@ class OpDefinition:
     def flops(self, function: Callable[..., float]) -> Callable[..., float]:
         """Decorator: set the operation count, ``f(attrs, in_types, out_type) -> number``."""
         self.flops_function = function
+        return function
+
+    def reads(self, function: Callable[..., Sequence[int]]) -> Callable[..., Sequence[int]]:
+        """Decorator: set the bytes read of each argument, ``f(attrs, in_types, out_type)``.
+
+        Without it every argument is read as a whole.
+        """
+        self.reads_function = function
         return function
 
     def sample_case(self, *shapes: Any, attrs: Attrs | None = None, **options: Any) -> None:
@@ -209,6 +218,12 @@ class OpDefinition:
         if self.flops_function is not None:
             return self.flops_function(attrs, in_types, out_type)
         return self.flops_per_element * sum(t.size for t in flatten(out_type))
+
+    def count_reads(self, attrs: Any, in_types: Sequence[Type], out_type: Type) -> Sequence[int]:
+        """Return the bytes that one call reads of each argument."""
+        if self.reads_function is not None:
+            return self.reads_function(attrs, in_types, out_type)
+        return [sum(t.size_bytes for t in flatten(type_)) for type_ in in_types]
 
     def missing_parts(self) -> list[str]:
         """Return the names of the parts that this section lacks."""

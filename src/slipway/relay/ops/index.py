@@ -26,6 +26,11 @@ class StridedSliceAttrs(Attrs):
     axes: tuple[int, ...] = ()
 
 
+def reads_of_result(attrs: Any, in_types: Sequence[TensorType], out: TensorType) -> list[int]:
+    """The bytes that an operator reads which picks elements: as many as it writes."""
+    return [out.size_bytes, *(t.size_bytes for t in in_types[1:])]
+
+
 STRIDED_SLICE = register_op(
     "strided_slice", "data", attrs=StridedSliceAttrs, pattern=OpPattern.INJECTIVE,
     doc="data[begin:end:step] along each axis.",
@@ -50,6 +55,9 @@ def _ranges(attrs: StridedSliceAttrs, shape: Sequence[int]) -> list[range]:
             raise BadArgument("strides", f"{attrs.strides} has a zero")
         found[axis] = range(*slice(begin, end, step).indices(shape[axis]))
     return found
+
+
+STRIDED_SLICE.reads(reads_of_result)
 
 
 @STRIDED_SLICE.type_relation
@@ -122,6 +130,9 @@ TAKE = register_op(
     "take", "data", "indices", attrs=TakeAttrs, pattern=OpPattern.INJECTIVE,
     doc="Slices of data along an axis, at the positions that indices holds.",
 )  # fmt: skip
+
+
+TAKE.reads(reads_of_result)
 
 
 @TAKE.type_relation
@@ -206,6 +217,9 @@ GATHER = register_op(
 )  # fmt: skip
 
 
+GATHER.reads(reads_of_result)
+
+
 @GATHER.type_relation
 def _gather_type(attrs: GatherAttrs, data: TensorType, indices: TensorType) -> Type:
     need_integral("indices", indices)
@@ -261,6 +275,9 @@ GATHER_ND = register_op(
     "gather_nd", "data", "indices", attrs=GatherNdAttrs, pattern=OpPattern.INJECTIVE,
     doc="Slices of data at index tuples; the tuples lie along the FIRST axis of indices.",
 )  # fmt: skip
+
+
+GATHER_ND.reads(reads_of_result)
 
 
 @GATHER_ND.type_relation

@@ -1,0 +1,74 @@
+"""Where something runs: in this process, on a device by its address, or on one of a tracker's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slipway.cli import console
+from slipway.errors import ExecutionError
+from slipway.toolchain.tempdir import tempdir
+
+RpcHost = Annotated[str | None, typer.Option(help="Run on the device at this address.")]
+RpcPort = Annotated[int, typer.Option(help="The device's port.")]
+RpcKey = Annotated[
+    str, typer.Option(help="The name that the device must have; with --tracker, its kind.")
+]
+Tracker = Annotated[
+    str | None, typer.Option(help="Ask the tracker at HOST:PORT for a device of --rpc-key.")
+]
+
+
+class Connection:
+    """A device to load artifacts on; without a host and tracker, this process.
+
+    Raises ExecutionError for a tracker's address that cannot be read, RPCError when the device
+    cannot be reached.
+    """
+
+    def __init__(
+        self, host: str | None = None, port: int = 9090, key: str = "", tracker: str | None = None
+    ) -> None:
+        from slipway import rpc, runtime
+
+        self.remote: Any = None
+        self.where = "this machine"
+        if tracker is not None:
+            address, _, number = tracker.rpartition(":")
+            if not address or not number.isdigit():
+                raise ExecutionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
+            if not key:
+                raise ExecutionError("--tracker needs --rpc-key: the kind of device to ask for")
+            with console.step(f"Waiting for a device {key!r} of {tracker}"):
+                self.remote = rpc.connect_tracker(address, int(number)).request(key)
+            self.where = f"{key} of {tracker}"
+        elif host is not None:
+            self.remote = rpc.connect(host, port, key=key)
+            self.where = f"{host}:{port}"
+        self.device = self.remote.cpu(0) if self.remote is not None else runtime.cpu(0)
+
+    def load(self, artifact: Path) -> Any:
+        """Return the module of an exported file, loaded where it is to run."""
+        from slipway import runtime
+
+        if self.remote is None:
+            return runtime.load_module(str(artifact))
+        artifact.stat()
+        with console.step(f"Uploading {artifact.name} to {self.where}"):
+            self.remote.upload(str(artifact))
+            return self.remote.load_module(artifact.name)
+
+    def load_built(self, library: Any, name: str = "probe.tar") -> Any:
+        """Return compiled functions, exported and loaded where they are to run."""
+        with tempdir() as folder:
+            path = folder.path / name
+            library.export_library(str(path))
+            return self.load(path)
+
+    def graph_module(self, artifact: Path) -> Any:
+        """Return the graph executor of a model's artifact."""
+        from slipway.contrib import graph_executor
+
+        return graph_executor.GraphModule(self.load(artifact)["default"](self.device))

@@ -1,0 +1,128 @@
+"""``slipway profile``: what each operator of a model takes on a device, beside what it must."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.connection import Connection, RpcHost, RpcKey, RpcPort, Tracker
+from slipway.cli.model_file import parse_shapes, read_model
+from slipway.cli.profile_table import print_profile
+from slipway.errors import ExecutionError
+from slipway.toolchain.tempdir import tempdir
+
+ARTIFACTS = (".tar", ".so")
+
+
+def profile(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model file, or an artifact: .tar or .so.")
+    ],
+    target: Annotated[str, typer.Option("--target", help="What a model file is compiled for.")] = (
+        "llvm"
+    ),
+    input_shapes: Annotated[
+        str | None, typer.Option(help='Shapes that the model leaves open: "image:[1,3,224,224]".')
+    ] = None,
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", "-i", help="A .npz with an array per input.")
+    ] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Show the N slowest operators.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="How many times to measure.")] = 3,
+    number: Annotated[int, typer.Option(min=1, help="Runs in each measurement.")] = 10,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads on this machine. [default: all cores]")
+    ] = None,
+    limits: Annotated[
+        bool, typer.Option("--limits/--no-limits", help="Measure the device's own limits first.")
+    ] = True,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write a trace for chrome://tracing or Perfetto.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    rpc_host: RpcHost = None,
+    rpc_port: RpcPort = 9090,
+    rpc_key: RpcKey = "",
+    tracker: Tracker = None,
+) -> None:
+    """Measure each operator of MODEL on this machine, or on a device over RPC.
+
+    The table shows time, GFLOP/s and GB/s, and the share of the limit that binds: the device's
+    rate of float32 multiply-adds or of memory traffic, both measured there first. Operators that
+    take more than 1% of the time at less than half of their limit are marked.
+
+    For example:
+
+        slipway profile resnet50.onnx --threads 1 --top 20
+
+        slipway profile mobilenet.onnx --target raspberrypi/4b-aarch64 --rpc-host pi.local
+
+        slipway profile bert.tar --json
+
+        slipway profile bert.onnx --trace trace.json
+    """
+    model.stat()
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
+    if threads is not None:
+        from slipway.runtime.threads import set_num_threads
+
+        if connection.remote is not None:
+            raise ExecutionError("--threads is for this machine; a device's server has its own")
+        set_num_threads(threads)
+    with tempdir() as folder:
+        artifact = model
+        if model.suffix not in ARTIFACTS:
+            artifact = compile_for_profile(model, target, input_shapes, folder.path)
+        report = measure(artifact, connection, inputs, limits, number, repeat)
+    if trace is not None:
+        text = json.dumps(report.to_chrome_trace(f"{model.name} on {connection.where}"))
+        trace.write_text(text, encoding="utf-8")
+        console.err.print(f"{trace}: {console.size_text(trace.stat().st_size)}")
+    if as_json:
+        print(json.dumps(report.to_dict(), indent=1))
+    else:
+        print_profile(report, top, f"{model.name} on {connection.where}")
+
+
+def compile_for_profile(model: Path, target: str, shapes: str | None, folder: Path) -> Path:
+    """Return an artifact of a model file, as ``slipway compile`` makes it."""
+    import slipway
+    from slipway import relay
+
+    with console.step(f"Reading {model}"):
+        module, parameters = read_model(model, parse_shapes(shapes))
+    with console.step(f"Compiling for {target}"), slipway.transform.PassContext(opt_level=3):
+        library = relay.build(module, target=slipway.target.Target(target), params=parameters)
+    path = folder / f"{model.stem}.tar"
+    library.export_library(str(path))
+    return path
+
+
+def measure(
+    artifact: Path, connection: Connection, inputs: Path | None, limits: bool, number: int,
+    repeat: int,
+) -> Any:  # fmt: skip
+    """Return the `ModelProfile` of an artifact on a device."""
+    from slipway.cli.run import input_arrays, read_arrays
+    from slipway.executor.limits import measure_limits
+    from slipway.executor.profile import metadata_of, profile_model
+    from slipway.target import Target
+
+    metadata = metadata_of(artifact)
+    module = connection.graph_module(artifact)
+    given = read_arrays(inputs) if inputs else {}
+    for name, array in input_arrays(module, given, "random").items():
+        module.set_input(name, array)
+    module.run()
+    found = None
+    if limits:
+        with console.step("Measuring the device's limits"):
+            found = measure_limits(
+                Target(metadata["target"]), connection.device, connection.load_built
+            )
+    with console.step("Measuring each operator"):
+        return profile_model(module, metadata, found, number, repeat)

@@ -1,0 +1,46 @@
+"""What a kernel costs at least: its arithmetic, and the bytes that must pass through memory.
+
+Both come from the operators' sections in the registry.  Tensors between the operators of one
+kernel stay in registers, so only the kernel's own inputs and outputs count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slipway.relay.expr import Call, Function
+from slipway.relay.op_registry import call_definition
+from slipway.relay.types import flatten
+from slipway.relay.visit import post_order
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Arithmetic operations (a multiply-add is two), and bytes read and written."""
+
+    flops: float
+    bytes: int
+
+
+def kernel_cost(function: Function) -> Cost:
+    """Return the cost of one call of a fused function."""
+    flops = 0.0
+    full = {id(p): sum(t.size_bytes for t in flatten(p.checked_type)) for p in function.params}
+    read = dict.fromkeys(full, 0)
+    for expr in post_order(function.body, into_functions=False):
+        definition = call_definition(expr)
+        if definition is None or not isinstance(expr, Call):
+            for child in getattr(expr, "fields", ()):  # a tuple of inputs is read as a whole
+                if id(child) in full:
+                    read[id(child)] = full[id(child)]
+            continue
+        types = [a.checked_type for a in expr.args]
+        flops += definition.count_flops(expr.attrs, types, expr.checked_type)
+        bytes_read = definition.count_reads(expr.attrs, types, expr.checked_type)
+        for argument, size in zip(expr.args, bytes_read, strict=True):
+            if id(argument) in full:
+                read[id(argument)] = min(full[id(argument)], read[id(argument)] + size)
+    if id(function.body) in full:  # a copy
+        read[id(function.body)] = full[id(function.body)]
+    written = sum(t.size_bytes for t in flatten(function.body.checked_type))
+    return Cost(flops, sum(read.values()) + written)
