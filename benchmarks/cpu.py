@@ -21,7 +21,15 @@ import numpy as np
 
 HERE = Path(__file__).parent
 MAKER = HERE.parent.parent / "shared" / "models" / "make_models.py"
-PEERS = {"onnxruntime": ["onnxruntime", "onnx"], "openvino": ["openvino", "onnx"]}
+# What is installed for each peer, in an environment of its own.
+PEERS = {
+    "onnxruntime": ["onnxruntime", "onnx"],
+    "openvino": ["openvino", "onnx"],
+    "apache-tvm": ["apache-tvm==0.27.*", "apache-tvm-ffi==0.1.14.post1", "onnx", "llvmlite"],
+    "iree": ["iree-base-compiler[onnx]", "iree-base-runtime", "onnx"],
+    "tinygrad": ["tinygrad", "onnx", "numpy"],
+    "inductor": ["torch==2.13.0", "onnx2torch", "onnx", "setuptools"],
+}
 
 
 def peer_python(name):
@@ -68,11 +76,15 @@ class Worker:
 
 def measure(model, threads, engines, rounds, seconds):
     """Return {engine: {"wall_ms", "cpu_ms", "prepare_s", "error"}} for one model."""
-    workers = {name: Worker(name, model, threads) for name in engines}
-    rows = {}
+    rows, workers = {}, {}
+    for name in engines:
+        try:
+            workers[name] = Worker(name, model, threads)
+        except (subprocess.CalledProcessError, OSError) as error:
+            rows[name] = {"error": f"its environment could not be made: {error}"}
     try:
         running = {n: w for n, w in workers.items() if "error" not in w.ready}
-        rows = {n: {"error": w.ready["error"]} for n, w in workers.items() if n not in running}
+        rows |= {n: {"error": w.ready["error"]} for n, w in workers.items() if n not in running}
         counts = {}
         for name, worker in running.items():
             once = worker.ask("run 2")["wall_s"] / 2

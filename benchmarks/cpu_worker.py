@@ -84,10 +84,131 @@ def openvino_engine(path, threads, feeds):
     )
 
 
+def tvm_engine(path, threads, feeds):
+    """apache-tvm, untuned: its default build of the imported model."""
+    os.environ["TVM_NUM_THREADS"] = str(threads)
+    import onnx
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    module = from_onnx(onnx.load(path), keep_params_in_input=False)
+    built = tvm.compile(module, target=tvm.target.Target({"kind": "llvm", "mcpu": host_cpu()}))
+    machine = relax.VirtualMachine(built, tvm.cpu())
+    order = [p.name for p in module["main"].params]
+    arguments = [tvm.runtime.tensor(feeds[name]) for name in order]
+
+    def outputs():
+        result = machine["main"](*arguments)
+        return [r.numpy() for r in (result if hasattr(result, "__len__") else [result])]
+
+    return (lambda: machine["main"](*arguments)), outputs
+
+
+def host_cpu():
+    """LLVM's name of this processor."""
+    import llvmlite.binding
+
+    return llvmlite.binding.get_host_cpu_name()
+
+
+def iree_engine(path, threads, feeds):
+    """IREE for this processor; its task system gets `threads` workers."""
+    import tempfile
+    from pathlib import Path
+
+    import iree.compiler.tools
+    import iree.compiler.tools.import_onnx.__main__ as importer
+    import iree.runtime
+
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / "model.mlir"
+        importer.main(importer.parse_arguments([str(path), "-o", str(text)]))
+        code = iree.compiler.tools.compile_file(
+            str(text),
+            input_type="onnx",
+            target_backends=["llvm-cpu"],
+            extra_args=["--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3"],
+        )
+    iree.runtime.flags.parse_flags(f"--task_topology_max_group_count={threads}")
+    config = iree.runtime.Config("local-task" if threads > 1 else "local-sync")
+    loaded = iree.runtime.VmModule.copy_buffer(config.vm_instance, code)
+    module = iree.runtime.load_vm_module(loaded, config)
+    names = [n for n in loaded.function_names if not n.startswith("__")]
+    name = next((n for n in names if not n.endswith("$async")), names[0].removesuffix("$async"))
+    arguments = [
+        iree.runtime.asdevicearray(config.device, feeds[n])
+        for n, _, _ in describe(path)
+        if n in feeds
+    ]
+    function = module[name]
+
+    def outputs():
+        result = function(*arguments)
+        result = result if isinstance(result, tuple | list) else [result]
+        return [r.to_host() for r in result]
+
+    return outputs, outputs
+
+
+def tinygrad_engine(path, threads, feeds):
+    """tinygrad with clang behind its JIT, without its beam search."""
+    os.environ.update(DEV="CPU", NUM_CPU_THREADS=str(threads), PARALLEL="0")
+    from tinygrad import Tensor, TinyJit
+    from tinygrad.nn.onnx import OnnxRunner
+
+    runner = OnnxRunner(path)
+
+    @TinyJit
+    def step(**inputs):
+        return [value.realize() for value in runner(inputs).values()]
+
+    tensors = {name: Tensor(value).realize() for name, value in feeds.items()}
+    for _ in range(3):
+        step(**tensors)
+    return (lambda: [v.numpy() for v in step(**tensors)]), (
+        lambda: [v.numpy() for v in step(**tensors)]
+    )
+
+
+def inductor_engine(path, threads, feeds):
+    """torch.compile with frozen weights, of the model as onnx2torch reads it."""
+    import types
+
+    vision = types.ModuleType("torchvision")  # onnx2torch wants it for operators of detectors
+    vision.ops = types.ModuleType("torchvision.ops")
+    vision.ops.roi_align = None
+    sys.modules.update({"torchvision": vision, "torchvision.ops": vision.ops})
+    import onnx
+    import torch
+    from onnx2torch import convert
+    from torch._inductor import config
+
+    torch.set_num_threads(threads)
+    config.freezing = True
+    module = torch.compile(convert(onnx.load(path)).eval())
+    arguments = [torch.from_numpy(feeds[n]) for n, _, _ in describe(path)]
+
+    def run():
+        with torch.no_grad():
+            return module(*arguments)
+
+    def outputs():
+        result = run()
+        result = result if isinstance(result, tuple | list) else [result]
+        return [r.numpy() for r in result]
+
+    return run, outputs
+
+
 ENGINES = {
     "slipway": slipway_engine,
     "onnxruntime": onnxruntime_engine,
     "openvino": openvino_engine,
+    "apache-tvm": tvm_engine,
+    "iree": iree_engine,
+    "tinygrad": tinygrad_engine,
+    "inductor": inductor_engine,
 }
 
 
