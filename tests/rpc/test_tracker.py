@@ -366,13 +366,3 @@ def test_no_device_is_handed_out_twice():
         assert len(waits) > 100
 
     asyncio.run(with_tracker(scenario))
-
-
-@pytest.mark.long
-def test_a_thousand_devices():
-    async def scenario(port):
-        waits = await crowd(port, devices=1000, clients=200, seconds=20)
-        waits.sort()
-        assert waits[int(len(waits) * 0.99)] < 1.0
-
-    asyncio.run(with_tracker(scenario))

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from slipway.rpc.farm_journal import Journal
 
@@ -71,6 +71,7 @@ class Device:
     last_error: str = ""
     request: Request | None = None  # that it was assigned for
     kicked: str = ""  # the lease whose session an administrator ended
+    view: dict[str, Any] | None = None  # what `farm_view` shows of it; None when it has changed
 
     @property
     def session(self) -> str:
@@ -107,6 +108,7 @@ class Farm:
         self.devices: dict[int, Device] = {}  # those connected
         self.offline: dict[tuple[str, str, int, str], Device] = {}
         self.waiting: dict[str, list[Request]] = {}
+        self._places: dict[tuple[str, str, int, str], Device] = {}  # of the connected
         self._free: dict[str, dict[Device, None]] = {}  # the longest free one first
         self._held: Counter[str] = Counter()
         self._numbers = itertools.count(1)
@@ -128,18 +130,19 @@ class Farm:
         `behind` tells the devices behind one proxy, which share its address, apart.
         A device that was here before keeps its number, its counts, and whether it is drained.
         """
-        for other in list(self.devices.values()):
-            if other.place == (key, address, port, behind):
-                if other.link is not None:
-                    other.link.close()  # what is left of a connection that broke
-                self.remove(other, "it registered again")
-        device = self.offline.pop((key, address, port, behind), None)
+        place = key, address, port, behind
+        other = self._places.get(place)
+        if other is not None:
+            if other.link is not None:
+                other.link.close()  # what is left of a connection that broke
+            self.remove(other, "it registered again")
+        device = self.offline.pop(place, None)
         returns = device is not None
         if device is None:
             description = clean_text(description)
             device = Device(next(self._numbers), key, address, port, description, link, behind)
         device.link = link
-        self.devices[device.number] = device
+        self.devices[device.number] = self._places[place] = device
         self.journal.registered(device, returns)
         if lease:
             self._become(device, BUSY, lease, "a client of before the tracker's restart")
@@ -155,6 +158,7 @@ class Farm:
         """
         if link not in (None, device.link) or self.devices.pop(device.number, None) is None:
             return
+        del self._places[device.place]
         request = device.request
         self.journal.lost(device, reason, had_session=device.state == BUSY)
         self._become(device, OFFLINE)
@@ -216,6 +220,7 @@ class Farm:
             request.is_over = True
             self._become(device, BUSY, lease, request.holder)
             device.sessions += 1
+            device.view = None
             self.journal.granted(request, device)
             request.grant(device)
 
@@ -274,6 +279,7 @@ class Farm:
         if device.state != state or lease != device.lease:
             device.since = time.time()
         device.state, device.lease, device.holder = state, lease, holder
+        device.view = None
         free = self._free.setdefault(device.key, {})
         free.pop(device, None)
         if state == FREE and not device.is_drained:
@@ -288,7 +294,7 @@ class Farm:
         device = self.devices.get(number) or next(gone, None)
         if device is None:
             return False
-        device.is_drained = is_drained
+        device.is_drained, device.view = is_drained, None
         self.journal.administered(device, "drain" if is_drained else "resume")
         if device.state == FREE:
             self._become(device, FREE)

@@ -16,12 +16,19 @@ def devices_of(farm: Farm) -> list[dict[str, Any]]:
     """Return every device, offline ones too, in the order of their first registration.
 
     Times are Unix seconds.  A lease is a secret and not in it; `session` is its public name.
+    A device that has not changed is the same object as the last time; do not change it.
     """
     every = [*farm.devices.values(), *farm.offline.values()]
     return [_device(device) for device in sorted(every, key=lambda device: device.number)]
 
 
 def _device(device: Device) -> dict[str, Any]:
+    if device.view is None:
+        device.view = _shown(device)
+    return device.view
+
+
+def _shown(device: Device) -> dict[str, Any]:
     return {
         "id": device.number,
         "key": device.key,

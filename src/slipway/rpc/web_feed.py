@@ -77,7 +77,7 @@ class Feed:
         before, now = self._before, self._now()
         self._before = now
         old = before["devices"]
-        devices = [d for number, d in now["devices"].items() if old.get(number) != d]
+        devices = [d for number, d in now["devices"].items() if old.get(number) is not d]
         removed = [number for number in old if number not in now["devices"]]
         message = {
             name: now[name]
