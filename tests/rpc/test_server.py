@@ -74,7 +74,7 @@ def test_init_callback_runs_in_the_server():
 
     with (
         rpc.Server("127.0.0.1", 0, silent=True, server_init_callback=register) as server,
-        rpc.connect("127.0.0.1", server.port) as session,
+        rpc.connect("127.0.0.1", server.port, timeout=120) as session,
     ):
         assert session.get_function("test.rpc.from_callback")() == "here"
 

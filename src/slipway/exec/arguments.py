@@ -54,9 +54,10 @@ def announce(program: str, arguments: argparse.Namespace, what: str, address: st
     """Say on stderr where a program can be reached; also when it is to be silent."""
     if arguments.log_format == "json":
         configure(program, "json")
-        tell(logging.getLogger(__name__), "listening", f"{what} {address}", address=address)
+        words = f"{what} {address}".strip()
+        tell(logging.getLogger(__name__), "listening", words, address=address)
     else:
-        print(f"INFO:root:{program}: {what} {address}", file=sys.stderr, flush=True)
+        print(f"INFO:root:{program}: {what} {address}".rstrip(), file=sys.stderr, flush=True)
 
 
 def add_tls(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,15 @@ import sys
 from collections.abc import Sequence
 
 from slipway.errors import RPCError, SlipwayError
-from slipway.exec.arguments import add_tls, add_tls_ca, add_token, read_token
+from slipway.exec.arguments import (
+    add_log_format,
+    add_tls,
+    add_tls_ca,
+    add_token,
+    address_text,
+    announce,
+    read_token,
+)
 from slipway.rpc import native
 from slipway.rpc.server import (
     ServerOptions,
@@ -51,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-memory", type=int, default=0, metavar="MIB")
     parser.add_argument("--max-cpu", type=int, default=0, metavar="SECONDS")
     parser.add_argument("--max-handles", type=int, default=65536, metavar="N")
+    add_log_format(parser)
     parser.add_argument("--silent", action="store_true", help="write no log")
     parser.add_argument("--fork", "--no-fork", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -77,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"rpc_server: error: {error}", file=sys.stderr)
         return 2
     if arguments.listen_fd < 0 and listener is not None:
-        _announce(arguments.host, listener, has_token=bool(options.token))
+        _announce(arguments, listener, has_token=bool(options.token))
     connection = arguments.connection_fd if arguments.connection_fd >= 0 else None
     if arguments.stdio:
         connection = -1
@@ -103,6 +112,7 @@ def _options(arguments: argparse.Namespace) -> ServerOptions:
         max_cpu_s=arguments.max_cpu,
         max_handles=arguments.max_handles,
         is_quiet=arguments.silent,
+        log_format=arguments.log_format,
         tracker=tracker,
         custom_address=arguments.custom_addr,
         through_proxy=arguments.through_proxy,
@@ -113,16 +123,15 @@ def _options(arguments: argparse.Namespace) -> ServerOptions:
     )
 
 
-def _announce(host: str, listener: socket.socket, *, has_token: bool) -> None:
-    port = "" if host.startswith("unix:") else f":{listener.getsockname()[1]}"
-    print(f"INFO:root:RPCServer: bind to {host}{port}", file=sys.stderr, flush=True)
+def _announce(arguments: argparse.Namespace, listener: socket.socket, *, has_token: bool) -> None:
+    host = arguments.host
+    unix = host.startswith("unix:")
+    announce("RPCServer", arguments, "bind to", host if unix else address_text(listener, host))
     if not is_loopback(host) and not has_token:
-        print(
-            "INFO:root:RPCServer: no token is set, so clients from other machines will be "
-            "refused; set SLIPWAY_RPC_TOKEN or --token-file on both sides",
-            file=sys.stderr,
-            flush=True,
-        )
+        announce(
+            "RPCServer", arguments, "no token is set, so clients from other machines will be "
+            "refused; set SLIPWAY_RPC_TOKEN or --token-file on both sides", "",
+        )  # fmt: skip
 
 
 if __name__ == "__main__":

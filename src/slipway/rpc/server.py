@@ -57,6 +57,7 @@ class _Config(ctypes.Structure):
         ("own_port", ctypes.c_uint32),
         ("proxied_needs_token", ctypes.c_uint32),
         ("adopt_fd", ctypes.c_int32),
+        ("log_json", ctypes.c_uint32),
         ("is_single", ctypes.c_uint32),
         ("context", ctypes.c_void_p),
         ("fork_session", _FORK),
@@ -99,8 +100,8 @@ class ServerOptions:
     tls_ca, tls_name
         speak TLS with the tracker or proxy: file of whom to trust ("system": whom the system
         does), and the name in its certificate where that is not its address.
-    is_quiet
-        write no log.
+    is_quiet, log_format
+        write no log; "text" for people, or "json" for JSON lines.
 
     """
 
@@ -122,6 +123,7 @@ class ServerOptions:
     tls_ca: str = ""
     tls_name: str = ""
     is_quiet: bool = False
+    log_format: str = "text"
 
 
 def listen(host: str, port: int, port_end: int) -> socket.socket:
@@ -251,6 +253,7 @@ def serve(
     if tracker is not None:
         config.tracker_host, config.tracker_port = tracker[0].encode(), tracker[1]
     config.is_quiet = int(options.is_quiet)
+    config.log_json = int(options.log_format == "json")
     # Python's fork, so that the interpreter in the session's process is in order.
     config.fork_session = _FORK(lambda _context: os.fork())
     ffi = _load_ffi()
@@ -492,6 +495,7 @@ def options_to_arguments(options: ServerOptions) -> list[str]:
         arguments += ["--custom-addr", options.custom_address]
     if options.require_token:
         arguments.append("--require-token")
+    arguments += ["--log-format", options.log_format]
     if options.is_quiet:
         arguments.append("--silent")
     return arguments

@@ -81,6 +81,7 @@ static int admit(void *context, const char *key) {
   if (strncmp(key, config->key, size) == 0 && key[size] == ':' &&
       strcmp(key + size + 1, the_lease->text) == 0 &&
       slw_rpc_lease_change(the_lease, SLW_RPC_LEASE_ASSIGNED, SLW_RPC_LEASE_USED)) {
+    slw_rpc_name_session(the_watch->session, the_lease->text, SLW_RPC_LEASE_BYTES);
     the_watch->has_lease = 1;
     return SLW_RPC_OK;
   }
@@ -169,6 +170,7 @@ static void confine(const slw_rpc_server_config *config, pid_t supervisor) {
     (void)signal(defaults[i], SIG_DFL);
   }
   (void)signal(SIGPIPE, SIG_IGN);
+  (void)signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error, not a death */
   (void)sigemptyset(&none);
   (void)sigprocmask(SIG_SETMASK, &none, NULL);
   (void)setpgid(0, 0);
@@ -246,6 +248,13 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
     memset((void *)(uintptr_t)config->token, 0, (size_t)config->token_size);
   }
   if (status == 0) {
+    if (watch->session[0] == '\0') {
+      uint64_t seed[2];
+      seed[0] = (uint64_t)getpid();
+      seed[1] = slw_time_ns();
+      slw_rpc_name_session(watch->session, seed, sizeof seed);
+    }
+    slw_rpc_log(config, "started", watch->session, watch->peer, "started");
     watch->greeted = 1;
     if (the_session.peer_timeout_ms != 0u) {
       watch->session_timeout_ms = the_session.peer_timeout_ms;

@@ -22,6 +22,7 @@
 #define STEP_TIMEOUT_S 10
 #define HEARTBEAT_MS 3000
 #define UNUSED_LEASE_NS ((uint64_t)15 * 1000000000u) /* the client never came */
+#define HANG_NS ((uint64_t)8 * 1000000000u)
 #define FIRST_WAIT_MS 200u
 #define LONGEST_WAIT_MS 10000u
 #define LOST_MS 20000u
@@ -33,6 +34,8 @@ typedef struct tracker {
   int fd;
   int channel; /* to the supervisor */
   uint64_t assigned_ns;
+  uint32_t turns;     /* of the supervisor's loop, when it was looked at last ... */
+  uint64_t turned_ns; /* ... and when that number changed */
   uint32_t next_id;
   slw_rpc_header header;
   uint8_t payload[SLW_RPC_HELLO_MAX_BYTES];
@@ -48,10 +51,22 @@ static uint32_t state_of(const slw_rpc_lease *lease) {
 }
 
 static void say(const tracker *self, const char *text) {
-  if (self->config->is_quiet == 0u) {
-    (void)fprintf(stderr, "INFO:root:RPCServer: tracker %s:%u: %s\n", self->config->tracker_host,
-                  self->config->tracker_port, text);
+  char line[800];
+  (void)snprintf(line, sizeof line, "tracker %s:%u: %s", self->config->tracker_host,
+                 self->config->tracker_port, text);
+  slw_rpc_log(self->config, "tracker", "", "", line);
+}
+
+/* Whether the supervisor has done anything within the last seconds: one that hangs takes no
+ * session, so that the tracker must not hand the device out. */
+static bool supervisor_lives(tracker *self) {
+  uint32_t turns = __atomic_load_n(&self->lease->turns, __ATOMIC_SEQ_CST);
+  uint64_t now = slw_time_ns();
+  if (turns != self->turns || self->turned_ns == 0u) {
+    self->turns = turns;
+    self->turned_ns = now;
   }
+  return now - self->turned_ns < HANG_NS;
 }
 
 static bool send_frame(tracker *self, uint16_t code, uint32_t id, slw_rpc_writer *payload) {
@@ -363,6 +378,10 @@ static bool serve(tracker *self) {
   if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
     return receive_frame(self) && obey(self);
   }
+  if (!supervisor_lives(self)) {
+    say(self, "this device's server hangs; no session can be served until it goes on");
+    return false;
+  }
   return true;
 }
 
@@ -375,6 +394,9 @@ _Noreturn void slw_rpc_registrar_run(const slw_rpc_server_config *config, slw_rp
   self.lease = lease;
   self.channel = channel;
   for (;;) {
+    while (!supervisor_lives(&self)) {
+      slw_platform_sleep_ms(FIRST_WAIT_MS);
+    }
     self.fd = connect_to(config);
     self.link = slw_rpc_fd_transport(self.fd);
     if (self.fd < 0 && !told) {

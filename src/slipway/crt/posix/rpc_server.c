@@ -21,6 +21,8 @@
 
 #define GRACE_NS 500000000u  /* between the client's leaving and the end of its process */
 #define LINGER_NS 1000000000u /* for the client to read the last error before the close */
+#define LATE_NS 500000000u   /* for a deadline's signal to do its work */
+#define LOOK_MS 500          /* between two looks at the deadlines; a sign of life, too */
 #define MAX_SESSIONS 64u
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0 /* SIGPIPE is ignored */
@@ -69,91 +71,7 @@ static void on_stop(int number) {
 
 static void on_child(int number) { (void)number; /* it only has to interrupt ppoll */ }
 
-static void say(const server *self, const char *line) {
-  if (self->config->is_quiet == 0u) {
-    (void)fprintf(stderr, "INFO:root:RPCServer: %s\n", line);
-  }
-}
-
 /* --- endings --------------------------------------------------------------------------------- */
-
-static const char *signal_text(int number) {
-  switch (number) {
-    case SIGSEGV:
-      return "SIGSEGV: it accessed memory that is not its own";
-    case SIGBUS:
-      return "SIGBUS: it accessed memory that is misaligned or not there";
-    case SIGFPE:
-      return "SIGFPE: an integer division by zero or overflow";
-    case SIGILL:
-      return "SIGILL: an instruction that this processor does not have";
-    case SIGABRT:
-      return "SIGABRT: it aborted";
-    case SIGKILL:
-      return "SIGKILL: most likely the device ran out of memory";
-    case SIGXCPU:
-      return "SIGXCPU: it used up its limit of processor time";
-    case SIGTRAP:
-      return "SIGTRAP: it executed a trap";
-    default:
-      return "ended by a signal";
-  }
-}
-
-static void explain(const child *one, int status, uint32_t *code, char *text, size_t size) {
-  const slw_rpc_watch *watch = one->watch;
-  uint64_t now = slw_time_ns();
-  char where[160] = "";
-  if (watch->calling != 0u) {
-    (void)snprintf(where, sizeof where, " while it ran '%s'",
-                   watch->function[0] != '\0' ? watch->function : "a function");
-  }
-  *code = SLW_RPC_FAIL_CRASHED;
-  if (one->revoked[0] != '\0') {
-    *code = SLW_RPC_FAIL_CANCELLED;
-    (void)snprintf(text, size, "%s%s", one->revoked, where);
-  } else if (one->slow_greeting) {
-    *code = SLW_RPC_FAIL_TIMEOUT;
-    (void)snprintf(text, size, "the client did not complete its greeting in time");
-  } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
-    bool of_call = watch->call_deadline_ns != 0u && watch->call_deadline_ns <= now;
-    *code = SLW_RPC_FAIL_TIMEOUT;
-    (void)snprintf(text, size, "the %s exceeded its time limit of %u.%03u s%s; the device ended it",
-                   of_call ? "call" : "session",
-                   (of_call ? watch->call_timeout_ms : watch->session_timeout_ms) / 1000u,
-                   (of_call ? watch->call_timeout_ms : watch->session_timeout_ms) % 1000u, where);
-  } else if (WIFSIGNALED(status)) {
-    (void)snprintf(text, size, "the session's process on the device died of signal %d (%s)%s",
-                   WTERMSIG(status), signal_text(WTERMSIG(status)), where);
-  } else {
-    (void)snprintf(text, size, "the session's process on the device exited with status %d%s",
-                   WEXITSTATUS(status), where);
-  }
-}
-
-void slw_rpc_write_error(int fd, uint32_t id, uint32_t code, const char *message) {
-  static const char kind[] = "RPCError";
-  uint8_t frame[SLW_RPC_HEADER_BYTES + SLW_RPC_HELLO_MAX_BYTES];
-  slw_rpc_header header;
-  slw_rpc_writer writer =
-      slw_rpc_writer_on(frame + SLW_RPC_HEADER_BYTES, sizeof frame - SLW_RPC_HEADER_BYTES);
-  size_t size = strlen(message) < 900u ? strlen(message) : 900u;
-  slw_rpc_put_u32(&writer, code);
-  slw_rpc_put_u32(&writer, sizeof kind - 1u);
-  slw_rpc_put_u32(&writer, (uint32_t)size);
-  slw_rpc_put_u32(&writer, 0);
-  slw_rpc_put_bytes(&writer, kind, sizeof kind);
-  slw_rpc_put_bytes(&writer, message, size);
-  slw_rpc_put_bytes(&writer, "", 1);
-  slw_rpc_put_padding(&writer);
-  header.size = (uint32_t)writer.at;
-  header.code = SLW_RPC_ERROR;
-  header.flags = 0;
-  header.id = id;
-  header.channel = 0;
-  slw_rpc_header_put(frame, &header);
-  (void)send(fd, frame, SLW_RPC_HEADER_BYTES + writer.at, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
 
 static void finish(child *one) {
   (void)close(one->fd);
@@ -166,20 +84,25 @@ static void finish(child *one) {
 
 /* The session's process is gone: tell the client why, clean up. */
 static void bury(server *self, child *one, int status) {
-  char text[512];
-  char line[640];
+  char text[512] = "";
   uint32_t code = 0;
   bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   (void)kill(-one->pid, SIGKILL); /* what it left running */
   slw_rpc_remove_folder(one->folder);
   if (clean) {
-    (void)snprintf(line, sizeof line, "session with %s ended", one->peer);
-  } else if (one->kill_at_ns != 0u) {
-    (void)snprintf(line, sizeof line, "session with %s: the client left; its process was ended",
-                   one->peer);
+    (void)snprintf(text, sizeof text, "ended");
+  } else if (one->kill_at_ns != 0u && one->revoked[0] == '\0') {
+    (void)snprintf(text, sizeof text, "the client left; its process was ended");
   } else {
-    explain(one, status, &code, text, sizeof text);
-    (void)snprintf(line, sizeof line, "session with %s: %s", one->peer, text);
+    if (one->revoked[0] != '\0') {
+      code = SLW_RPC_FAIL_CANCELLED;
+      (void)snprintf(text, sizeof text, "%s", one->revoked);
+    } else if (one->slow_greeting) {
+      code = SLW_RPC_FAIL_TIMEOUT;
+      (void)snprintf(text, sizeof text, "the client did not complete its greeting in time");
+    } else {
+      code = slw_rpc_explain(one->watch, status, text, sizeof text);
+    }
     if (one->watch->has_lease != 0u) {
       (void)snprintf(self->lease->reason, sizeof self->lease->reason, "%.199s", text);
     }
@@ -189,7 +112,7 @@ static void bury(server *self, child *one, int status) {
                           text);
     }
   }
-  say(self, line);
+  slw_rpc_log(self->config, code == 0u ? "ended" : "failed", one->watch->session, one->peer, text);
   if (one->watch->has_lease != 0u) {
     (void)slw_rpc_lease_change(self->lease, SLW_RPC_LEASE_USED, SLW_RPC_LEASE_OVER);
     (void)slw_rpc_channel_send(self->channel[0], &(slw_rpc_order){0}, -1);
@@ -246,13 +169,18 @@ static void peer_text(const struct sockaddr_storage *address, char *text, size_t
 
 static void set_options(int fd) {
   int one = 1;
-  int idle_s = 30;
+  int idle_s = 30; /* a peer that vanished is found within a minute */
+  int interval_s = 10;
   int count = 3;
+#if defined(TCP_USER_TIMEOUT)
+  unsigned lost_ms = 60000;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost_ms, sizeof lost_ms);
+#endif
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 #if defined(TCP_KEEPIDLE)
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 #endif
 }
@@ -280,10 +208,8 @@ static _Noreturn void become_session(server *self, child *one, bool needs_token,
 }
 
 static void refuse(server *self, int fd, const char *peer, uint32_t code, const char *text) {
-  char line[256];
   slw_rpc_write_error(fd, 0, code, text);
-  (void)snprintf(line, sizeof line, "refused %s: %s", peer, text);
-  say(self, line);
+  slw_rpc_log(self->config, "refused", "", peer, text);
   (void)close(fd);
 }
 
@@ -316,6 +242,7 @@ static void begin_session(server *self, int fd, const char *peer, bool needs_tok
   one->fd = fd;
   one->accepted_ns = slw_time_ns();
   (void)snprintf(one->peer, sizeof one->peer, "%s", peer);
+  (void)snprintf(one->watch->peer, sizeof one->watch->peer, "%s", peer);
   one->state = RUNNING;
   one->pid = self->config->fork_session != NULL
                  ? (pid_t)self->config->fork_session(self->config->context)
@@ -375,7 +302,7 @@ static void prepare_registrar(server *self) {
   void *lease = mmap(NULL, sizeof *self->lease, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                      -1, 0);
   if (lease == MAP_FAILED || !slw_rpc_channel_open(self->channel)) {
-    say(self, "cannot register with the tracker: no memory or descriptors");
+    slw_rpc_log(self->config, "message", "", "", "cannot register with the tracker: no memory or descriptors");
     return;
   }
   self->lease = lease;
@@ -430,6 +357,11 @@ static void attend(server *self, child *one, short events, uint64_t now) {
     one->slow_greeting = true;
     (void)kill(one->pid, SIGKILL);
   }
+  /* Its alarm should have ended it by now: it is stopped, or blocks the signal. */
+  if (slw_rpc_deadline(one->watch) != 0u && now > slw_rpc_deadline(one->watch) + LATE_NS) {
+    (void)kill(-one->pid, SIGKILL);
+    (void)kill(one->pid, SIGKILL);
+  }
   if (one->kill_at_ns != 0u && now >= one->kill_at_ns) {
     (void)kill(-one->pid, SIGKILL);
     (void)kill(one->pid, SIGKILL);
@@ -437,6 +369,7 @@ static void attend(server *self, child *one, short events, uint64_t now) {
 }
 
 static int poll_timeout_ms(const server *self) {
+  bool has_sessions = false;
   uint32_t i;
   for (i = 0; i < self->max_sessions; ++i) {
     const child *one = &self->children[i];
@@ -444,8 +377,9 @@ static int poll_timeout_ms(const server *self) {
         (one->state == RUNNING && (one->kill_at_ns != 0u || one->watch->greeted == 0u))) {
       return 50;
     }
+    has_sessions = has_sessions || one->state == RUNNING;
   }
-  return self->lease != NULL && self->registrar <= 0 ? 1000 : -1;
+  return has_sessions || self->lease != NULL ? LOOK_MS : -1;
 }
 
 static void stop_all(server *self) {
@@ -540,6 +474,9 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
     uint64_t now;
     int ready;
     start_registrar(&self, &while_polling);
+    if (self.lease != NULL) {
+      __atomic_add_fetch(&self.lease->turns, 1u, __ATOMIC_SEQ_CST);
+    }
     timeout_ms = poll_timeout_ms(&self);
     fds[LISTEN].fd = config->listen_fd;
     fds[WATCH].fd = config->watch_fd;

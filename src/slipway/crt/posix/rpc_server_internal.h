@@ -9,6 +9,8 @@
 
 #include "slipway/rpc_server.h"
 
+#define SLW_RPC_SESSION_NAME_BYTES 12u
+
 /* In memory that both processes see: the process writes what it does, the supervisor reads it
  * when the process has died. */
 typedef struct slw_rpc_watch {
@@ -22,6 +24,8 @@ typedef struct slw_rpc_watch {
   volatile uint64_t session_deadline_ns; /* 0: none */
   volatile uint64_t call_deadline_ns;    /* 0: none */
   char function[96];
+  char peer[64];
+  char session[SLW_RPC_SESSION_NAME_BYTES + 1u]; /* its name in the log */
 } slw_rpc_watch;
 
 /* The one hand-out of this device by a tracker, in memory that all its processes see. */
@@ -35,6 +39,7 @@ enum slw_rpc_lease_state {
 typedef struct slw_rpc_lease {
   uint32_t state;
   char text[SLW_RPC_LEASE_BYTES + 1u];
+  uint32_t turns;   /* of the supervisor's loop: it lives */
   char reason[200]; /* of the session's end, where something went wrong */
 } slw_rpc_lease;
 
@@ -89,6 +94,22 @@ void slw_rpc_output_unlock(void);
 
 /* End this process when its supervisor ends. */
 void slw_rpc_die_with(pid_t supervisor);
+
+/* Write a line to the log on stderr: "session with PEER: TEXT", or JSON. `session` and `peer` may
+ * be "". The first, the name of a lease's session, is the same in the tracker's log. */
+void slw_rpc_log(const slw_rpc_server_config *config, const char *event, const char *session,
+                 const char *peer, const char *text);
+
+/* The name of a session: of its lease, else of `seed`. */
+void slw_rpc_name_session(char name[SLW_RPC_SESSION_NAME_BYTES + 1u], const void *seed,
+                          size_t size);
+
+/* The nearer one of a session's deadlines, 0 without any. */
+uint64_t slw_rpc_deadline(const slw_rpc_watch *watch);
+
+/* Say in words how a session's process ended, from waitpid's status.
+ * @return the failure code for the client */
+uint32_t slw_rpc_explain(const slw_rpc_watch *watch, int status, char *text, size_t size);
 
 /* Write an ERROR frame that no session stands behind; best effort. */
 void slw_rpc_write_error(int fd, uint32_t id, uint32_t code, const char *message);

@@ -38,6 +38,7 @@ static const char USAGE[] =
     "  --max-upload MIB       largest file (default: what the disk takes)\n"
     "  --max-memory MIB       memory that one session may use (default: what the system has)\n"
     "  --max-cpu S            processor time of one session in seconds (default: no limit)\n"
+    "  --log-json             write the log as JSON lines\n"
     "  --version\n";
 
 typedef struct options {
@@ -125,6 +126,10 @@ static void parse(options *all, int argc, char **argv) {
     }
     if (strcmp(name, "--stdio") == 0) {
       all->stdio = true;
+      continue;
+    }
+    if (strcmp(name, "--log-json") == 0) {
+      server->log_json = 1;
       continue;
     }
     if (strcmp(name, "--through-proxy") == 0) {

@@ -41,6 +41,7 @@ typedef struct slw_rpc_server_config {
   uint32_t own_port;           /* what clients connect to */
   uint32_t proxied_needs_token; /* who comes through a proxy must have the token in any case */
   int32_t adopt_fd;             /* an end of slw_rpc_channel_open() that brings connections; -1 */
+  uint32_t log_json;           /* the log in JSON lines */
   uint32_t is_single;           /* the server ends with its first session */
   void *context;
   /* fork(2) for this process; NULL: fork(2) itself. */
