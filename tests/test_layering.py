@@ -18,7 +18,7 @@ MAX_LINES = 600
 FLOORS = {
     1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo"),
     2: ("ir", "arith"),
-    3: ("te", "passes", "codegen"),
+    3: ("te", "topi", "passes", "codegen"),
     4: ("relay", "schedules"),
     5: ("driver", "executor", "frontends"),
     6: ("rpc", "micro", "meta_schedule"),

@@ -11,7 +11,7 @@ from typing import Any
 
 _PACKAGES = (
     "arith contrib dtypes errors exec frontends ir libinfo micro nd relay rpc runtime target te "
-    "tir toolchain transform"
+    "tir toolchain topi transform"
 )
 _OF_RUNTIME = (
     "NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu hexagon "

@@ -76,7 +76,49 @@ class Tensor(Node):
         """Return the single element of a zero-dimensional tensor."""
         return self()
 
-    # Elementwise sugar of classic TVM (A + B on tensors) belongs to topi; 0-d tensors are scalars.
+    # Arithmetic on whole tensors is topi's, which broadcasts.  Comparisons stay Python's own.
+
+    def __add__(self, other: Any) -> Any:
+        return _topi("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _topi("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _topi("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _topi("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _topi("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _topi("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _topi("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _topi("divide", other, self)
+
+    def __neg__(self) -> Any:
+        return _topi("negative", self)
+
+    def astype(self, dtype: str) -> Any:
+        """Return the tensor with its elements converted to `dtype`."""
+        return _topi("cast", self, dtype)
+
+
+def _topi(name: str, *operands: Any) -> Any:
+    """A 0-dimensional tensor is a scalar; whole tensors broadcast."""
+    scalars = [x.as_prim_expr() if isinstance(x, Tensor) and not x.ndim else x for x in operands]
+    if not any(isinstance(x, Tensor) for x in scalars):
+        return getattr(ops, {"subtract": "sub", "multiply": "mul", "divide": "div",
+                             "negative": "neg"}.get(name, name))(*scalars)  # fmt: skip
+    from slipway.topi import elementwise
+
+    return getattr(elementwise, name)(*scalars)
 
 
 def _index(value: Any, tensor: Tensor) -> PrimExpr:

@@ -16,4 +16,8 @@ def __getattr__(name: str) -> Any:
             value = getattr(importlib.import_module(f"slipway.ir.{module}"), name, None)
             if value is not None:
                 return value
+        from slipway import te
+
+        if name in te.__all__:  # functions of elements have the same names there
+            return getattr(te, name)
     raise AttributeError(f"module 'slipway.tir' has no attribute {name!r}")

@@ -1,0 +1,85 @@
+"""Reductions over some or all dimensions of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from slipway import dtypes
+from slipway.ir import ops
+from slipway.te import reduction as R
+from slipway.te.declare import compute, const
+from slipway.te.tensor import Tensor
+from slipway.topi.elementwise import divide
+from slipway.topi.utils import normalize_axis
+
+
+def _axes(x: Tensor, axis: Any) -> tuple[int, ...]:
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else (axis,)
+    return tuple(sorted({normalize_axis(int(a), x.ndim) for a in given}))
+
+
+def _reduced(x: Tensor, axis: Any, keepdims: bool, name: str, function: Callable[..., Any]) -> Any:
+    axes = _axes(x, axis)
+    over = [R.reduce_axis((0, x.shape[a]), f"k{a}") for a in axes]
+    kept = [a for a in range(x.ndim) if keepdims or a not in axes]
+    shape = tuple(ops.const(1) if a in axes else x.shape[a] for a in kept) or (1,)
+
+    def element(*i: Any) -> Any:
+        place: list[Any] = [None] * x.ndim
+        for a, index in zip(kept, i, strict=False):
+            place[a] = index
+        for a, k in zip(axes, over, strict=True):
+            place[a] = k.var
+        return function(place, over)
+
+    return compute(shape, element, name)
+
+
+def _simple(name: str, reducer: Callable[..., Any]) -> Callable[..., Tensor]:
+    def apply(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+        function = lambda place, over: reducer(data(*place), axis=over)  # noqa: E731
+        return _reduced(data, axis, keepdims, name, function)  # type: ignore[no-any-return]
+
+    apply.__name__ = name
+    apply.__doc__ = f"Return the {name} over `axis` (one, several, or None for all of them)."
+    return apply
+
+
+sum = _simple("sum", R.sum)
+max = _simple("max", R.max)
+min = _simple("min", R.min)
+prod = _simple("prod", R.prod)
+
+
+def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the mean over `axis` (one, several, or None for all of them)."""
+    count: Any = const(1, "int32")
+    for a in _axes(data, axis):
+        count = ops.mul(count, data.shape[a])
+    return divide(sum(data, axis, keepdims), ops.cast(count, data.dtype))
+
+
+def _arg(name: str, better: Callable[..., Any], worst: Callable[..., Any]) -> Callable[..., Tensor]:
+    def combine(a: Any, b: Any) -> Any:
+        first = R.any(better(a[1], b[1]), R.all(ops.equal(a[1], b[1]), ops.less(a[0], b[0])))
+        return ops.select(first, a[0], b[0]), ops.select(first, a[1], b[1])
+
+    def identity(index: str, value: str) -> Any:
+        return const(dtypes.int_range(index)[1], index), worst(value)
+
+    reducer = R.comm_reducer(combine, identity, name)
+
+    def apply(data: Tensor, axis: int, keepdims: bool = False) -> Tensor:
+        function = lambda place, over: reducer((over[0].var, data(*place)), axis=over)  # noqa: E731
+        found = _reduced(data, axis, keepdims, name, function)
+        picked = found[0]
+        return compute(picked.shape, lambda *i: picked(*i), name)  # type: ignore[no-any-return]
+
+    apply.__name__ = name
+    apply.__doc__ = f"Return the position of the {name[3:]}imum along `axis`; the first of equals."
+    return apply
+
+
+argmax = _arg("argmax", ops.greater, ops.min_value)
+argmin = _arg("argmin", ops.less, ops.max_value)
