@@ -15,6 +15,7 @@ from slipway.micro.project import (
     get_microtvm_template_projects,
     get_standalone_crt_dir,
 )
+from slipway.micro.serial_port import SerialPort
 from slipway.micro.session import (
     Session,
     create_local_debug_executor,
@@ -24,6 +25,7 @@ from slipway.micro.session import (
 __all__ = [
     "GeneratedProject",
     "NotATemplateProjectError",
+    "SerialPort",
     "Session",
     "TemplateProject",
     "TemplateProjectError",

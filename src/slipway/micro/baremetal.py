@@ -23,6 +23,7 @@ from slipway.micro.model_config import model_config, pool_attributes
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.micro.program import write_program
 from slipway.micro.project_api import server
+from slipway.micro.serial_port import SerialPort
 from slipway.micro.toolchain import find_tool, run_tool
 from slipway.toolchain.unpack import unpack_tar
 
@@ -39,7 +40,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.emulator: SerialProcess | None = None
+        self.line: SerialProcess | SerialPort | None = None
 
     @property
     def is_template(self) -> bool:
@@ -84,6 +85,16 @@ class BaremetalHandler(server.ProjectAPIHandler):
                 optional=["flash"],
                 type="str",
                 help="Command that programs the board; {elf} is the image.",
+            ),
+            option(
+                "port", optional=["open_transport"], type="str", help="Serial port of the board."
+            ),
+            option(
+                "baudrate",
+                optional=["open_transport"],
+                type="int",
+                default=115200,
+                help="Its speed.",
             ),
             option("optimise", optional=_GENERATE, type="str", default="-O2", help="gcc's -O."),
         ]
@@ -158,36 +169,41 @@ class BaremetalHandler(server.ProjectAPIHandler):
             )
 
     def open_transport(self, options: dict[str, Any]) -> server.TransportTimeouts:
-        """Start the emulator with its serial line on a pipe."""
+        """Open the board's serial port, or start the emulator with its line on a pipe."""
         board = self._board()
         elf = self.folder / IMAGE
         if not elf.is_file():
             raise FileNotFoundError(f"{elf} is missing; build the project first")
-        if board.emulator is None:
+        if options.get("port"):
+            port = SerialPort(options["port"], int(options.get("baudrate") or 115200))
+            port.open()
+            self.line = port
+        elif board.emulator is None:
             raise ValueError(
-                f"{board.title}: this template reaches emulated boards; for a real one give "
-                "micro.Session a transport over its serial port"
+                f"{board.title}: no emulator runs this board; name the serial port that the board "
+                "is on with the option port, for example /dev/ttyACM0"
             )
-        self.emulator = EmulatorProcess(board, elf)
+        else:
+            self.line = EmulatorProcess(board, elf)
         return server.TransportTimeouts(0.0, 20.0, 60.0)
 
     def close_transport(self) -> None:
-        """End the emulator."""
-        if self.emulator is not None:
-            self.emulator.close()
-            self.emulator = None
+        """End the emulator, or close the port."""
+        if self.line is not None:
+            self.line.close()
+            self.line = None
 
     def read_transport(self, n: int, timeout_sec: float | None) -> bytes:
         """Read what the firmware sent."""
-        if self.emulator is None:
+        if self.line is None:
             raise server.TransportClosedError()
-        return self.emulator.read(n, timeout_sec)
+        return self.line.read(n, timeout_sec)
 
     def write_transport(self, data: bytes, timeout_sec: float | None) -> None:
         """Send to the firmware."""
-        if self.emulator is None:
+        if self.line is None:
             raise server.TransportClosedError()
-        self.emulator.write(data, timeout_sec)
+        self.line.write(data, timeout_sec)
 
 
 def board_config(board: Board) -> str:

@@ -88,5 +88,5 @@ class CrtHandler(BaremetalHandler):
     def open_transport(self, options: dict[str, Any]) -> server.TransportTimeouts:
         """Start the process."""
         self.flash(options)
-        self.emulator = SerialProcess([str(self.folder / IMAGE)])
+        self.line = SerialProcess([str(self.folder / IMAGE)])
         return server.TransportTimeouts(0.0, 10.0, 60.0)

@@ -1,0 +1,90 @@
+"""A real terminal line: firmware behind a pseudo-terminal, as a board is behind its USB port."""
+
+import contextlib
+import os
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from aot_models import build, keyword_net
+from firmware_tools import needs
+
+from slipway import micro
+from slipway.errors import RPCConnectionError, RPCTimeoutError
+from slipway.micro.board import find_board
+from slipway.micro.emulator import emulator_command
+from slipway.micro.project_api.server import IoTimeoutError, TransportClosedError
+from slipway.runtime.graph_executor import GraphModule
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    needs("mps2-an386")
+    folder = tmp_path_factory.mktemp("serial") / "p"
+    lib = build(keyword_net(), target=find_board("mps2-an386").target)
+    made = micro.generate_project(
+        "baremetal", lib, folder, {"board": "mps2-an386", "project_type": "host_driven"}
+    )
+    made.build()
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def on_a_terminal(project):
+    """Start the emulator with its serial line on a pseudo-terminal; yield the terminal's path."""
+    board = find_board("mps2-an386")
+    command = emulator_command(board, project._folder / "build/firmware.elf")
+    command[command.index("-serial") + 1] = "pty"
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    ) as emulator:
+        try:
+            yield re.search(r"redirected to (\S+)", emulator.stdout.readline())[1]
+        finally:
+            emulator.kill()
+
+
+def test_model_runs_over_a_serial_port(project):
+    with on_a_terminal(project) as path:
+        for _ in range(2):
+            with micro.Session(micro.SerialPort(path, 115200)) as session:
+                model = GraphModule(session.create_aot_executor())
+                model.set_input("data", np.ones((1, 1, 25, 10), "float32"))
+                model.run()
+                assert model.get_output(0).numpy().sum() == pytest.approx(1, abs=1e-5)
+        project._options["port"] = path
+        with micro.Session(project.transport()) as session:
+            assert session.rpc.ping(b"by the project's option") == b"by the project's option"
+
+
+def test_port_that_is_not_there_or_is_no_port_or_is_silent(tmp_path):
+    with pytest.raises(RPCConnectionError, match=r"cannot open the serial port .*nothing"):
+        micro.SerialPort(tmp_path / "nothing").open()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RPCConnectionError, match="is no serial port"):
+        micro.SerialPort(tmp_path / "file").open()
+    with pytest.raises(RPCConnectionError, match="12345 baud is no rate"):
+        micro.SerialPort(tmp_path / "file", 12345).open()
+    ours, theirs = os.openpty()
+    port = micro.SerialPort(os.ttyname(theirs))
+    port.timeouts = lambda: {"session_start_timeout_sec": 0.3}
+    with pytest.raises(RPCTimeoutError, match=r"did not answer .* within 0\.3 s"):
+        micro.Session(port).__enter__()
+    port.open()
+    with pytest.raises(IoTimeoutError):
+        port.read(1, 0.01)
+    port.write(b"\x03\r\n\x11\xff", 1.0)  # what a terminal that is not raw would change
+    os.set_blocking(ours, False)
+    assert os.read(ours, 4096).endswith(b"\x03\r\n\x11\xff")
+    port.close()
+    for closed in (lambda: port.read(1, 0.0), lambda: port.write(b"x", 0.0)):
+        with pytest.raises(TransportClosedError):
+            closed()
+    os.close(ours)
+    os.close(theirs)
