@@ -242,7 +242,7 @@ CFLAGS = $(CPU) -std=c11 {optimise} -g -ffunction-sections -fdata-sections -fno-
   -fcallgraph-info=su -Wall -Wextra {extra}\\
   -DSLW_STATIC -DSLW_NO_THREADS -DSLW_RPC_MESSAGE_BYTES=512 \\
   -Iboard -Icrt/include -Icrt/src -Imodel/codegen/host/include
-LDFLAGS = $(CPU) -nostartfiles {libs}{mismatch}-T firmware.ld -Wl,--gc-sections \\
+LDFLAGS = $(CPU) -nostartfiles {libs}{mismatch}-T firmware.ld -Wl,-n -Wl,--gc-sections \\
   -Wl,--no-warn-rwx-segments -Wl,-Map=build/firmware.map
 SOURCES = {sources}
 OBJECTS = $(patsubst %.c,build/%.o,$(SOURCES)){objects}

@@ -12,6 +12,8 @@ from slipway.errors import SlipwayError, did_you_mean
 
 DEVICES = Path(__file__).parent.parent / "boards" / "devices"
 
+_SOURCES = DEVICES.parent / "baremetal" / "src"
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -84,6 +86,23 @@ class Board:
 
 
 def _read(path: Path) -> Board:
+    if not path.is_file():
+        raise SlipwayError(f"there is no file {path}; it would describe a board")
+    board = _parse(path)
+    for name in ("FLASH", "RAM"):
+        if all(m.name != name for m in board.memories):
+            raise SlipwayError(f"{path}: a board needs a memory {name}; see the files in {DEVICES}")
+    for prefix, value in (("startup", board.startup), ("uart", board.uart.kind)):
+        known = sorted(p.stem.removeprefix(f"{prefix}_") for p in _SOURCES.glob(f"{prefix}_*.c"))
+        if value not in known:
+            raise SlipwayError(
+                f"{path}: there is no {prefix} {value!r}; there are {', '.join(known)}."
+                + did_you_mean(value, known)
+            )
+    return board
+
+
+def _parse(path: Path) -> Board:
     try:
         data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         emulator = data.get("emulator")

@@ -8,13 +8,49 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ToolchainError
-from slipway.micro.baremetal import MODEL_ARCHIVE
+from slipway.micro.baremetal import MODEL_ARCHIVE, SESSION_SOURCES, TEMPLATE_SOURCES
 from slipway.micro.model_config import model_config
 from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.program import is_ahead_of_time, write_program
 from slipway.micro.project_api import server
 from slipway.micro.toolchain import find_tool, run_tool
 
 _GENERATE = ["generate_project"]
+
+
+def _is_driven(options: dict[str, Any]) -> bool:
+    return options.get("project_type") == "host_driven"
+
+
+def _heap_option() -> server.ProjectOption:
+    return server.ProjectOption(
+        "heap_bytes",
+        optional=_GENERATE,
+        type="int",
+        default=16384,
+        help="Bytes for tensors and messages of a host_driven project.",
+    )
+
+
+def add_session(
+    project_dir: Path, source: Path, model: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """Add the program that serves RPC sessions, for a board with the functions of board.h."""
+    for name in ("board.h", "heap.c", "main_rpc.c", "model_aot.c", "program.h"):
+        shutil.copyfile(TEMPLATE_SOURCES / name, source / name)
+    write_program(project_dir, model, source)
+    name = str(options.get("board") or "board")
+    (source / "board_config.h").write_text(f'#define BOARD_NAME "{name}"\n')
+
+
+def copy_runtime(runtime: Path, include: Path, source: Path) -> None:
+    """Copy the part of the device runtime that sessions need."""
+    shutil.copytree(runtime / "include", include)
+    source.mkdir(exist_ok=True)
+    for path in sorted((runtime / "src").glob("*.h")):
+        shutil.copyfile(path, source / path.name)
+    for name in SESSION_SOURCES:
+        shutil.copyfile(runtime / "src" / f"{name}.c", source / f"{name}.c")
 
 
 class LibraryHandler(server.ProjectAPIHandler):
@@ -47,6 +83,7 @@ class LibraryHandler(server.ProjectAPIHandler):
         options: dict[str, Any],
     ) -> None:
         """Unpack the model and lay the template's files around it."""
+        self.runtime = Path(standalone_crt_dir)
         project_dir.mkdir(parents=True, exist_ok=True)
         model = only_model(unpack_model_library(model_library_format_path, project_dir / "model"))
         shutil.copyfile(model_library_format_path, project_dir / MODEL_ARCHIVE)
@@ -54,7 +91,7 @@ class LibraryHandler(server.ProjectAPIHandler):
             self.folder / "microtvm_api_server.py", project_dir / "microtvm_api_server.py"
         )
         name = str(model["model_name"])
-        words = {"@NAME@": name, "@HEADER@": f"tvmgen_{name}.h"}
+        words = {"@NAME@": name, "@HEADER@": f"tvmgen_{name}.h", **self.words(options)}
         for path in sorted((self.folder / "files").rglob("*")):
             if path.is_file():
                 text = path.read_text(encoding="utf-8")
@@ -67,6 +104,10 @@ class LibraryHandler(server.ProjectAPIHandler):
             "".join(f"{key}={value}\n" for key, value in sorted(options.items()))
         )
         self.finish(project_dir, model, options)
+
+    def words(self, options: dict[str, Any]) -> dict[str, str]:
+        """Return further words of the template's files, and what stands for them."""
+        return {}
 
     def finish(self, project_dir: Path, model: dict[str, Any], options: dict[str, Any]) -> None:
         """Add what only this template needs."""
@@ -142,11 +183,28 @@ class ZephyrHandler(LibraryHandler):
             default=os.environ.get("ZEPHYR_BASE"),
             help="Zephyr's tree.",
         )
-        return [*server.default_project_options(), west, base]
+        defaults = server.default_project_options(
+            project_type={"choices": ["example_project", "host_driven"]}
+        )
+        return [*defaults, west, base, _heap_option()]
+
+    def words(self, options: dict[str, Any]) -> dict[str, str]:
+        """Return the application's sources: a program of its own, or sessions with a host."""
+        driven = "src/main_rpc.c src/heap.c src/program.c src/board_zephyr.c"
+        return {"@MAIN@": driven if _is_driven(options) else "src/main.c"}
 
     def finish(self, project_dir: Path, model: dict[str, Any], options: dict[str, Any]) -> None:
-        """Add the model's description."""
-        (project_dir / "src" / "model_config.h").write_text(model_config(model, {}))
+        """Add the model's description, and the runtime where a host drives it."""
+        source = project_dir / "src"
+        (source / "model_config.h").write_text(model_config(model, options))
+        if _is_driven(options):
+            add_session(project_dir, source, model, options)
+            (project_dir / "crt").mkdir()
+            copy_runtime(self.runtime, project_dir / "crt" / "include", project_dir / "crt" / "src")
+            if (source / "model_aot.c").exists():
+                path = project_dir / "CMakeLists.txt"
+                text = path.read_text().replace("src/program.c", "src/program.c src/model_aot.c")
+                path.write_text(text)
 
     def _west(self, options: dict[str, Any], *arguments: str) -> None:
         chosen = self.chosen(options)
@@ -207,23 +265,51 @@ class ArduinoHandler(LibraryHandler):
             board={"choices": sorted(ARDUINO_BOARDS)},
             project_type={"choices": ["example_project", "host_driven"]},
         )
-        return [*defaults, command, port]
+        return [*defaults, command, port, _heap_option()]
 
     def finish(self, project_dir: Path, model: dict[str, Any], options: dict[str, Any]) -> None:
         """Arrange the files as Arduino wants them: a sketch named after its folder, and src."""
-        if options.get("project_type") == "host_driven":
-            raise ValueError(
-                "the Arduino template makes example_project; host_driven sessions run with the "
-                "templates baremetal and crt"
-            )
-        (project_dir / "sketch.ino").rename(project_dir / f"{project_dir.name}.ino")
+        sketch = project_dir / f"{project_dir.name}.ino"
+        (project_dir / "sketch.ino").rename(sketch)
         source = project_dir / "src"
         source.mkdir(exist_ok=True)
         generated = project_dir / "model" / "codegen" / "host"
         for path in sorted([*generated.glob("src/*.c"), *generated.glob("include/*.h")]):
             shutil.copyfile(path, source / path.name)
-        text = model_config(model, {})
+        text = model_config(model, options).replace(
+            f"<tvmgen_{model['model_name']}.h>", f'"tvmgen_{model["model_name"]}.h"'
+        )
         (source / "model_config.h").write_text(text)
+        if _is_driven(options):
+            words = (self.folder / "host_driven.ino").read_text()
+            sketch.write_text(words.replace("@NAME@", str(model["model_name"])))
+            self._add_session(project_dir, source, model, options)
+
+    def _add_session(
+        self, project_dir: Path, source: Path, model: dict[str, Any], options: dict[str, Any]
+    ) -> None:
+        """Add the runtime: Arduino compiles what lies in src, and knows no include paths."""
+        if not is_ahead_of_time(model):
+            raise ValueError(
+                "an Arduino sketch takes models compiled ahead of time: build it with "
+                "executor=Executor('aot')"
+            )
+        add_session(project_dir, source, model, options)
+        copy_runtime(self.runtime, source / "include", source)
+        headers = source / "slipway"
+        (source / "include" / "slipway").rename(headers)
+        (source / "include").rmdir()
+        for path in headers.glob("*.h"):
+            path.write_text(path.read_text().replace('#include "slipway/', '#include "'))
+        abi = headers / "abi.h"
+        flags = ("SLW_STATIC 1", "SLW_NO_THREADS 1", "SLW_RPC_MESSAGE_BYTES 512")
+        abi.write_text("".join(f"#define {flag}\n" for flag in flags) + abi.read_text())
+        main = source / "main_rpc.c"
+        main.write_text(
+            main.read_text().replace(
+                "int main(void)", "int slipway_main(void);\nint slipway_main(void)"
+            )
+        )
 
     def _fqbn(self, options: dict[str, Any]) -> tuple[str, str]:
         chosen = self.chosen(options)

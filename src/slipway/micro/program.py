@@ -58,13 +58,14 @@ def is_ahead_of_time(metadata: Mapping[str, Any]) -> bool:
     return "graph" not in metadata.get("executors", ()) and bool(main.get("outputs"))
 
 
-def write_program(project: Path, metadata: Mapping[str, Any]) -> None:
-    """Write board/program.c for the model that is unpacked in a project's directory.
+def write_program(project: Path, metadata: Mapping[str, Any], where: Path | None = None) -> None:
+    """Write program.c for the model that is unpacked in a project's directory.
 
-    A model compiled ahead of time is reached through board/model_aot.c, which is removed where
-    there is none; the graph executor's files are put beside it.
+    It goes to `where`, by default the project's board directory.  A model compiled ahead of time is
+    reached through the model_aot.c there, which is removed where there is none; the graph
+    executor's files are put beside it.
     """
-    board, model = project / "board", project / "model"
+    board, model = where or project / "board", project / "model"
     lines, members = [], []
     if is_ahead_of_time(metadata):
         lines.append("extern const slw_aot_model slw_model_aot;")

@@ -43,28 +43,39 @@ void slw_object_release(TVMFFIObject *object) {
   }
 }
 #else
+/* One thread needs no atomics, and a Cortex-M0 has none. */
+#if defined(SLW_NO_THREADS)
+static uint32_t half_add(uint32_t *count, uint32_t change) {
+  uint32_t before = *count;
+  *count = before + change;
+  return before;
+}
+#else
+static uint32_t half_add(uint32_t *count, uint32_t change) {
+  return __atomic_fetch_add(count, change, __ATOMIC_ACQ_REL);
+}
+#endif
+
 static uint32_t *strong_count(TVMFFIObject *object) {
   return (uint32_t *)(void *)&object->combined_ref_count;
 }
 
 void slw_object_retain(TVMFFIObject *object) {
-  (void)__atomic_fetch_add(strong_count(object), 1U, __ATOMIC_RELAXED);
+  (void)half_add(strong_count(object), 1U);
 }
 
 void slw_object_release(TVMFFIObject *object) {
   uint32_t *weak_count;
-  if (object == NULL ||
-      __atomic_fetch_sub(strong_count(object), 1U, __ATOMIC_ACQ_REL) != 1U ||
-      object->deleter == NULL) {
+  if (object == NULL || half_add(strong_count(object), 0U - 1U) != 1U || object->deleter == NULL) {
     return;
   }
   weak_count = strong_count(object) + 1;
-  if (__atomic_load_n(weak_count, __ATOMIC_ACQUIRE) == 1U) {
+  if (half_add(weak_count, 0U) == 1U) {
     object->deleter(object, DELETE_STRONG | DELETE_WEAK);
     return;
   }
   object->deleter(object, DELETE_STRONG);
-  if (__atomic_fetch_sub(weak_count, 1U, __ATOMIC_ACQ_REL) == 1U) {
+  if (half_add(weak_count, 0U - 1U) == 1U) {
     object->deleter(object, DELETE_WEAK);
   }
 }

@@ -23,7 +23,7 @@ int board_uart_get(void);
 uint64_t board_time_ns(void);
 
 /** End the program; an emulator exits with this status, real hardware stays in a loop. */
-_Noreturn void board_exit(int status);
+__attribute__((noreturn)) void board_exit(int status);
 
 /** Write text to the serial line. */
 void board_print(const char *text);
