@@ -10,6 +10,7 @@ from typing import Any
 
 _NAMES = {
     "slipway.ir.buffer": "Buffer decl_buffer",
+    "slipway.ir.custom": "register_intrin_lowering register_op_attr",
     "slipway.ir.expr": "IterVar PrimExpr Range Var",
     "slipway.ir.function": "BaseFunc GlobalVar IRModule PrimFunc",
     "slipway.ir.node": "Node",

@@ -398,8 +398,12 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
 
 
 def call_intrin(dtype: str, op: str, *args: Any) -> PrimExpr:
-    """Call the intrinsic `op` of ir.intrin with the given result dtype."""
-    return E.Call(dtype, op, tuple(as_expr(a) for a in args))
+    """Call the intrinsic `op` of ir.intrin, or of the user's, with the given result dtype.
+
+    The classic prefixes ("tir.exp", "tir.tvm_storage_sync") are taken off.
+    """
+    name = op.removeprefix("tir.").removeprefix("tvm_")
+    return E.Call(dtype, name, tuple(as_expr(a) for a in args))
 
 
 def _bitwise(op: str, function: Callable[[int, int], int]) -> Callable[[Any, Any], PrimExpr]:

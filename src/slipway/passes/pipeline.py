@@ -16,6 +16,7 @@ from slipway.passes.inject_double_buffer import inject_double_buffer
 from slipway.passes.inject_prefetch import inject_prefetch
 from slipway.passes.instrument_bounds import instrument_bounds
 from slipway.passes.loop_partition import loop_partition
+from slipway.passes.lower_custom_calls import lower_custom_calls
 from slipway.passes.remove_assertions import remove_assertions
 from slipway.passes.remove_unused import remove_unused
 from slipway.passes.serialize_threads import serialize_threads
@@ -28,6 +29,7 @@ Pass = Callable[[PrimFunc], PrimFunc]
 
 PIPELINE: tuple[Pass, ...] = (
     serialize_threads,
+    lower_custom_calls,
     flatten_storage,
     inject_prefetch,
     inject_double_buffer,

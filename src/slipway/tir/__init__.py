@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls")
+_MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls", "custom")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,100 @@
+"""Intrinsics of the user's own, and how a kind of target computes them (classic names).
+
+::
+
+    register_op_attr("tir.mylog", "TCallEffectKind", CallEffectKind.Pure)
+    register_intrin_lowering("tir.mylog", target="llvm", f=lambda call: te.log(call.args[0]))
+
+A rule may also replace what an intrinsic of Slipway's does: it runs before code generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from slipway.errors import LoweringError
+from slipway.ir.expr import Call, PrimExpr
+from slipway.ir.intrin import INTRINSICS, Intrinsic
+
+Rule = Callable[[Call], Any]
+DEFAULT = "default"  # the kind that stands for all others
+
+_RULES: dict[tuple[str, str], tuple[int, Rule]] = {}  # (intrinsic, target kind) -> level, rule
+
+
+class CallEffectKind:
+    """What calling an intrinsic does besides giving its value."""
+
+    Pure = "pure"
+    ReadState = "read"
+    UpdateState = "update"
+    Opaque = "opaque"
+
+
+def plain_name(name: str) -> str:
+    """Return an intrinsic's name without the "tir." that classic scripts write."""
+    return name.removeprefix("tir.")
+
+
+def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+    """Declare an intrinsic: "TCallEffectKind" says whether calls of it may be moved or dropped.
+
+    Other attributes describe operators of graphs, which cannot be declared here.
+    """
+    if attr_key == "TCallEffectKind" and value is not None:
+        name = plain_name(op_name)
+        known = INTRINSICS.get(name)
+        if known is None or known.reference is None:
+            INTRINSICS[name] = Intrinsic(name, -1, pure=value == CallEffectKind.Pure)
+        return value
+    raise LoweringError(
+        f"register_op_attr({op_name!r}, {attr_key!r}): only TCallEffectKind, with its value, "
+        "is an attribute of intrinsics"
+    )
+
+
+def register_intrin_lowering(
+    op_name: str, target: str = DEFAULT, *, f: Rule | None = None, level: int = 10,
+    override: bool = False,
+) -> Any:  # fmt: skip
+    """Say what a call of intrinsic `op_name` becomes on targets of kind `target`.
+
+    ``f(call)`` returns the expression to compute instead (or None to leave the call).  Of two
+    rules the one with the higher `level` wins.  Without `f` a decorator is returned.  Raises
+    LoweringError for a second rule of the same level, unless with `override`.
+    """
+
+    def register(rule: Rule) -> Rule:
+        key = (plain_name(op_name), target)
+        old = _RULES.get(key)
+        if old is not None and old[0] == level and not override:
+            raise LoweringError(
+                f"a rule of level {level} for {op_name} on {target} is registered already: give "
+                "a higher level, or override=True"
+            )
+        if old is None or old[0] <= level:
+            _RULES[key] = (level, rule)
+        return rule
+
+    return register if f is None else register(f)
+
+
+def has_rules() -> bool:
+    """Tell whether any rule is registered."""
+    return bool(_RULES)
+
+
+def lowered(call: Call, kind: str) -> PrimExpr | None:
+    """Return what the rules make of a call on targets of `kind`; None where none applies."""
+    name = plain_name(call.op)
+    found = _RULES.get((name, kind)) or _RULES.get((name, DEFAULT))
+    result = None if found is None else found[1](call)
+    if result is None or result is call:
+        return None
+    if not isinstance(result, PrimExpr) or result.dtype != call.dtype:
+        raise LoweringError(
+            f"the rule for {call.op} on {kind} must return an expression of type {call.dtype}, "
+            f"got {result!r}"
+        )
+    return result
