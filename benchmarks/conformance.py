@@ -107,6 +107,18 @@ def is_served(value):
     return value is None or (isinstance(value, np.ndarray) and value.dtype.kind not in "OUS")
 
 
+def used_part(values, main):
+    """Return the outputs; those with a count ("x" and "x.count") are cut to it."""
+    names, axes = main.attr("output_names"), dict(main.attr("counted_outputs") or ())
+    found, counts = [], {n.removesuffix(".count"): v for n, v in zip(names, values, strict=True)}
+    for name, value in zip(names, values, strict=True):
+        if name in axes:
+            value = value.take(range(int(counts[name][0])), axis=axes[name])
+        if name.removesuffix(".count") not in axes or name in axes:
+            found.append(value)
+    return found
+
+
 def run(model, inputs, engine):
     """Import and run one model; return its outputs."""
     from slipway import relay
@@ -124,16 +136,18 @@ def run(model, inputs, engine):
         if not isinstance(value, np.ndarray):
             del feeds[name]
             feeds.update((f"{name}.{i}", np.asarray(v)) for i, v in enumerate(value or ()))
+    main = mod["main"]
     if engine == "interpret":
         found = interpret(mod, **feeds)
-        return list(found) if isinstance(found, tuple) else [found]
+        return used_part(list(found) if isinstance(found, tuple) else [found], main)
     from slipway.runtime import cpu, graph_executor
 
     module = graph_executor.GraphModule(relay.build(mod, target=engine)["default"](cpu(0)))
     for name, value in feeds.items():
         module.set_input(name, value)
     module.run()
-    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+    found = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+    return used_part(found, main)
 
 
 def compare(case, found, wanted):

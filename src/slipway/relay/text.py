@@ -75,7 +75,7 @@ class _Printer:
             f"{self.variable(p)}: {p.type}" if p.type is not None else self.variable(p)
             for p in function.params
         )
-        shown = [(k, v) for k, v in function.attrs if k != "output_names"]
+        shown = [(k, v) for k, v in function.attrs if k not in ("output_names", "counted_outputs")]
         attrs = "".join(
             f", {k}={v!r}" if params or i else f"{k}={v!r}" for i, (k, v) in enumerate(shown)
         )

@@ -19,6 +19,8 @@ from slipway.errors import TypeInferenceError
 from slipway.ir.node import Node, node
 from slipway.ir.printer import register_printer
 
+MAX_EXTENT = 1 << 47  # elements along one axis
+
 
 class Type(Node):
     """Base of the types; equality is by value."""
@@ -44,7 +46,9 @@ class TensorType(Type):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        if type(self.shape) is not tuple or any(type(d) is not int or d < 0 for d in self.shape):
+        if type(self.shape) is not tuple or any(
+            type(d) is not int or not 0 <= d <= MAX_EXTENT for d in self.shape
+        ):
             object.__setattr__(self, "shape", _shape(self.shape))
         object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
 
@@ -80,6 +84,8 @@ def _shape(shape: Any) -> tuple[int, ...]:
         raise TypeInferenceError(
             f"{shape!r} is not a shape: dimensions are integers; give symbolic ones a size"
         ) from error
+    if any(d > MAX_EXTENT for d in dims):
+        raise TypeInferenceError(f"{shape!r} is not a shape: it has more elements than any memory")
     if any(d < 0 for d in dims):
         raise TypeInferenceError(f"{shape!r} is not a shape: a dimension cannot be negative")
     return dims

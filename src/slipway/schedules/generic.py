@@ -71,9 +71,16 @@ def is_injective(op: te.Operation) -> bool:
 def inline_injective(
     schedule: te.Schedule, outs: Sequence[te.Tensor], keep: Sequence[te.Tensor] = ()
 ) -> None:
-    """Inline every computed tensor that is no reduction, no output and not in `keep`."""
+    """Inline every computed tensor that is no reduction, no output and not in `keep`.
+
+    What an operation of statements reads stays too: it reads memory.
+    """
     kept = {id(t.op) for t in (*outs, *keep)}
-    for op in producers(outs):
+    order = producers(outs)
+    for op in order:
+        if not isinstance(op, te.ComputeOp):
+            kept.update(id(t.op) for t in op.input_tensors)
+    for op in order:
         if is_injective(op) and id(op) not in kept:
             schedule[op].compute_inline()
 

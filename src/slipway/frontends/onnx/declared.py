@@ -22,10 +22,12 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.reduce import reduced
+from slipway.frontends.onnx.values import Counted
 
 Shape = tuple[int, ...]
 Shapes = Sequence[Shape | None]
 DECLARED: dict[str, Callable[[NodeView, Shapes], Any]] = {}
+MAX_ROOM = 4096  # elements that may be kept, each compared with each
 MAX_CHOICES = 8  # ways to understand the axes, all of which are computed
 
 
@@ -264,25 +266,43 @@ def true_places(condition: Any, count: int) -> Any:
     return relay.sum(relay.cast(relay.less_equal(running, rank), "int64"), 1)
 
 
-@declared("Compress")
+def _number_of(condition: Any) -> Any:
+    return relay.sum(relay.cast(condition, "int64"), 0, keepdims=True)
+
+
 def _compress(node: NodeView, shapes: Shapes) -> Any:
-    wanted, x, axis = shapes[0] or (), node.input(0), node.attr("axis")
+    """The slices where the condition holds; without a declared shape there is room for all."""
+    x, axis, condition = node.input(0), node.attr("axis"), node.input(1)
     if axis is None:
         x, axis = relay.reshape(x, (-1,)), 0
-    return relay.take(x, true_places(node.input(1), wanted[axis]), axis)
+    axis %= x.tensor_type.rank
+    (total,) = condition.tensor_type.shape
+    if shapes[0] is not None:
+        return relay.take(x, true_places(condition, shapes[0][axis]), axis)
+    if total > MAX_ROOM:
+        return None
+    kept = relay.take(x, true_places(condition, total), axis)
+    return Counted(kept, _number_of(condition), axis)
 
 
-@declared("NonZero")
 def _non_zero(node: NodeView, shapes: Shapes) -> Any:
-    rank, count = shapes[0] or ()
+    """Positions of what is not zero; without a declared shape there is room for all."""
     x = node.input(0)
+    total = x.tensor_type.size
+    if not x.tensor_type.rank or (shapes[0] is None and total > MAX_ROOM):
+        return None
     if x.tensor_type.dtype != "bool":
         x = relay.not_equal(x, node.like(0))
-    place, rows = true_places(relay.reshape(x, (-1,)), count), []
+    flat = relay.reshape(x, (-1,))
+    place, rows = true_places(flat, total if shapes[0] is None else shapes[0][1]), []
     for extent in reversed(x.tensor_type.shape):
         rows.append(relay.mod(place, _int64(extent)))
         place = relay.floor_divide(place, _int64(extent))
-    return relay.stack(rows[::-1], 0) if rank else None
+    found = relay.stack(rows[::-1], 0)
+    return found if shapes[0] is not None else Counted(found, _number_of(flat), 1)
+
+
+DECLARED.update({"Compress": _compress, "NonZero": _non_zero})
 
 
 @declared("Unique")

@@ -23,11 +23,19 @@ from slipway.frontends.onnx.converters import (
     UnsupportedNode,
     load_converters,
 )
+from slipway.frontends.onnx.counted import cut_to_declared, through_counted
 from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
 from slipway.frontends.onnx.stand_in import StandIns
-from slipway.frontends.onnx.values import Optional, Value, mapped, names_of, tensors_of
+from slipway.frontends.onnx.values import (
+    Counted,
+    Optional,
+    Value,
+    mapped,
+    names_of,
+    tensors_of,
+)
 from slipway.frontends.onnx.values import Sequence as SequenceValue
 from slipway.frontends.report import NodeReport, ReportBook
 from slipway.ir.function import IRModule
@@ -54,6 +62,10 @@ def from_onnx(
     optional input None says that it is missing.
     `dtype`, as a dictionary, overrides the element type of inputs.  `opset` overrides the file's.
     With `freeze_params` weights are constants of the graph; without, they are its parameters.
+
+    An output whose size depends on the data has room for the most there can be, and a second output
+    ``x.count`` says how much of it is used; the function's attribute "counted_outputs" lists such
+    outputs with the axis that is meant.
 
     Returns the module, whose "main" takes the graph's inputs under their names, and the weights
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
@@ -120,7 +132,10 @@ class _Importer:
             raise ModelError("the model has no output tensor: its outputs are empty")
         body = tensors[0] if len(tensors) == 1 else Tuple(tuple(tensors))
         used = [v for v in self.param_vars if v.name in self.params]
-        attrs = (("output_names", names),)
+        attrs: tuple[tuple[str, Any], ...] = (("output_names", names),)
+        counted = tuple((n, value.axis) for n, value in named if isinstance(value, Counted))
+        if counted:
+            attrs += (("counted_outputs", counted),)
         return Function((*inputs, *used), body, None, attrs)
 
     def survey(
@@ -318,17 +333,23 @@ class _Importer:
 
     def _converted(self, convert: Converter, view: NodeView) -> Any:
         """Convert a node; where a shape depends on a value, with the shapes that are declared."""
+        settle = None if self.depth else DECLARED.get(view.kind)  # a function has its own names
         try:
-            return convert(view)
+            if view.kind != "Identity" and any(isinstance(v, Counted) for v in view.inputs):
+                return through_counted(convert, view)
+            made = convert(view)
         except DependsOnInputs:
-            settle = DECLARED.get(view.kind)
-            if settle is None or self.depth:  # the names inside a function are not the file's
-                raise
-            known = [self.stand_ins.of(name) for name in view.outputs]
-            made = settle(view, [None if v is None else v.tensor_type.shape for v in known])
+            made = None if settle is None else settle(view, self._declared(view))
             if made is None:
                 raise
-            return made
+        if isinstance(made, Counted) and not self.depth:
+            return cut_to_declared([made], self._declared(view))
+        return made
+
+    def _declared(self, view: NodeView) -> list[tuple[int, ...] | None]:
+        """Return the shapes that the file states, or implies, for the results of a node."""
+        known = [self.stand_ins.of(name) for name in view.outputs]
+        return [None if v is None else v.tensor_type.shape for v in known]
 
     def _function(self, node: Any, function: Any, inputs: list[Value]) -> list[Value]:
         """Convert the body of a function in the place of its call."""

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.values import Counted
 
 
 @converter("RoiAlign")
@@ -24,6 +25,35 @@ def roi_align(node: NodeView) -> Any:
         node.attr("spatial_scale", 1.0), node.attr("sampling_ratio", 0),
         mode=node.attr("mode", "avg"), aligned=aligned,
     )  # fmt: skip
+
+
+def select_boxes(node: NodeView) -> tuple[Any, Any]:
+    """Return NonMaxSuppression's rows, filled up with -1, and their number (1,)."""
+    boxes = node.input(0)
+    if node.attr("center_point_box", 0):  # x, y, width, height
+        half = relay.const(0.5, "float32")
+        x, y, width, height = (relay.strided_slice(boxes, [i], [i + 1], axes=[2]) for i in range(4))
+        sides = []
+        for side in (relay.subtract, relay.add):
+            sides += [side(y, relay.multiply(height, half)), side(x, relay.multiply(width, half))]
+        boxes = relay.concatenate(sides, 2)
+
+    def scalar(index: int, default: Any) -> Any:
+        return relay.reshape(node.input(index), ()) if node.has(index) else default
+
+    most, limit = scalar(2, 0), 0
+    if isinstance(node.optional(2), relay.Constant):
+        limit = max(node.ints(2, "the count")[0], 1)
+    return relay.vision.all_class_non_max_suppression(  # type: ignore[no-any-return]
+        boxes, node.input(1), most, scalar(3, 0.0), scalar(4, -np.inf), limit
+    )
+
+
+@converter("NonMaxSuppression")
+def non_max_suppression(node: NodeView) -> Any:
+    """The boxes that overlap none with a greater score; how many depends on the data."""
+    rows, count = select_boxes(node)
+    return Counted(rows, count, 0)
 
 
 @converter("DeformConv")

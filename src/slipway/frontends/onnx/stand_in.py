@@ -38,10 +38,10 @@ class StandIns:
             for info in (*graph.value_info, *graph.output):
                 try:
                     dims, dtype = value_type(info.name, info.type)
+                    if all(isinstance(d, int) and d > 0 for d in dims):
+                        found.setdefault(info.name, TensorType(dims, dtype))
                 except Exception:  # a sequence, or no tensor type at all: it stays unknown
                     continue
-                if all(isinstance(d, int) and d > 0 for d in dims):
-                    found.setdefault(info.name, TensorType(dims, dtype))
             graphs += [a.g for n in graph.node for a in n.attribute if a.type == 5]
         return found
 

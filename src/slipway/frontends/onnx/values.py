@@ -1,4 +1,4 @@
-"""What flows along the edges of an ONNX graph besides tensors: sequences and optionals.
+"""What flows along the edges of an ONNX graph besides tensors: sequences, optionals, counted ones.
 
 They exist while a model is read, not in the compiled one.  A sequence is a list of expressions
 whose length is known, and an optional is there or not; so every operator on them is done by the
@@ -36,7 +36,20 @@ class Optional:
     value: Expr | Sequence | None
 
 
-Value = Any  # an Expr, Sequence or Optional, or None for an input that is left out
+@dataclass(frozen=True)
+class Counted:
+    """A tensor with room for more than there is along `axis`; `count` (1,) tells how much is used.
+
+    What operators make whose result's size depends on the data.  At the model's boundary it is two
+    outputs, ``x`` and ``x.count``.
+    """
+
+    data: Expr
+    count: Expr
+    axis: int
+
+
+Value = Any  # an Expr, Sequence, Optional or Counted, or None for an input that is left out
 
 
 def tensors_of(value: Value) -> list[Expr]:
@@ -45,6 +58,8 @@ def tensors_of(value: Value) -> list[Expr]:
         return list(value.items)
     if isinstance(value, Optional):
         return [] if value.value is None else tensors_of(value.value)
+    if isinstance(value, Counted):
+        return [value.data, value.count]
     return [value]
 
 
@@ -54,6 +69,8 @@ def names_of(name: str, value: Value) -> list[str]:
         return [f"{name}.{i}" for i in range(len(value.items))]
     if isinstance(value, Optional):
         return [] if value.value is None else names_of(name, value.value)
+    if isinstance(value, Counted):
+        return [name, f"{name}.count"]
     return [name]
 
 
@@ -63,4 +80,6 @@ def mapped(value: Value, function: Callable[[Any], Expr]) -> Value:
         return Sequence(tuple(function(item) for item in value.items), value.dtype)
     if isinstance(value, Optional):
         return value if value.value is None else Optional(mapped(value.value, function))
+    if isinstance(value, Counted):
+        return Counted(function(value.data), function(value.count), value.axis)
     return function(value)
