@@ -53,10 +53,9 @@ def onnx_corpus():
 def tflite_corpus():
     """Return (name, bytes) of one small model per operator and form: the operator tests' own."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "frontends" / "tflite"))
-    from builder import model
-    from test_operators import CASES
+    from corpus import files
 
-    return [(name, model(*args, **options)) for name, (args, options, _) in CASES.items()]
+    return files()
 
 
 def folder_corpus(folder):

@@ -6,9 +6,7 @@ import sys
 
 import pytest
 
-COMMANDS = (
-    "compile", "bisect", "check", "run", "profile", "rpc-server", "device-server", "targets", "demo",
-)  # fmt: skip
+COMMANDS = ("compile", "check", "run", "profile", "rpc-server", "device-server", "targets", "demo")
 
 
 def slipway(*arguments, **environment):

@@ -105,3 +105,65 @@ def model(operator, inputs, outputs, options=None, intermediates=(), version=1, 
     packer = flatbuffers.Builder(1024)
     packer.Finish(whole.Pack(packer), b"TFL3")
     return bytes(packer.Output())
+
+
+TYPES["resource"] = 13
+
+
+@dataclass
+class Node:
+    """An operator of a program: its inputs and outputs are tensors of its graph."""
+
+    kind: str
+    inputs: list
+    outputs: list
+    options: str = ""
+    fields: dict = field(default_factory=dict)
+    custom_options: bytes = b""
+
+
+def program(*graphs):
+    """Return the bytes of a model of several subgraphs: (nodes, inputs, outputs) of each."""
+    buffers, codes, made = [schema.BufferT()], [], []
+    for nodes, inputs, outputs in graphs:
+        graph = schema.SubGraphT()
+        tensors = []
+        for t in (*inputs, *(t for n in nodes for t in (*n.inputs, *n.outputs)), *outputs):
+            if not any(t is d for d in tensors):
+                tensors.append(t)
+
+        def place(t, among=tensors):
+            return next(i for i, d in enumerate(among) if d is t)
+
+        graph.tensors = [_tensor(t, i, buffers) for i, t in enumerate(tensors)]
+        graph.inputs, graph.outputs = [place(t) for t in inputs], [place(t) for t in outputs]
+        graph.operators = []
+        for n in nodes:
+            code = schema.OperatorCodeT()
+            custom = bool(n.custom_options)
+            number = getattr(schema.BuiltinOperator, "CUSTOM" if custom else n.kind)
+            code.customCode = n.kind if custom else None
+            code.builtinCode, code.deprecatedBuiltinCode = number, min(number, 127)
+            code.version = 1
+            operator = schema.OperatorT()
+            operator.opcodeIndex = len(codes)
+            codes.append(code)
+            operator.inputs = [place(t) for t in n.inputs]
+            operator.outputs = [place(t) for t in n.outputs]
+            if custom:
+                operator.customOptions = np.frombuffer(n.custom_options, np.uint8)
+            if n.options:
+                table = getattr(schema, f"{n.options}T")()
+                for name, value in n.fields.items():
+                    assert hasattr(table, name), name
+                    setattr(table, name, value)
+                operator.builtinOptions = table
+                operator.builtinOptionsType = getattr(schema.BuiltinOptions, n.options)
+            graph.operators.append(operator)
+        made.append(graph)
+    whole = schema.ModelT()
+    whole.version, whole.operatorCodes, whole.subgraphs = 3, codes, made
+    whole.buffers, whole.description = buffers, "test"
+    packer = flatbuffers.Builder(1024)
+    packer.Finish(whole.Pack(packer), b"TFL3")
+    return bytes(packer.Output())

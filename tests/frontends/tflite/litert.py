@@ -38,13 +38,15 @@ def outputs(executor, inputs):
 class Peer:
     """LiteRT's interpreter with the reference kernels."""
 
-    def __init__(self, data):
+    def __init__(self, data, reference=True):
         interpreter = pytest.importorskip("ai_edge_litert.interpreter")
         kinds = interpreter.OpResolverType
         try:
             self.run_time = interpreter.Interpreter(
                 model_content=without_bias_axes(data),
-                experimental_op_resolver_type=kinds.BUILTIN_REF,
+                experimental_op_resolver_type=(
+                    kinds.BUILTIN_REF if reference else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+                ),
             )
         except ValueError:  # the reference kernels lack some operators
             self.run_time = interpreter.Interpreter(

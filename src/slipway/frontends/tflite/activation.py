@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -176,11 +177,23 @@ def elu(node: NodeView) -> Any:
     return elementwise(apply, node[0])
 
 
+def _gelu_erf(x: Any) -> Any:
+    root = np.float32(0.5**0.5)
+    gate = np.array([math.erf(v) for v in (x * root).tolist()], np.float32)
+    return np.float32(0.5) * x * (np.float32(1) + gate)
+
+
+def _gelu_tanh(x: Any) -> Any:
+    inner = np.float32((2 / np.pi) ** 0.5) * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (np.float32(1) + np.tanh(inner))
+
+
 @converter("GELU")
 def gelu(node: NodeView) -> Any:
     """X times the normal distribution's function of x."""
     if not node.is_float:
-        raise node.unsupported("it is supported on floating point data only")
+        approximate = node.option("approximate")
+        return _from_table(node, tables.float_table, _gelu_tanh if approximate else _gelu_erf)
     half, one = relay.const(0.5, "float32"), relay.const(1.0, "float32")
 
     def apply(x: Any) -> Any:

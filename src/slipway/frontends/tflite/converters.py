@@ -15,14 +15,15 @@ import numpy as np
 from slipway.errors import SlipwayError
 from slipway.frontends.tflite.reader import Array, Operator, Quantization, SubGraph, Tensor
 from slipway.frontends.tflite.schema import ACTIVATIONS, PADDINGS
-from slipway.relay.expr import Constant, Expr
+from slipway.relay.expr import Constant, Expr, Var
+from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
 CONVERTERS: dict[str, Converter] = {}
 
 FAMILIES = (
-    "activation", "arithmetic", "conv", "convert", "detection", "fully_connected", "lstm", "matmul",
-    "pool", "reduce", "resize", "shape", "svdf",
+    "activation", "arithmetic", "control", "conv", "convert", "detection", "fully_connected",
+    "lstm", "matmul", "pool", "reduce", "resize", "shape", "suppression", "svdf",
 )  # fmt: skip
 
 
@@ -48,6 +49,30 @@ def load_converters() -> dict[str, Converter]:
     return CONVERTERS
 
 
+class Program:
+    """What operators reach beyond their node: other subgraphs, and the model's variables.
+
+    `variables` holds the present value of each variable by name; `first` its value when the
+    function begins, a parameter; `initial` what the model gives it before the first run.
+    """
+
+    def __init__(self) -> None:
+        self.variables: dict[str, Expr] = {}
+        self.first: dict[str, Var] = {}
+        self.initial: dict[str, Array] = {}
+
+    def call(self, index: int, inputs: Sequence[Expr]) -> list[Expr]:
+        """Convert subgraph `index` on these inputs and return its outputs."""
+        raise NotImplementedError  # the importer's own has it
+
+    def variable(self, name: str, kind: TensorType) -> Expr:
+        """Return the present value of a variable of this type."""
+        if name not in self.variables:
+            made = Var(name, kind)
+            self.first[name] = self.variables[name] = made
+        return self.variables[name]
+
+
 class NodeView:
     """One operator as its converter sees it: inputs as expressions, options by name."""
 
@@ -58,8 +83,10 @@ class NodeView:
         values: Mapping[int, Expr],
         name: str,
         rounds_once: bool = False,
+        program: Program | None = None,
     ) -> None:
         self.kind = operator.kind
+        self.program = program or Program()
         self.name = name
         self.operator = operator
         self.graph = graph
@@ -179,4 +206,4 @@ def same_padding(
 
 def array_constant(array: Any, dtype: str) -> Constant:
     """Return a Constant of `array` in `dtype`."""
-    return Constant(np.ascontiguousarray(np.asarray(array, dtype)))
+    return Constant(np.array(array, dtype, order="C"))

@@ -42,7 +42,7 @@ def detection_post_process(node: NodeView) -> Any:
     threshold = relay.const(float(options.get("nms_score_threshold", 0.0)), "float32")
     dropped = relay.const(DROPPED, "float32")
     live = relay.where(relay.less(best, threshold), dropped, best)
-    picked, found = _selected(
+    picked, found = selected(
         boxes, live, count, float(options.get("nms_iou_threshold", 0.5)), total
     )
     valid = relay.greater(found, dropped)
@@ -87,7 +87,7 @@ def _decoded(node: NodeView, options: dict[str, Any]) -> list[Any]:
     return [*low, *high]
 
 
-def _selected(
+def selected(
     boxes: list[Any], live: Any, count: int, overlap: float, total: int
 ) -> tuple[Any, Any]:
     """Return the positions and scores of the chosen boxes, best first; both (count,)."""

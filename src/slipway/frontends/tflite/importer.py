@@ -15,7 +15,7 @@ import numpy as np
 from slipway.errors import ModelError, TypeInferenceError, did_you_mean
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
-from slipway.frontends.tflite.converters import NodeView, UnsupportedNode, load_converters
+from slipway.frontends.tflite.converters import NodeView, Program, UnsupportedNode, load_converters
 from slipway.frontends.tflite.reader import Model, Operator, SubGraph, Tensor, load_model
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule
@@ -65,15 +65,41 @@ def check_tflite(
     return importer.book.entries
 
 
+MAX_DEPTH = 16
+MAX_OPERATORS = 200_000
+
+
+def initial_state(
+    model: Any, shape_dict: Mapping[str, Sequence[int]] | None = None
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return what the variables of a model hold before its first run, by the names of their inputs.
+
+    Zeros, but for resource variables that the model itself gives another value (CALL_ONCE).
+    Raises ModelError for a file that cannot be read and for what is not supported.
+    """
+    importer = _Importer(load_model(model), dict(shape_dict or {}), {})
+    function = importer.main()
+    names = _unique_names(importer.graph)
+    held = {names[i] for i in _state(importer.graph)} | set(importer.first)
+    return {
+        p.name: importer.initial.get(p.name, np.zeros(p.tensor_type.shape, p.tensor_type.dtype))
+        for p in function.params
+        if p.name in held
+    }
+
+
 class _Poisoned(Exception):
     """An input comes from a node that could not be converted."""
 
 
-class _Importer:
+class _Importer(Program):
     def __init__(
         self, model: Model, shapes: dict[str, Sequence[int]], dtypes: dict[str, str]
     ) -> None:
+        super().__init__()
         self.model = model
+        self.depth = 0  # of subgraphs being converted
+        self.converted = 0
         self.graph = model.subgraphs[0]
         self.shapes = shapes
         self.dtypes = dtypes
@@ -89,9 +115,35 @@ class _Importer:
             raise self.book.error()
         outputs = (*graph.outputs, *_state(graph))
         results = [self._output(graph, values, index) for index in outputs]
+        results += [self.variables[name] for name in self.first]
         body = results[0] if len(results) == 1 else Tuple(tuple(results))
-        attrs = (("output_names", tuple(names[i] for i in outputs)),)
-        return Function(tuple(params), body, None, attrs)
+        listed = (*(names[i] for i in outputs), *self.first)
+        attrs = (("output_names", listed),)
+        return Function((*params, *self.first.values()), body, None, attrs)
+
+    def call(self, index: int, inputs: Sequence[Expr]) -> list[Expr]:
+        """Convert subgraph `index` on these inputs and return its outputs."""
+        if not 0 < index < len(self.model.subgraphs):
+            raise UnsupportedNode(f"it refers to subgraph {index}, which the file does not hold")
+        graph = self.model.subgraphs[index]
+        if self.depth >= MAX_DEPTH:
+            raise UnsupportedNode("its subgraphs call each other without end")
+        if len(graph.inputs) != len(inputs):
+            raise UnsupportedNode(
+                f"it gives subgraph {index} {len(inputs)} inputs in place of {len(graph.inputs)}"
+            )
+        values: dict[int, Expr] = {}
+        for tensor in graph.tensors:
+            if tensor.data is not None:
+                values[tensor.index] = Constant(tensor.data)
+        values.update(zip(graph.inputs, inputs, strict=True))
+        known = len(self.book.problems)
+        self.depth += 1
+        self._convert(graph, values)
+        self.depth -= 1
+        if len(self.book.problems) > known:
+            raise UnsupportedNode(f"its subgraph {index} holds operators that are not supported")
+        return [self._output(graph, values, i) for i in graph.outputs]
 
     def survey(self) -> tuple[list[Var], dict[int, Expr]]:
         """Convert everything that can be; return the inputs and the value of each tensor."""
@@ -200,6 +252,9 @@ class _Importer:
         name: str,
     ) -> list[Expr]:
         convert = self.converters.get(operator.kind)
+        self.converted += 1
+        if self.converted > MAX_OPERATORS:
+            raise ModelError(f"the model has more than {MAX_OPERATORS} operators, loops unrolled")
         if convert is None:
             raise UnsupportedNode("there is no converter for it")
         if poisoned.intersection(operator.inputs):
@@ -217,7 +272,7 @@ class _Importer:
                     "makes: the model is damaged or its operators are out of order"
                 )
         with op_registry.span(name):
-            made: Any = convert(NodeView(operator, graph, values, name, self.rounds_once))
+            made: Any = convert(NodeView(operator, graph, values, name, self.rounds_once, self))
         if isinstance(made, TupleWrapper):
             made = list(made)
         elif not isinstance(made, list):

@@ -195,6 +195,8 @@ def _options(operator: Table) -> dict[str, Any]:
         if kind.startswith("["):
             values = table.numbers(position, kind[1:-1]) if table else None
             found[name] = None if values is None else tuple(int(v) for v in values)
+        elif kind == "string":
+            found[name] = table.text(position) if table else ""
         else:
             standard = int(default or 0)
             found[name] = table.scalar(position, kind, standard) if table else standard

@@ -39,7 +39,9 @@ def bilinear(node: NodeView) -> Any:
         coordinates(node, node.shape()[axis], size)
         for axis, size in zip((1, 2), node.integers(1), strict=True)
     ]
-    dtype = "int32" if is_quantized(node) else "float32"
+    dtype = "float32"
+    if is_quantized(node):  # 16 bits of data and 20 of weights are more than 32
+        dtype = "int64" if node.tensor(0).dtype == "int16" else "int32"
     one = 1 << BITS if is_quantized(node) else 1.0
     (low_y, high_y, part_y), (low_x, high_x, part_x) = parts
     total: Any = None
@@ -54,9 +56,9 @@ def bilinear(node: NodeView) -> Any:
             total = term if total is None else relay.add(total, term)
     if not is_quantized(node):
         return total
-    half = relay.const(1 << (2 * BITS - 1), "int32")
-    nudged = relay.where(relay.greater(total, relay.const(0, "int32")), total + half, total - half)
-    return relay.cast(relay.divide(nudged, relay.const(1 << (2 * BITS), "int32")), node.out().dtype)
+    half, unit = relay.const(1 << (2 * BITS - 1), dtype), relay.const(1 << (2 * BITS), dtype)
+    nudged = relay.where(relay.greater(total, relay.const(0, dtype)), total + half, total - half)
+    return relay.cast(relay.divide(nudged, unit), node.out().dtype)
 
 
 def _integer(node: NodeView, extent: int, size: int) -> tuple[Any, Any, Any]:

@@ -137,5 +137,6 @@ OPTIONS = {
         "padding:byte stride_d:int stride_w:int stride_h:int fused_activation_function:byte "
         "dilation_d_factor:int=1 dilation_w_factor:int=1 dilation_h_factor:int=1"
     ),
+    111: "container:string shared_name:string",
     116: "approximate:bool",
 }

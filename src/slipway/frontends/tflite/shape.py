@@ -121,27 +121,42 @@ def slice_(node: NodeView) -> Any:
 @converter("STRIDED_SLICE")
 def strided_slice(node: NodeView) -> Any:
     """NumPy's basic slicing, with masks for what is left out."""
-    if node.option("new_axis_mask") or node.option("ellipsis_mask") or node.option("offset"):
-        raise node.unsupported("new_axis_mask, ellipsis_mask and offset are not supported")
     begin, end, strides = (list(node.integers(i)) for i in (1, 2, 3))
-    shape, shrunk = node.shape(), []
-    for axis, extent in enumerate(shape[: len(begin)]):
-        bit, step = 1 << axis, strides[axis]
-        if node.option("shrink_axis_mask") & bit:
-            begin[axis] += extent if begin[axis] < 0 else 0
-            end[axis], strides[axis] = begin[axis] + 1, 1
-            shrunk.append(axis)
-            continue
-        start = None if node.option("begin_mask") & bit else begin[axis]
-        stop = None if node.option("end_mask") & bit else end[axis]
-        found = range(extent)[slice(start, stop, step)]
-        begin[axis] = found.start
-        end[axis] = found.stop if found.stop >= 0 else -extent - 1
-    out = relay.strided_slice(node[0], begin, end, strides)
-    if not shrunk:
-        return out
-    kept = [d for axis, d in enumerate(out.tensor_type.shape) if axis not in shrunk]
-    return relay.reshape(out, kept, True)
+    rank, new, dots = len(node.shape()), node.option("new_axis_mask"), node.option("ellipsis_mask")
+    places = range(len(begin))
+    if dots & (dots - 1):
+        raise node.unsupported("ellipsis_mask has several bits")
+    if node.option("offset"):  # `end` counts from `begin`
+        end = [b + e for b, e in zip(begin, end, strict=True)]
+    named = sum(not (new >> i & 1) and not (dots >> i & 1) for i in places)
+    index: list[Any] = []  # for each axis of the data a range, or one place; None is a new axis
+    axis = 0
+    for i in places:
+        if dots >> i & 1:
+            index += [range(d) for d in node.shape()[axis : axis + rank - named]]
+            axis += rank - named
+        elif new >> i & 1:
+            index.append(None)
+        elif axis >= rank:
+            raise node.unsupported(f"it has more places than the {rank} axes of its data")
+        elif node.option("shrink_axis_mask") >> i & 1:
+            index.append(begin[i] + node.shape()[axis] * (begin[i] < 0))
+            axis += 1
+        else:
+            start = None if node.option("begin_mask") >> i & 1 else begin[i]
+            stop = None if node.option("end_mask") >> i & 1 else end[i]
+            index.append(range(node.shape()[axis])[slice(start, stop, strides[i])])
+            axis += 1
+    index += [range(d) for d in node.shape()[axis:]]
+    read = [range(v, v + 1) if isinstance(v, int) else v for v in index if v is not None]
+    out = relay.strided_slice(
+        node[0],
+        [r.start for r in read],
+        [r.stop if r.stop >= 0 else -d - 1 for r, d in zip(read, node.shape(), strict=True)],
+        [r.step for r in read],
+    )
+    shape = [1 if v is None else len(v) for v in index if not isinstance(v, int)]
+    return out if tuple(shape) == out.tensor_type.shape else relay.reshape(out, shape, True)
 
 
 @converter("PAD", "PADV2")
@@ -269,7 +284,8 @@ def one_hot(node: NodeView) -> Any:
     """One value at the given position, another elsewhere."""
     (depth,) = node.integers(1)
     on, off = (relay.reshape(node[i], (), True) for i in (2, 3))
-    return relay.one_hot(node[0], on, off, depth, node.option("axis"), node.out().dtype)
+    hot = relay.one_hot(node[0], 1, 0, depth, node.option("axis"), "int32")
+    return relay.where(relay.equal(hot, relay.const(1, "int32")), on, off)
 
 
 @converter("SPACE_TO_DEPTH")

@@ -1,0 +1,163 @@
+"""IF and WHILE over subgraphs, CALL_ONCE, and variables, whose values outlive a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.tflite.converters import NodeView, converter
+from slipway.frontends.tflite.flexbuffer import read_map
+from slipway.relay.expr import Constant, Expr
+from slipway.relay.types import TensorType
+
+MAX_STEPS = 4096  # of a loop that is unrolled
+
+
+def _condition(value: Expr) -> bool | None:
+    """Return a truth value that is known, or None."""
+    return bool(value.array.reshape(-1)[0]) if isinstance(value, Constant) else None
+
+
+@converter("IF")
+def if_(node: NodeView) -> Any:
+    """A known condition takes its subgraph; otherwise both are computed, and the results chosen.
+
+    Subgraphs have no effect but on variables; those that a branch assigns are chosen too.
+    """
+    program = node.program
+    inputs = node.inputs[1:]
+    numbers = (node.option("then_subgraph_index"), node.option("else_subgraph_index"))
+    known = _condition(node[0])
+    if known is not None:
+        return program.call(numbers[0] if known else numbers[1], inputs)
+    before = dict(program.variables)
+    branches, after = [], []
+    for number in numbers:
+        program.variables = {**program.first, **before}
+        branches.append(program.call(number, inputs))
+        after.append(dict(program.variables))
+    names = list(dict.fromkeys((*after[0], *after[1])))
+    after = [{n: held.get(n, program.first[n]) for n in names} for held in after]
+    changed = [n for n in names if after[0][n] is not after[1][n]]
+    for branch, held in zip(branches, after, strict=True):
+        branch += [held[n] for n in changed]
+    kinds = [[v.type for v in branch] for branch in branches]
+    if kinds[0] != kinds[1]:
+        raise node.unsupported("its branches give different shapes")
+    condition = node[0]
+    if condition.tensor_type.rank:
+        condition = relay.reshape(condition, ())
+    program.variables = after[0]
+    results = [relay.where(condition, a, b) for a, b in zip(*branches, strict=True)]
+    count = len(node.operator.outputs)
+    program.variables.update(zip(changed, results[count:], strict=True))
+    return results[:count]
+
+
+@converter("WHILE")
+def while_(node: NodeView) -> Any:
+    """Unrolled: the condition of every step must be known when the model is compiled."""
+    program = node.program
+    condition, body = node.option("cond_subgraph_index"), node.option("body_subgraph_index")
+    carried: list[Expr] = node.inputs
+    for _ in range(MAX_STEPS):
+        (going,) = program.call(condition, carried)
+        known = _condition(going)
+        if known is None:
+            raise node.unsupported(
+                "how often it runs depends on the model's inputs; a loop is unrolled, so its "
+                "number of steps must be known"
+            )
+        if not known:
+            return carried
+        carried = program.call(body, carried)
+    raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
+
+
+@converter("CALL_ONCE")
+def call_once(node: NodeView) -> Any:
+    """What the subgraph assigns is the state before the first run (`initial_state`)."""
+    program = node.program
+    before = program.variables
+    program.variables = {}
+    program.call(node.option("init_subgraph_index"), [])
+    for name, value in program.variables.items():
+        if not isinstance(value, Constant):
+            raise node.unsupported(f"the initial value of {name!r} is not constant")
+        program.initial[name] = value.array
+    program.variables = before
+    return []
+
+
+@converter("VAR_HANDLE")
+def var_handle(node: NodeView) -> Any:
+    """The name of a variable, as a tensor of characters."""
+    name = node.option("shared_name", "") or node.name
+    container = node.option("container", "")
+    whole = f"{container}/{name}" if container else name
+    return Constant(np.frombuffer(whole.encode(), np.uint8))
+
+
+def _variable(node: NodeView) -> str:
+    return node.constant(0).tobytes().decode()
+
+
+@converter("READ_VARIABLE")
+def read_variable(node: NodeView) -> Any:
+    """The present value; at the beginning of a run it is an input of the function."""
+    out = node.out()
+    return node.program.variable(_variable(node), TensorType(out.shape, out.dtype))
+
+
+@converter("ASSIGN_VARIABLE")
+def assign_variable(node: NodeView) -> Any:
+    """Gives the variable another value, which is an output of the function at the end."""
+    name, value = _variable(node), node[1]
+    present = node.program.variables.get(name)
+    if present is not None and present.type != value.type:
+        raise node.unsupported(f"the variable {name!r} is {present.type} and gets {value.type}")
+    node.program.variable(name, value.tensor_type)
+    node.program.variables[name] = value
+    return []
+
+
+@converter("CUSTOM:CIRCULAR_BUFFER")
+def circular_buffer(node: NodeView) -> Any:
+    """The last slots of a stream: what was there moves up by one, the input is the last.
+
+    Its content is a variable of the function.  TensorFlow Lite Micro leaves out what follows in all
+    but every n-th run (`cycles_max`); here every run computes everything.
+    """
+    read_map(node.operator.custom_options)  # its options are checked, and have no effect on values
+    out, fresh = node.out(), node[0]
+    shape, part = out.shape, fresh.tensor_type.shape
+    if len(shape) != 4 or len(part) != 4 or part[0] != shape[0] or part[2:] != shape[2:]:
+        raise node.unsupported(f"its input {part} is no slot of its output {shape}")
+    if shape[1] < part[1]:
+        raise node.unsupported(f"its input {part} is longer than its output {shape}")
+    name = f"{node.name}_buffer"
+    held = node.program.variable(name, TensorType(shape, out.dtype))
+    kept = relay.strided_slice(held, [part[1]], [shape[1]], axes=[1])
+    moved = relay.concatenate([kept, fresh], 1) if shape[1] > part[1] else fresh
+    node.program.variables[name] = moved
+    return moved
+
+
+@converter("CUSTOM:ethos-u")
+def ethos_u(node: NodeView) -> Any:
+    """A command stream for Arm's NPU: there is nothing left to compile."""
+    raise node.unsupported(
+        "it is a program that Vela compiled for an Ethos-U processor; import the model from "
+        "before that"
+    )
+
+
+@converter("CUSTOM:TFLM_DECODE")
+def decode(node: NodeView) -> Any:
+    """Weights compressed for TensorFlow Lite Micro."""
+    raise node.unsupported(
+        "it unpacks weights that were compressed for TensorFlow Lite Micro; import the model from "
+        "before the compression"
+    )
