@@ -1,6 +1,6 @@
 """``python -m benchmarks NAME [options]``: run one of the benchmarks of this folder.
 
-Names: compile_time, conformance, cpu, fuzz_importers, gemm, memory, micro, rpc.
+Names: compile_time, conformance, cpu, fuzz_importers, gemm, import_time, memory, micro, rpc.
 Each takes ``--help``.
 """
 

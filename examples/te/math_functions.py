@@ -1,4 +1,4 @@
-"""Elementary functions, and calls into Python from compiled code."""
+"""Elementary functions, and an intrinsic of one's own with a rule that says how to compute it."""
 
 import math
 
@@ -32,3 +32,19 @@ for name, (function, reference) in CASES.items():
     func(tvm.nd.array(x), out)
     np.testing.assert_allclose(out.numpy(), reference(x), rtol=2e-6, atol=1e-7, err_msg=name)
     print(f"{name:8} greatest error {np.abs(out.numpy() - reference(x)).max():.1e}")
+
+# An intrinsic of one's own: declared, given a rule for a kind of target, and called by its name.
+tvm.ir.register_op_attr("tir.softplus", "TCallEffectKind", tvm.tir.CallEffectKind.Pure)
+
+
+@tvm.ir.register_intrin_lowering("tir.softplus", target="llvm")
+def softplus(call):
+    return te.log1p(te.exp(call.args[0]))
+
+
+B = te.compute((n,), lambda i: tvm.tir.call_intrin("float32", "tir.softplus", A[i]), name="B")
+s = te.create_schedule(B.op)
+s[B].vectorize(B.op.axis[0])
+out = tvm.nd.array(np.zeros(n, "float32"))
+tvm.build(s, [A, B], target="llvm")(tvm.nd.array(x), out)
+np.testing.assert_allclose(out.numpy(), np.log1p(np.exp(x)), rtol=2e-6)

@@ -67,3 +67,44 @@ except ScheduleError as error:
     print(error)
 else:
     raise AssertionError("the formulas differ, and nobody noticed")
+
+# The statements may call C, which the schedule brings along: it becomes part of the library.
+SOURCE = """
+int gemv_reset(float* c, int rows) {
+  for (int i = 0; i < rows; ++i) { c[i] = 0.0f; }
+  return 0;
+}
+int gemv_update(float* c, float* a, float* b, int rows, int depth, int stride) {
+  for (int i = 0; i < rows; ++i) {
+    for (int k = 0; k < depth; ++k) { c[i] += a[k] * b[i * stride + k]; }
+  }
+  return 0;
+}
+"""
+
+
+def gemv_in_c(rows, depth):
+    a, b = te.placeholder((depth,), name="a"), te.placeholder((rows, depth), name="b")
+    k = te.reduce_axis((0, depth), name="k")
+    c = te.compute((rows,), lambda i: te.sum(a[k] * b[i, k], axis=k), name="c")
+
+    def statements(ins, outs):
+        vector, matrix, result = ins[0], ins[1], outs[0]
+        pointers = [result.access_ptr("w"), vector.access_ptr("r"), matrix.access_ptr("r")]
+        sizes = [rows, depth, matrix.strides[0]]
+        reset = tvm.tir.call_extern("int32", "gemv_reset", pointers[0], rows)
+        update = tvm.tir.call_extern("int32", "gemv_update", *pointers, *sizes)
+        return [reset, update], reset, update
+
+    return te.decl_tensor_intrin(c.op, statements, name="gemv_in_c")
+
+
+s = te.create_schedule(C.op)
+jo, ji = s[C].split(j, factor=factor)
+ko, ki = s[C].split(k, factor=factor)
+s[C].reorder(i, jo, ko, ji, ki)
+s[C].tensorize(ji, gemv_in_c(factor, factor))
+s[C].pragma(jo, "import_c", SOURCE)
+out = tvm.nd.array(np.zeros((n, m), "float32"))
+tvm.build(s, [A, B, C], target="llvm")(tvm.nd.array(a), tvm.nd.array(b), out)
+np.testing.assert_allclose(out.numpy(), a @ b.T, rtol=1e-5)

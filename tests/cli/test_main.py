@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-COMMANDS = ("compile", "check", "run", "profile", "rpc-server", "device-server", "targets", "demo")
+COMMANDS = (
+    "compile", "bisect", "check", "run", "profile", "rpc-server", "device-server", "targets", "demo",
+)  # fmt: skip
 
 
 def slipway(*arguments, **environment):

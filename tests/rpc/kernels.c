@@ -52,6 +52,25 @@ EXPORT int __tvm_ffi_trap(void *self, const TVMFFIAny *args, int32_t n, TVMFFIAn
   __builtin_trap();
 }
 
+EXPORT int __tvm_ffi_divide_by_zero(void *self, const TVMFFIAny *args, int32_t n,
+                                    TVMFFIAny *result) {
+  volatile int64_t zero = 0;
+  (void)self, (void)args;
+  result->type_index = kTVMFFIInt;
+  result->v_int64 = (n + 7) / zero;
+  return 0;
+}
+
+/* Walks off its workspace, a block at a time, until there is nothing to write to. */
+EXPORT int __tvm_ffi_write_out_of_bounds(void *self, const TVMFFIAny *args, int32_t n,
+                                         TVMFFIAny *result) {
+  volatile char *memory = __slipway_workspace_alloc(64, kDLCPU, 0);
+  (void)self, (void)args, (void)n, (void)result;
+  for (;; memory += 4096) {
+    *memory = 1;
+  }
+}
+
 EXPORT int __tvm_ffi_spin(void *self, const TVMFFIAny *args, int32_t n, TVMFFIAny *result) {
   volatile int forever = 1;
   (void)self, (void)args, (void)n, (void)result;

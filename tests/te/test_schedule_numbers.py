@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from slipway import te
+from slipway.errors import ScheduleError
 from slipway.ir.interpret import run
+from slipway.ir.structural import structural_equal
 from slipway.passes.pipeline import PIPELINE
+from slipway.te.steps import apply_steps, schedule_to_json, steps_from_json
 
 
 def check(s, args, reference, rtol=1e-5):
@@ -456,3 +459,41 @@ def test_a_symbolic_extent_that_is_at_most_one_is_no_loop():
     s[t0].compute_at(s[t1], t1.op.axis[0])
     s[t0].split(s[t0].fuse(*t0.op.axis), factor=2)
     check(s, [a, t2], lambda x: (x + 1) * 2 - 3)
+
+
+@pytest.mark.parametrize("how", ["tile", "reorder", "fuse", "nparts"])
+def test_cache_write_behind_splits_takes_the_loops_as_layout(how):
+    a, b = te.placeholder((8, 6), name="A"), te.placeholder((12, 6), name="B")
+    k = te.reduce_axis((0, 6), name="k")
+    c = te.compute((8, 12), lambda i, j: te.sum(a[i, k] * b[j, k], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    i, j = c.op.axis
+    shape = (2, 3, 4, 4)
+    if how == "tile":
+        s[c].tile(i, j, 4, 4)
+    elif how == "reorder":
+        io, ii = s[c].split(i, 4)
+        s[c].reorder(j, io, k, ii)
+        shape = (12, 2, 4)
+    elif how == "fuse":
+        s[c].split(s[c].fuse(i, j), 16)
+        shape = (6, 16)
+    else:
+        s[c].split(j, nparts=3)
+        shape = (8, 3, 4)
+    cache = s.cache_write(c, "local")
+    assert tuple(int(n) for n in cache.shape) == shape
+    s[cache].compute_at(s[c], s[c].op.axis[0])
+    check(s, [a, b, c], lambda x, y: x @ y.T)
+    again = te.create_schedule(c.op)
+    apply_steps(again, steps_from_json(schedule_to_json(s)))
+    assert structural_equal(te.lower(again, [a, b, c]).body, te.lower(s, [a, b, c]).body)
+
+
+def test_cache_write_behind_a_split_that_leaves_a_rest_is_an_error():
+    a = te.placeholder((10,), name="A")
+    c = te.compute((10,), lambda i: a[i] + 1.0, name="C")
+    s = te.create_schedule(c.op)
+    s[c].split(c.op.axis[0], 4)
+    with pytest.raises(ScheduleError, match="the split of 'i' does not divide its 10 steps"):
+        s.cache_write(c, "local")

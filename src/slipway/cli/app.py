@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from slipway.cli import micro
+from slipway.cli.bisect import bisect
 from slipway.cli.check import check
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
@@ -31,6 +32,7 @@ app.command("compile")(compile_model)
 app.command("check")(check)
 app.command("run")(run)
 app.command("profile")(profile)
+app.command("bisect")(bisect)
 app.command("rpc-server")(rpc_server)
 app.command("rpc-proxy")(rpc_proxy)
 app.command("rpc-tracker")(rpc_tracker)

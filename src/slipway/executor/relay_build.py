@@ -86,12 +86,17 @@ def kernel_graph(
     With `blocked`, and an opt_level of 2, channels are carried in blocks.  Raises LoweringError
     for control flow.
     """
-    level = PassContext.current().opt_level
-    lanes = vector_lanes(target, "float32") if level >= 2 and blocked else 0
-    optimized = optimize(module, params, target, level, layout_lanes=max(lanes, 4) if lanes else 0)
+    optimized = optimize(module, params, target, layout_lanes=layout_lanes(target, blocked))
     main = optimized["main"]
     assert isinstance(main, Function)
     return build_graph(main, mod_name=mod_name)
+
+
+def layout_lanes(target: Target, blocked: bool = True) -> int:
+    """Return the channels in a block for `target`; 0 where the PassContext asks for none."""
+    if PassContext.current().opt_level < 2 or not blocked:
+        return 0
+    return max(vector_lanes(target, "float32"), 4)
 
 
 def cpu_target(target: Any, host: Any = None) -> Target:

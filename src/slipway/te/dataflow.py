@@ -16,6 +16,7 @@ from slipway.ir import ops
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad, Range, Reduce, Var
 from slipway.te.loop_nest import LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, ScanOp
+from slipway.te.relayout import Relayout
 from slipway.te.rewrite import replace_nodes, rewrite
 from slipway.te.schedule import Schedule
 from slipway.te.stage import SCOPE, Stage
@@ -112,16 +113,14 @@ def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
             f"cannot cache_write stage {stage.name!r}: it computes {op.num_outputs} tensors "
             "together; pass all of them in one list"
         )
-    if stage.relations:
-        raise ScheduleError(
-            f"cannot cache_write stage {stage.name!r}: its axes are split or fused already. "
-            "Call cache_write first, then split the axes of s[T] and of the cache"
-        )
     axes = tuple(IterVar(a.dom, Var(a.name + ".c", a.dtype), a.kind, a.thread_tag) for a in op.axis)
-    mapping = dict(zip((a.var for a in op.axis), (a.var for a in axes), strict=True))
-    body = tuple(replace_nodes(b, mapping) for b in op.body)
+    inside: dict[Any, Any] = dict(zip((a.var for a in op.axis), (a.var for a in axes), strict=True))
+    here: tuple[PrimExpr, ...] = tuple(a.var for a in op.axis)
+    if stage.relations:
+        layout = Relayout(stage)
+        axes, inside, here = layout.axes, layout.inside, layout.place
+    body = tuple(replace_nodes(b, inside) for b in op.body)
     cache_op = ComputeOp(f"{op.name}.{scope}", axes, body, op.tag, op.attrs)
-    here = tuple(a.var for a in op.axis)
     copies = tuple(ProducerLoad(cache_op.output(i), here) for i in range(op.num_outputs))
     fresh = ComputeOp(op.name, op.axis, copies, op.tag, op.attrs)
     position = sch.stages.index(stage)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from slipway.errors import LoweringError
@@ -70,22 +70,41 @@ def optimize(
     1 carries channels in blocks of that many through the graph (see `alter_layout`); it needs
     opt_level 2.  Everything in the result is typed; there is no Let and no call but of kernels.
     """
+    for _, main in optimize_steps(mod, params, target, opt_level, layout_lanes):
+        done = main
+    return IRModule((("main", done),))
+
+
+def optimize_steps(
+    mod: IRModule,
+    params: Mapping[str, Any] | None = None,
+    target: Any = None,
+    opt_level: int | None = None,
+    layout_lanes: int = 0,
+) -> Iterator[tuple[str, Function]]:
+    """Yield (name of the pass, "main" behind it) for each step of `optimize`, in order."""
     context = PassContext.current()
     level = context.opt_level if opt_level is None else opt_level
     main = inline(bind(main_function(mod), params or {}), mod)
+    yield "Inline", main
     for name, least, run in PIPELINE:
         if _enabled(context, name, least, level):
             main = run(main)
+            yield name, main
     if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 2, level):
         altered = subpixel_conv(main)
+        yield "SubpixelConv", altered
         altered = alter_layout(altered, layout_lanes, winograd=allows_winograd(target))
+        yield "AlterOpLayout", altered
         main = fold_constant(simplify_expr(altered))
+        yield "FoldConstant", main
     main = own_outputs(main)
+    yield "OwnOutputs", main
     depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))
     if not _enabled(context, "FuseOps", 1, level):
         depth = 1
     ends = ends_quantized_layer if is_bare_metal(target) else None
-    return IRModule((("main", fuse_ops(main, depth, ends)),))
+    yield "FuseOps", fuse_ops(main, depth, ends)
 
 
 def is_bare_metal(target: Any) -> bool:
