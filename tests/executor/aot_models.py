@@ -4,6 +4,9 @@ import numpy as np
 
 import slipway as tvm
 from slipway import relay
+from slipway.relay.op_registry import get
+from slipway.relay.ops.qnn_conv import IntegerConvAttrs, IntegerDenseAttrs
+from slipway.relay.ops.qnn_rescale import rescale
 
 
 def weight(rng, *shape):
@@ -102,3 +105,27 @@ def check_program(lib):
         if port.place is not None:
             for byte in span(port):
                 assert owner.get(byte) == root[ref.node, ref.index], port.name
+
+
+def quantized_net():
+    """Convolution, depthwise convolution and product of int8, as importers write them."""
+    rng = np.random.default_rng(2)
+    data = relay.var("data", shape=(1, 6, 6, 3), dtype="int8")
+    conv = IntegerConvAttrs(strides=(1, 1), padding=(1, 1, 1, 1), pad_value=-3)
+    x = data
+    for name, shape, attrs in (
+        ("qnn.conv2d_nhwc", (3, 3, 3, 8), conv),
+        ("qnn.depthwise_conv2d_nhwc", (3, 3, 8), conv),
+        ("qnn.dense_packed", (6 * 6 * 8, 5), IntegerDenseAttrs()),
+    ):
+        if name == "qnn.dense_packed":
+            x = relay.reshape(x, (1, shape[0]))
+        weights = relay.const(rng.integers(-127, 128, shape).astype("int8"))
+        sums = get(name)(x, weights, attrs=attrs)
+        biased = relay.add(sums, relay.const(rng.integers(-999, 999, shape[-1]).astype("int32")))
+        multiplier = rng.integers(1 << 30, (1 << 31) - 1, shape[-1]).astype("int32")
+        shift = np.full(shape[-1], -9, "int32")
+        scaled = rescale(biased, relay.const(multiplier), relay.const(shift))
+        shifted = relay.add(scaled, relay.const(np.int32(4)))
+        x = relay.cast(relay.clip(shifted, -128, 127), "int8")
+    return tvm.IRModule.from_expr(relay.Function([data], x)), {}

@@ -61,17 +61,18 @@ static void slw_column(const struct slw_layer *layer, const int8_t *data, int32_
   const int32_t top = y * layer->stride_y - layer->pad_top;
   const int32_t left = x * layer->stride_x - layer->pad_left;
   const int32_t last = left + (layer->kernel_width - 1) * layer->dilation_x;
-  if (bytes != 0) {
+  if (bytes != NULL) {
     /* What is gathered is filled up with zeros once, by whoever gave the memory. */
     (void)slw_widen(to, slw_gather(layer, data, y, x, bytes, 4u), padded);
     return;
   }
-  for (uint32_t ky = 0; ky < layer->kernel_height; ++ky) {
-    const int32_t row = top + (int32_t)(ky * layer->dilation_y);
+  for (int32_t ky = 0; ky < layer->kernel_height; ++ky) {
+    const int32_t row = top + ky * layer->dilation_y;
     const int inside = row >= 0 && row < layer->in_height;
-    const int8_t *line = data + (uint32_t)row * layer->in_width * channels;
-    if (inside && left >= 0 && last < layer->in_width && layer->dilation_x == 1u) {
-      to = slw_widen(to, line + (uint32_t)left * channels, layer->kernel_width * channels);
+    const int8_t *line = data + (uint32_t)(row * layer->in_width) * channels;
+    if (inside && left >= 0 && last < layer->in_width && layer->dilation_x == 1) {
+      to = slw_widen(to, line + (uint32_t)left * channels,
+                     (uint32_t)layer->kernel_width * channels);
       continue;
     }
     for (int32_t column = left; column <= last; column += layer->dilation_x) {
@@ -164,21 +165,23 @@ static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t
                                      const uint32_t *weights, const struct slw_scales *scales,
                                      int8_t *out, uint8_t *workspace) {
   const uint32_t size =
-      (uint32_t)layer->kernel_height * layer->kernel_width * layer->in_channels;
+      (uint32_t)(layer->kernel_height * layer->kernel_width) * layer->in_channels;
   const uint32_t padded = (size + 7u) & ~7u;
   const struct slw_output output = slw_output_of(layer, scales);
   const uint32_t channels = layer->out_channels;
-  const uint32_t pixels = (uint32_t)layer->out_height * layer->out_width;
+  const uint32_t pixels = (uint32_t)(layer->out_height * layer->out_width);
   uint32_t *columns = (uint32_t *)(void *)workspace;
-  int8_t *bytes = 0;
+  int8_t *bytes = NULL;
   int32_t y = 0;
   int32_t x = 0;
   if (layer->in_channels % 4u != 0u) {
     bytes = (int8_t *)workspace + 6u * padded;
     slw_fill(bytes + size, 0, padded - size);
-  } else if (padded != size) {
-    for (uint32_t i = 6u; i > 0u; --i) {
-      columns[padded * 3u / 2u - i] = 0;
+  } else {
+    for (uint32_t i = size; i < padded; i += 4u) {
+      for (uint32_t word = 0; word < 6u; ++word) {
+        columns[i / 4u * 6u + word] = 0;
+      }
     }
   }
   for (uint32_t pixel = 0; pixel < pixels; pixel += 3u) {
@@ -211,11 +214,11 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
                                           uint8_t *workspace) {
   const struct slw_output output = slw_output_of(layer, scales);
   const uint32_t channels = layer->in_channels;
-  const uint32_t line = layer->in_width * channels;
+  const uint32_t line = (uint32_t)layer->in_width * channels;
   const uint32_t step = 4u * layer->per_channel;
   const int32_t twice_zero = output.twice_zero;
-  const uint32_t is_3x3 = (uint32_t)(layer->kernel_height == 3u && layer->kernel_width == 3u &&
-                                     layer->dilation_y == 1u && layer->dilation_x == 1u);
+  const uint32_t is_3x3 = (uint32_t)(layer->kernel_height == 3 && layer->kernel_width == 3 &&
+                                     layer->dilation_y == 1 && layer->dilation_x == 1);
   int8_t *border = (int8_t *)workspace;
   const int8_t **window = (const int8_t **)(void *)(workspace + ((channels + 15u) & ~15u));
   slw_fill(border, layer->pad_value, channels);
@@ -225,7 +228,7 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
       const int32_t left = x * layer->stride_x - layer->pad_left;
       const int32_t *multiplier = scales->multiplier;
       const int32_t *right = scales->shift;
-      const int8_t *corner = 0;
+      const int8_t *corner = NULL;
       const int8_t **end = window;
       const uint32_t *w = weights;
       uint32_t c = 0;
@@ -233,7 +236,7 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
           left + 2 < layer->in_width) {
         corner = data + (uint32_t)top * line + (uint32_t)left * channels;
       }
-      if (corner == 0 || channels % 4u != 0u) {
+      if (corner == NULL || channels % 4u != 0u) {
         end = slw_window(layer, data, top, left, border, window);
       }
       for (; c + 4u <= channels; c += 4u) {
@@ -242,7 +245,7 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
         int32_t s1 = bias[1];
         int32_t s2 = bias[2];
         int32_t s3 = bias[3];
-        if (corner != 0) {
+        if (corner != NULL) {
           w = slw_taps_3x3(corner + c, line, channels, w, &s0, &s1, &s2, &s3);
         } else {
           w = slw_taps(window, end, c, w, &s0, &s1, &s2, &s3);

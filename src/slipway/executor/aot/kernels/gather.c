@@ -40,24 +40,25 @@ static SLW_SHARED const int8_t *slw_gather(const struct slw_layer *layer, const 
   const int32_t top = y * layer->stride_y - layer->pad_top;
   const int32_t left = x * layer->stride_x - layer->pad_left;
   const int32_t last = left + (layer->kernel_width - 1) * layer->dilation_x;
+  const uint32_t run = (uint32_t)layer->kernel_width * channels;
   int8_t *at = to;
   if (layer->direct != 0u) {
-    const int8_t *from = data + ((uint32_t)top * layer->in_width + (uint32_t)left) * channels;
+    const int8_t *from = data + (uint32_t)(top * layer->in_width + left) * channels;
     if (channels % unit == 0u) {
       return from;
     }
     slw_copy(to, from, channels);
     return to;
   }
-  for (uint32_t ky = 0; ky < layer->kernel_height; ++ky) {
-    const int32_t row = top + (int32_t)(ky * layer->dilation_y);
-    const int8_t *line = data + (uint32_t)row * layer->in_width * channels;
+  for (int32_t ky = 0; ky < layer->kernel_height; ++ky) {
+    const int32_t row = top + ky * layer->dilation_y;
+    const int8_t *line = data + (uint32_t)(row * layer->in_width) * channels;
     if (row < 0 || row >= layer->in_height) {
-      slw_fill(at, layer->pad_value, layer->kernel_width * channels);
-      at += layer->kernel_width * channels;
-    } else if (left >= 0 && last < layer->in_width && layer->dilation_x == 1u) {
-      slw_copy(at, line + (uint32_t)left * channels, layer->kernel_width * channels);
-      at += layer->kernel_width * channels;
+      slw_fill(at, layer->pad_value, run);
+      at += run;
+    } else if (left >= 0 && last < layer->in_width && layer->dilation_x == 1) {
+      slw_copy(at, line + (uint32_t)left * channels, run);
+      at += run;
     } else {
       for (int32_t column = left; column <= last; column += layer->dilation_x) {
         if (column >= 0 && column < layer->in_width) {

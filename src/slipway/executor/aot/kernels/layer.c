@@ -1,3 +1,4 @@
+#include <stddef.h>
 #if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__)
 #include <arm_mve.h>
 #endif
@@ -6,13 +7,14 @@
  * holds the data's zero point.
  */
 struct slw_layer {
-  uint16_t in_height, in_width, in_channels;
-  uint16_t out_height, out_width, out_channels;
-  uint16_t kernel_height, kernel_width;
-  uint16_t stride_y, stride_x;
-  uint16_t dilation_y, dilation_x;
+  int16_t in_height, in_width;
+  int16_t out_height, out_width;
+  int16_t kernel_height, kernel_width;
+  int16_t stride_y, stride_x;
+  int16_t dilation_y, dilation_x;
   int16_t pad_top, pad_left;
   int16_t pad_value, out_zero, out_min, out_max;
+  uint16_t in_channels, out_channels;
   uint16_t per_channel; /* step in multipliers and shifts: 1, or 0 for one of each */
   uint16_t clips;       /* 0: out_min and out_max are those of int8 */
   uint16_t direct;      /* a window is one pixel, and always inside the data */
@@ -26,13 +28,13 @@ struct slw_scales {
 static SLW_SHARED const int8_t **slw_window(const struct slw_layer *layer, const int8_t *data,
                                             int32_t top, int32_t left, const int8_t *border,
                                             const int8_t **window) {
-  for (uint32_t ky = 0; ky < layer->kernel_height; ++ky) {
-    const int32_t row = top + (int32_t)(ky * layer->dilation_y);
-    for (uint32_t kx = 0; kx < layer->kernel_width; ++kx) {
-      const int32_t column = left + (int32_t)(kx * layer->dilation_x);
+  for (int32_t ky = 0; ky < layer->kernel_height; ++ky) {
+    const int32_t row = top + ky * layer->dilation_y;
+    for (int32_t kx = 0; kx < layer->kernel_width; ++kx) {
+      const int32_t column = left + kx * layer->dilation_x;
       const int inside =
           row >= 0 && row < layer->in_height && column >= 0 && column < layer->in_width;
-      *window++ = inside ? data + ((uint32_t)row * layer->in_width + (uint32_t)column) *
+      *window++ = inside ? data + (uint32_t)(row * layer->in_width + column) *
                                       layer->in_channels
                          : border;
     }
@@ -51,7 +53,7 @@ static inline const int8_t **slw_next_window(const struct slw_layer *layer, cons
   if (left >= layer->stride_x && left < right && top >= 0 && top < bottom) {
     /* As the pixel before, all inside: every pointer moves by one stride. */
     const uint32_t stride = (uint32_t)layer->stride_x * layer->in_channels;
-    const int8_t **end = window + (uint32_t)layer->kernel_height * layer->kernel_width;
+    const int8_t **end = window + (uint32_t)(layer->kernel_height * layer->kernel_width);
     const int8_t **at;
     for (at = window; at != end; ++at) {
       *at += stride;

@@ -5,7 +5,7 @@ A family is one C file for one kind of core, with the arrangement of constants t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -20,7 +20,8 @@ from slipway.executor.in_place import window_lead_bytes
 from slipway.relay.expr import Function
 
 Array = np.ndarray[Any, Any]
-MOST = 65535  # sizes are 16 bits in struct slw_layer
+_MOST = 32767  # numbers are 16 bits in struct slw_layer, signed but for channels
+_MOST_CHANNELS = 65535
 POINTER_BYTES = 8  # of the largest target
 
 
@@ -83,7 +84,7 @@ def definition(
     weight_view: str = "",
     has_workspace: bool,
     scale_copies: int = 1,
-    inputs: Iterable[int] | None = None,
+    inputs: tuple[int, ...] | None = None,
 ) -> str | None:
     """Return the kernel: a constant description of the layer, and the call of `helper`.
 
@@ -92,10 +93,17 @@ def definition(
     None: some size is too large for struct slw_layer.
     """
     shape, outputs, kernel, rest = geometry(layer)
-    inputs = tuple(inputs or shape)
+    inputs = inputs or shape
     pad_value = getattr(layer.sums.attrs, "pad_value", 0)
-    numbers = (*inputs, *outputs, *kernel, *rest, pad_value, layer.zero, layer.low, layer.high)
-    if max(numbers) > MOST or layer.low < -128 or layer.high > 127:
+    numbers = (*inputs[:2], *outputs[:2], *kernel, *rest, pad_value)
+    numbers += (layer.zero, layer.low, layer.high)
+    channels = (inputs[2], outputs[2])
+    if (
+        max(numbers) > _MOST
+        or max(channels) > _MOST_CHANNELS
+        or layer.low < -128
+        or layer.high > 127
+    ):
         return None
     clips = int(layer.low > -128 or layer.high < 127)
     words = []
@@ -106,8 +114,8 @@ def definition(
     lines = [
         f"SLW_KERNEL int32_t {name}({', '.join(words)}, int8_t *out{scratch}) {{",
         "  static const struct slw_layer layer = {",
-        f"    {', '.join(map(str, numbers))}, {scale_step(function, layer)}, {clips}, "
-        f"{int(is_direct(layer))}}};",
+        f"    {', '.join(map(str, (*numbers, *channels)))},",
+        f"    {scale_step(function, layer)}, {clips}, {int(is_direct(layer))}}};",
     ]
     scales = [f"p{layer.bias}"]
     for word, value in (("multiplier", layer.multiplier), ("shift", layer.shift)):
@@ -123,7 +131,7 @@ def definition(
     lines += [
         f"  struct slw_scales scales = {{{', '.join(scales)}}};",
         f"  {helper}(&layer, p{layer.data}, {weight}, &scales, out, "
-        f"{'workspace' if has_workspace else '0'});",
+        f"{'workspace' if has_workspace else 'NULL'});",
         "  return 0;",
         "}",
         "",

@@ -242,10 +242,10 @@ static SLW_SHARED void slw_conv_mve(const struct slw_layer *layer, const int8_t 
                                     const int8_t *weights, const struct slw_scales *scales,
                                     int8_t *out, uint8_t *workspace) {
   const uint32_t size =
-      (uint32_t)layer->kernel_height * layer->kernel_width * layer->in_channels;
+      (uint32_t)(layer->kernel_height * layer->kernel_width) * layer->in_channels;
   const uint32_t chunks = (size + 15u) / 16u;
   const uint32_t channels = layer->out_channels;
-  const uint32_t pixels = (uint32_t)layer->out_height * layer->out_width;
+  const uint32_t pixels = (uint32_t)(layer->out_height * layer->out_width);
   const uint32_t step = 4u * layer->per_channel;
   const int32_t low = layer->out_min;
   const int32_t high = layer->out_max;

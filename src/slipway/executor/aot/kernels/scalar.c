@@ -118,9 +118,9 @@ static SLW_SHARED void slw_conv_scalar(const struct slw_layer *layer, const int8
                                        const int8_t *weights, const struct slw_scales *scales,
                                        int8_t *out, uint8_t *workspace) {
   const uint32_t size =
-      (uint32_t)layer->kernel_height * layer->kernel_width * layer->in_channels;
+      (uint32_t)(layer->kernel_height * layer->kernel_width) * layer->in_channels;
   const uint32_t channels = layer->out_channels;
-  const uint32_t pixels = (uint32_t)layer->out_height * layer->out_width;
+  const uint32_t pixels = (uint32_t)(layer->out_height * layer->out_width);
   const uint32_t step = layer->per_channel;
   const struct slw_range range = slw_range_of(layer);
   int32_t y = 0;
