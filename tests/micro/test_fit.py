@@ -4,7 +4,7 @@ import dataclasses
 import subprocess
 
 import pytest
-from aot_models import build, keyword_net
+from aot_models import build, keyword_net, quantized_net
 from firmware_tools import needs
 from typer.testing import CliRunner
 
@@ -145,6 +145,35 @@ def test_command_exits_with_2_when_over_budget(archive, tmp_path):
     every = runner.invoke(app, ["fit", str(archive[0]), "--all-boards"])
     assert every.exit_code == 0
     assert "rp2040" in every.output
+
+
+def test_every_board_is_linked_and_one_too_small_is_no_linker_error(archive, tmp_path):
+    needs("nrf52840")
+    (tmp_path / "tiny.toml").write_text(TINY_BOARD.replace("65536", "1024"))
+    command = ["fit", str(archive[0]), "--link", "--board", "nrf52840"]
+    result = CliRunner().invoke(app, [*command, "--board", str(tmp_path / "tiny.toml")])
+    assert result.exit_code == 2, result.output
+    rows = {line.split()[0]: line.split() for line in result.output.splitlines() if line.strip()}
+    assert rows["nrf52840"][-1] == "fits"
+    assert " ".join(rows["tiny"][-3:]) == "DOES NOT FIT"
+    # The tiny board has no FPU: other code, and its own numbers.
+    assert rows["tiny"][3] != rows["nrf52840"][3]
+
+
+def test_shared_kernels_belong_to_the_layers_that_call_them(tmp_path):
+    needs("nucleo-l4r5zi")
+    archive = micro.export_model_library_format(build(quantized_net()), tmp_path / "q.tar")
+    model = only_model(unpack_model_library(archive, tmp_path / "x"))
+    options = {"board": "nucleo-l4r5zi", "project_type": "bench"}
+    made = micro.generate_project_from_mlf("baremetal", tmp_path / "p", archive, options)
+    made.build()
+    made.close()
+    pieces = read_map(tmp_path / "p/build/firmware.map", model)
+    owners = {p.section.split(".")[2]: p.owner for p in pieces if p.section.startswith(".text.slw")}
+    layers = {layer["kernel"]: layer["name"] for layer in model["layers"]}
+    (depthwise,) = (name for kernel, name in layers.items() if "depthwise" in kernel)
+    assert owners["slw_depthwise_int8"] == depthwise
+    assert owners["slw_requantize"] == "shared by 3 layers: slw_requantize"
 
 
 def test_commands_from_model_to_run(archive, tmp_path):

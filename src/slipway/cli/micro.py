@@ -64,7 +64,7 @@ def fit(
     """
     from slipway.micro.board import board_names, find_board
     from slipway.micro.fit import Verdict, estimate, fit_report
-    from slipway.micro.measure_image import measure_linked
+    from slipway.micro.measure_image import measure_boards
     from slipway.micro.model_library import only_model, unpack_model_library
 
     names = board_names() if all_boards else list(board or ())
@@ -75,11 +75,18 @@ def fit(
         archive = model_archive(model, boards[0].target, input_shapes, Path(folder))
         description = only_model(unpack_model_library(archive, Path(folder) / "model"))
         needs = estimate(description)
-        linked = measure_linked(archive, description, boards[0]) if link else None
+
+        def archive_for(target: str) -> Path:
+            own = Path(folder) / f"target{len(list(Path(folder).iterdir()))}"
+            own.mkdir()
+            return model_archive(model, target, input_shapes, own)
+
+        linked = measure_boards(boards, archive_for) if link else {}
     if svg is not None:
         svg.write_text(_plan_picture(description), encoding="utf-8")
     print(fit_report(needs, boards, linked))
-    if not all_boards and not all(Verdict(b, linked or needs.need).fits for b in boards):
+    verdicts = [Verdict(b, linked.get(b.name) or needs.need) for b in boards]
+    if not all_boards and not all(verdict.fits for verdict in verdicts):
         raise typer.Exit(2)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,33 @@ def _parse(path: Path) -> Board:
         raise SlipwayError(
             f"{path} does not describe a board: {error!r}; see the files in {DEVICES}"
         ) from error
+
+
+def with_room(board: Board, size_bytes: int) -> Board:
+    """Return the board with at least so much flash and RAM."""
+    memories = tuple(
+        replace(m, size=max(m.size, size_bytes)) if m.name in ("FLASH", "RAM") else m
+        for m in board.memories
+    )
+    return replace(board, memories=memories)
+
+
+def board_toml(board: Board) -> str:
+    """Return a board's description as its data file; the inverse of reading one."""
+
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    names = ("title", "core", "startup", "compiler", "cflags", "target", "clock_hz", "exit")
+    lines = [f"{name} = {text(getattr(board, name))}" for name in names]
+    lines.append(f"uart = {{ kind = {text(board.uart.kind)}, base = {board.uart.base} }}")
+    for m in board.memories:
+        lines += ["[[memory]]", f"name = {text(m.name)}", f"origin = {m.origin}"]
+        lines.append(f"size = {m.size}")
+    if board.emulator is not None:
+        lines += ["[emulator]", f"program = {text(board.emulator.program)}"]
+        lines.append(f"args = {text(board.emulator.args)}")
+    return "\n".join([*lines, ""])
 
 
 @functools.cache

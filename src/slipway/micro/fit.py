@@ -159,45 +159,58 @@ def remedies(verdict: Verdict, model: ModelNeeds) -> list[str]:
 _CLASSES = ("weights", "code", "arena", "io", "stack", "data")
 
 
-def fit_report(model: ModelNeeds, boards: Sequence[Board], linked: Need | None = None) -> str:
-    """Return the tables that `slipway fit` prints."""
-    need = linked or model.need
-    lines = [f"{model.name}: bytes by class"]
-    head = f"  {'':<22}{'estimate':>12}"
-    if linked is not None:
-        head += f"{'linked':>12}{'difference':>12}"
-    lines.append(head)
-    rows = [
-        (name, getattr(model.need, name), linked and getattr(linked, name)) for name in _CLASSES
-    ]
-    rows += [
-        ("flash", model.need.flash, linked and linked.flash),
-        ("RAM", model.need.ram, linked and linked.ram),
-    ]
-    for name, guess, truth in rows:
-        line = f"  {_LABELS[name]:<22}{guess:>12}"
-        if linked is not None:
-            line += f"{truth:>12}{(truth or 0) - guess:>+12}"
-        lines.append(line)
+def fit_report(
+    model: ModelNeeds, boards: Sequence[Board], linked: Mapping[str, Need | None] | None = None
+) -> str:
+    """Return the tables that `slipway fit` prints.
+
+    `linked`: the truth for each board by its name; None for a board whose compiler is missing.
+    """
+    linked = linked or {}
+    lines = _classes(model, boards[0], linked.get(boards[0].name))
     if model.peak_layer:
         lines += [
             "",
             f"RAM peak at layer {model.peak_layer} (lower bound {model.lower_bound_bytes} B):",
         ]
         lines += [f"  {size:>10} B  {name}" for name, size in model.peak_tensors[:5]]
-    lines += ["", f"  {'board':<16}{'flash left':>12}{'RAM left':>12}"]
-    for board in boards:
-        verdict = Verdict(board, need)
-        word = "fits" if verdict.fits else "DOES NOT FIT"
-        lines.append(
-            f"  {board.name:<16}{verdict.flash_margin:>12}{verdict.ram_margin:>12}  {word}"
-        )
-    for board in boards:
-        verdict = Verdict(board, need)
+    verdicts = [Verdict(board, linked.get(board.name) or model.need) for board in boards]
+    head = f"  {'board':<16}{'flash left':>12}{'RAM left':>12}"
+    if linked:
+        head += f"{'code':>10}{'stack':>10}"
+    lines += ["", head]
+    for verdict in verdicts:
+        name, need = verdict.board.name, verdict.need
+        line = f"  {name:<16}{verdict.flash_margin:>12}{verdict.ram_margin:>12}"
+        if linked:
+            line += f"{need.code:>10}{need.stack:>10}"
+        line += "  fits" if verdict.fits else "  DOES NOT FIT"
+        if linked and linked.get(name) is None:
+            line += " (estimate: its compiler is not installed)"
+        lines.append(line)
+    for verdict in verdicts:
         if not verdict.fits:
-            lines += ["", f"To fit {board.name}:"]
+            lines += ["", f"To fit {verdict.board.name}:"]
             lines += [f"  - {text}" for text in remedies(verdict, model)]
     return "\n".join(lines)
+
+
+def _classes(model: ModelNeeds, board: Board, linked: Need | None) -> list[str]:
+    """Return the table of bytes by class: the estimate, and the truth for one board."""
+    where = "" if linked is None else f", linked for {board.name}"
+    lines = [f"{model.name}: bytes by class{where}"]
+    head = f"  {'':<22}{'estimate':>12}"
+    if linked is not None:
+        head += f"{'linked':>12}{'difference':>12}"
+    lines.append(head)
+    for name in (*_CLASSES, "flash", "ram"):
+        guess = getattr(model.need, name)
+        line = f"  {_LABELS[name]:<22}{guess:>12}"
+        if linked is not None:
+            truth = getattr(linked, name)
+            line += f"{truth:>12}{truth - guess:>+12}"
+        lines.append(line)
+    return lines
 
 
 _LABELS = {
@@ -208,5 +221,5 @@ _LABELS = {
     "stack": "RAM: stack",
     "data": "RAM: static data",
     "flash": "flash, all",
-    "RAM": "RAM, all",
+    "ram": "RAM, all",
 }

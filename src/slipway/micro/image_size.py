@@ -33,13 +33,18 @@ def read_map(path: str | Path, model: Mapping[str, Any] | None = None) -> list[P
     """Return the pieces of an image from its map file (GNU ld's), largest first.
 
     `model` is the archive's description, which gives kernels and constants their layers' names.
+    Functions that kernels call are attributed to the layers of those kernels, as far as gcc's
+    call graph lies in the map's folder.
     """
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise SlipwayError(f"{path}: no map file; build the project first ({error})") from error
     _, _, body = text.partition("Linker script and memory map")
-    owners = _owners(model or {})
+    users = _users(model or {})
+    for symbol, layers in _layers_of_callees(Path(path).parent, users).items():
+        users.setdefault(symbol, layers)
+    owners = {symbol: _owner(symbol, layers) for symbol, layers in users.items()}
     pieces = []
     for name, _, size, _ in _SECTION.findall(body):
         if int(size, 16) == 0 or name.startswith((".debug", ".comment")):
@@ -53,8 +58,8 @@ def read_map(path: str | Path, model: Mapping[str, Any] | None = None) -> list[P
     return sorted(pieces, key=lambda piece: (-piece.size_bytes, piece.section))
 
 
-def _owners(model: Mapping[str, Any]) -> dict[str, str]:
-    """Map kernels and constants to layers; what several layers use keeps its own name."""
+def _users(model: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Map kernels and constants to the layers that use them."""
     users: dict[str, set[str]] = {}
     order = [name for layer in model.get("layers", []) for name in layer["constants"]]
     numbers = {name: i for i, name in enumerate(model.get("constants", dict.fromkeys(order)))}
@@ -62,15 +67,39 @@ def _owners(model: Mapping[str, Any]) -> dict[str, str]:
         users.setdefault(layer["kernel"], set()).add(layer["name"])
         for constant in layer["constants"]:
             users.setdefault(f"constant_{numbers[constant]}", set()).add(layer["name"])
-    return {
-        symbol: next(iter(names)) if len(names) == 1 else f"shared by {len(names)} layers: {symbol}"
-        for symbol, names in users.items()
-    }
+    return users
+
+
+def _layers_of_callees(folder: Path, users: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Map each function below a kernel in the call graph to the layers that reach it."""
+    calls: dict[str, set[str]] = {}
+    for source, target in _call_graph(folder)[1]:
+        calls.setdefault(_plain(source), set()).add(_plain(target))
+    found: dict[str, set[str]] = {}
+    for kernel in users.keys() & calls.keys():
+        reached, todo = {kernel}, [kernel]
+        while todo:
+            new = calls.get(todo.pop(), set()) - reached
+            reached |= new
+            todo += new
+        for symbol in reached - {kernel}:
+            found.setdefault(symbol, set()).update(users[kernel])
+    return found
+
+
+def _plain(symbol: str) -> str:
+    """Return a function's name without what the compiler added for its copies."""
+    return re.sub(r"\.(constprop|isra|part|cold)\b.*", "", symbol)
+
+
+def _owner(symbol: str, layers: set[str]) -> str:
+    """Return a layer's name; what several layers use keeps its own."""
+    return next(iter(layers)) if len(layers) == 1 else f"shared by {len(layers)} layers: {symbol}"
 
 
 def _piece(section: str, size: int, owners: Mapping[str, str]) -> Piece | None:
     symbol = re.sub(r"^\.(text|rodata|bss|data|sdata|sbss|srodata)\.?", "", section)
-    symbol = re.sub(r"\.(constprop|isra|part|cold)\b.*", "", symbol)
+    symbol = _plain(symbol)
     owner = owners.get(symbol, symbol or "runtime and start-up")
     if symbol.startswith("constant_") and section.startswith(".rodata"):
         return Piece("weights", owner, section, size)
@@ -102,13 +131,10 @@ def stack_bound(folder: str | Path, entry: str) -> int | None:
 
     None when the files say nothing of `entry`, or when its call graph has a cycle.
     """
-    frames: dict[str, int] = {}
+    frames, edges = _call_graph(Path(folder))
     calls: dict[str, set[str]] = {}
-    for path in sorted(Path(folder).rglob("*.ci")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        frames |= {name.rpartition(":")[2]: int(size) for name, size in _NODE.findall(text)}
-        for source, target in _EDGE.findall(text):
-            calls.setdefault(source.rpartition(":")[2], set()).add(target.rpartition(":")[2])
+    for source, target in edges:
+        calls.setdefault(source, set()).add(target)
     if entry not in frames:
         return None
     done: dict[str, int] = {}
@@ -127,6 +153,20 @@ def stack_bound(folder: str | Path, entry: str) -> int | None:
             stack.append((name, True))
             stack += [(callee, False) for callee in calls.get(name, ())]
     return done[entry]
+
+
+def _call_graph(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Return functions' frames in bytes, and who calls whom, from a folder's ``.ci`` files."""
+    frames: dict[str, int] = {}
+    edges: list[tuple[str, str]] = []
+    for path in sorted(folder.rglob("*.ci")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        frames |= {name.rpartition(":")[2]: int(size) for name, size in _NODE.findall(text)}
+        edges += [
+            (source.rpartition(":")[2], target.rpartition(":")[2])
+            for source, target in _EDGE.findall(text)
+        ]
+    return frames, edges
 
 
 def size_table(pieces: Sequence[Piece], most: int = 40) -> str:
