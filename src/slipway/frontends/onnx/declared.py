@@ -22,6 +22,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.reduce import reduced
+from slipway.frontends.onnx.resize import resized
 from slipway.frontends.onnx.values import Counted
 
 Shape = tuple[int, ...]
@@ -197,6 +198,15 @@ def _range(node: NodeView, shapes: Shapes) -> Any:
     start, step = (relay.reshape(node.input(i), ()) for i in (0, 2))
     steps = relay.cast(_places(count), dtype)
     return relay.add(start, relay.multiply(steps, step))
+
+
+@declared("Resize")
+def _resize(node: NodeView, shapes: Shapes) -> Any:
+    scales = node.optional(2)
+    known = scales is None or scales.tensor_type.size == 0  # else the factors count, not the size
+    if not known or node.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return None
+    return resized(node, shapes[0])
 
 
 # -- where to read ---------------------------------------------------------------------------------

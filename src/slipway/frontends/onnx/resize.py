@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,11 @@ def upsample(node: NodeView) -> Any:
 @converter("Resize")
 def resize(node: NodeView) -> Any:
     """Resampling to a size or by factors."""
+    return resized(node, None)
+
+
+def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
+    """Return the result of a Resize; `stated` is its whole shape in the place of the sizes."""
     shape = node.type().shape
     mode = node.attr("mode", "nearest")
     if mode not in METHODS:
@@ -52,7 +58,7 @@ def resize(node: NodeView) -> Any:
     crop = coordinates == "tf_crop_and_resize"
     starts, ends = _region(node, len(shape), axes) if crop else ([0.0] * len(shape),) * 2
     spans = [e - s for s, e in zip(starts, ends, strict=True)] if crop else [1.0] * len(shape)
-    size, scales = _target(node, shape, axes, spans)
+    size, scales = _target(node, shape, axes, spans, stated)
     arguments = (
         METHODS[mode], coordinates, node.attr("nearest_mode", "round_prefer_floor"),
         node.attr("cubic_coeff_a", -0.75), bool(node.attr("exclude_outside", 0)),
@@ -77,7 +83,11 @@ def _region(node: NodeView, rank: int, axes: list[int]) -> tuple[list[float], li
 
 
 def _target(
-    node: NodeView, shape: tuple[int, ...], axes: list[int], spans: list[float]
+    node: NodeView,
+    shape: tuple[int, ...],
+    axes: list[int],
+    spans: list[float],
+    stated: Sequence[int] | None,
 ) -> tuple[list[int], list[float]]:
     """Return the result's size and the exact factors, one entry per axis."""
     size, scales = list(shape), [1.0] * len(shape)
@@ -87,7 +97,7 @@ def _target(
             scales[axis] = float(factor)
             size[axis] = int(np.floor(shape[axis] * spans[axis] * float(factor)))
         return size, scales
-    wanted = node.ints(3, "the sizes")
+    wanted = tuple(stated[a] for a in axes) if stated else node.ints(3, "the sizes")
     policy = node.attr("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch":
         ratios = [w / shape[a] for a, w in zip(axes, wanted, strict=True)]
