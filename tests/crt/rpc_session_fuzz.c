@@ -11,7 +11,7 @@
 #include "slipway/rpc_session.h"
 #include "slipway/tensor.h"
 
-#define MAX_STREAM 8192u
+#define MAX_STREAM 32768u
 
 static const uint8_t *input;
 static size_t input_size, input_at;
@@ -19,6 +19,17 @@ static uint64_t sent_frames;
 static size_t live_bytes;
 static char file_part[4096];
 static uint64_t file_size;
+static slw_rpc_session session;
+static TVMFFIObject *callbacks[64]; /* made in this session */
+static uint32_t num_callbacks;
+
+typedef struct list_object {
+  TVMFFIObject object;
+  TVMFFIAny *data; /* tvm-ffi's layout */
+  int64_t size, capacity;
+  void (*data_deleter)(void *);
+  TVMFFIAny items[];
+} list_object;
 
 static ptrdiff_t read_input(void *context, void *buffer, size_t min, size_t max) {
   size_t left = input_size - input_at;
@@ -46,6 +57,68 @@ static int write_output(void *context, const slw_rpc_span *spans, size_t count) 
   return 0;
 }
 
+/* Call a function of the client's with the arguments of the call that it came in. */
+static void call_if_callback(const TVMFFIAny *value, const TVMFFIAny *args) {
+  slw_function function;
+  TVMFFIAny result = {0};
+  uint32_t i;
+  for (i = 0; i < num_callbacks && i < 64u; ++i) {
+    if (callbacks[i] == value->v_obj && slw_any_get_function(value, &function) == SLW_OK) {
+      if (function.call(function.self, args, 1, &result) == 0) {
+        slw_any_clear(&result);
+      }
+      return;
+    }
+  }
+}
+
+static int call_client(void *number, const TVMFFIAny *args, int32_t count, TVMFFIAny *result) {
+  if (slw_rpc_session_call_back(&session, (uint64_t)(uintptr_t)number, args, count, result) == 0) {
+    return 0;
+  }
+  return slw_error_setf(session.failure.kind, "%s", session.failure.message);
+}
+
+static int make_callback(void *context, uint64_t number, TVMFFIAny *out) {
+  slw_function function = {call_client, (void *)(uintptr_t)number};
+  (void)context;
+  if (slw_any_set_function(out, function, NULL) != SLW_OK) {
+    return SLW_RPC_FAIL_MEMORY;
+  }
+  callbacks[num_callbacks++ % 64u] = out->v_obj;
+  return SLW_RPC_OK;
+}
+
+static void delete_list(void *self, int flags) {
+  list_object *list = self;
+  int64_t i;
+  for (i = 0; (flags & 1) != 0 && i < list->size; ++i) {
+    slw_any_clear(&list->items[i]);
+  }
+  if ((flags & 2) != 0) {
+    free(self);
+  }
+}
+
+static int make_list(void *context, TVMFFIAny *items, uint32_t count, TVMFFIAny *out) {
+  list_object *list = malloc(sizeof *list + count * sizeof *items);
+  (void)context;
+  if (list == NULL) {
+    return SLW_RPC_FAIL_MEMORY;
+  }
+  slw_object_init(&list->object, kTVMFFIArray, delete_list);
+  list->data = list->items;
+  list->size = count;
+  list->capacity = count;
+  list->data_deleter = NULL;
+  if (count > 0u) {
+    memcpy(list->items, items, count * sizeof *items);
+  }
+  out->type_index = kTVMFFIArray;
+  out->v_obj = &list->object;
+  return SLW_RPC_OK;
+}
+
 /* Reads every argument completely, returns the last. */
 static int echo(void *self, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
   volatile uint64_t sum = 0;
@@ -56,7 +129,14 @@ static int echo(void *self, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *
     const char *data = NULL;
     size_t size = 0;
     const DLTensor *tensor = slw_any_get_tensor(&args[i]);
-    if (slw_any_get_bytes(&args[i], &data, &size) == SLW_OK) {
+    if (args[i].type_index == kTVMFFIFunction) {
+      call_if_callback(&args[i], args);
+    } else if (args[i].type_index == kTVMFFIArray) {
+      const list_object *list = (const list_object *)(const void *)args[i].v_obj;
+      for (k = 0; k < (size_t)list->size; ++k) {
+        sum += (uint64_t)list->items[k].type_index;
+      }
+    } else if (slw_any_get_bytes(&args[i], &data, &size) == SLW_OK) {
       for (k = 0; k < size; ++k) {
         sum += (uint8_t)data[k];
       }
@@ -177,6 +257,8 @@ static const slw_rpc_hooks HOOKS = {
     .take_error = take_error,
     .time = run_time,
     .tensor_alloc = tensor_alloc,
+    .make_callback = make_callback,
+    .make_list = make_list,
     .file_create = file_create,
     .file_write = file_write,
     .file_commit = file_commit,
@@ -187,13 +269,13 @@ static const slw_rpc_hooks HOOKS = {
 };
 
 static void run_session(const uint8_t *data, size_t size) {
-  static slw_rpc_session session;
   slw_rpc_config config = {0};
   size_t bytes;
   void *memory;
   input = data;
   input_size = size;
   input_at = 0;
+  num_callbacks = 0;
   config.transport.read = read_input;
   config.transport.write = write_output;
   config.hooks = &HOOKS;
@@ -307,6 +389,36 @@ static void put_tensor_by_value(slw_rpc_writer *payload) {
   slw_rpc_put_bytes(payload, data, sizeof data);
 }
 
+/* A function of the client's, and a list of two values right behind it. */
+static void put_callback_and_list(slw_rpc_writer *payload) {
+  slw_rpc_put_value(payload, SLW_RPC_CALLBACK, 0, next(3));
+  slw_rpc_put_value(payload, SLW_RPC_LIST, next(8) == 0 ? (uint32_t)number() : 2,
+                    payload->at + SLW_RPC_VALUE_BYTES);
+  put_random_value(payload);
+  slw_rpc_put_value(payload, SLW_RPC_INT, 0, number());
+}
+
+/* What a client answers to a callback. */
+static void put_answer(slw_rpc_writer *out, uint32_t which) {
+  uint8_t buffer[128] = {0};
+  size_t start = out->at;
+  slw_rpc_writer payload = slw_rpc_writer_on(buffer, sizeof buffer);
+  uint32_t id = 0x80000000u | which;
+  bool fails = next(4) == 0;
+  if (fails) {
+    slw_rpc_put_u64(&payload, (uint64_t)3 << 32 | 12u);
+    slw_rpc_put_u64(&payload, 4);
+    slw_rpc_put_bytes(&payload, "Bad\0oops\0", 9);
+  } else {
+    put_random_value(&payload);
+    payload.at += next(64);
+  }
+  put_frame(out, fails ? SLW_RPC_ERROR : SLW_RPC_RETURN, 0, &payload);
+  if (out->ok) {
+    memcpy(out->base + start + 8, &id, 4);
+  }
+}
+
 static void put_name(slw_rpc_writer *payload) {
   static const char *const NAMES[] = {"f", "m", "file", "../x", "a/b", "..", ""};
   const char *name = NAMES[next(2) == 0 ? 0 : next(7)];
@@ -331,6 +443,8 @@ static void put_objects(slw_rpc_writer *out) {
   put_frame(out, SLW_RPC_TENSOR_ALLOC, 0, &payload);
 }
 
+static uint32_t answers; /* callbacks so far, if all went well */
+
 static void put_random_frame(slw_rpc_writer *out) {
   static const uint16_t CODES[] = {16, 17, 17, 17, 18, 18, 19, 20, 21, 21, 22, 22, 23, 23, 24, 25,
                                    25, 26, 27, 28, 29, 30, 31, 5,  1,  128};
@@ -346,6 +460,16 @@ static void put_random_frame(slw_rpc_writer *out) {
         slw_rpc_put_u32(&payload, 1);
         put_tensor_by_value(&payload);
         break;
+      }
+      if (next(3) == 0) {
+        slw_rpc_put_u32(&payload, 2);
+        put_callback_and_list(&payload);
+        put_frame(out, code, 0, &payload);
+        while (next(3) != 0) {
+          put_random_frame(out); /* requests from within the callback */
+        }
+        put_answer(out, answers++);
+        return;
       }
       slw_rpc_put_u32(&payload, next(8) == 0 ? (uint32_t)number() : count);
       for (i = 0; i < count; ++i) {
@@ -418,6 +542,7 @@ int main(int argc, char **argv) {
     slw_rpc_writer out = slw_rpc_writer_on(stream, sizeof stream);
     uint32_t count = 1 + next(20);
     uint32_t flips = next(3) == 0 ? next(6) : 0;
+    answers = 0;
     put_hello(&out);
     put_objects(&out);
     frames += count;

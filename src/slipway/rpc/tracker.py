@@ -139,7 +139,7 @@ class TrackerServer:
             send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
             with contextlib.suppress(OSError):
                 await writer.drain()
-        except (OSError, EOFError, TimeoutError, struct.error, asyncio.CancelledError):
+        except (OSError, EOFError, TimeoutError, struct.error, ValueError, asyncio.CancelledError):
             pass  # the peer left, or spoke nonsense
         finally:
             writer.close()
