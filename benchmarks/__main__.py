@@ -1,6 +1,7 @@
 """``python -m benchmarks NAME [options]``: run one of the benchmarks of this folder.
 
-Names: compile_time, conformance, cpu, fuzz_importers, gemm, import_time, memory, micro, rpc.
+Names: compile_time, conformance, cpu, fuzz_importers, gemm, import_time, memory, micro,
+quantization, rpc.
 Each takes ``--help``.
 """
 

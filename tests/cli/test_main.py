@@ -7,7 +7,8 @@ import sys
 import pytest
 
 COMMANDS = (
-    "compile", "bisect", "check", "run", "profile", "rpc-server", "device-server", "targets", "demo",
+    "compile", "bisect", "check", "run", "profile", "rpc-server",
+    "device-server", "targets", "demo", "quantize",
 )  # fmt: skip
 
 
