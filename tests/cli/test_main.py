@@ -7,8 +7,8 @@ import sys
 import pytest
 
 COMMANDS = (
-    "compile", "bisect", "check", "run", "profile", "rpc-server",
-    "device-server", "targets", "demo", "quantize",
+    "compile", "bisect", "check", "run", "profile", "rpc-server", "device-server", "targets",
+    "demo", "quantize", "rpc-tracker", "rpc-query", "rpc-proxy",
 )  # fmt: skip
 
 
