@@ -56,7 +56,7 @@ def check(
 
     For example:
 
-        slipway check mobilenet.onnx --target raspberrypi/4b-aarch64
+        slipway check mobilenet.onnx --target raspberry-pi/4b-aarch64
 
         slipway check kws.tflite --target arm/cortex-m4 --summary
 

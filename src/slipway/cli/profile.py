@@ -59,7 +59,7 @@ def profile(
 
         slipway profile resnet50.onnx --threads 1 --top 20
 
-        slipway profile mobilenet.onnx --target raspberrypi/4b-aarch64 --rpc-host pi.local
+        slipway profile mobilenet.onnx --target raspberry-pi/4b-aarch64 --rpc-host pi.local
 
         slipway profile bert.tar --json
 

@@ -1,7 +1,6 @@
 """What `from_pytorch` takes and what it refuses."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -11,9 +10,11 @@ import torch
 import torch.nn.functional as F
 from compare import assert_same, compiled, expected, interpreted
 from torch import nn
+from typer.testing import CliRunner
 
 from models import Cached, mobilenet
 from slipway import relay
+from slipway.cli.app import app
 from slipway.errors import ModelError
 from slipway.frontends.torch.importer import check_pytorch
 from slipway.relay.interpret import interpret
@@ -217,11 +218,8 @@ def test_a_damaged_file_is_no_crash(program, tmp_path):
 def test_check_reads_a_pt2_file(program, tmp_path):
     path = tmp_path / "small.pt2"
     torch.export.save(program, path)
-    done = subprocess.run(
-        [sys.executable, "-m", "slipway", "check", str(path), "--json"],
-        capture_output=True, text=True, timeout=240, env={**os.environ, "NO_COLOR": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, ["check", str(path), "--json"])
+    assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["supported"]
 
 

@@ -269,7 +269,18 @@ FAMILIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+QUICK = (
+    *("binary", "activations", "shapes", "indices", "products", "attention"),
+    *("plain", "transposed", "1d", "lstm", "gru"),
+)
+
+
+def cases(names):
+    """Return the names as test cases, of which the default suite runs the quick ones."""
+    return [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.long]) for n in names]
+
+
+@pytest.mark.parametrize("family", cases(FAMILIES))
 def test_family(family):
     functions, inputs = FAMILIES[family]
     module = Several(functions).eval()
@@ -292,7 +303,7 @@ CONVOLUTIONS = {
 }
 
 
-@pytest.mark.parametrize("case", CONVOLUTIONS)
+@pytest.mark.parametrize("case", cases(CONVOLUTIONS))
 def test_convolution(case):
     module, x = CONVOLUTIONS[case]
     assert_same(interpreted(module, [x]), expected(module, [x]))
@@ -319,7 +330,7 @@ RECURRENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", RECURRENT)
+@pytest.mark.parametrize("case", cases(RECURRENT))
 def test_recurrent(case):
     layer, count = RECURRENT[case]
     module, inputs = Taken(layer).eval(), [X, randn(1, 3, 4)][:count]
