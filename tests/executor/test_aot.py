@@ -7,7 +7,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from aot_models import build, check_program, keyword_net, residual_net
+from aot_models import build, check_program, keyword_net, quantized_net, residual_net
 
 import slipway as tvm
 from slipway import relay
@@ -130,31 +130,43 @@ def test_other_compilers_take_the_source(compiler, tmp_path):
     subprocess.run([compiler, *map(str, [*flags, source])], check=True)
 
 
-def test_misaligned_callers_get_a_status_and_sanitizers_find_nothing(tmp_path):
-    program = tmp_path / "main.c"
-    lib = build(keyword_net())
-    source = write(lib, tmp_path)
-    program.write_text(
-        """
+CALL_WITH_EVERY_ALIGNMENT = """
 #include "tvmgen_default.h"
 #include <stdlib.h>
 int main(void) {
-  unsigned char *in = malloc(TVMGEN_DEFAULT_DATA_SIZE + 8);
-  unsigned char *out = malloc(TVMGEN_DEFAULT_OUTPUT_SIZE);
-  for (int i = 0; i < TVMGEN_DEFAULT_DATA_SIZE + 8; ++i) in[i] = 0;
   for (int shift = 0; shift < 8; ++shift) {
+    /* The memory ends where the tensors end. */
+    unsigned char *in = calloc(1, TVMGEN_DEFAULT_DATA_SIZE + shift);
+    unsigned char *out = malloc(TVMGEN_DEFAULT_OUTPUT_SIZE);
     struct tvmgen_default_inputs inputs = {in + shift};
     struct tvmgen_default_outputs outputs = {out};
     int want = shift % TVMGEN_DEFAULT_DATA_ALIGNMENT == 0 ? TVMGEN_DEFAULT_STATUS_OK
                                                           : TVMGEN_DEFAULT_STATUS_MISALIGNED;
     if (tvmgen_default_run(&inputs, &outputs) != want) return 1;
+    free(in);
+    free(out);
   }
-  free(in);
-  free(out);
   return 0;
 }
 """
-    )
+FAMILIES = {
+    "dsp": "c -keys=arm_cpu -mcpu=cortex-m4",
+    "mve": "c -keys=arm_cpu -mcpu=cortex-m55",
+    "scalar": "c -mtriple=riscv32-unknown-none-elf -mattr=+m",
+}
+
+
+@pytest.mark.parametrize("kernels", ["generated", *FAMILIES])
+def test_misaligned_callers_get_a_status_and_sanitizers_find_nothing(kernels, tmp_path):
+    """With the portable forms of the kernels; their boards run the others."""
+    if kernels == "generated":
+        lib = build(keyword_net())
+    else:
+        lib = build(quantized_net(), FAMILIES[kernels])
+        assert {k.family for k in lib.library.values()} == {kernels}
+    program = tmp_path / "main.c"
+    program.write_text(CALL_WITH_EVERY_ALIGNMENT)
+    source = write(lib, tmp_path)
     exe = tmp_path / "main"
     subprocess.run(
         ["gcc", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I",
@@ -162,6 +174,27 @@ int main(void) {
         check=True,
     )  # fmt: skip
     subprocess.run([exe], check=True, env={"ASAN_OPTIONS": "detect_leaks=0"})
+
+
+@pytest.mark.parametrize(
+    ("family", "compiler", "flags"),
+    [
+        ("dsp", "arm-none-eabi-gcc", ["-mcpu=cortex-m4", "-mfloat-abi=hard"]),
+        ("mve", "arm-none-eabi-gcc", ["-mcpu=cortex-m55", "-mfloat-abi=hard"]),
+        ("scalar", "riscv64-unknown-elf-gcc", ["-march=rv32imac", "-mabi=ilp32"]),
+    ],
+)
+def test_kernels_for_a_core_call_nothing_from_outside(family, compiler, flags, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    source = write(build(quantized_net(), FAMILIES[family]), tmp_path)
+    out = tmp_path / "model.o"
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-ffreestanding"]
+    subprocess.run([compiler, *flags, *strict, "-c", "-o", out, source], check=True)
+    undefined = subprocess.run(
+        [compiler.replace("gcc", "nm"), "-u", out], capture_output=True, text=True, check=True
+    )
+    assert set(undefined.stdout.split()) - {"U"} <= {"memcpy", "memset"}
 
 
 def test_header_has_the_classic_names():
