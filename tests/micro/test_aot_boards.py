@@ -251,6 +251,10 @@ def test_archive_describes_memory_per_function_and_is_reproducible(tmp_path):
     assert (tmp_path / "x/codegen/host/include/tvmgen_kws.h").is_file()
     assert (tmp_path / "x/parameters/kws.params").stat().st_size > 0
     assert "conv2d" in (tmp_path / "x/src/kws.relay").read_text()
+    assert metadata["version"] == 7
+    assert metadata["modules"]["kws"]["style"] == "full-model"
+    assert "#include" in (tmp_path / "x/runtime/src/graph.c").read_text()
+    assert (tmp_path / "x/runtime/include/slipway/image.h").is_file()
 
 
 def test_archives_of_graph_executor_and_of_single_operators(tmp_path):

@@ -52,6 +52,7 @@ def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
         objects={f"{factory.module_name}_lib0.o": factory.object_bytes} if factory.is_llvm else {},
         params=factory.param_bytes(),
         relay_text=str(factory.ir_mod),
+        has_runtime=factory.runtime.name == "crt",
     )
 
 
@@ -81,6 +82,7 @@ def library_of_graph(factory: ModelFactory) -> ModelLibrary:
         metadata,
         params=params,
         relay_text=str(factory.ir_mod),
+        has_runtime=factory.runtime.name == "crt",
         graph_json=factory.get_graph_json(),
     )
     _add_code(library, factory.compiled)

@@ -9,6 +9,7 @@ The layout is classic TVM's, version 7::
     parameters/<model>.params          weights, where the code does not hold them
     src/<model>.relay                  the model as text
     executor-config/graph/<model>.graph
+    runtime/include, runtime/src       the device runtime, of models built with Runtime("crt")
 
 Version 7 puts each model's description under ``modules``; the same keys stand at the top level as
 earlier versions had them.  The same library gives the same bytes: members are sorted, owners and
@@ -19,6 +20,7 @@ the model's order.
 from __future__ import annotations
 
 import datetime
+import functools
 import io
 import json
 import os
@@ -29,6 +31,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from slipway.errors import ArtifactError
+from slipway.libinfo import find_crt_include_path
 from slipway.toolchain.unpack import unpack_tar
 
 VERSION = 7
@@ -46,6 +49,7 @@ class ModelLibrary:
     params: bytes | None = None
     relay_text: str | None = None
     graph_json: str | None = None
+    has_runtime: bool = False
 
     def members(self) -> dict[str, bytes]:
         """Return each member's path and bytes."""
@@ -59,6 +63,8 @@ class ModelLibrary:
             files[f"src/{self.name}.relay"] = self.relay_text.encode()
         if self.graph_json is not None:
             files[f"executor-config/graph/{self.name}.graph"] = self.graph_json.encode()
+        if self.has_runtime:
+            files |= _runtime_files()
         whole = {**self.described(), "modules": {self.name: self.described()}, "version": VERSION}
         files["metadata.json"] = json.dumps(whole, indent=2).encode()
         return files
@@ -66,6 +72,14 @@ class ModelLibrary:
     def described(self) -> dict[str, Any]:
         """Return what the archive says of this model."""
         return {"export_datetime": _export_time(), "model_name": self.name, **self.metadata}
+
+
+@functools.cache
+def _runtime_files() -> dict[str, bytes]:
+    """Return the part of the runtime that needs no operating system, by path in an archive."""
+    folder = Path(find_crt_include_path()[0])
+    paths = sorted([*folder.glob("include/**/*.h"), *folder.glob("src/*.[ch]")])
+    return {f"runtime/{path.relative_to(folder)}": path.read_bytes() for path in paths}
 
 
 def _export_time() -> str:
