@@ -10,7 +10,7 @@ from slipway import micro
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.project_api.server import IoTimeoutError
-from slipway.micro.serial_link import FAULTS, Kind, PacketReader, packet
+from slipway.micro.serial_link import FAULTS, Kind, Packet, PacketReader, packet
 from slipway.runtime.graph_executor import GraphModule
 
 HEADER = """
@@ -147,28 +147,97 @@ def drop(data, at):
     return data[:at] + data[at + 1 :]
 
 
+class Noisy:
+    """A line that damages or drops a byte every so many, in both directions, by a fixed seed."""
+
+    def __init__(self, transport, every, change, seed=0):
+        self.transport, self.every, self.change = transport, every, change
+        self.random = np.random.default_rng(seed)
+        self.left = [self._next(), self._next()]
+        self.count = 0
+
+    def _next(self):
+        return int(self.random.integers(1, 2 * self.every))
+
+    def _pass(self, data, way):
+        while self.left[way] < len(data):
+            data = self.change(data, self.left[way])
+            self.left[way] += self._next()
+            self.count += 1
+        self.left[way] -= len(data)
+        return data
+
+    def read(self, n, timeout_sec):
+        return self._pass(self.transport.read(n, timeout_sec), 0)
+
+    def write(self, data, timeout_sec):
+        self.transport.write(self._pass(data, 1), timeout_sec)
+
+
+@pytest.mark.parametrize("change", [flip, drop])
+def test_what_a_bad_line_damages_or_drops_is_sent_again(projects, change):
+    """A model of 2.4 KB of inputs and outputs, run twice over a line that hurts every 900 bytes."""
+    x = np.random.default_rng(2).standard_normal((3, 100)).astype("float32")
+    with projects("mps2-an386").transport() as transport:
+        line = Noisy(transport, 900, change)
+        with micro.Session(line) as session:
+            module = GraphModule(session.create_aot_executor())
+            for factor in (2.5, 3.5):
+                module.set_input("x", x)
+                module.set_input("a", np.array([factor], "float32"))
+                module.run()
+                found = module.get_output(0).numpy()
+                np.testing.assert_allclose(found, factor * x + 1, rtol=1e-6)
+        assert line.count >= 5
+
+
 @pytest.mark.parametrize("at", [600, 700, 903])
-def test_damaged_byte_is_reported_as_the_lines_fault(projects, at):
+def test_one_damaged_byte_does_no_harm(projects, at):
     with (
         projects("mps2-an386").transport() as transport,
-        pytest.raises(RPCConnectionError, match=r"the line (changed|dropped)"),
-        micro.Session(Lying(transport, at, flip), timeout=3.0) as session,
+        micro.Session(Lying(transport, at, flip)) as session,
+    ):
+        for number in range(10):
+            assert session.rpc.ping(bytes([number] * 256)) == bytes([number] * 256)
+
+
+def test_line_that_damages_everything_is_an_error_that_says_so(projects):
+    class Wet(Noisy):
+        def write(self, data, timeout_sec):
+            self.transport.write(data, timeout_sec)
+
+    with (
+        projects("mps2-an386").transport() as transport,
+        pytest.raises((RPCConnectionError, RPCTimeoutError), match=r"line|answer"),
+        micro.Session(Wet(transport, 60, flip), timeout=5.0) as session,
     ):
         for _ in range(50):
-            session.rpc.ping(bytes(256))
+            session.rpc.ping(bytes(1024))
 
 
-def test_dropped_byte_ends_in_an_error_within_the_timeout(projects):
+def test_line_that_dies_is_an_error_within_the_timeout(projects):
+    class Dead:
+        def __init__(self, transport):
+            self.transport, self.left = transport, 800
+
+        def read(self, n, timeout_sec):
+            return self.transport.read(n, timeout_sec)
+
+        def write(self, data, timeout_sec):
+            self.left -= len(data)
+            if self.left > 0:
+                self.transport.write(data, timeout_sec)
+
     with projects("mps2-an386").transport() as transport:
         begin = time.monotonic()
         with (
             pytest.raises((RPCConnectionError, RPCTimeoutError)),
-            micro.Session(Lying(transport, 800, drop), timeout=1.0) as session,
+            micro.Session(Dead(transport), timeout=1.0) as session,
         ):
             session.rpc.begin_step = session.rpc.begin_call
             for _ in range(50):
                 session.rpc.ping(bytes(256))
-        assert time.monotonic() - begin < 20
+        assert time.monotonic() - begin < 60
 
 
 def test_board_that_stops_answering_is_a_timeout(projects):
@@ -200,13 +269,29 @@ def test_board_that_never_answers_is_a_timeout():
         micro.Session(Silent()).__enter__()
 
 
-def test_packets_survive_any_division_and_noise_before_the_first():
-    stream = b"boot\x7e!" + b"".join(packet(Kind.DATA, i, bytes([i] * i)) for i in range(40))
-    reader, found = PacketReader(), []
-    for byte in stream:
-        reader.feed(bytes([byte]))
-        while (one := reader.take()) is not None:
-            found.append(one)
-            reader.in_step = True
-    assert found == [(Kind.DATA, i, bytes([i] * i)) for i in range(40)]
-    assert set(FAULTS) == {1, 2, 3, 4}
+def test_packets_survive_any_division_and_noise_around_them():
+    packets = [packet(Kind.DATA, i, 7, bytes([i] * i)) for i in range(40)]
+    wanted = [Packet(Kind.DATA, i, 7, bytes([i] * i)) for i in range(40)]
+
+    def read(stream):
+        reader, found = PacketReader(512), []
+        for byte in stream:
+            reader.feed(bytes([byte]))
+            while (one := reader.take()) is not None:
+                found.append(one)
+        return found, reader.damages
+
+    assert read(b"".join(packets)) == (wanted, 0)
+    found, damages = read(b"boot\x7e!" + b"\x7e~noise".join(packets))
+    assert found == wanted
+    assert damages > 39
+    rng = np.random.default_rng(0)
+    for _ in range(200):  # one damaged packet never hides more than itself and its neighbour
+        damaged = list(packets)
+        at = int(rng.integers(1, 39))
+        where = int(rng.integers(0, len(packets[at])))
+        damaged[at] = flip(packets[at], where)
+        found, _ = read(b"".join(damaged))
+        assert [p for p in found if p not in wanted] == []
+        assert len(found) >= 38
+    assert set(FAULTS) == {2, 4}

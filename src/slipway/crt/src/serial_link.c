@@ -4,9 +4,18 @@
 #include <string.h>
 
 #define MARK 0x7Eu
-#define HEAD_BYTES 4u /* kind, sequence, size */
+#define HEAD_BYTES 6u /* kind, sequence, ack, size, check */
 #define CRC_BYTES 4u
 #define START_PAYLOAD_BYTES 3u
+#define WINDOW_PACKETS 32u /* sent before an ACK is waited for */
+
+typedef struct {
+  uint8_t kind;
+  uint8_t sequence;
+  uint8_t ack;
+  uint8_t first; /* byte of the payload */
+  size_t size;
+} packet_head;
 
 enum outcome { GOT_PACKET, GOT_NOISE, GOT_DAMAGE };
 
@@ -47,34 +56,58 @@ static void put_bytes(slw_serial_link *link, const void *data, size_t size_bytes
   }
 }
 
-static void send_packet(slw_serial_link *link, uint8_t kind, const void *payload,
-                        size_t size_bytes) {
-  uint8_t head[1u + HEAD_BYTES] = {MARK, kind, link->send_sequence, (uint8_t)size_bytes,
-                                   (uint8_t)(size_bytes >> 8)};
-  uint32_t crc = slw_serial_crc32(0, head + 1, HEAD_BYTES);
+/* Bytes [offset, offset + size) of a list of spans, whole in `count` of them. */
+static uint32_t put_range(slw_serial_link *link, const slw_rpc_span *spans, size_t count,
+                          size_t offset, size_t size, uint32_t crc) {
+  size_t i;
+  for (i = 0; i < count && size > 0u; ++i) {
+    size_t some;
+    if (offset >= spans[i].size) {
+      offset -= spans[i].size;
+      continue;
+    }
+    some = spans[i].size - offset < size ? spans[i].size - offset : size;
+    crc = slw_serial_crc32(crc, (const uint8_t *)spans[i].data + offset, some);
+    put_bytes(link, (const uint8_t *)spans[i].data + offset, some);
+    size -= some;
+    offset = 0;
+  }
+  return crc;
+}
+
+static void send_packet(slw_serial_link *link, uint8_t kind, uint8_t sequence,
+                        const slw_rpc_span *spans, size_t count, size_t offset, size_t size) {
+  uint8_t head[1u + HEAD_BYTES] = {MARK, kind, sequence, link->receive_sequence, (uint8_t)size,
+                                   (uint8_t)(size >> 8), 0};
   uint8_t tail[CRC_BYTES];
-  crc = slw_serial_crc32(crc, payload, size_bytes);
+  uint32_t crc;
+  head[HEAD_BYTES] = (uint8_t)slw_serial_crc32(0, head + 1, HEAD_BYTES - 1u);
+  put_bytes(link, head, sizeof head);
+  crc = put_range(link, spans, count, offset, size, slw_serial_crc32(0, head + 1, HEAD_BYTES));
   tail[0] = (uint8_t)crc;
   tail[1] = (uint8_t)(crc >> 8);
   tail[2] = (uint8_t)(crc >> 16);
   tail[3] = (uint8_t)(crc >> 24);
-  put_bytes(link, head, sizeof head);
-  put_bytes(link, payload, size_bytes);
   put_bytes(link, tail, sizeof tail);
-  link->send_sequence = (uint8_t)(link->send_sequence + 1u);
+}
+
+static void send_control(slw_serial_link *link, uint8_t kind, const void *payload, size_t size) {
+  slw_rpc_span span;
+  span.data = payload;
+  span.size = size;
+  send_packet(link, kind, link->send_sequence, &span, 1, 0, size);
 }
 
 static void send_fault(slw_serial_link *link, uint8_t fault) {
-  send_packet(link, SLW_SERIAL_FAULT, &fault, 1);
+  send_control(link, SLW_SERIAL_FAULT, &fault, 1);
   link->is_open = false;
 }
 
-/* Read one packet into link->packet, beginning at its mark. */
-static enum outcome receive_packet(slw_serial_link *link, uint8_t *kind, uint8_t *sequence) {
+/* Read one packet, beginning at its mark; its payload goes into link->packet if `keep`. */
+static enum outcome receive_packet(slw_serial_link *link, bool keep, packet_head *out) {
   uint8_t head[HEAD_BYTES];
   uint8_t tail[CRC_BYTES];
   uint32_t crc;
-  size_t size;
   size_t i;
   if (wait_byte(link) != MARK) {
     return GOT_NOISE;
@@ -82,77 +115,104 @@ static enum outcome receive_packet(slw_serial_link *link, uint8_t *kind, uint8_t
   for (i = 0; i < HEAD_BYTES; ++i) {
     head[i] = wait_byte(link);
   }
-  size = (size_t)head[2] | ((size_t)head[3] << 8);
-  if (size > sizeof link->packet) {
-    return GOT_NOISE;
+  out->kind = head[0];
+  out->sequence = head[1];
+  out->ack = head[2];
+  out->first = 0;
+  out->size = (size_t)head[3] | ((size_t)head[4] << 8);
+  if (head[5] != (uint8_t)slw_serial_crc32(0, head, HEAD_BYTES - 1u) ||
+      out->size > sizeof link->packet) {
+    return GOT_DAMAGE;
   }
-  for (i = 0; i < size; ++i) {
-    link->packet[i] = wait_byte(link);
+  crc = slw_serial_crc32(0, head, HEAD_BYTES);
+  for (i = 0; i < out->size; ++i) {
+    uint8_t byte = wait_byte(link);
+    crc = slw_serial_crc32(crc, &byte, 1);
+    if (i == 0u) {
+      out->first = byte;
+    }
+    if (keep) {
+      link->packet[i] = byte;
+    }
   }
   for (i = 0; i < CRC_BYTES; ++i) {
     tail[i] = wait_byte(link);
   }
-  crc = slw_serial_crc32(slw_serial_crc32(0, head, HEAD_BYTES), link->packet, size);
   if (crc != ((uint32_t)tail[0] | ((uint32_t)tail[1] << 8) | ((uint32_t)tail[2] << 16) |
               ((uint32_t)tail[3] << 24))) {
     return GOT_DAMAGE;
   }
-  *kind = head[0];
-  *sequence = head[1];
-  link->packet_at = 0;
-  link->packet_size = size;
   return GOT_PACKET;
 }
 
-static bool is_start(const slw_serial_link *link, uint8_t kind) {
-  return kind == SLW_SERIAL_START && link->packet_size >= 1u &&
-         link->packet[0] == SLW_SERIAL_VERSION;
+static bool is_start(const packet_head *head) {
+  return head->kind == SLW_SERIAL_START && head->size >= 1u && head->first == SLW_SERIAL_VERSION;
 }
 
 void slw_serial_link_accept(slw_serial_link *link) {
   const uint8_t answer[START_PAYLOAD_BYTES] = {SLW_SERIAL_VERSION,
                                                (uint8_t)SLW_SERIAL_PAYLOAD_BYTES,
                                                (uint8_t)(SLW_SERIAL_PAYLOAD_BYTES >> 8)};
-  uint8_t kind = 0;
-  uint8_t sequence = 0;
+  packet_head head;
   while (!link->was_restarted &&
-         (receive_packet(link, &kind, &sequence) != GOT_PACKET || !is_start(link, kind))) {
+         (receive_packet(link, true, &head) != GOT_PACKET || !is_start(&head))) {
   }
   link->was_restarted = false;
+  link->must_ask = false;
   link->packet_at = 0;
   link->packet_size = 0;
   link->receive_sequence = 1;
-  link->send_sequence = 0;
+  link->send_sequence = 1;
   link->is_open = true;
-  send_packet(link, SLW_SERIAL_START, answer, sizeof answer);
+  send_control(link, SLW_SERIAL_START, answer, sizeof answer);
+}
+
+/* What a packet means at any time. Returns true when it brought the next bytes of the stream,
+ * which is possible only if there is room (`keep`). */
+static bool take_packet(slw_serial_link *link, bool keep, const packet_head *head) {
+  bool is_data = head->kind == SLW_SERIAL_DATA || head->kind == SLW_SERIAL_LAST;
+  if (is_start(head)) {
+    link->was_restarted = true;
+    link->is_open = false;
+  } else if (head->kind == SLW_SERIAL_FAULT) {
+    link->is_open = false;
+  } else if (is_data && head->sequence == link->receive_sequence && keep) {
+    link->receive_sequence = (uint8_t)(link->receive_sequence + 1u);
+    link->packet_at = 0;
+    link->packet_size = head->size;
+    if (head->kind == SLW_SERIAL_LAST) {
+      send_control(link, SLW_SERIAL_ACK, NULL, 0);
+    }
+    return true;
+  } else if (is_data && !keep) {
+    link->must_ask = true;
+  } else if (is_data && (uint8_t)(head->sequence - link->receive_sequence) < 128u) {
+    send_control(link, SLW_SERIAL_RESEND, NULL, 0); /* one before it is missing */
+  } else if (head->kind == SLW_SERIAL_SYNC && keep) {
+    bool is_even = head->sequence == link->receive_sequence;
+    send_control(link, is_even ? SLW_SERIAL_ACK : SLW_SERIAL_RESEND, NULL, 0);
+  } else if (is_data && head->kind == SLW_SERIAL_LAST) {
+    send_control(link, SLW_SERIAL_ACK, NULL, 0); /* once more: the first was lost */
+  }
+  return false;
 }
 
 /* Wait for the stream's next bytes; false when it has ended. */
 static bool next_data(slw_serial_link *link) {
-  uint8_t kind = 0;
-  uint8_t sequence = 0;
-  switch (receive_packet(link, &kind, &sequence)) {
-    case GOT_NOISE:
-      send_fault(link, SLW_SERIAL_FAULT_FRAMING);
-      break;
-    case GOT_DAMAGE:
-      send_fault(link, SLW_SERIAL_FAULT_CHECKSUM);
-      break;
-    case GOT_PACKET:
-    default:
-      if (is_start(link, kind)) {
-        link->was_restarted = true;
-        link->is_open = false;
-      } else if (kind == SLW_SERIAL_FAULT) {
-        link->is_open = false;
-      } else if (kind != SLW_SERIAL_DATA || sequence != link->receive_sequence) {
-        send_fault(link, SLW_SERIAL_FAULT_SEQUENCE);
-      } else {
-        link->receive_sequence = (uint8_t)(link->receive_sequence + 1u);
-      }
-      break;
+  packet_head head;
+  if (link->must_ask) {
+    link->must_ask = false;
+    send_control(link, SLW_SERIAL_RESEND, NULL, 0);
   }
-  return link->is_open;
+  while (link->is_open) {
+    enum outcome outcome = receive_packet(link, true, &head);
+    if (outcome == GOT_DAMAGE) {
+      send_control(link, SLW_SERIAL_RESEND, NULL, 0);
+    } else if (outcome == GOT_PACKET && take_packet(link, true, &head)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 static ptrdiff_t read_stream(void *context, void *buffer, size_t min, size_t max) {
@@ -178,18 +238,55 @@ static ptrdiff_t read_stream(void *context, void *buffer, size_t min, size_t max
   return (ptrdiff_t)have;
 }
 
+/* Wait until the host has every packet up to send_sequence.
+ * @return how many of the last packets must be sent again */
+static uint8_t wait_acknowledged(slw_serial_link *link) {
+  packet_head head;
+  while (link->is_open) {
+    bool keep = link->packet_at == link->packet_size;
+    if (receive_packet(link, keep, &head) != GOT_PACKET) {
+      continue; /* the host asks again */
+    }
+    if (take_packet(link, keep, &head) || link->is_open) {
+      uint8_t missing = (uint8_t)(link->send_sequence - head.ack);
+      if (missing == 0u) {
+        break;
+      }
+      if (head.kind == SLW_SERIAL_RESEND || head.kind == SLW_SERIAL_SYNC) {
+        return missing;
+      }
+    }
+  }
+  return 0;
+}
+
 static int write_stream(void *context, const slw_rpc_span *spans, size_t count) {
   slw_serial_link *link = context;
+  const size_t packet = SLW_SERIAL_PAYLOAD_BYTES;
+  size_t total = 0;
+  size_t done = 0;
   size_t i;
   for (i = 0; i < count; ++i) {
-    const uint8_t *at = spans[i].data;
-    size_t left = spans[i].size;
-    while (left > 0u && link->is_open) {
-      size_t some = left < SLW_SERIAL_PAYLOAD_BYTES ? left : SLW_SERIAL_PAYLOAD_BYTES;
-      send_packet(link, SLW_SERIAL_DATA, at, some);
-      at += some;
-      left -= some;
+    total += spans[i].size;
+  }
+  while (done < total && link->is_open) {
+    size_t end = total - done < WINDOW_PACKETS * packet ? total : done + WINDOW_PACKETS * packet;
+    size_t packets = (end - done + packet - 1u) / packet;
+    size_t missing = packets;
+    uint8_t first = link->send_sequence;
+    link->send_sequence = (uint8_t)(first + packets);
+    while (missing > 0u && link->is_open) {
+      for (i = packets - missing; i < packets; ++i) {
+        size_t at = done + i * packet;
+        send_packet(link, i + 1u == packets ? SLW_SERIAL_LAST : SLW_SERIAL_DATA,
+                    (uint8_t)(first + i), spans, count, at, end - at < packet ? end - at : packet);
+      }
+      missing = wait_acknowledged(link);
+      if (missing > packets) {
+        send_fault(link, SLW_SERIAL_FAULT_SEQUENCE);
+      }
     }
+    done = end;
   }
   return link->is_open ? 0 : -1;
 }

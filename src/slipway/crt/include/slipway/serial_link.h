@@ -5,12 +5,18 @@
  *
  * Freestanding. A packet is, little-endian:
  *
- *     0x7E | kind u8 | sequence u8 | size u16 | payload[size] | crc32 u32
+ *     0x7E | kind u8 | sequence u8 | ack u8 | size u16 | check u8 | payload[size] | crc32 u32
  *
- * The checksum (the one of zlib) covers everything between 0x7E and itself. START opens a stream in
- * both directions (sequence 0, payload: version u8, largest payload u16), DATA carries it with a
- * sequence that counts from 1 and wraps, FAULT ends it with a slw_serial_fault.  Nothing is sent
- * again: a damaged or lost packet ends the stream, and the host says why and starts anew.
+ * `check` is the low byte of the CRC-32 (zlib's) of the five bytes before it, so that noise is not
+ * taken for a head; `crc32` covers everything between 0x7E and itself.  START opens a stream in
+ * both directions (payload: version u8, largest payload u16).  DATA and LAST carry it: their
+ * sequence counts from 1 and wraps, and LAST asks for an ACK.  In all other kinds `sequence` is the
+ * number of the sender's next DATA; `ack`, in every kind, is the number the sender expects next.
+ *
+ * What is damaged or lost is sent again, from the number that RESEND's `ack` names.  Only the host
+ * has a clock: when nothing comes it asks with SYNC, which is answered with ACK or RESEND.  The
+ * device keeps nothing for that: it writes again from the caller's memory, and so waits for the ACK
+ * before a write ends.  FAULT ends the stream with a slw_serial_fault.
  */
 #ifndef SLIPWAY_SERIAL_LINK_H_
 #define SLIPWAY_SERIAL_LINK_H_
@@ -24,17 +30,23 @@
 extern "C" {
 #endif
 
-#define SLW_SERIAL_VERSION 1u
+#define SLW_SERIAL_VERSION 2u
 #ifndef SLW_SERIAL_PAYLOAD_BYTES
 #define SLW_SERIAL_PAYLOAD_BYTES 512u /**< largest payload; the link holds one packet */
 #endif
 
-enum slw_serial_kind { SLW_SERIAL_START = 1, SLW_SERIAL_DATA = 2, SLW_SERIAL_FAULT = 3 };
+enum slw_serial_kind {
+  SLW_SERIAL_START = 1,
+  SLW_SERIAL_DATA = 2,
+  SLW_SERIAL_FAULT = 3,
+  SLW_SERIAL_LAST = 4,
+  SLW_SERIAL_ACK = 5,
+  SLW_SERIAL_RESEND = 6,
+  SLW_SERIAL_SYNC = 7
+};
 
 enum slw_serial_fault {
-  SLW_SERIAL_FAULT_CHECKSUM = 1, /**< a packet arrived damaged */
-  SLW_SERIAL_FAULT_SEQUENCE = 2, /**< a packet is missing */
-  SLW_SERIAL_FAULT_FRAMING = 3,  /**< what arrived is no packet, or too long a one */
+  SLW_SERIAL_FAULT_SEQUENCE = 2, /**< a packet is missing that cannot be sent again */
   SLW_SERIAL_FAULT_CLOSED = 4    /**< the device ended the session */
 };
 
@@ -53,9 +65,10 @@ typedef struct slw_serial_link {
   uint8_t packet[SLW_SERIAL_PAYLOAD_BYTES];
   size_t packet_at;
   size_t packet_size;
-  uint8_t receive_sequence;
+  uint8_t receive_sequence; /* that must come next */
   uint8_t send_sequence;
   bool is_open;
+  bool must_ask;      /* a packet was dropped for want of room */
   bool was_restarted; /* a START arrived in the middle of a stream */
 } slw_serial_link;
 
