@@ -1,9 +1,11 @@
 """RPC over loopback beside a raw TCP ping and a raw TCP copy of the same run.
 
-    python benchmarks/rpc.py [--server python|static] [--rounds N] [--json FILE]
+    python benchmarks/rpc.py [--server python|static] [--rounds N] [--tvm [PYTHON]] [--json FILE]
 
 Every row is measured in turn in each round, so that all rows see the same machine; the table shows
-the median of the rounds, the best, and the ratio to the raw figure beside it.
+the median of the rounds, the best, and the ratio to the raw figure beside it.  ``--tvm`` measures
+apache-tvm in the same rounds, with a Python that has it (one is made in the temporary folder where
+none is named).
 """
 
 from __future__ import annotations
@@ -152,7 +154,7 @@ def kernel(session: rpc.RPCSession) -> rpc.RemoteFunction:
     return session.load_module("kernels.so")["add_ints"]
 
 
-def measure(server_kind: str, rounds: int) -> dict[str, list[float]]:
+def measure(server_kind: str, rounds: int, peer: Peer | None) -> dict[str, list[float]]:
     raw = Raw()
     server = Static() if server_kind == "static" else rpc.Server(port=0, silent=True)
     rows: dict[str, list[float]] = {}
@@ -160,8 +162,14 @@ def measure(server_kind: str, rounds: int) -> dict[str, list[float]]:
     def note(name: str, figure: float) -> None:
         rows.setdefault(name, []).append(figure)
 
+    tracker = rpc.Tracker("127.0.0.1", 0, silent=True)
+    address = ("127.0.0.1", tracker.port)
+    device = rpc.Server("127.0.0.1", 0, key="k", tracker_addr=address, silent=True)
     try:
         session = rpc.connect("127.0.0.1", server.port)
+        client = rpc.connect_tracker(*address)
+        while not client.summary()["server_info"]:
+            time.sleep(0.05)
         add = kernel(session)
         small = np.zeros(1, "float32")
         remote_small = nd.array(small, session.cpu(0))
@@ -183,11 +191,75 @@ def measure(server_kind: str, rounds: int) -> dict[str, list[float]]:
             note("upload", megabytes(once(lambda: session.upload(content, "f"))))
             note("download", megabytes(once(lambda: session.download("f"))))
             note("connect", connect(server.port))
+            note("tracker request", request(client))
+            note("tracker summary", per_call(client.summary, 20) / 1e3)
+            for name, figure in peer.measure().items() if peer is not None else ():
+                note(f"tvm: {name}", figure)
         session.close()
     finally:
+        device.terminate()
+        tracker.terminate()
         server.terminate()
         raw.close()
     return rows
+
+
+def request(client: rpc.TrackerSession) -> float:
+    """Milliseconds from the request to the session, on a device that is free."""
+    while not client.summary()["queue_info"]["k"]["free"]:
+        time.sleep(0.02)
+    start = time.perf_counter()
+    session = client.request("k")
+    taken = time.perf_counter() - start
+    session.close()
+    return taken * 1e3
+
+
+class Peer:
+    """apache-tvm in an environment of its own."""
+
+    def __init__(self, python: str) -> None:
+        script = Path(__file__).with_name("rpc_tvm.py")
+        self.process = subprocess.Popen(
+            [python or make_environment(), script],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        )  # fmt: skip
+        self.line("ready")
+
+    def line(self, wanted: str) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(wanted):
+                return line
+        raise RuntimeError(
+            "apache-tvm's part ended; run benchmarks/rpc_tvm.py by itself to see why"
+        )
+
+    def measure(self) -> dict[str, float]:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        rows: dict[str, float] = json.loads(self.line("{"))
+        return rows
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def make_environment() -> str:
+    """Return the Python of an environment with apache-tvm; makes it the first time."""
+    import tempfile
+    import venv
+
+    folder = Path(tempfile.gettempdir()) / "slipway-benchmark-tvm"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+        packages = ["apache-tvm==0.27.*", "tornado", "psutil", "cloudpickle"]
+        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+    return str(python)
 
 
 def pipelined(session: rpc.RPCSession, function: rpc.RemoteFunction) -> float:
@@ -217,6 +289,8 @@ GOALS: list[tuple[str, str, str, str, Callable[[float, float], bool]]] = [
     ("upload", "MB/s", "raw copy there", ">= 1000 MB/s", lambda x, _: x >= 1000),
     ("download", "MB/s", "raw copy back", "", lambda _, __: True),
     ("connect", "ms", "", "< 5 ms", lambda x, _: x < 5),
+    ("tracker request", "ms", "", "< 5 ms", lambda x, _: x < 5),
+    ("tracker summary", "ms", "", "", lambda _, __: True),
 ]
 
 
@@ -224,11 +298,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=["python", "static"], default="python")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument(
+        "--tvm", nargs="?", const="", help="beside apache-tvm, with this Python or one it makes"
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
-    rows = measure(arguments.server, arguments.rounds)
+    peer = None if arguments.tvm is None else Peer(arguments.tvm)
+    try:
+        rows = measure(arguments.server, arguments.rounds, peer)
+    finally:
+        if peer is not None:
+            peer.close()
     print(f"{arguments.server} server, {arguments.rounds} rounds, {platform.machine()}")
-    print(f"{'':<20}{'median':>10}{'best':>10} {'':<5}{'x raw':>8}  goal")
+    print(f"{'':<20}{'median':>10}{'best':>10} {'':<5}{'x raw':>8}{'tvm':>10}  goal")
     report = {}
     for name, unit, beside, words, reached in GOALS:
         figures = rows[name]
@@ -238,9 +320,12 @@ def main() -> int:
         ratio = median / raw if raw else None
         verdict = ("reached: " if reached(median, raw) else "MISSED: ") + words if words else ""
         shown = f"{ratio:8.2f}" if ratio is not None else " " * 8
-        print(f"{name:<20}{median:>10.2f}{best:>10.2f} {unit:<5}{shown}  {verdict}")
+        theirs = rows.get(f"tvm: {name}", [])
+        other = f"{statistics.median(theirs):>10.2f}" if theirs else " " * 10
+        print(f"{name:<20}{median:>10.2f}{best:>10.2f} {unit:<5}{shown}{other}  {verdict}")
         report[name] = {
             "unit": unit, "median": median, "best": best, "all": figures, "ratio_to_raw": ratio,
+            "apache_tvm": theirs,
         }  # fmt: skip
     if arguments.json:
         arguments.json.write_text(
