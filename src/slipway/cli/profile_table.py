@@ -36,8 +36,8 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
         per_second = o.seconds or 1.0
         cells = [
             escape(o.name), escape(operators_text(o.kernel)), time_text(o.seconds),
-            f"{o.seconds / whole:.1%}", f"{o.flops / per_second / 1e9:.1f}",
-            f"{o.bytes / per_second / 1e9:.1f}",
+            f"{o.seconds / whole:.1%}", f"{o.flops / per_second / 1e9:.3g}",
+            f"{o.bytes / per_second / 1e9:.3g}",
         ]  # fmt: skip
         if report.limits is not None:
             mark = " [red]◀[/]" if report.is_far(o) else ""
@@ -55,8 +55,8 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
     limits = report.limits
     far = sum(o.seconds for o in order if report.is_far(o))
     console.out.print(
-        f"Limits measured on the device: {limits.flops / 1e9:.1f} GFLOP/s of float32 "
-        f"multiply-adds, {limits.bytes / 1e9:.1f} GB/s of memory traffic"
+        f"Limits measured on the device: {limits.flops / 1e9:.3g} GFLOP/s of float32 "
+        f"multiply-adds, {limits.bytes / 1e9:.3g} GB/s of memory traffic"
     )
     console.out.print(
         f"{report.share_near():.0%} of the time in operators above 80% of their limit; "
