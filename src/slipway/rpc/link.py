@@ -64,7 +64,7 @@ class Link:
 
     def __init__(self, link: socket.socket, welcome: Welcome, peer: str) -> None:
         self._library = native.library()
-        self._socket = link
+        self._fd = -1
         self.peer = peer
         self.frame_bytes = welcome.frame_bytes
         self.lock = threading.RLock()
@@ -91,6 +91,8 @@ class Link:
         view = self._library.slw_rpc_client_reply(self._client)
         self._view = native.memory_at(view, _REPLY.size)
         self._call = self._library.slw_rpc_client_call
+        # A socket object in a cycle of garbage would complain before `__del__` can close it.
+        self._fd = link.detach()
 
     @property
     def is_closed(self) -> bool:
@@ -102,9 +104,10 @@ class Link:
         if self._closed:
             return
         self._closed = reason
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+        if self._fd >= 0:
+            with contextlib.suppress(OSError), socket.socket(fileno=self._fd) as link:
+                self._fd = -1
+                link.shutdown(socket.SHUT_RDWR)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
