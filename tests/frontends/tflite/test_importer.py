@@ -51,11 +51,9 @@ def test_an_operator_without_converter_is_reported():
 
 
 def test_what_an_operator_does_not_support_is_reported():
-    data = model(
-        "STRIDED_SLICE", [f32(5, 6), const([0, 0]), const([5, 6]), const([1, 1])], [f32(1, 5, 6)],
-        "StridedSliceOptions", newAxisMask=1,
-    )  # fmt: skip
-    with pytest.raises(ModelError, match="new_axis_mask"):
+    whole = [T((5, 6), "int8", 0.1, 0), T((5, 6), "int8", 0.0625, 127)]
+    data = model("LOG_SOFTMAX", whole[:1], whole[1:], "LogSoftmaxOptions")
+    with pytest.raises(ModelError, match="floating point data only"):
         relay.frontend.from_tflite(data)
 
 
@@ -99,3 +97,19 @@ def test_a_buffer_of_the_wrong_size():
 def test_sum_runs():
     a, b = np.ones((2, 3), np.float32), np.full((2, 3), 2, np.float32)
     np.testing.assert_array_equal(outputs(compiled(add()), [a, b])[0], a + b)
+
+
+@pytest.mark.parametrize(("scale", "zero"), [(np.nan, 0), (-1.0, 0), (0.1, 1 << 40)])
+def test_scales_that_mean_nothing_are_refused(scale, zero):
+    data = model("RELU", [T((2, 3), "int8", scale, zero)], [T((2, 3), "int8", 0.1, 0)])
+    with pytest.raises(ModelError, match=r"scale that is no positive number|zero point"):
+        relay.frontend.from_tflite(data)
+
+
+def test_options_that_fit_nothing_are_reported():
+    """An axis that the data does not have, say, is a problem of that operator."""
+    sizes = const([5, 7])
+    data = model("RESIZE_NEAREST_NEIGHBOR", [T((4,), "int8", 0.1, 0), sizes],
+                 [T((5, 7), "int8", 0.1, 0)])  # fmt: skip
+    with pytest.raises(ModelError, match=r"RESIZE_NEAREST_NEIGHBOR[^:]*: .*do not fit"):
+        relay.frontend.from_tflite(data)

@@ -148,7 +148,7 @@ def compare(name, case, got):
     found = definition.evaluate(case.attrs, *case.arrays)
     plain = found if isinstance(found, tuple) else (np.asarray(found),)
     exact = plain
-    if any(p.dtype.kind == "f" for p in plain):
+    if name != "reinterpret" and any(p.dtype.kind == "f" for p in plain):
         exact = definition.evaluate(_wide_attrs(case.attrs), *(wide(a) for a in case.arrays))
         exact = exact if isinstance(exact, tuple) else (np.asarray(exact),)
     assert len(got) == len(plain)

@@ -227,6 +227,17 @@ class _Importer(Program):
                 self.book.problem(name, operator.kind, str(error))
                 self._stand_in(graph, operator, values, poisoned)
                 continue
+            except ModelError:
+                raise
+            except Exception as error:  # an operator that breaks its own rules
+                text = (str(error).strip().splitlines() or [""])[0][:200]
+                self.book.problem(
+                    name,
+                    operator.kind,
+                    f"its options or tensors do not fit ({type(error).__name__}: {text})",
+                )
+                self._stand_in(graph, operator, values, poisoned)
+                continue
             values.update(zip(operator.outputs, made, strict=False))
             state = _state_of(graph, operator)
             values.update(zip(state, made[len(operator.outputs) :], strict=False))
