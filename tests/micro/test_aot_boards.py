@@ -62,7 +62,14 @@ LLVM = {
 BOARDS = ["mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv32-virt", "riscv64-virt"]
 
 
-@pytest.mark.parametrize(("name", "target"), [*((name, None) for name in BOARDS), *LLVM.items()])
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        *((name, None) for name in BOARDS),
+        ("mps2-an386", LLVM["mps2-an386"]),
+        pytest.param("riscv64-virt", LLVM["riscv64-virt"], marks=pytest.mark.long),
+    ],
+)
 def test_integer_model_is_bit_exact_on_the_board(name, target, tmp_path):
     board = find_board(name)
     needs(board)

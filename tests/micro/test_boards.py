@@ -29,8 +29,8 @@ def make(board, kind, folder, target=None, **options):
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("nucleo-l4r5zi", "example_project"),
-        ("nrf52840", "example_project"),
+        pytest.param("nucleo-l4r5zi", "example_project", marks=pytest.mark.long),
+        pytest.param("nrf52840", "example_project", marks=pytest.mark.long),
         ("stm32f746", "example_project"),
         ("rp2040", "host_driven"),
     ],

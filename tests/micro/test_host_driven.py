@@ -16,7 +16,7 @@ from slipway.runtime.graph_executor import GraphModule
 DEVICES = [
     "host",
     "mps2-an386",
-    "riscv64-virt",
+    pytest.param("riscv64-virt", marks=pytest.mark.long),
     pytest.param("mps3-an547", marks=pytest.mark.long),
     pytest.param("riscv32-virt", marks=pytest.mark.long),
 ]
