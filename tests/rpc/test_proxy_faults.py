@@ -55,7 +55,13 @@ def use(session, moment, errors, begun):
 
 
 @pytest.mark.parametrize("moment", ["upload", "call", "copy"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGSTOP, id="stopped", marks=pytest.mark.long),
+    ],
+)
 def test_proxy_that_dies_or_hangs(place, moment, number, monkeypatch):
     monkeypatch.setattr(rpc_client, "STEP_TIMEOUT_S", 3.0)
     (proxy,) = place
