@@ -72,6 +72,26 @@ def test_elements_found_have_a_count(kind):
     np.testing.assert_array_equal(found[:, : count[0]], wanted)
 
 
+@pytest.mark.parametrize(("axis", "in_order"), [(None, 1), (0, 1), (1, 0)])
+def test_different_elements_have_a_count(axis, in_order):
+    options = {"sorted": in_order} | ({} if axis is None else {"axis": axis})
+    node = helper.make_node("Unique", ["x"], ["y", "first", "inverse", "counts"], **options)
+    names = ["y", "first", "inverse", "counts"]
+    proto = model([node], {"x": ("float32", (4, 3))}, names)
+    for output in proto.graph.output[1:]:
+        output.type.tensor_type.elem_type = 7
+    x = np.float32([[2, 1, 2], [0, 1, 0], [2, 1, 2], [0, 0, 0]])
+    mod, _ = relay.frontend.from_onnx(proto)
+    main = mod["main"]
+    found = dict(zip(main.attr("output_names"), interpret(mod, x=x), strict=True))
+    for name, along in main.attr("counted_outputs"):
+        found[name] = found[name].take(range(found[f"{name}.count"][0]), axis=along)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for name, want in zip(names, session.run(None, {"x": x}), strict=True):
+        np.testing.assert_array_equal(found[name], want, err_msg=name)
+
+
 def test_what_would_see_the_filling_is_declined():
     nodes = [
         helper.make_node("NonZero", ["x"], ["n"]),

@@ -315,38 +315,45 @@ def _non_zero(node: NodeView, shapes: Shapes) -> Any:
 DECLARED.update({"Compress": _compress, "NonZero": _non_zero})
 
 
-@declared("Unique")
 def _unique(node: NodeView, shapes: Shapes) -> Any:
     """Rows compared pairwise; a row is kept where no earlier one equals it."""
-    wanted, axis = shapes[0] or (), node.attr("axis")
-    shape = node.type().shape
-    flat = axis is None
-    rows = relay.reshape(node.input(0), (-1, 1))
-    if not flat:
-        axis %= len(shape)
-        order = [axis, *(a for a in range(len(shape)) if a != axis)]
-        rows = relay.reshape(relay.transpose(node.input(0), order), (shape[axis], -1))
+    shape, axis = node.type().shape, node.attr("axis")
+    x = node.input(0)
+    if axis is None:
+        x, along, rows = relay.reshape(x, (-1,)), 0, relay.reshape(x, (-1, 1))
+    else:
+        along = axis % len(shape)
+        order = [along, *(a for a in range(len(shape)) if a != along)]
+        rows = relay.reshape(relay.transpose(x, order), (shape[along], -1))
     total, width = rows.tensor_type.shape
-    count = wanted[0 if flat else axis]
+    known = shapes[0] is not None
+    if not known and total > MAX_ROOM:
+        return None
+    room = shapes[0][along] if shapes[0] is not None else total
     left, right = relay.reshape(rows, (total, 1, width)), relay.reshape(rows, (1, total, width))
     same = relay.all(relay.equal(left, right), 2, False)  # (total, total)
     earlier = relay.const(np.tril(np.ones((total, total), bool), -1))
-    repeats = relay.any(relay.logical_and(same, earlier), 1, False)
-    first = true_places(relay.logical_not(repeats), count)  # positions, in order of appearance
+    fresh = relay.logical_not(relay.any(relay.logical_and(same, earlier), 1, False))
+    count = _number_of(fresh)
+    first = true_places(fresh, room)  # positions, in order of appearance
     if node.attr("sorted", 1):
-        first = relay.take(first, _sorted_order(relay.take(rows, first, 0)), 0)
-    kept = (
-        relay.take(node.input(0), first, axis)
-        if not flat
-        else (relay.take(relay.reshape(node.input(0), (-1,)), first, 0))
-    )
-    equal = relay.cast(relay.take(same, first, 0), "int64")  # (count, total)
-    inverse = relay.argmax(equal, 0, dtype="int64")
-    return [kept, first, inverse, relay.sum(equal, 1)]
+        used = relay.less(_places(room), count)
+        first = relay.take(first, _sorted_order(relay.take(rows, first, 0), used), 0)
+    kept = relay.take(x, first, along)
+    equal = relay.cast(relay.take(same, first, 0), "int64")  # (room, total)
+    inverse = relay.argmax(equal, 0, dtype="int64")  # the first that is equal: no filling
+    results = [kept, first, inverse, relay.sum(equal, 1)]
+    if known:
+        return results
+    axes = (along, 0, None, 0)
+    return [
+        value if axis is None else Counted(value, count, axis)
+        for value, axis in zip(results, axes, strict=True)
+    ]
 
 
-def _sorted_order(rows: Any) -> Any:
-    """Return the positions that put rows into lexicographic order: each one's rank, inverted."""
+def _sorted_order(rows: Any, used: Any) -> Any:
+    """Return the positions that put rows into lexicographic order, those not used behind."""
     count, width = rows.tensor_type.shape
     left, right = relay.reshape(rows, (count, 1, width)), relay.reshape(rows, (1, count, width))
     less, same = relay.less(right, left), relay.equal(right, left)
@@ -354,7 +361,12 @@ def _sorted_order(rows: Any) -> Any:
     unequal = relay.cast(relay.logical_not(same), "int32")
     before = relay.cumsum(unequal, 2, exclusive=True)
     decides = relay.logical_and(less, relay.equal(before, relay.const(0, "int32")))
-    rank = relay.sum(relay.cast(relay.any(decides, 2, False), "int64"), 1)  # how many come before
+    ahead = relay.logical_and(relay.any(decides, 2, False), relay.reshape(used, (1, count)))
+    rank = relay.sum(relay.cast(ahead, "int64"), 1)  # how many come before
+    rank = relay.where(used, rank, _places(count))
     places = relay.const(np.arange(count).reshape(-1, 1))
     hit = relay.equal(relay.reshape(rank, (1, count)), places)
     return relay.argmax(relay.cast(hit, "int64"), 1, dtype="int64")
+
+
+DECLARED["Unique"] = _unique
