@@ -11,6 +11,7 @@ from slipway import dtypes
 from slipway.ir import ops
 from slipway.relay.expr import Call, Expr
 from slipway.relay.op_registry import (
+    OPS,
     BadArgument,
     OpDefinition,
     OpPattern,
@@ -169,8 +170,32 @@ def _bitwise(name: str, reference: Any, build: Any, low: float = -9) -> Any:
 bitwise_and = _bitwise("bitwise_and", np.bitwise_and, lambda t, a, b: a & b)
 bitwise_or = _bitwise("bitwise_or", np.bitwise_or, lambda t, a, b: a | b)
 bitwise_xor = _bitwise("bitwise_xor", np.bitwise_xor, lambda t, a, b: a ^ b)
-left_shift = _bitwise("left_shift", np.left_shift, lambda t, a, b: a << b, low=0)
-right_shift = _bitwise("right_shift", np.right_shift, lambda t, a, b: a >> b, low=0)
+
+
+def _shift(left: bool) -> Callable[[Any, Any, Any], Any]:
+    """A shift; by the width or more, or by a negative count, every bit leaves, as in NumPy."""
+
+    def build(t: Any, a: Any, b: Any) -> Any:
+        last = t.const(dtypes.bits_of(a.dtype) - 1, b.dtype)
+        zero = t.const(0, a.dtype)
+        inside = (
+            b <= last if dtypes.is_uint(b.dtype) else t.all(b >= t.const(0, b.dtype), b <= last)
+        )
+        count = t.select(inside, b, last)
+        if left:
+            return t.select(inside, a << count, zero)
+        shifted = a >> count
+        # All that a right shift of a signed number leaves is its sign, in every bit.
+        return shifted if dtypes.is_int(a.dtype) else t.select(inside, shifted, zero)
+
+    return build
+
+
+left_shift = _bitwise("left_shift", np.left_shift, _shift(True), low=0)
+right_shift = _bitwise("right_shift", np.right_shift, _shift(False), low=0)
+for _shift_name in ("left_shift", "right_shift"):
+    for _dtype, _low in (("int8", -9), ("uint8", 0), ("int32", -40)):
+        OPS[_shift_name].sample_case((40,), (40,), dtypes=(_dtype, _dtype), low=_low, high=40)
 
 WHERE: OpDefinition = register_op(
     "where", "condition", "x", "y", pattern=OpPattern.BROADCAST, flops_per_element=1,
