@@ -9,12 +9,14 @@ import fcntl
 import heapq
 import os
 import random
+import re
 import select
 import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,7 @@ class Network:
         self.carried = self.dropped = 0
         self._stop_read, self._stop_write = os.pipe()
         self._taps = []
+        self._sweep()
         try:
             for end, address, peer in (("near", NEAR, FAR), ("far", FAR, NEAR)):
                 _run("ip", "netns", "add", self.names[end])
@@ -66,6 +69,15 @@ class Network:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
         os.close(self._stop_read)
         os.close(self._stop_write)
+
+    @staticmethod
+    def _sweep():
+        """Remove what tests that were killed left behind."""
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            for name in _run("ip", "netns", "list").split():
+                left = re.fullmatch(r"slipway-(\d+)-(near|far)", name)
+                if left and not Path(f"/proc/{left.group(1)}").exists():
+                    subprocess.run(["ip", "netns", "del", name], check=False)
 
     @staticmethod
     def _tap(name):
