@@ -1,5 +1,8 @@
 """What goes both ways: callbacks, lists, output, many things in one round trip."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -183,3 +186,17 @@ def test_asynchronous_copies(remote):
     bad = remote.copy_async(np.zeros(2), tensor)
     with pytest.raises(ValueError, match="shape"):
         bad.result(60)
+
+
+def test_dropped_session_is_closed_at_once(server):
+    session = rpc.connect("127.0.0.1", server.port)
+    session.get_function("test.rpc.apply")(lambda: 1)
+    link = session.link
+    gc.disable()
+    try:
+        del session
+        closed = weakref.ref(link)
+        del link
+        assert closed() is None
+    finally:
+        gc.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ class Callbacks:
     """The functions that a session has passed to its device; they stay as long as the session."""
 
     def __init__(self, session: RPCSession) -> None:
-        self._session = session
+        self._session = weakref.ref(session)  # dropping a session frees its device at once
         self._functions: list[Callable[..., Any]] = []
         self._numbers: dict[int, int] = {}  # by identity: functions need not be hashable
 
@@ -31,12 +32,15 @@ class Callbacks:
             number = len(self._functions)
             self._functions.append(function)
             self._numbers[id(function)] = number
-        self._session.link.answer = self._answer
+        session = self._session()
+        if session is not None:
+            session.link.answer = self._answer
         return number
 
     def _answer(self, at: int) -> tuple[Code, int]:
         """Run what the CALL at `at` asks for; leave the answer in the request buffer."""
-        session = self._session
+        session = self._session()
+        assert session is not None  # it waits for the call that this belongs to
         request = session.link.request
         try:
             number, args = get_args(session, at)
