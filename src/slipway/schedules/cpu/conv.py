@@ -9,6 +9,7 @@ stored.  The padded border is a copy of the data, made once for the whole kernel
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
@@ -84,7 +85,9 @@ def schedule_conv2d_nchwc(
     stage = schedule[output]
     n, oc, oh, ow, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
-    part = positions_per_part(positions, shape_of(sums.op.input_tensors[0]), tile, target)
+    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in sums.op.input_tensors)
+    panels = -(-blocks // tile.vectors)
+    part = positions_per_part(positions, data_bytes, weight_bytes * blocks, panels, tile)
     p_part, p_tiles = stage.split(stage.fuse(oh, ow), factor=part, tail="shift")
     p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
     stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)

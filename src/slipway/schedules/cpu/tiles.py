@@ -8,9 +8,8 @@ rarer than multiply-adds and there are enough independent accumulators to cover 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -82,15 +81,21 @@ def choose_tile(positions: int, chunks: int, target: Target, width: int = 1) -> 
 
 
 def positions_per_part(
-    positions: int, data_shape: Sequence[int], tile: Tile, target: Target
+    positions: int, data_bytes: int, weight_bytes: int, panels: int, tile: Tile
 ) -> int:
     """Return how many output positions are computed for all channels before the next ones.
 
-    Their share of the data should stay in the second-level cache while the panels of weights pass
-    by; a panel, read once for each part, is then worth its way from memory.
+    Every part reads all weights; every panel of weights reads the data of its part, for which the
+    second-level cache is the place if it fits.  The number of parts is the one for which the least
+    must come from beyond that cache.
     """
-    share = prod(data_shape[1:]) * 4 / positions
-    fitting = max(1, int(CACHE_BYTES / 2 / share))
-    parts = -(-positions // fitting)
+
+    def traffic(parts: int) -> float:
+        fits = data_bytes / parts <= 0.8 * CACHE_BYTES
+        return parts * weight_bytes + data_bytes * (1 if fits else panels)
+
+    most = max(1, positions // tile.rows)
+    fewest = min(most, -(-data_bytes // int(0.8 * CACHE_BYTES)))
+    parts = min((1, fewest), key=traffic)
     whole_tiles = -(-positions // (parts * tile.rows))
     return min(positions, whole_tiles * tile.rows)
