@@ -1,7 +1,7 @@
 """``python -m benchmarks NAME [options]``: run one of the benchmarks of this folder.
 
-Names: compile_time, conformance, cpu, fuzz_importers, gemm, import_time, memory, micro,
-quantization, rpc.
+Names: compile_time, conformance, cpu, fuzz_importers, fuzz_rpc, gemm, import_time, instructions,
+memory, micro, quantization, rpc, rpc_load.
 Each takes ``--help``.
 """
 
