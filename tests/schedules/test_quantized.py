@@ -50,3 +50,58 @@ def test_convolution_with_requantisation_behind(channels, width):
     function = Function((x,), scaled)
     want = relay.interpret.interpret(function, data)
     np.testing.assert_array_equal(run(function, [data], "llvm"), want)
+
+
+def convolution(height, width, depth, channels, window, stride, kind="int8"):
+    """A convolution with its requantisation, random data, and what the interpreter makes of it."""
+    rng = np.random.default_rng(height * width)
+    info = np.iinfo(kind)
+    data = rng.integers(info.min, info.max + 1, (1, height, width, depth)).astype(kind)
+    weight = rng.integers(-128, 128, (window, window, depth, channels)).astype(np.int8)
+    data.flat[: depth * width] = info.min  # the largest products, all of one sign
+    weight[..., 0] = -128
+    (x,) = variables([data])
+    total = relay.qnn.op.conv2d_nhwc(
+        x, weight, (stride, stride), (window // 2,) * 4, pad_value=int(info.max)
+    )
+    factors = np.linspace(1e-4, 2e-4, channels)
+    scaled = relay.qnn.op.requantize(total, factors, 0, 0.9, -3, axis=3)
+    function = Function((x,), scaled)
+    return function, data, relay.interpret.interpret(function, data)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (28, 27, 3, 32, 7, 2),  # a missing channel, several tasks
+        (14, 14, 40, 24, 3, 1),
+        (13, 9, 33, 16, 1, 2),
+        (1, 1, 64, 1000, 1, 1),
+        (31, 30, 64, 72, 1, 1),
+    ],
+)
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_packed_weights_give_the_same_bytes(shape, kind):
+    function, data, want = convolution(*shape, kind)
+    np.testing.assert_array_equal(run(function, [data], "llvm"), want)
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "vpmaddwd"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake", "vpdpwssd"),
+        ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod", "sdot"),
+    ],
+)
+def test_sums_stay_in_registers(target, instruction):
+    """The inner loop holds the target's instruction, and stores nothing."""
+    function, _, _ = convolution(7, 7, 64, 32, 3, 1)
+    lib = relay.build(IRModule((("main", function),)), target=target)
+    parts = lib.get_source("asm").split("\n.L")
+    loops = [part.split("\tj", 1)[0].split("\tb.", 1)[0] for part in parts]
+    busy = [text for text in loops if text.count(instruction) >= 6]
+    assert busy
+    for text in busy:
+        lines = [line.split("#")[0].strip() for line in text.splitlines()]
+        assert not [x for x in lines if x.startswith(("st", "vmovdq")) and x.endswith((")", "]"))]

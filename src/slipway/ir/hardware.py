@@ -111,6 +111,17 @@ def _x86(
     )  # fmt: skip
 
 
+# Products of pairs, added; LLVM joins the two into vpdpwssd where the processor has it.
+_PMADDWD = """\
+declare <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16>, <16 x i16>)
+word = bitcast <2 x i16> {a} to i32
+one = insertelement <8 x i32> poison, i32 {word}, i32 0
+all = shufflevector <8 x i32> {one}, <8 x i32> poison, <8 x i32> zeroinitializer
+pairs = bitcast <8 x i32> {all} to <16 x i16>
+products = call <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16> {pairs}, <16 x i16> {b})
+add <8 x i32> {c}, {products}"""
+
+
 def _neon(name: str, feature: str, kind: str, call: str) -> HardwareIntrinsic:
     matrix = feature == "i8mm"
     s = "u" if kind == "uint8" else "s"
@@ -230,6 +241,13 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
              "_mm256_dpbusd_epi32"),
         _x86("x86.avxvnni", "llvm.x86.avx512.vpdpbusd.256", 256, ("avxvnni",),
              "_mm256_dpbusd_avx_epi32"),
+        HardwareIntrinsic(
+            "x86.pmaddwd", _PMADDWD, "immintrin.h",
+            "_mm256_storeu_si256((__m256i*)c, _mm256_add_epi32(_mm256_loadu_si256("
+            "(const __m256i*)c), _mm256_madd_epi16(_mm256_set1_epi32(slw_word32(a)), "
+            "_mm256_loadu_si256((const __m256i*)b))));",
+            _X86, ("avx2",), 0, 8, 2, "int16", "int16", "int32",
+        ),
         HardwareIntrinsic(
             "x86.bf16", "llvm.x86.avx512bf16.dpbf16ps.512", "immintrin.h",
             "_mm512_storeu_ps(c, _mm512_dpbf16_ps(_mm512_loadu_ps(c), "

@@ -9,6 +9,7 @@ body addresses the same data pointer through a flat buffer.  Strides and elem_of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from slipway.arith.analyzer import Analyzer
@@ -25,12 +26,14 @@ from slipway.ir.visit import map_children
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
     """Return `func` with every load and store on a one-dimensional compact buffer."""
-    body = _Flattener().visit(func.body)
+    body = _Flattener(buffer for _, buffer in func.buffer_map).visit(func.body)
     return func.replace(body=body)  # type: ignore[no-any-return]
 
 
 class _Flattener:
-    def __init__(self) -> None:
+    def __init__(self, params: Iterable[Buffer]) -> None:
+        # What has a memory to itself; views of parts of it are as large when they are flat.
+        self.whole = {id(buffer.data): buffer for buffer in params}
         self.an = Analyzer()
         self.flat: dict[Buffer, Buffer] = {}
         self.strides: dict[Buffer, list[Linear]] = {}
@@ -49,6 +52,9 @@ class _Flattener:
         elif isinstance(node, S.BufferStore):
             index = self.index(node.buffer, node.indices)
             result = S.BufferStore(self.buffer(node.buffer), self.visit(node.value), (index,))
+        elif isinstance(node, S.Allocate):
+            self.whole[id(node.buffer.data)] = node.buffer
+            result = map_children(node, self.visit)
         elif isinstance(node, S.For):
             if node.loop_var.dtype in ("int32", "int64"):
                 self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
@@ -69,7 +75,9 @@ class _Flattener:
         offset = buffer.elem_offset
         if buffer.ndim == 1 and not buffer.strides and offset is None:
             return buffer
-        size = self._size(buffer)
+        # The offset of a view may be in terms of loops that are unrolled: no part of a shape.
+        whole = self.whole.get(id(buffer.data), buffer) if offset is not None else buffer
+        size = self._size(whole)
         return Buffer(
             buffer.name,
             buffer.data,

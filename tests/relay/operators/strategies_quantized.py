@@ -57,6 +57,20 @@ def conv(d):
     return Case((data, d.array(weight, "int8")), made)
 
 
+@strategy("qnn.contrib_conv2d_packed")
+def packed_conv(d):
+    size, window, strides, dilation, padding = geometry(d, 2)
+    dtype = d.pick(["int8", "uint8"])
+    lanes, depth, kind = d.pick([(8, 2, "int16"), (4, 4, "int8" if dtype == "int8" else "uint8")])
+    channels = d.int(1, 9)
+    made = OPS[d.name].attrs_type(
+        strides, padding, dilation, 1, int(d.array((), dtype)), "int32"
+    )  # fmt: skip
+    weight = (d.int(1, 3), *window, -(-channels // depth), lanes, depth)
+    data = d.array((d.int(1, 2), *size, channels), dtype)
+    return Case((data, d.array(weight, kind, -256, 255)), made)
+
+
 @strategy("qnn.dense_packed")
 def dense(d):
     depth, units = d.int(1, 70), d.pick([1, 3, 8, 16, 33])

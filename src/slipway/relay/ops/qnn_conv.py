@@ -236,7 +236,7 @@ def conv2d_nhwc(
 ) -> Call:  # fmt: skip
     """Sum products of data (N, H, W, C) and weight (kH, kW, C / groups, O)."""
     return CONV2D(
-        data, weight, attrs=_attrs(strides, padding, dilation, groups, pad_value, out_dtype)
+        data, weight, attrs=conv_attrs(strides, padding, dilation, groups, pad_value, out_dtype)
     )
 
 
@@ -247,13 +247,14 @@ def depthwise_conv2d_nhwc(
 ) -> Call:  # fmt: skip
     """Sum products of each channel of data (N, H, W, C) with weight (kH, kW, C * M)."""
     return DEPTHWISE(
-        data, weight, attrs=_attrs(strides, padding, dilation, 1, pad_value, out_dtype)
+        data, weight, attrs=conv_attrs(strides, padding, dilation, 1, pad_value, out_dtype)
     )
 
 
-def _attrs(
+def conv_attrs(
     strides: Any, padding: Any, dilation: Any, groups: int, pad_value: int, out_dtype: str
 ) -> IntegerConvAttrs:
+    """Return the attributes with every number a plain int."""
     return IntegerConvAttrs(
         tuple(int(s) for s in strides), tuple(int(p) for p in padding),
         tuple(int(d) for d in dilation), int(groups), int(pad_value), out_dtype,
@@ -270,14 +271,20 @@ def _case(definition: OpDefinition, data: Any, weight: Any, attrs: Any, kind: st
     definition.sample_case(data, weight, attrs=attrs, dtypes=(kind, "int8"), low=-128, high=127)
 
 
-_case(CONV2D, (1, 7, 6, 3), (3, 3, 3, 8), _attrs((1, 1), (1, 1, 1, 1), (1, 1), 1, -128, "int32"))
-_case(CONV2D, (2, 8, 8, 4), (3, 2, 4, 20), _attrs((2, 2), (0, 0, 1, 1), (1, 1), 1, 5, "int32"))
-_case(CONV2D, (1, 5, 5, 16), (1, 1, 16, 32), _attrs((1, 1), (0, 0, 0, 0), (1, 1), 1, 0, "int32"))
-_case(CONV2D, (1, 6, 6, 4), (3, 3, 2, 6), _attrs((1, 1), (2, 2, 2, 2), (2, 2), 2, 3, "int32"))
+_case(
+    CONV2D, (1, 7, 6, 3), (3, 3, 3, 8), conv_attrs((1, 1), (1, 1, 1, 1), (1, 1), 1, -128, "int32")
+)
+_case(CONV2D, (2, 8, 8, 4), (3, 2, 4, 20), conv_attrs((2, 2), (0, 0, 1, 1), (1, 1), 1, 5, "int32"))
+_case(
+    CONV2D, (1, 5, 5, 16), (1, 1, 16, 32), conv_attrs((1, 1), (0, 0, 0, 0), (1, 1), 1, 0, "int32")
+)
+_case(CONV2D, (1, 6, 6, 4), (3, 3, 2, 6), conv_attrs((1, 1), (2, 2, 2, 2), (2, 2), 2, 3, "int32"))
 _case(CONV2D, (1, 5, 5, 4), (3, 3, 4, 5), IntegerConvAttrs(out_dtype="int64"), "int16")
-_case(DEPTHWISE, (1, 7, 7, 8), (3, 3, 8), _attrs((1, 1), (1, 1, 1, 1), (1, 1), 1, -7, "int32"))
-_case(DEPTHWISE, (1, 8, 8, 3), (3, 3, 6), _attrs((2, 2), (0, 0, 1, 1), (1, 1), 1, 4, "int32"))
-_case(DEPTHWISE, (1, 9, 5, 1), (5, 3, 8), _attrs((2, 2), (2, 1, 2, 1), (1, 1), 1, -128, "int32"))
+_case(DEPTHWISE, (1, 7, 7, 8), (3, 3, 8), conv_attrs((1, 1), (1, 1, 1, 1), (1, 1), 1, -7, "int32"))
+_case(DEPTHWISE, (1, 8, 8, 3), (3, 3, 6), conv_attrs((2, 2), (0, 0, 1, 1), (1, 1), 1, 4, "int32"))
+_case(
+    DEPTHWISE, (1, 9, 5, 1), (5, 3, 8), conv_attrs((2, 2), (2, 1, 2, 1), (1, 1), 1, -128, "int32")
+)
 _case(DEPTHWISE, (1, 5, 5, 4), (3, 3, 4), IntegerConvAttrs(out_dtype="int64"), "int16")
 _case(DENSE, (3, 40), (40, 16), IntegerDenseAttrs())
 _case(DENSE, (1, 33), (33, 5), IntegerDenseAttrs())

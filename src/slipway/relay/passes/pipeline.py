@@ -24,6 +24,7 @@ from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
 from slipway.relay.passes.integer_arithmetic import integer_arithmetic
 from slipway.relay.passes.own_outputs import own_outputs
+from slipway.relay.passes.pack_quantized import pack_quantized, packing_instruction
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 from slipway.relay.passes.sink_reshape import sink_reshape
@@ -98,6 +99,10 @@ def optimize_steps(
         yield "AlterOpLayout", altered
         main = fold_constant(simplify_expr(altered))
         yield "FoldConstant", main
+    instruction = packing_instruction(target)
+    if instruction is not None and _enabled(context, "PackQuantizedWeights", 2, level):
+        main = pack_quantized(main, instruction)
+        yield "PackQuantizedWeights", main
     main = own_outputs(main)
     yield "OwnOutputs", main
     depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))

@@ -1,0 +1,162 @@
+"""Integer convolutions whose weights are packed for an instruction that adds products to sums.
+
+Such an instruction multiplies `depth` neighbouring elements of the data by as many of the weights
+of each of `lanes` output channels: pairs of int16 (x86's pmaddwd), four int8 (ARM's sdot).  With o
+and d for lanes and depth::
+
+    data    (N, H, W, C)
+    weight  (O/o, kH, kW, ceil(C/d), o, d)     missing channels are zeros
+    result  (N, OH, OW, O)
+
+The data is copied to the dtype of the weights, with its border and missing channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, get, register_op
+from slipway.relay.ops.checks import need_integral, need_rank
+from slipway.relay.ops.qnn_conv import IntegerConvAttrs, conv_attrs
+from slipway.relay.ops.tensors import shape_of, te
+from slipway.relay.ops.windows import conv_extents
+from slipway.relay.types import TensorType, Type
+
+Array = np.ndarray[Any, Any]
+
+PACKED: OpDefinition = register_op(
+    "qnn.contrib_conv2d_packed", "data", "weight", attrs=IntegerConvAttrs,
+    pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
+    doc="qnn.conv2d_nhwc with weight (O / o, kH, kW, ceil(C / d), o, d), packed for o sums of d.",
+)  # fmt: skip
+
+
+def pack_weights(weight: Array, lanes: int, depth: int, dtype: str) -> Array:
+    """Bring weights (kH, kW, C, O) into the packed order; O is a multiple of `lanes`."""
+    kh, kw, channels, out = weight.shape
+    full = np.pad(weight, ((0, 0), (0, 0), (0, -channels % depth), (0, 0)))
+    parts = full.reshape(kh, kw, -1, depth, out // lanes, lanes).transpose(4, 0, 1, 2, 5, 3)
+    return np.ascontiguousarray(parts.astype(dtype))
+
+
+@PACKED.type_relation
+def packed_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) -> Type:
+    """The data's channels must be those of the weight, less than one step missing."""
+    need_integral("data", data)
+    need_integral("weight", weight)
+    need_rank("data", data, 4)
+    need_rank("weight", weight, 6)
+    blocks, kh, kw, chunks, lanes, depth = weight.shape
+    if chunks != -(-data.shape[3] // depth):
+        raise BadArgument("weight", f"is {weight}: it does not fit the data's channels, {data}")
+    height, width = conv_extents(
+        data.shape[1:3], (kh, kw), attrs.strides, attrs.padding, attrs.dilation
+    )
+    return TensorType((data.shape[0], height, width, blocks * lanes), attrs.out_dtype)
+
+
+@PACKED.reference
+def packed_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
+    """The plain convolution with the weights unpacked."""
+    blocks, kh, kw, chunks, lanes, depth = weight.shape
+    plain = weight.transpose(1, 2, 3, 5, 0, 4).reshape(kh, kw, chunks * depth, blocks * lanes)
+    return get("qnn.conv2d_nhwc").evaluate(attrs, data, plain[:, :, : data.shape[3]])
+
+
+def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
+    """Return the data in the weight's dtype with its border, channels up to whole steps."""
+    n, height, width, channels = shape_of(data)
+    kind, full = weight.dtype, shape_of(weight)[3] * shape_of(weight)[5]
+    top, left, bottom, right = attrs.padding
+    fill = te().const(attrs.pad_value, kind)
+
+    def element(b: Any, y: Any, x: Any, c: Any) -> Any:
+        tests = [
+            test
+            for needed, test in (
+                (top, y >= top), (bottom, y < height + top), (left, x >= left),
+                (right, x < width + left),
+            )
+            if needed
+        ]  # fmt: skip
+        value = data(b, y - top, x - left, c).astype(kind)
+        if full > channels:  # nothing to read there
+            value = te().if_then_else(c < channels, value, te().const(0, kind))
+            fill_here = te().if_then_else(c < channels, fill, te().const(0, kind))
+        else:
+            fill_here = fill
+        return te().if_then_else(te().all(*tests), value, fill_here) if tests else value
+
+    shape = (n, height + top + bottom, width + left + right, full)
+    return te().compute(shape, element, name="copied", tag="injective,copy")
+
+
+@PACKED.compute
+def packed_compute(
+    attrs: IntegerConvAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    """Sums over positions as one axis and blocks of channels, brought to their places."""
+    weight = inputs[1]
+    data = copied(attrs, *inputs)
+    (out,) = out_types
+    n, height, width, _ = out.shape
+    blocks, kh, kw, chunks, lanes, depth = shape_of(weight)
+    (sy, sx), (dy, dx) = attrs.strides, attrs.dilation
+    ky, kx, chunk, part = (
+        te().reduce_axis((0, extent), name=name)
+        for extent, name in ((kh, "ky"), (kw, "kx"), (chunks, "kc"), (depth, "k"))
+    )
+
+    def element(b: Any, p: Any, o: Any, lane: Any) -> Any:
+        y = te().floordiv(p, width) * sy + ky * dy
+        x = te().floormod(p, width) * sx + kx * dx
+        left = data(b, y, x, chunk * depth + part).astype(out.dtype)
+        right = weight(o, ky, kx, chunk, lane, part).astype(out.dtype)
+        return te().sum(left * right, axis=[ky, kx, chunk, part])
+
+    shape = (n, height * width, blocks, lanes)
+    sums = te().compute(shape, element, name="sums", tag="packed_sums")
+    return [
+        te().compute(
+            out.shape,
+            lambda b, y, x, c: sums(
+                b, y * width + x, te().floordiv(c, lanes), te().floormod(c, lanes)
+            ),
+            name="conv2d_packed",
+            tag="injective",
+        )
+    ]
+
+
+@PACKED.flops
+def packed_flops(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
+    """Two for each multiply-add."""
+    return 2.0 * out.size * ins[1].shape[1] * ins[1].shape[2] * ins[0].shape[3]
+
+
+@PACKED.face
+def contrib_conv2d_packed(
+    data: Any, weight: Any, strides: Any = (1, 1), padding: Any = (0, 0, 0, 0),
+    dilation: Any = (1, 1), pad_value: int = 0, out_dtype: str = "int32",
+) -> Call:  # fmt: skip
+    """Sum products of data (N, H, W, C) and packed weights (O/o, kH, kW, ceil(C/d), o, d)."""
+    return PACKED(
+        data, weight, attrs=conv_attrs(strides, padding, dilation, 1, pad_value, out_dtype)
+    )
+
+
+def _case(
+    data: tuple[int, ...], weight: tuple[int, ...], attrs: IntegerConvAttrs, kind: str
+) -> None:
+    PACKED.sample_case(data, weight, attrs=attrs, dtypes=("int8", kind), low=-128, high=127)
+
+
+_case(
+    (1, 7, 6, 3), (2, 3, 3, 2, 8, 2), IntegerConvAttrs((1, 1), (1, 1, 1, 1), pad_value=-8), "int16"
+)
+_case((2, 8, 8, 6), (3, 3, 2, 2, 4, 4), IntegerConvAttrs((2, 2), (0, 0, 1, 1), pad_value=5), "int8")
+_case((1, 5, 5, 16), (4, 1, 1, 8, 8, 2), IntegerConvAttrs(), "int16")

@@ -1,0 +1,113 @@
+"""Integer convolutions with packed weights: register tiles of a multiply-add instruction.
+
+As in `cpu.conv`, one task computes a part of the positions, which stays in the cache, for one tile
+of output channels; the instruction takes a word of the data, repeated, and a vector of weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes, te
+from slipway.errors import LoweringError
+from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay.passes.pack_quantized import INSTRUCTIONS
+from slipway.schedules.cpu.tiles import Tile, positions_per_part, step_cost, tiles_in_registers
+from slipway.schedules.generic import inline_injective, producers, shape_of, vector_lanes
+from slipway.schedules.registry import register_implementation
+from slipway.te.hardware import hardware_intrinsic
+
+if TYPE_CHECKING:
+    from slipway.relay.types import Type
+    from slipway.target import Target
+
+# Below this many multiply-adds a launch of the thread pool costs more than it saves.
+PARALLEL_PRODUCTS = 1 << 18
+
+
+def _instruction(shape: Sequence[int], dtype: str, target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction of `target` that weights of this shape and dtype are packed for."""
+    for entry in (HARDWARE[name] for name in INSTRUCTIONS):
+        packed_for = (*shape[4:], dtype) == (entry.columns, entry.depth, entry.b_dtype)
+        if packed_for and not entry.missing(target):
+            return entry
+    return None
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    weight: Any = in_types[1]
+    return target.kind.name == "llvm" and bool(_instruction(weight.shape, weight.dtype, target))
+
+
+def _tile(positions: int, blocks: int, target: Target) -> Tile:
+    """Choose the tile; blocks are split evenly, since their axis is part of the result's last."""
+
+    def cost(tile: Tile) -> float:
+        steps = -(-positions // tile.rows) * tile.rows
+        return steps * step_cost(tile.rows, tile.vectors, target.vector_bits // 8)
+
+    fitting = tiles_in_registers(positions, blocks, target)
+    return min((t for t in fitting if blocks % t.vectors == 0), key=cost)
+
+
+@register_implementation("qnn.contrib_conv2d_packed", name="qnn_conv.packed", applies=_applies)
+def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """`tile.rows` positions by `tile.vectors` blocks of channels at a time."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    tags = {getattr(op, "tag", ""): op for op in producers(outs)}
+    sums, copy = tags["packed_sums"].output(0), tags["injective,copy"].output(0)
+    inline_injective(schedule, outs, keep=[copy])
+    weight = sums.op.input_tensors[1]
+    entry = _instruction(shape_of(weight), weight.dtype, target)
+    if entry is None:
+        raise LoweringError(f"{target} has no instruction for weights {weight}")
+    schedule[sums].set_scope("local")
+    _, positions, blocks, lanes = shape_of(sums)
+    tile = _tile(positions, blocks, target)
+    parallel = prod(shape_of(sums)) * prod(shape_of(weight)[1:4]) >= PARALLEL_PRODUCTS
+    _schedule_copy(schedule, copy, target, parallel)
+
+    stage: Any = schedule[output]
+    n, y, x, c = stage.op.axis
+    c_outer, c_inner = stage.split(c, factor=tile.vectors * lanes)
+    c_vector, c_lane = stage.split(c_inner, factor=lanes)
+    sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (copy, weight)]
+    panels = blocks // tile.vectors
+    part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile)
+    p_part, p_tiles = stage.split(stage.fuse(y, x), factor=part, tail="shift")
+    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
+    stage.reorder(n, p_part, c_outer, p_outer, p_inner, c_vector, c_lane)
+    stage.unroll(p_inner)
+    stage.unroll(c_vector)
+    stage.vectorize(c_lane)
+    task = stage.fuse(n, p_part, c_outer)
+    if parallel:
+        stage.parallel(task)
+
+    inner: Any = schedule[sums]
+    inner.compute_at(stage, p_outer)
+    b, p, o, lane = inner.op.axis
+    ky, kx, chunk, element = inner.op.reduce_axis
+    inner.reorder(b, ky, kx, chunk, p, o, lane, element)
+    inner.unroll(p)
+    inner.unroll(o)
+    inner.tensorize(lane, hardware_intrinsic(entry.name, target))
+    return schedule
+
+
+def _schedule_copy(schedule: te.Schedule, copy: te.Tensor, target: Target, parallel: bool) -> None:
+    """Copy the data row by row, in vectors of channels where they fill some."""
+    stage: Any = schedule[copy]
+    n, y, _, c = stage.op.axis
+    channels, lanes = shape_of(copy)[3], vector_lanes(target, copy.dtype)
+    while lanes > 1 and channels % lanes:
+        lanes //= 2
+    if lanes > 1:
+        _, c = stage.split(c, factor=lanes)
+        stage.vectorize(c)
+    task = stage.fuse(n, y)
+    if parallel:
+        stage.parallel(task)
