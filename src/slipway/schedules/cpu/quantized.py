@@ -83,22 +83,27 @@ def schedule_qnn_conv(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
     if depthwise and window * rows <= UNROLL_LIMIT:
         for axis in reduced:
             inner.unroll(axis)
-    if prod(shape_of(conv)) * window >= PARALLEL_PRODUCTS and height > 1:
+    parallel = prod(shape_of(conv)) * window >= PARALLEL_PRODUCTS and height > 1
+    if parallel:
         stage.parallel(stage.fuse(n, y))
     for tensor in pad:
-        _schedule_border(schedule, tensor)
+        _schedule_border(schedule, tensor, parallel)
     return schedule
 
 
-def _schedule_border(schedule: te.Schedule, tensor: te.Tensor) -> None:
+def _schedule_border(schedule: te.Schedule, tensor: te.Tensor, parallel: bool) -> None:
     """Copy with border, row by row."""
     stage: Any = schedule[tensor]
-    c = stage.op.axis[3]
-    if extent_of(c) >= 4:
-        lanes = min(64, extent_of(c))
-        if extent_of(c) % lanes == 0:
-            _, lane = stage.split(c, factor=lanes)
-            stage.vectorize(lane)
+    n, y, _, c = stage.op.axis
+    lanes = 64
+    while lanes > 1 and extent_of(c) % lanes:
+        lanes //= 2
+    if lanes >= 4:
+        _, lane = stage.split(c, factor=lanes)
+        stage.vectorize(lane)
+    rows = stage.fuse(n, y)
+    if parallel:
+        stage.parallel(rows)
 
 
 @register_implementation("qnn.dense_packed", name="qnn_dense.tile")
