@@ -158,27 +158,31 @@ def _resize_reference(attrs: ResizeAttrs, data: Any) -> Any:
 
 
 def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any) -> Any:
-    """The te source coordinate (float32) of output position `i`."""
-    scale = attrs.scales[axis] if attrs.scales else out / extent
-    at = i.astype("float32")
-    half = te().const(0.5, "float32")
+    """The te source coordinate of output position `i`, as `source_coordinates` computes it.
 
-    def times(factor: float, value: Any) -> Any:
-        return value * te().const(factor, "float32")
+    In float64 for the nearest neighbour, where a tie decides which element is read; in float32
+    where a rounding error only moves a weight.
+    """
+    scale = attrs.scales[axis] if attrs.scales else out / extent
+    dtype = "float64" if attrs.method == "nearest_neighbor" else "float32"
+    at = i.astype(dtype)
+
+    def number(value: float) -> Any:
+        return te().const(value, dtype)
 
     match attrs.coordinate_transformation_mode:
         case "align_corners":
             length = scale * extent
-            return times((extent - 1) / (length - 1) if length > 1 else 0.0, at)
+            return at * number(extent - 1) / number(length - 1) if length > 1 else number(0.0) * at
         case "asymmetric":
-            return times(1 / scale, at)
+            return at / number(scale)
         case "pytorch_half_pixel" if scale * extent <= 1:
-            return times(0.0, at)
+            return number(0.0) * at
         case "half_pixel_symmetric":
-            shift = extent / 2 * (1 - out / (scale * extent)) - 0.5
-            return times(1 / scale, at + half) + te().const(shift, "float32")
+            shift = extent / 2 * (1 - out / (scale * extent))
+            return (number(shift) + (at + number(0.5)) / number(scale)) - number(0.5)
         case _:
-            return times(1 / scale, at + half) - half
+            return (at + number(0.5)) / number(scale) - number(0.5)
 
 
 @RESIZE.compute
@@ -204,9 +208,9 @@ def _resize_compute(
         if attrs.method == "nearest_neighbor":
             match attrs.rounding_method:
                 case "round_prefer_floor":
-                    place = te().ceil(at - one(0.5))
+                    place = te().ceil(at - te().const(0.5, "float64"))
                 case "round_prefer_ceil":
-                    place = te().floor(at + one(0.5))
+                    place = te().floor(at + te().const(0.5, "float64"))
                 case "floor":
                     place = te().floor(at)
                 case _:
