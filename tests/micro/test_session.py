@@ -1,5 +1,6 @@
 """The host drives firmware on emulated boards; lines that lie; boards that stop."""
 
+import socket
 import time
 
 import numpy as np
@@ -117,8 +118,9 @@ def test_sessions_follow_each_other_and_a_second_start_ends_the_first(projects):
         first = micro.Session(Kept())
         first.__enter__()
         first._line._closing = True
-        first._line.socket.close()
-        first._line._thread.join()
+        first._line._inner.shutdown(socket.SHUT_RDWR)  # the host dies without a word
+        first._line._thread.join(60)
+        assert not first._line._thread.is_alive()
         with micro.Session(Kept()) as session:
             assert session.rpc.ping(b"again") == b"again"
 
