@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import select
 import subprocess
 
 import numpy as np
@@ -79,9 +80,12 @@ def test_port_that_is_not_there_or_is_no_port_or_is_silent(tmp_path):
     port.open()
     with pytest.raises(IoTimeoutError):
         port.read(1, 0.01)
-    port.write(b"\x03\r\n\x11\xff", 1.0)  # what a terminal that is not raw would change
-    os.set_blocking(ours, False)
-    assert os.read(ours, 4096).endswith(b"\x03\r\n\x11\xff")
+    special = b"\x03\r\n\x11\xff"  # what a terminal that is not raw would change
+    port.write(special, 1.0)
+    came = b""
+    while not came.endswith(special) and select.select([ours], [], [], 10.0)[0]:
+        came += os.read(ours, 4096)
+    assert came.endswith(special)
     port.close()
     for closed in (lambda: port.read(1, 0.0), lambda: port.write(b"x", 0.0)):
         with pytest.raises(TransportClosedError):

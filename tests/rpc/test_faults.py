@@ -186,9 +186,9 @@ def test_killed_session_process(lab, moment):
 def test_killed_device_server(lab, moment):
     work = Work(lab, moment)
     os.kill(lab.device._pid, signal.SIGKILL)
+    wait_for(lambda: not is_alive(work.pid))  # nothing of it is left running
     error = work.finish()
     assert isinstance(error, (RPCConnectionError, RPCError)), error
-    wait_for(lambda: not is_alive(work.pid))  # nothing of it is left running
     wait_for(lambda: "free" not in lab.states() and "busy" not in lab.states())
     lab.start_device()
     lab.check_next_session()

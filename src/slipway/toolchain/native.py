@@ -122,7 +122,7 @@ def build_host_runtime(out: Path) -> None:
 
 def compile_host_runtime_with_zig(target: str, out: Path) -> None:
     """Compile the runtime library for zig's `target` (with a glibc version: ``….2.17``)."""
-    arguments = ["cc", "-target", target, "-s", *_shared_arguments(out)]
+    arguments = ["cc", "-target", target, *_shared_arguments(out)]
     zig.run_zig(arguments, purpose=f"compiling the runtime for {target}")
 
 
@@ -132,6 +132,7 @@ def _shared_arguments(out: Path) -> list[str]:
     return [
         *_OPTIMISE,
         "-shared",
+        "-s",
         "-fPIC",
         "-fvisibility=hidden",
         *include,
