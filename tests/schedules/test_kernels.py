@@ -9,6 +9,7 @@ from slipway.codegen.build import build_module
 from slipway.executor.operator_module import OperatorModule
 from slipway.executor.relay_build import lower_kernel
 from slipway.relay.interpret import interpret
+from slipway.schedules.cpu.tiles import crowds_cache
 from slipway.schedules.primitive import schedule_primitive
 from slipway.target import Target
 
@@ -129,3 +130,33 @@ def test_winograd_agrees_with_the_direct_convolution():
 def test_softmax_of_rows(target, shape):
     assert run(relay.nn.softmax(var("x", *shape)), target) == "softmax.rows"
     run(relay.nn.softmax(var("x", *shape)) * relay.const(3.0), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("chunks", "size", "stride"), [(70, 5, 1), (33, 8, 2), (66, 7, 2)])
+def test_pointwise_convolution_whose_data_is_copied_near(target, chunks, size, stride):
+    """So many channels that a tile of positions would not stay in the first-level cache."""
+    assert crowds_cache(chunks, (size, size, 8))
+    conv = relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, chunks, size, size, 8), var("w", 3, chunks, 1, 1, 8, 8), stride, 0
+    )
+    assert run(relay.nn.relu(conv), target) == "conv2d_nchwc.direct"
+
+
+def test_what_crowds_the_cache():
+    assert crowds_cache(64, (13, 13, 8))  # half of it in all
+    assert crowds_cache(32, (56, 56, 8))  # planes that begin on two sets
+    assert not crowds_cache(8, (56, 56, 8))
+    assert not crowds_cache(32, (14, 14, 8))
+
+
+@pytest.mark.parametrize("blocks", [5, 125])
+def test_product_whose_last_panel_overlaps(blocks):
+    """Vectors stay aligned with the blocks of the weights: no lane is loaded by itself."""
+    dense = relay.nn.contrib_dense_pack(var("x", 1, 32), var("w", blocks, 32, 8))
+    run(dense, TARGETS[1])
+    target = Target(TARGETS[1])
+    function = dense.as_function().with_attr("Primitive", 1)
+    text = str(lower_kernel("kernel", function, target))
+    assert "% 8" not in text
+    assert "// 8" not in text

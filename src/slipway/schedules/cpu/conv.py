@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.ops.blocked import padded
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.tiles import Tile, choose_tile, positions_per_part
+from slipway.schedules.cpu.tiles import (
+    CACHE_BYTES,
+    choose_tile,
+    crowds_cache,
+    positions_per_part,
+)
 from slipway.schedules.generic import (
     extent_of,
     inline_injective,
@@ -40,6 +45,16 @@ def _flat_compute(
     n, blocks, height, width, lanes = out.shape
     _, chunks, kh, kw, block, _ = shape_of(kernel)
     (sh, sw), (dh, dw) = attrs.strides, attrs.dilation
+    near = None
+    if (kh, kw) == (1, 1) and crowds_cache(chunks, shape_of(data)[2:]):
+        near = te.compute(
+            (n, chunks, height * width, block),
+            lambda b, c, p, i: data(
+                b, c, te.floordiv(p, width) * sh, te.floormod(p, width) * sw, i
+            ),
+            name="near",
+            tag="conv_near",
+        )
     chunk = te.reduce_axis((0, chunks), name="ic_chunk")
     ky = te.reduce_axis((0, kh), name="kh")
     kx = te.reduce_axis((0, kw), name="kw")
@@ -47,9 +62,9 @@ def _flat_compute(
 
     def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
         y, x = te.floordiv(p, width) * sh + ky * dh, te.floormod(p, width) * sw + kx * dw
-        value = data(b, chunk, y, x, lane).astype(out.dtype)
+        value = data(b, chunk, y, x, lane) if near is None else near(b, chunk, p, lane)
         return te.sum(
-            value * kernel(o, chunk, ky, kx, lane, ob).astype(out.dtype),
+            value.astype(out.dtype) * kernel(o, chunk, ky, kx, lane, ob).astype(out.dtype),
             axis=[chunk, ky, kx, lane],
         )
 
@@ -73,31 +88,44 @@ def schedule_conv2d_nchwc(
     """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    sums = next(op for op in producers(outs) if getattr(op, "tag", "") == "conv_sums").output(0)
-    pad = _padding_of(sums)
-    inline_injective(schedule, outs, keep=[sums, *pad])
+    tagged = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
+    sums, near = tagged["conv_sums"], tagged.get("conv_near")
+    pad = _padding_of(sums if near is None else near)
+    inline_injective(schedule, outs, keep=[sums, *pad, *([near] if near is not None else [])])
     for tensor in pad:
         _schedule_padding(schedule, tensor)
     schedule[sums].set_scope("local")
     _, blocks, positions, block = shape_of(sums)
     width = max(1, block // vector_lanes(target, sums.dtype))
     tile = choose_tile(positions, blocks, target, width)
+    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in sums.op.input_tensors)
+    panel_bytes = weight_bytes * tile.vectors
     stage = schedule[output]
     n, oc, oh, ow, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
-    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in sums.op.input_tensors)
-    panels = -(-blocks // tile.vectors)
-    part = positions_per_part(positions, data_bytes, weight_bytes * blocks, panels, tile)
-    p_part, p_tiles = stage.split(stage.fuse(oh, ow), factor=part, tail="shift")
-    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
-    stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
+    if near is None:  # all tiles of a part, one panel of weights after the other
+        panels = -(-blocks // tile.vectors)
+        part = positions_per_part(positions, data_bytes, panel_bytes * panels, panels, tile)
+        p_part, p_tiles = stage.split(stage.fuse(oh, ow), factor=part, tail="shift")
+        p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
+        stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
+        task, each = stage.fuse(n, p_part, oc_outer), p_outer
+    else:  # many panels for one tile, whose data is copied side by side first
+        together = max(1, 2 * CACHE_BYTES // panel_bytes)
+        oc_part, oc_outer = stage.split(oc_outer, factor=together)
+        p_outer, p_inner = stage.split(stage.fuse(oh, ow), factor=tile.rows, tail="shift")
+        stage.reorder(n, oc_part, p_outer, oc_outer, oc_inner, p_inner, ob)
+        task, each = stage.fuse(n, oc_part, p_outer), oc_outer
+        schedule[near].compute_at(stage, task)
+        schedule[near].unroll(near.op.axis[2])
+        schedule[near].vectorize(near.op.axis[3])
     stage.unroll(oc_inner)
     stage.unroll(p_inner)
     stage.vectorize(ob)
-    stage.parallel(stage.fuse(n, p_part, oc_outer))
+    stage.parallel(task)
 
     inner = schedule[sums]
-    inner.compute_at(stage, p_outer)
+    inner.compute_at(stage, each)
     n, oc, p, ob = inner.op.axis
     chunk, kh, kw, ic = inner.op.reduce_axis
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
@@ -117,12 +145,10 @@ def schedule_depthwise_nchwc(
     pad = _padding_of(conv)
     out = _tile_in_registers(schedule, outs, conv, keep=[conv, *pad])
     width = shape_of(conv)[3]
-    tile = choose_tile(width, 1, target)
-    if tile.rows > 8:
-        tile = Tile(max(r for r in range(1, 9) if width % r == 0), 1)
+    tile = choose_tile(min(width, 8), 1, target)
     stage = schedule[out.output]
     n, c, oh, ow, cb = stage.op.axis
-    ow_outer, ow_inner = stage.split(ow, factor=tile.rows)
+    ow_outer, ow_inner = stage.split(ow, factor=tile.rows, tail="shift")
     stage.reorder(n, c, oh, ow_outer, ow_inner, cb)
     stage.unroll(ow_inner)
     stage.vectorize(cb)

@@ -34,9 +34,9 @@ def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Ten
         schedule[dense].set_scope("local")
     stage = schedule[output]
     m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=tile.rows)
-    n_outer, n_inner = stage.split(n, factor=tile.vectors * lanes)
-    n_block, n_lane = stage.split(n_inner, factor=lanes)
+    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
+    n_blocks, n_lane = stage.split(n, factor=lanes)
+    n_outer, n_block = stage.split(n_blocks, factor=tile.vectors, tail="shift")
     stage.reorder(n_outer, m_outer, m_inner, n_block, n_lane)
     stage.unroll(m_inner)
     stage.unroll(n_block)

@@ -8,8 +8,9 @@ rarer than multiply-adds and there are enough independent accumulators to cover 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd, prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def vector_registers(target: Target) -> int:
 _STARTS = 2
 _LATENCY = 5
 _STREAMED_BYTES = 16
-CACHE_BYTES = 512 << 10
+CACHE_BYTES = 512 << 10  # of the second level
+# The first level: 64 sets of 8 lines of 64 bytes; half of each may hold data, weights pass through.
+_SETS, _LINE_BYTES, _WAYS_FOR_DATA = 64, 64, 4
 
 
 def step_cost(rows: int, vectors: int, vector_bytes: int) -> float:
@@ -99,3 +102,16 @@ def positions_per_part(
     parts = min((1, fewest), key=traffic)
     whole_tiles = -(-positions // (parts * tile.rows))
     return min(positions, whole_tiles * tile.rows)
+
+
+def crowds_cache(chunks: int, plane: Sequence[int]) -> bool:
+    """Tell whether a few positions of all channel blocks are too much for the first-level cache.
+
+    `plane` is the (height, width, block) between one channel block and the next.  Planes whose
+    distance is a multiple of many lines fall on few of the cache's sets, and put each other out.
+    """
+    distance = 4 * prod(plane) // _LINE_BYTES
+    lines_each = 4  # that a tile touches of one plane
+    lines = chunks * lines_each
+    sets = min(_SETS, _SETS // gcd(distance, _SETS) * lines_each)
+    return lines >= _WAYS_FOR_DATA * _SETS or lines > _WAYS_FOR_DATA * sets
