@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A launch publishes a job and a 32-bit word: claims made so far, and claims there are. Whoever
- * raises the first half by compare-and-swap owns that claim, and only then reads the job; the
- * launcher returns when every claim is done. So a worker that wakes late finds nothing to claim
- * and never sees a job that is over.
+/* A launch publishes a job and gives each thread a row of its tasks to begin with: a 32-bit word of
+ * the first claim that is left and the end of the row. The owner takes claims from the front; who
+ * has none left takes from the back of another row. So the same thread works on the same part of
+ * layer after layer, whose data it has in its own cache, and yet none waits while another has work.
  *
- * Idle workers spin for a while (the next layer of a model comes within microseconds), then
- * sleep on a condition variable. */
+ * Whoever moves a row's end or front by compare-and-swap owns that claim, and only then reads the
+ * job; the launcher returns when every claim is done. So a worker that wakes late finds nothing to
+ * claim and never sees a job that is over.
+ *
+ * Idle workers spin for a while, then sleep on a condition variable. Between two parallel layers of
+ * a model lie at most some hundred microseconds; to wake a sleeper costs the launcher ten. */
 #include "slipway/threadpool.h"
 
 #include <pthread.h>
@@ -13,29 +17,38 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "slipway/error.h"
 #include "slipway/format.h"
 
-#define SPINS_BEFORE_SLEEP 4000
+#define WORKER_SPINS_NS 1000000
+#define LAUNCHER_SPINS_NS 100000
 #define MAX_CLAIMS 0xffff
+#define CACHE_LINE 64
+
+struct row {
+  _Alignas(CACHE_LINE) atomic_uint claims; /* first << 16 | end */
+};
 
 static struct {
   pthread_mutex_t launch_lock; /* held for the length of a launch */
   pthread_mutex_t sleep_lock;  /* guards the two condition variables */
   pthread_cond_t work_came;
   pthread_cond_t work_done;
-  atomic_uint claims; /* claimed << 16 | total */
-  atomic_uint unfinished;
+  _Alignas(CACHE_LINE) atomic_uint launches; /* so far; workers wait for it to change */
+  _Alignas(CACHE_LINE) atomic_uint unfinished;
+  struct row rows[SLW_MAX_THREADS]; /* the launcher's, then the workers' */
   atomic_int sleepers;
   atomic_int launcher_sleeps;
   atomic_int failures;
   atomic_int stop;
-  /* The job; written by the launcher before it publishes `claims`. */
+  /* The job; written by the launcher before it publishes the rows. */
   slw_parallel_body body;
   void *closure;
   int32_t num_tasks;
+  int32_t num_claims;
   /* Guarded by launch_lock. */
   int32_t num_threads; /* wanted; 0: not decided yet */
   int32_t num_workers; /* running */
@@ -60,17 +73,40 @@ static void relax(void) {
 #endif
 }
 
-static int has_unclaimed(unsigned claims) { return (claims >> 16) < (claims & 0xffffU); }
-
-/* Return a claim's number, or -1 if none is left. */
-static int32_t claim(void) {
-  unsigned seen = atomic_load(&pool.claims);
-  while (has_unclaimed(seen)) {
-    if (atomic_compare_exchange_weak(&pool.claims, &seen, seen + 0x10000U)) {
-      return (int32_t)(seen >> 16);
+/* Spin until `done` is true or so many nanoseconds are over; return whether it is true. */
+static int spin_until(int (*done)(void), int64_t nanoseconds) {
+  struct timespec start;
+  (void)clock_gettime(CLOCK_MONOTONIC, &start);
+  for (;;) {
+    struct timespec now;
+    for (int spins = 0; spins < 64; ++spins) {
+      if (done()) {
+        return 1;
+      }
+      relax();
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if ((int64_t)(now.tv_sec - start.tv_sec) * 1000000000 + (now.tv_nsec - start.tv_nsec) >
+        nanoseconds) {
+      return done();
     }
   }
-  return -1;
+}
+
+/* Take a claim of a row, at its front or its end; return its number, or -1 if none is left. */
+static int32_t claim(int32_t row, int at_front) {
+  unsigned seen = atomic_load(&pool.rows[row].claims);
+  for (;;) {
+    unsigned first = seen >> 16;
+    unsigned end = seen & 0xffffU;
+    unsigned left = at_front ? ((first + 1U) << 16 | end) : (first << 16 | (end - 1U));
+    if (first >= end) {
+      return -1;
+    }
+    if (atomic_compare_exchange_weak(&pool.rows[row].claims, &seen, left)) {
+      return (int32_t)(at_front ? first : end - 1U);
+    }
+  }
 }
 
 static void note_failure(void) {
@@ -81,12 +117,14 @@ static void note_failure(void) {
   }
 }
 
-static void run_claim(int32_t number, int32_t total) {
+static void run_claim(int32_t number) {
   slw_parallel_body body = pool.body;
   void *closure = pool.closure;
   int32_t num_tasks = pool.num_tasks;
-  for (int64_t task = number; task < num_tasks; task += total) {
-    if (body(closure, (int32_t)task, num_tasks) != 0) {
+  int32_t first = (int32_t)((int64_t)num_tasks * number / pool.num_claims);
+  int32_t end = (int32_t)((int64_t)num_tasks * (number + 1) / pool.num_claims);
+  for (int32_t task = first; task < end; ++task) {
+    if (body(closure, task, num_tasks) != 0) {
       note_failure();
     }
   }
@@ -97,41 +135,39 @@ static void run_claim(int32_t number, int32_t total) {
   }
 }
 
-static void run_claims(void) {
-  for (;;) {
-    int32_t total;
-    int32_t number = claim();
-    if (number < 0) {
-      return;
+/* Run what is left of the own row, then of the others. */
+static void run_claims(int32_t own, int32_t num_rows) {
+  for (int32_t i = 0; i < num_rows; ++i) {
+    int32_t row = (own + i) % num_rows;
+    for (int32_t number = claim(row, i == 0); number >= 0; number = claim(row, i == 0)) {
+      run_claim(number);
     }
-    total = (int32_t)(atomic_load(&pool.claims) & 0xffffU);
-    run_claim(number, total);
   }
 }
 
-static int nothing_to_do(void) {
-  return !has_unclaimed(atomic_load(&pool.claims)) && !atomic_load(&pool.stop);
+static int is_finished(void) { return atomic_load(&pool.unfinished) == 0U; }
+
+static _Thread_local unsigned launches_seen;
+
+static int is_launched(void) {
+  return atomic_load(&pool.launches) != launches_seen || atomic_load(&pool.stop);
 }
 
-static void *worker_main(void *unused) {
-  (void)unused;
+static void *worker_main(void *row) {
+  int32_t num_rows = pool.num_threads; /* the pool changes its size without workers only */
   inside_task = 1;
   while (!atomic_load(&pool.stop)) {
-    int spins = 0;
-    while (nothing_to_do() && spins < SPINS_BEFORE_SLEEP) {
-      relax();
-      ++spins;
-    }
-    if (nothing_to_do()) {
+    if (!spin_until(is_launched, WORKER_SPINS_NS)) {
       (void)pthread_mutex_lock(&pool.sleep_lock);
       (void)atomic_fetch_add(&pool.sleepers, 1);
-      while (nothing_to_do()) {
+      while (!is_launched()) {
         (void)pthread_cond_wait(&pool.work_came, &pool.sleep_lock);
       }
       (void)atomic_fetch_sub(&pool.sleepers, 1);
       (void)pthread_mutex_unlock(&pool.sleep_lock);
     }
-    run_claims();
+    launches_seen = atomic_load(&pool.launches);
+    run_claims((int32_t)(intptr_t)row, num_rows);
   }
   return NULL;
 }
@@ -143,15 +179,12 @@ static void wake_workers(void) {
 }
 
 static void wait_until_done(void) {
-  for (int spins = 0; spins < SPINS_BEFORE_SLEEP; ++spins) {
-    if (atomic_load(&pool.unfinished) == 0U) {
-      return;
-    }
-    relax();
+  if (spin_until(is_finished, LAUNCHER_SPINS_NS)) {
+    return;
   }
   (void)pthread_mutex_lock(&pool.sleep_lock);
   atomic_store(&pool.launcher_sleeps, 1);
-  while (atomic_load(&pool.unfinished) != 0U) {
+  while (!is_finished()) {
     (void)pthread_cond_wait(&pool.work_done, &pool.sleep_lock);
   }
   atomic_store(&pool.launcher_sleeps, 0);
@@ -167,7 +200,9 @@ static void forget_workers(void) {
   pool.work_came = fresh_cond;
   pool.work_done = fresh_cond;
   pool.num_workers = 0;
-  atomic_store(&pool.claims, 0U);
+  for (int32_t i = 0; i < SLW_MAX_THREADS; ++i) {
+    atomic_store(&pool.rows[i].claims, 0U);
+  }
   atomic_store(&pool.unfinished, 0U);
   atomic_store(&pool.sleepers, 0);
   atomic_store(&pool.launcher_sleeps, 0);
@@ -186,7 +221,8 @@ static void start_workers(void) {
   (void)sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &old);
   while (pool.num_workers < pool.num_threads - 1) {
-    if (pthread_create(&pool.workers[pool.num_workers], NULL, worker_main, NULL) != 0) {
+    void *row = (void *)(intptr_t)(pool.num_workers + 1);
+    if (pthread_create(&pool.workers[pool.num_workers], NULL, worker_main, row) != 0) {
       break;
     }
     ++pool.num_workers;
@@ -259,18 +295,24 @@ static int run_serially(slw_parallel_body body, void *closure, int32_t num_tasks
 
 static int launch(slw_parallel_body body, void *closure, int32_t num_tasks) {
   unsigned total = (num_tasks < MAX_CLAIMS) ? (unsigned)num_tasks : MAX_CLAIMS;
+  unsigned num_rows = (unsigned)pool.num_threads;
   int failed;
   pool.body = body;
   pool.closure = closure;
   pool.num_tasks = num_tasks;
+  pool.num_claims = (int32_t)total;
   atomic_store(&pool.failures, 0);
   atomic_store(&pool.unfinished, total);
-  atomic_store(&pool.claims, total);
+  for (unsigned row = 0; row < num_rows; ++row) {
+    atomic_store(&pool.rows[row].claims,
+                 total * row / num_rows << 16 | total * (row + 1U) / num_rows);
+  }
+  (void)atomic_fetch_add(&pool.launches, 1U);
   if (atomic_load(&pool.sleepers) > 0) {
     wake_workers();
   }
   inside_task = 1;
-  run_claims();
+  run_claims(0, pool.num_threads);
   inside_task = 0;
   wait_until_done();
   failed = atomic_load(&pool.failures) != 0;
