@@ -18,6 +18,7 @@ typedef struct {
 } block_head;
 
 #define MAP_FROM_BYTES ((size_t)1 << 20)
+#define HUGE_FROM_BYTES ((size_t)8 << 20)
 
 void *slw_platform_alloc(size_t size_bytes, size_t alignment_bytes) {
   size_t room;
@@ -38,6 +39,11 @@ void *slw_platform_alloc(size_t size_bytes, size_t alignment_bytes) {
       return NULL;
     }
     head.mapped_bytes = room;
+#ifdef MADV_HUGEPAGE
+    if (size_bytes >= HUGE_FROM_BYTES) {
+      (void)madvise(base, room, MADV_HUGEPAGE); /* fewer page walks; a wish, not a need */
+    }
+#endif
   } else {
     base = calloc(1, room);
     if (base == NULL) {
