@@ -15,12 +15,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
 
 HERE = Path(__file__).parent
 MAKER = HERE.parent.parent / "shared" / "models" / "make_models.py"
+# Idle threads of the engine before spin for some milliseconds, on a core that the next one needs.
+SETTLE_SECONDS = 0.02
 # What is installed for each peer, in an environment of its own.
 PEERS = {
     "onnxruntime": ["onnxruntime", "onnx"],
@@ -92,6 +95,7 @@ def measure(model, threads, engines, rounds, seconds):
         samples = {name: [] for name in running}
         for _ in range(rounds):
             for name, worker in running.items():
+                time.sleep(SETTLE_SECONDS)
                 reply = worker.ask(f"run {counts[name]}")
                 samples[name].append([reply[k] / counts[name] * 1e3 for k in ("wall_s", "cpu_s")])
         for name, worker in running.items():
