@@ -17,9 +17,11 @@ from slipway.relay.ops.blocked import padded
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.tiles import (
     CACHE_BYTES,
+    PARALLEL_PRODUCTS,
     choose_tile,
     crowds_cache,
     positions_per_part,
+    rows_per_part,
 )
 from slipway.schedules.generic import (
     extent_of,
@@ -105,7 +107,9 @@ def schedule_conv2d_nchwc(
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
     if near is None:  # all tiles of a part, one panel of weights after the other
         panels = -(-blocks // tile.vectors)
-        part = positions_per_part(positions, data_bytes, panel_bytes * panels, panels, tile)
+        part = positions_per_part(
+            positions, data_bytes, panel_bytes * panels, panels, tile, target.num_cores
+        )
         p_part, p_tiles = stage.split(stage.fuse(oh, ow), factor=part, tail="shift")
         p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
         stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
@@ -122,7 +126,8 @@ def schedule_conv2d_nchwc(
     stage.unroll(oc_inner)
     stage.unroll(p_inner)
     stage.vectorize(ob)
-    stage.parallel(task)
+    if positions * prod(shape_of(sums.op.input_tensors[1])) >= PARALLEL_PRODUCTS:
+        stage.parallel(task)
 
     inner = schedule[sums]
     inner.compute_at(stage, each)
@@ -144,18 +149,21 @@ def schedule_depthwise_nchwc(
     schedule = te.create_schedule([t.op for t in outs])
     pad = _padding_of(conv)
     out = _tile_in_registers(schedule, outs, conv, keep=[conv, *pad])
-    width = shape_of(conv)[3]
+    images, planes, height, width, _ = shape_of(conv)
     tile = choose_tile(min(width, 8), 1, target)
+    rows = rows_per_part(height, images * planes, target.num_cores)
     stage = schedule[out.output]
     n, c, oh, ow, cb = stage.op.axis
+    oh_part, oh_inner = stage.split(oh, factor=rows, tail="shift")
     ow_outer, ow_inner = stage.split(ow, factor=tile.rows, tail="shift")
-    stage.reorder(n, c, oh, ow_outer, ow_inner, cb)
+    stage.reorder(n, c, oh_part, oh_inner, ow_outer, ow_inner, cb)
     stage.unroll(ow_inner)
     stage.vectorize(cb)
-    plane = stage.fuse(n, c)
-    stage.parallel(plane)
-    for tensor in pad:  # one plane at a time, so that it is read back from a near cache
-        schedule[tensor].compute_at(stage, plane)
+    part = stage.fuse(n, c, oh_part)
+    if prod(shape_of(conv)) * prod(shape_of(conv.op.input_tensors[1])[2:4]) >= PARALLEL_PRODUCTS:
+        stage.parallel(part)
+    for tensor in pad:  # one part at a time, so that it is read back from a near cache
+        schedule[tensor].compute_at(stage, part)
         schedule[tensor].vectorize(tensor.op.axis[-1])
 
     inner = schedule[out.accumulator]

@@ -41,6 +41,7 @@ def vector_registers(target: Target) -> int:
 _STARTS = 2
 _LATENCY = 5
 _STREAMED_BYTES = 16
+PARALLEL_PRODUCTS = 1 << 18  # fewer multiply-adds are over before another core has begun
 CACHE_BYTES = 512 << 10  # of the second level
 # The first level: 64 sets of 8 lines of 64 bytes; half of each may hold data, weights pass through.
 _SETS, _LINE_BYTES, _WAYS_FOR_DATA = 64, 64, 4
@@ -84,13 +85,13 @@ def choose_tile(positions: int, chunks: int, target: Target, width: int = 1) -> 
 
 
 def positions_per_part(
-    positions: int, data_bytes: int, weight_bytes: int, panels: int, tile: Tile
+    positions: int, data_bytes: int, weight_bytes: int, panels: int, tile: Tile, cores: int = 1
 ) -> int:
     """Return how many output positions are computed for all channels before the next ones.
 
     Every part reads all weights; every panel of weights reads the data of its part, for which the
     second-level cache is the place if it fits.  The number of parts is the one for which the least
-    must come from beyond that cache.
+    must come from beyond that cache, or more where `cores` would not all find work.
     """
 
     def traffic(parts: int) -> float:
@@ -100,8 +101,30 @@ def positions_per_part(
     most = max(1, positions // tile.rows)
     fewest = min(most, -(-data_bytes // int(0.8 * CACHE_BYTES)))
     parts = min((1, fewest), key=traffic)
-    whole_tiles = -(-positions // (parts * tile.rows))
-    return min(positions, whole_tiles * tile.rows)
+    tiles = -(-positions // tile.rows)
+
+    def cost(each: int) -> tuple[int, int]:
+        """What the busiest core computes, and all together, in tiles; `each` of them in a part."""
+        tasks = -(-tiles // each) * panels
+        return (-(-tasks // cores) * cores * each + tasks * each, -each)
+
+    most_each = -(-tiles // parts)
+    sizes = {-(-tiles // p) for p in range(parts, parts + 2 * cores)}
+    each = min((size for size in sizes if size <= most_each), key=cost)
+    return min(positions, each * tile.rows)
+
+
+def rows_per_part(height: int, planes: int, cores: int) -> int:
+    """Return how many rows of a plane are one task: all, where the planes divide among the cores.
+
+    Each part copies the border of its rows again, so that it has eight rows at least.
+    """
+
+    def busiest(parts: int) -> int:
+        return -(-planes * parts // cores) * -(-height // parts)
+
+    most = max(1, min(height // 8, 2 * cores))
+    return -(-height // min(range(1, most + 1), key=lambda parts: (busiest(parts), parts)))
 
 
 def crowds_cache(chunks: int, plane: Sequence[int]) -> bool:
