@@ -133,6 +133,25 @@ def test_softmax_of_rows(target, shape):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_softmax_makes_no_denormal_numbers(target):
+    """They cost some thirty times as much as others; NaN and infinity keep their meaning."""
+    scores = np.linspace(-120, 0, 64, dtype="float32")[None].repeat(3, 0)
+    scores[1, :32] = -10000
+    scores[2, 5] = np.nan
+    mod = tvm.IRModule.from_expr(relay.Function([x := var("x", 3, 64)], relay.nn.softmax(x)))
+    model = tvm.contrib.graph_executor.GraphModule(relay.build(mod, target)["default"](tvm.cpu(0)))
+    model.run(x=scores)
+    out = model.get_output(0).numpy()
+    tiny = np.finfo("float32").tiny
+    assert ((out[:2] == 0) | (out[:2] >= tiny)).all()
+    wanted = np.exp(scores[:2].astype("float64"))
+    np.testing.assert_allclose(
+        out[:2], wanted / wanted.sum(1, keepdims=True), rtol=1e-5, atol=10 * tiny
+    )
+    assert np.isnan(out[2]).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("chunks", "size", "stride"), [(70, 5, 1), (33, 8, 2), (66, 7, 2)])
 def test_pointwise_convolution_whose_data_is_copied_near(target, chunks, size, stride):
     """So many channels that a tile of positions would not stay in the first-level cache."""

@@ -24,6 +24,16 @@ from slipway.schedules.registry import register_implementation
 if TYPE_CHECKING:
     from slipway.target import Target
 
+_LEAST_POWER = -87.0  # e^-87 is the last that is a normal float32
+
+
+def _lanes(target: Target, dtype: str, length: int) -> int:
+    """Return the lanes of the vectors that a row is worked on in: a short row gets short ones."""
+    lanes = vector_lanes(target, dtype)
+    while lanes > length:
+        lanes //= 2
+    return lanes
+
 
 def _softmax_compute(
     target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
@@ -31,7 +41,7 @@ def _softmax_compute(
     """Greatest, powers, their sum, product with its inverse; one partial result a lane."""
     (x,) = inputs
     *outer, length = shape_of(x)
-    lanes = vector_lanes(target, x.dtype)
+    lanes = _lanes(target, x.dtype, length)
     steps, rest = length // lanes, length % lanes
 
     k = te.reduce_axis((0, -(-length // lanes)), name="k")
@@ -49,9 +59,19 @@ def _softmax_compute(
     greatest = te.compute(
         tuple(outer), lambda *i: te.max(most(*i, lane), axis=[lane]), name="max", tag="softmax_join"
     )
+
+    def power(*i: Any) -> Any:
+        """exp, with 0 for what would be a denormal number.
+
+        To round to one takes most processors thirty times as long, and masked scores are many.
+        """
+        below = x(*i) - greatest(*i[:-1])
+        least = te.const(_LEAST_POWER, x.dtype)
+        return te.Select(below < least, te.const(0.0, x.dtype), te.exp(te.max(least, below)))
+
     powers = te.compute(
         (*outer, length),
-        lambda *i: te.exp(x(*i) - greatest(*i[:-1])),
+        power,
         name="powers",
         tag="softmax_powers",
     )
@@ -91,13 +111,11 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     """float32 along the last axis, at least one vector of it."""
     (data,) = in_types
     assert isinstance(data, TensorType)
-    lanes = vector_lanes(target, data.dtype)
     return (
         data.dtype == "float32"
         and data.rank >= 2
         and attrs.axis % data.rank == data.rank - 1
-        and lanes >= 4
-        and data.shape[-1] >= lanes
+        and _lanes(target, data.dtype, data.shape[-1]) >= 4
     )
 
 
@@ -110,7 +128,7 @@ def schedule_softmax(target: Target, outs: Sequence[te.Tensor], softmax: te.Tens
     (output,) = {id(t.op): t for t in outs}.values()
     staged = [op for op in producers(outs) if getattr(op, "tag", "").startswith("softmax_")]
     inline_injective(schedule, outs, keep=[op.output(0) for op in staged])
-    lanes = vector_lanes(target, output.dtype)
+    lanes = _lanes(target, output.dtype, shape_of(output)[-1])
     stage = schedule[output]
     *outer, last = stage.op.axis
     rows = stage.fuse(*outer)
