@@ -6,6 +6,9 @@ vector long on every target.  Shapes, with ic and oc the block sizes::
     data    (N, IC/ic, H, W, ic)
     kernel  (OC/oc, IC/ic, KH, KW, ic, oc)        depthwise: (C/c, 1, KH, KW, 1, c)
     result  (N, OC/oc, OH, OW, oc)
+
+Data may have more channels than the kernel reads: the last block may be filled up.  The kernel then
+has its input channels in smaller blocks, whose size divides that of the data.
 """
 
 from __future__ import annotations
@@ -134,8 +137,14 @@ def conv2d_nchwc_type(attrs: BlockedConvAttrs, data: TensorType, kernel: TensorT
     need_rank("data", data, 5)
     need_rank("kernel", kernel, 6)
     need_dtype("kernel", kernel, data.dtype, "data")
-    wanted = (kernel.shape[0], data.shape[1], *kernel.shape[2:4], data.shape[4], kernel.shape[5])
-    need_shape("kernel", kernel, wanted, "input channels as in data")
+    chunks, block = kernel.shape[1], kernel.shape[4]
+    blocks, rest = divmod(chunks * block, data.shape[4])
+    if data.shape[4] % block or blocks + (rest > 0) != data.shape[1]:
+        raise BadArgument(
+            "kernel",
+            f"of shape {kernel.shape} has {chunks} blocks of {block} input channels, which are not "
+            f"those of data of shape {data.shape}",
+        )
     return _output(attrs, data, kernel)
 
 
@@ -158,11 +167,11 @@ def _reference(attrs: BlockedConvAttrs, data: Any, kernel: Any) -> Any:
         strides=attrs.strides, padding=attrs.padding, dilation=attrs.dilation,
         groups=attrs.groups, out_dtype=attrs.out_dtype,
     )  # fmt: skip
-    result = plain.evaluate(
-        conv_attrs,
-        transform_array(data, attrs.data_layout, "NCHW"),
-        transform_array(kernel, attrs.kernel_layout, "OIHW"),
-    )
+    plain_data = transform_array(data, attrs.data_layout, "NCHW")
+    plain_kernel = transform_array(kernel, attrs.kernel_layout, "OIHW")
+    if attrs.groups == 1:
+        plain_data = plain_data[:, : plain_kernel.shape[1]]
+    result = plain.evaluate(conv_attrs, plain_data, plain_kernel)
     return transform_array(np.asarray(result), "NCHW", attrs.out_layout)
 
 
@@ -196,6 +205,15 @@ def padded(data: Any, attrs: BlockedConvAttrs) -> Any:
     return te().compute(shape, read, name="data_pad", tag="injective,pad")
 
 
+def input_channel(data: Any, kernel: Any, chunk: Any, lane: Any) -> tuple[Any, Any]:
+    """Return the block and lane of `data` that hold lane `lane` of a kernel's block `chunk`."""
+    block, wide = shape_of(kernel)[4], shape_of(data)[-1]
+    if block == wide:
+        return chunk, lane
+    first = chunk * block
+    return te().floordiv(first, wide), te().floormod(first, wide) + lane
+
+
 @CONV2D_NCHWC.compute
 def conv2d_nchwc_compute(
     attrs: BlockedConvAttrs, inputs: list[Any], out_types: list[TensorType]
@@ -209,11 +227,12 @@ def conv2d_nchwc_compute(
     lane = te().reduce_axis((0, block), name="ic")
     ky = te().reduce_axis((0, kh), name="kh")
     kx = te().reduce_axis((0, kw), name="kw")
+    block_of, lane_of = input_channel(data, kernel, chunk, lane)
     return [
         te().compute(
             out.shape,
             lambda n, oc, y, x, ob: te().sum(
-                data(n, chunk, y * sh + ky * dh, x * sw + kx * dw, lane).astype(out.dtype)
+                data(n, block_of, y * sh + ky * dh, x * sw + kx * dw, lane_of).astype(out.dtype)
                 * kernel(oc, chunk, ky, kx, lane, ob).astype(out.dtype),
                 axis=[chunk, ky, kx, lane],
             ),
@@ -293,6 +312,10 @@ CONV2D_NCHWC.sample_case(
 CONV2D_NCHWC.sample_case(
     (2, 1, 5, 5, 3), (2, 1, 1, 1, 3, 8),
     attrs=BlockedConvAttrs(data_layout="NCHW3c", kernel_layout="OIHW3i8o", out_layout="NCHW8c"),
+)  # fmt: skip
+CONV2D_NCHWC.sample_case(
+    (1, 2, 5, 6, 8), (2, 3, 3, 3, 4, 4),
+    attrs=BlockedConvAttrs(data_layout="NCHW8c", kernel_layout="OIHW4i4o", out_layout="NCHW4c"),
 )  # fmt: skip
 DEPTHWISE_NCHWC.sample_case(
     (1, 2, 6, 7, 4), (2, 1, 3, 3, 1, 4),

@@ -8,12 +8,17 @@
 A value is kept blocked as long as its readers can take it so: elementwise operators, sums of equal
 layouts, pooling, joins along the channels.  Transforms remain only where plain readers meet blocked
 values; those of constant kernels are folded away by FoldConstant.
+
+Channels that are no multiple of a vector are filled up with zeros to whole vectors where that takes
+fewer of them: 40 channels are 3 vectors of 16, or 5 of 8.  Only operators that make finite numbers
+of finite numbers work on what is filled up; everything else gets the channels there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from slipway import dtypes
@@ -27,12 +32,28 @@ from slipway.relay.visit import post_order, rebuild
 PLAIN = "NCHW"
 _POOLS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d")
 _REDUCTIONS = ("mean", "sum", "max", "min")
+# They give a finite number for zero, and for each other's results.
+_FINITE = {
+    "add", "subtract", "multiply", "maximum", "minimum", "negative", "clip", "sigmoid", "tanh",
+    "nn.relu", "nn.leaky_relu", "nn.prelu", "nn.bias_add",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Blocked:
+    """A value in blocks; `channels` of those in it are the graph's, the others fill it up."""
+
     expr: Expr
     layout: str
+    channels: int
+
+    @property
+    def block(self) -> int:
+        return parse_layout(self.layout).block_of("C")
+
+    @property
+    def is_filled(self) -> bool:
+        return self.channels % self.block != 0
 
 
 def alter_layout(function: Function, lanes: int, winograd: bool = False) -> Function:
@@ -50,6 +71,18 @@ def block_size(channels: int, lanes: int) -> int:
     while block * 2 <= lanes and channels % (block * 2) == 0:
         block *= 2
     return block
+
+
+def best_block(channels: int, lanes: int) -> int:
+    """Return the block, at most `lanes`, in which `channels` take the fewest vectors.
+
+    A vector of few lanes takes as long as one of many; of equals, the smaller block.  1 for fewer
+    channels than the smallest vector has.
+    """
+    if channels < 4:
+        return block_size(channels, lanes)
+    sizes = [b for b in (4, 8, 16, 32, 64) if b <= lanes]
+    return min(sizes, key=lambda b: (-(-channels // b), b))
 
 
 class _AlterLayout:
@@ -95,7 +128,7 @@ class _AlterLayout:
         known = self.plain.get(id(expr))
         if known is None:
             if id(expr) in self.blocked:
-                known = _transform(*_pair(self.blocked[id(expr)]), PLAIN)
+                known = _plain(self.blocked[id(expr)])
             else:
                 known = rebuild(expr, self.as_plain)
             self.plain[id(expr)] = known
@@ -104,15 +137,18 @@ class _AlterLayout:
     def as_blocked(self, expr: Expr, layout: str) -> Expr:
         """The value in `layout`: as it is, moved between blocks, or from the plain value."""
         found = self.blocked.get(id(expr))
-        if found is None:
-            return _transform(self.as_plain(expr), PLAIN, layout)
-        return found.expr if found.layout == layout else _transform(*_pair(found), layout)
+        if found is not None and found.layout == layout:
+            return found.expr
+        divides = expr.tensor_type.shape[1] % parse_layout(layout).block_of("C") == 0
+        if found is None or found.is_filled or not divides:
+            return _fill(self.as_plain(expr), PLAIN, layout)
+        return _transform(found.expr, found.layout, layout)
 
     def pack(self, weight: Expr, source: str, target: str) -> Expr:
-        """The weight in another layout; one expression for all its readers."""
+        """The weight in another layout, filled up; one expression for all its readers."""
         key = id(weight), target
         if key not in self.packed:
-            self.packed[key] = _transform(self.as_plain(weight), source, target)
+            self.packed[key] = _fill(self.as_plain(weight), source, target)
         return self.packed[key]
 
     # -- operators -----------------------------------------------------------------------------
@@ -144,18 +180,20 @@ class _AlterLayout:
         return None
 
     def dense_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
-        out_block = block_size(kernel.shape[0], self.lanes)
+        out_block = best_block(kernel.shape[0], self.lanes)
         if out_block < 4:
             return None
         held = self.blocked.get(id(call.args[0]))
         channels = data.shape[1]
         if held is not None:
-            in_block = parse_layout(held.layout).block_of("C")
+            in_block = held.block
         else:
             in_block = channels if channels <= 4 else block_size(channels, self.lanes)
         layouts = f"NCHW{in_block}c", f"OIHW{in_block}i{out_block}o", f"NCHW{out_block}c"
         if self.winograd and _suits_winograd(call, kernel, in_block):
             return self.winograd_conv(call, layouts)
+        read = gcd(channels, in_block)  # the kernel skips the channels that fill up the data
+        layouts = layouts[0], f"OIHW{read}i{out_block}o", layouts[2]
         return self.blocked_conv("nn.contrib_conv2d_nchwc", call, layouts)
 
     def winograd_conv(self, call: Call, layouts: tuple[str, str, str]) -> _Blocked:
@@ -167,13 +205,12 @@ class _AlterLayout:
             self.packed[key] = op_registry.get("nn.contrib_winograd_weight")(packed)
         data = self.as_blocked(call.args[0], layouts[0])
         attrs = make(padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2])
-        return _Blocked(definition(data, self.packed[key], attrs=attrs, span=call.span), layouts[2])
+        made = definition(data, self.packed[key], attrs=attrs, span=call.span)
+        return _Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
 
     def depthwise_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
         held = self.blocked.get(id(call.args[0]))
-        block = block_size(data.shape[1], self.lanes)
-        if held is not None:
-            block = parse_layout(held.layout).block_of("C")
+        block = held.block if held is not None else best_block(data.shape[1], self.lanes)
         if block < 4:
             return None
         layouts = f"NCHW{block}c", f"OIHW1i{block}o", f"NCHW{block}c"
@@ -183,13 +220,16 @@ class _AlterLayout:
         definition = op_registry.get(op)
         old = call.attrs
         assert definition.attrs_type is not None
-        attrs = definition.attrs_type(
-            strides=old.strides, padding=old.padding, dilation=old.dilation, groups=old.groups,
-            data_layout=layouts[0], kernel_layout=layouts[1], out_layout=layouts[2],
-        )  # type: ignore[call-arg]  # fmt: skip
         data = self.as_blocked(call.args[0], layouts[0])
         kernel = self.pack(call.args[1], "OIHW", layouts[1])
-        return _Blocked(definition(data, kernel, attrs=attrs, span=call.span), layouts[2])
+        filters = kernel.tensor_type.shape[0] * parse_layout(layouts[1]).block_of("O")
+        attrs = definition.attrs_type(
+            strides=old.strides, padding=old.padding, dilation=old.dilation,
+            groups=1 if old.groups == 1 else filters,
+            data_layout=layouts[0], kernel_layout=layouts[1], out_layout=layouts[2],
+        )  # type: ignore[call-arg]  # fmt: skip
+        made = definition(data, kernel, attrs=attrs, span=call.span)
+        return _Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
 
     def dense(self, call: Call) -> Expr | None:
         """A product with constant weights takes them in blocks of units; the data stays plain."""
@@ -217,13 +257,19 @@ class _AlterLayout:
         if not held or not isinstance(out, TensorType) or out.rank != 4:
             return None
         layout = held[0].layout
+        if held[0].is_filled and not (call.op.name in _FINITE or self.divides_by_scalar(call)):
+            return None
         args: list[Expr] = []
         for argument in call.args:
             converted = self.operand(argument, layout, out)
             if converted is None:
                 return None
             args.append(converted)
-        return _Blocked(call.with_args(tuple(args)), layout)
+        return _Blocked(call.with_args(tuple(args)), layout, out.shape[1])
+
+    @staticmethod
+    def divides_by_scalar(call: Call) -> bool:
+        return call.op.name == "divide" and call.args[1].tensor_type.size == 1
 
     def operand(self, argument: Expr, layout: str, out: TensorType) -> Expr | None:
         given = argument.checked_type
@@ -232,12 +278,11 @@ class _AlterLayout:
         if given.size == 1:
             plain = self.as_plain(argument)
             return plain if given.rank == 0 else _reshape(plain, ())
-        block = parse_layout(layout).block_of("C")
         shape = (1,) * (4 - given.rank) + given.shape
-        if shape[1] == out.shape[1] and shape[1] % block == 0:
+        if shape[1] == out.shape[1]:
             if given.rank == 4:
                 return self.as_blocked(argument, layout)
-            return _transform(_reshape(self.as_plain(argument), shape), PLAIN, layout)
+            return _fill(_reshape(self.as_plain(argument), shape), PLAIN, layout)
         return None  # broadcast along the channels: the plain layout serves better
 
     def bias_add(self, call: Call) -> _Blocked | None:
@@ -245,17 +290,15 @@ class _AlterLayout:
         if held is None or call.attrs.axis not in (1, -3):
             return None
         bias = _reshape(self.as_plain(call.args[1]), (1, -1, 1, 1))
-        added = op_registry.get("add")(
-            held.expr, _transform(bias, PLAIN, held.layout), span=call.span
-        )
-        return _Blocked(added, held.layout)
+        added = op_registry.get("add")(held.expr, _fill(bias, PLAIN, held.layout), span=call.span)
+        return _Blocked(added, held.layout, held.channels)
 
     def pool(self, call: Call) -> _Blocked | None:
         held = self.blocked.get(id(call.args[0]))
         if held is None or call.attrs.layout != PLAIN:
             return None
         attrs = call.attrs.replace(layout=held.layout)
-        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout)
+        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
 
     def reduction(self, call: Call) -> _Blocked | None:
         """A reduction over height and width only, whose axes stay where they are."""
@@ -267,19 +310,20 @@ class _AlterLayout:
         if not normal <= {2, 3}:
             return None
         attrs = call.attrs.replace(axis=tuple(sorted(normal)))
-        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout)
+        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
 
     def concatenate(self, call: Call) -> _Blocked | None:
         (joined,) = call.args
         if not isinstance(joined, Tuple) or call.attrs.axis not in (1, -3):
             return None
         held = [self.blocked.get(id(f)) for f in joined.fields]
-        layouts = {h.layout for h in held if h is not None}
-        if len(layouts) != 1 or any(h is None for h in held):
+        found = [h for h in held if h is not None and not h.is_filled]
+        layouts = {h.layout for h in found}
+        if len(layouts) != 1 or len(found) < len(held):
             return None
-        fields = tuple(h.expr for h in held if h is not None)
-        attrs = call.attrs.replace(axis=1)
-        return _Blocked(Call(call.op, (Tuple(fields),), attrs, call.span), layouts.pop())
+        fields = Tuple(tuple(h.expr for h in found))
+        made = Call(call.op, (fields,), call.attrs.replace(axis=1), call.span)
+        return _Blocked(made, layouts.pop(), call.tensor_type.shape[1])
 
 
 def _suits_winograd(call: Call, kernel: TensorType, in_block: int) -> bool:
@@ -297,8 +341,23 @@ def _suits_winograd(call: Call, kernel: TensorType, in_block: int) -> bool:
     )
 
 
-def _pair(value: _Blocked) -> tuple[Expr, str]:
-    return value.expr, value.layout
+def _plain(value: _Blocked) -> Expr:
+    plain = _transform(value.expr, value.layout, PLAIN)
+    if not value.is_filled:
+        return plain
+    face: Any = op_registry.face("strided_slice")
+    return face(plain, [0], [value.channels], axes=[1])  # type: ignore[no-any-return]
+
+
+def _fill(expr: Expr, source: str, target: str) -> Expr:
+    """The plain value in blocks, with zeros at the end of axes that they do not divide."""
+    blocks = parse_layout(target)
+    sizes = zip(source, expr.tensor_type.shape, strict=True)
+    missing = [-size % blocks.block_of(axis) for axis, size in sizes]
+    if any(missing):
+        face: Any = op_registry.face("nn.pad")
+        expr = face(expr, [(0, more) for more in missing])
+    return _transform(expr, source, target)
 
 
 def _transform(expr: Expr, source: str, target: str) -> Expr:

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.relay.ops.blocked import padded
+from slipway.relay.ops.blocked import input_channel, padded
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.tiles import (
     CACHE_BYTES,
@@ -49,22 +49,23 @@ def _flat_compute(
     (sh, sw), (dh, dw) = attrs.strides, attrs.dilation
     near = None
     if (kh, kw) == (1, 1) and crowds_cache(chunks, shape_of(data)[2:]):
+
+        def side_by_side(b: Any, c: Any, p: Any, i: Any) -> Any:
+            c, i = input_channel(data, kernel, c, i)
+            return data(b, c, te.floordiv(p, width) * sh, te.floormod(p, width) * sw, i)
+
         near = te.compute(
-            (n, chunks, height * width, block),
-            lambda b, c, p, i: data(
-                b, c, te.floordiv(p, width) * sh, te.floormod(p, width) * sw, i
-            ),
-            name="near",
-            tag="conv_near",
+            (n, chunks, height * width, block), side_by_side, name="near", tag="conv_near"
         )
     chunk = te.reduce_axis((0, chunks), name="ic_chunk")
     ky = te.reduce_axis((0, kh), name="kh")
     kx = te.reduce_axis((0, kw), name="kw")
     lane = te.reduce_axis((0, block), name="ic")
+    block_of, lane_of = input_channel(data, kernel, chunk, lane)
 
     def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
         y, x = te.floordiv(p, width) * sh + ky * dh, te.floormod(p, width) * sw + kx * dw
-        value = data(b, chunk, y, x, lane) if near is None else near(b, chunk, p, lane)
+        value = data(b, block_of, y, x, lane_of) if near is None else near(b, chunk, p, lane)
         return te.sum(
             value.astype(out.dtype) * kernel(o, chunk, ky, kx, lane, ob).astype(out.dtype),
             axis=[chunk, ky, kx, lane],

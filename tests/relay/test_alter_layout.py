@@ -1,0 +1,127 @@
+"""Blocked layouts: the same values, transforms at the edges, channels filled up to vectors."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.relay.interpret import interpret
+from slipway.relay.passes.alter_layout import alter_layout, best_block
+from slipway.relay.visit import post_order
+
+RNG = np.random.default_rng(0)
+
+
+def weights(*shape):
+    return relay.const(RNG.standard_normal(shape).astype("float32"))
+
+
+def conv(x, channels, size=1, groups=1, **attributes):
+    kernel = weights(channels, x.tensor_type.shape[1] // groups, size, size)
+    return relay.nn.conv2d(x, kernel, padding=size // 2, groups=groups, **attributes)
+
+
+def blocked(body, lanes, winograd=False):
+    """Return the function in blocks, after a check that it computes the same."""
+    function = body.as_function()
+    done = alter_layout(function, lanes, winograd)
+    inputs = [RNG.standard_normal(p.checked_type.shape).astype("float32") for p in function.params]
+    wanted, found = interpret(function, *inputs), interpret(done, *inputs)
+    assert found.shape == wanted.shape
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
+    return done
+
+
+def calls(function):
+    return [e for e in post_order(function) if isinstance(e, relay.Call)]
+
+
+def operators(function):
+    return [call.op.name for call in calls(function)]
+
+
+def layouts(function):
+    return {call.attrs.out_layout for call in calls(function) if call.op.name.endswith("nchwc")}
+
+
+@pytest.mark.parametrize(
+    ("channels", "lanes", "block"),
+    [
+        (64, 16, 16), (40, 16, 16), (24, 16, 16), (8, 16, 8), (12, 16, 16), (4, 16, 4),
+        (24, 8, 8), (20, 8, 8), (1000, 16, 16), (5, 4, 4), (3, 16, 1), (2, 8, 2),
+    ],
+)  # fmt: skip
+def test_a_block_is_chosen_for_the_fewest_vectors(channels, lanes, block):
+    assert best_block(channels, lanes) == block
+
+
+@pytest.fixture(params=[(4, 10, 7), (8, 20, 12), (16, 24, 40), (16, 20, 21)])
+def case(request):
+    """A convolution whose channels are no multiple of the lanes, and the channels of the next."""
+    lanes, channels, more = request.param
+    return conv(relay.var("x", shape=(2, 3, 6, 7)), channels, 3), lanes, more
+
+
+def test_convolutions_read_only_the_channels_there_are(case):
+    first, lanes, more = case
+    body = conv(relay.nn.relu(first), more)
+    done = blocked(body, lanes)
+    assert layouts(done) == {f"NCHW{lanes}c"}
+    shapes = [c.args[1].tensor_type.shape for c in calls(done) if c.op.name.endswith("nchwc")]
+    ((chunks, block),) = {(s[1], s[4]) for s in shapes if s[2:4] == (1, 1)}
+    assert chunks * block == first.tensor_type.shape[1]
+
+
+def test_elementwise_operators_and_pools_stay_in_blocks(case):
+    first, lanes, _ = case
+    x = relay.nn.relu(first + weights(first.tensor_type.shape[1], 1, 1))
+    x = relay.multiply(x, relay.sigmoid(relay.divide(x, relay.const(2.0))))
+    x = relay.nn.max_pool2d(x, pool_size=(2, 2))
+    done = blocked(relay.add(x, relay.nn.global_avg_pool2d(x)), lanes)
+    moved = [name for name in operators(done) if name == "strided_slice"]
+    assert len(moved) == 1  # at the end
+
+
+@pytest.mark.parametrize("name", ["log", "rsqrt", "exp"])
+def test_operators_that_could_make_infinities_get_the_plain_value(case, name):
+    first, lanes, _ = case
+    make = {"log": relay.log, "rsqrt": relay.rsqrt, "exp": relay.exp}[name]
+    body = make(relay.add(relay.abs(first), relay.const(1.0)))
+    blocked(conv(body, 8), lanes)
+
+
+def test_a_quotient_of_two_filled_values_is_plain(case):
+    first, lanes, _ = case
+    above = relay.add(relay.nn.relu(first), relay.const(1.0))
+    done = blocked(conv(relay.divide(first, above), 8), lanes)
+    (quotient,) = (call for call in calls(done) if call.op.name == "divide")
+    assert quotient.tensor_type.rank == 4
+
+
+def test_depthwise_convolutions_fill_up_their_filters(case):
+    first, lanes, more = case
+    channels = first.tensor_type.shape[1]
+    body = conv(relay.nn.relu(conv(relay.nn.relu(first), channels, 3, groups=channels)), more)
+    assert "nn.contrib_depthwise_conv2d_nchwc" in operators(blocked(body, lanes))
+
+
+def test_winograd_takes_filled_data():
+    first = conv(relay.var("x", shape=(1, 3, 17, 17)), 24, 3)
+    done = blocked(conv(relay.nn.relu(first), 40, 3), 16, winograd=True)
+    assert "nn.contrib_conv2d_winograd_nchwc" in operators(done)
+
+
+def test_joins_and_reductions_over_channels_see_no_filling(case):
+    first, lanes, more = case
+    joined = relay.concatenate([relay.nn.relu(first), conv(first, more)], axis=1)
+    blocked(relay.nn.softmax(conv(joined, more), axis=1), lanes)
+    blocked(relay.mean(first, axis=(2, 3), keepdims=True), lanes)
+    blocked(relay.max(first, axis=1, keepdims=True), lanes)
+
+
+def test_a_value_in_smaller_blocks_joins_one_that_is_filled_up():
+    x = relay.var("x", shape=(1, 24, 5, 5))
+    wide = conv(x, 24, 3)
+    depthwise = relay.nn.conv2d(x, weights(24, 1, 3, 3), padding=1, groups=24)
+    blocked(relay.add(wide, depthwise), 16)
+    blocked(relay.add(depthwise, x), 16)
