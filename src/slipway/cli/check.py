@@ -110,7 +110,8 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
     import slipway
     from slipway.executor.coverage import kernel_schedules
     from slipway.executor.graph import place_tensors
-    from slipway.executor.relay_build import cpu_target, kernel_graph
+    from slipway.executor.relay_build import kernel_graph
+    from slipway.target.choose import cpu_target
 
     chosen = cpu_target(target)
     bare = chosen.kind.name == "c"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -249,24 +248,16 @@ class AotExecutorFactoryModule(ModelFactory):
         """The program as an object file: the run function, its kernels and constants."""
         return program_object(self.sources, self.target)
 
-    def export_library(
-        self,
-        file_name: str | os.PathLike[str],
-        fcompile: Any = None,
-        cc: Any = None,
-        options: Sequence[str] | None = None,
-        **ignored: Any,
-    ) -> Path:
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         """Write the model to one file.
 
         With ``Runtime("crt")`` a ``.o``, ``.a`` or ``.tar`` holds the program, to be linked into
         firmware (a .tar has the header too); everything else is a library that `load_module`
-        reads, as `ModelFactory.export_library` writes it.
+        reads, as `ModelFactory` writes it.
         """
-        path = Path(file_name)
         if self.runtime.name == "crt" and path.suffix in PROGRAM_SUFFIXES:
             return write_program(path, self.sources, self.object_bytes)
-        return super().export_library(path, fcompile, cc, options, **ignored)
+        return super()._export(path, linker, options)
 
     def get_source(self, fmt: str = "") -> str:
         """Return the generated source; other formats are those of the kernels' library."""
