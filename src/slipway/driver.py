@@ -7,11 +7,11 @@ from typing import Any
 
 from slipway import te
 from slipway.codegen.build import build_module
-from slipway.errors import TargetError
 from slipway.executor.operator_module import OperatorModule
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.passes.pipeline import run_pipeline
 from slipway.target import Target
+from slipway.target.choose import cpu_target
 
 
 def lower(
@@ -49,22 +49,10 @@ def build(
     the code around a GPU's kernels.  The module runs in this process if the target is this
     machine; otherwise export it.  Raises TargetError, ScheduleError, LoweringError or CodegenError.
     """
-    chosen = _target(target, target_host)
+    chosen = cpu_target(target, target_host, "kernels")
     functions = _functions(inputs, args, name, binds)
     ready = {key: run_pipeline(func, chosen) for key, func in functions.items()}
     return OperatorModule(build_module(ready, chosen))
-
-
-def _target(target: Any, host: Any) -> Target:
-    if target is None:
-        target = Target.current(allow_none=True) or "llvm"
-    chosen = target if isinstance(target, Target) and host is None else Target(target, host)
-    if not chosen.kind.is_cpu:
-        raise TargetError(
-            f"Slipway has no code generator for kernels on {chosen.kind.name} yet; targets of kind "
-            "llvm and c compile for every CPU"
-        )
-    return chosen
 
 
 def _functions(

@@ -3,26 +3,11 @@
 import random
 
 import pytest
+from benchmarks._damage import mutate_bytes
 from graphs import helper, model, small_cnn
 
 from slipway import relay
 from slipway.errors import ModelError, SlipwayError
-
-
-def damaged(data, rng):
-    data = bytearray(data)
-    for _ in range(rng.choice([1, 1, 2, 4, 8])):
-        place = rng.randrange(len(data))
-        match rng.randrange(4):
-            case 0:
-                data[place] = rng.randrange(256)
-            case 1:
-                data[place] ^= 1 << rng.randrange(8)
-            case 2:
-                del data[place : place + rng.randrange(1, 20)]
-            case _:
-                data[place:place] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 10)))
-    return bytes(data)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -32,7 +17,7 @@ def test_mutated_models_never_crash(seed):
     errors = 0
     for _ in range(60):
         try:
-            relay.frontend.from_onnx(damaged(whole, rng))
+            relay.frontend.from_onnx(mutate_bytes(whole, rng))
         except SlipwayError:
             errors += 1
     assert errors

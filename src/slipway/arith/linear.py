@@ -139,12 +139,6 @@ class Linear:
         """Return ``self - other``."""
         return self.plus(other, -1)
 
-    def divided(self, divisor: int) -> Linear:
-        """Return the exact quotient; every coefficient must be divisible (const rounds down)."""
-        return Linear(
-            {a: k // divisor for a, k in self.terms.items()}, self.const // divisor, self.dtype
-        )
-
     def modular(self) -> tuple[int, int]:
         """Return (m, r): the value is r modulo m for every value of the atoms; m 0: constant r."""
         m = 0

@@ -11,31 +11,35 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.bisect_repro import write_repro
-from slipway.cli.connection import Connection, RpcHost, RpcKey, RpcPort, Tracker
+from slipway.cli.connection import Connection
 from slipway.cli.demo_case import random_array
 from slipway.cli.model_file import format_of, parse_shapes, read_model
+from slipway.cli.options import (
+    Inputs,
+    InputShapes,
+    ModelFile,
+    OptLevel,
+    RpcHost,
+    RpcKey,
+    RpcPort,
+    Tracker,
+)
 from slipway.cli.run import read_arrays
 from slipway.toolchain.tempdir import tempdir
 
 
 def bisect(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The model: .onnx, .tflite or .pt2.")
-    ],
+    model: ModelFile,
     target: Annotated[
         list[str] | None,
         typer.Option("--target", help="What to compile for; repeatable. [default: llvm]"),
     ] = None,
-    inputs: Annotated[
-        Path | None, typer.Option("--inputs", "-i", help="A .npz with an array per input.")
-    ] = None,
-    input_shapes: Annotated[
-        str | None, typer.Option(help='Shapes that the model leaves open: "image:[1,3,224,224]".')
-    ] = None,
+    inputs: Inputs = None,
+    input_shapes: InputShapes = None,
     tolerance: Annotated[
         float, typer.Option(help="Of a float tensor's greatest value; integers must be the same.")
     ] = 1e-4,
-    opt_level: Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")] = 3,
+    opt_level: OptLevel = 3,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for what reproduces it.")
     ] = None,

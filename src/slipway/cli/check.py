@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.model_file import parse_shapes, read_model, survey_model
+from slipway.cli.options import InputShapes, ModelFile, ModelFormat
 from slipway.errors import LoweringError
 
 COLOURS = {
@@ -29,17 +29,10 @@ MEANINGS = {
 
 
 def check(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The model: .onnx, .tflite or .pt2.")
-    ],
+    model: ModelFile,
     target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
-    input_shapes: Annotated[
-        str | None,
-        typer.Option(help='Shapes of inputs that the model leaves open: "image:[1,3,224,224]".'),
-    ] = None,
-    model_format: Annotated[
-        str | None, typer.Option(help="onnx, tflite or pytorch, where the suffix does not tell.")
-    ] = None,
+    input_shapes: InputShapes = None,
+    model_format: ModelFormat = None,
     only: Annotated[
         str | None, typer.Option(help="Show only nodes of this status, unsupported for example.")
     ] = None,
@@ -110,7 +103,8 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
     import slipway
     from slipway.executor.coverage import kernel_schedules
     from slipway.executor.graph import place_tensors
-    from slipway.executor.relay_build import cpu_target, kernel_graph
+    from slipway.executor.relay_build import kernel_graph
+    from slipway.target.choose import cpu_target
 
     chosen = cpu_target(target)
     bare = chosen.kind.name == "c"

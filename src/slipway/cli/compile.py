@@ -9,6 +9,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.model_file import parse_shapes, read_model
+from slipway.cli.options import InputShapes, ModelFile, ModelFormat, OptLevel
 from slipway.errors import ModelError, did_you_mean
 
 SUFFIXES = (".tar", ".so", ".o", ".a")
@@ -16,9 +17,7 @@ DUMPS = ("relay", "ll", "asm")
 
 
 def compile_model(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The model: a .onnx, .tflite or .pt2 file.")
-    ],
+    model: ModelFile,
     target: Annotated[
         str, typer.Option("--target", help="What to compile for; 'llvm' is this machine.")
     ] = "llvm",
@@ -28,14 +27,9 @@ def compile_model(
             "--output", "-o", help="The artifact: .tar, .so, .o or .a. [default: MODEL.tar]"
         ),
     ] = None,
-    input_shapes: Annotated[
-        str | None,
-        typer.Option(help='Shapes of inputs that the model leaves open: "image:[1,3,224,224]".'),
-    ] = None,
-    opt_level: Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")] = 3,
-    model_format: Annotated[
-        str | None, typer.Option(help="onnx, tflite or pytorch, where the suffix does not tell.")
-    ] = None,
+    input_shapes: InputShapes = None,
+    opt_level: OptLevel = 3,
+    model_format: ModelFormat = None,
     cross_compiler: Annotated[
         str | None, typer.Option(help="A compiler to link with, instead of Slipway's own linker.")
     ] = None,

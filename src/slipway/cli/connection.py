@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from slipway.cli import console
 from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
-
-RpcHost = Annotated[str | None, typer.Option(help="Run on the device at this address.")]
-RpcPort = Annotated[int, typer.Option(help="The device's port.")]
-RpcKey = Annotated[
-    str, typer.Option(help="The name that the device must have; with --tracker, its kind.")
-]
-Tracker = Annotated[
-    str | None, typer.Option(help="Ask the tracker at HOST:PORT for a device of --rpc-key.")
-]
 
 
 class Connection:

@@ -14,6 +14,7 @@ import typer
 from slipway.cli import console
 from slipway.cli.demo_case import Case, Outputs, digits_case, model_case
 from slipway.cli.demo_device import DeviceKind, kind_named, serve, this_machine
+from slipway.cli.options import InputShapes
 from slipway.cli.profile_table import profile_rows
 from slipway.errors import ExecutionError
 from slipway.toolchain import emulators, native
@@ -48,9 +49,7 @@ def demo(
     device: Annotated[
         str, typer.Option(help="The device to start: aarch64, armv7, riscv64 or x86_64.")
     ] = "aarch64",
-    input_shapes: Annotated[
-        str | None, typer.Option(help='Shapes that the model leaves open: "image:[1,3,224,224]".')
-    ] = None,
+    input_shapes: InputShapes = None,
 ) -> None:
     """Compile a model for a device, run it there over RPC, and compare.
 

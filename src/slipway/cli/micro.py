@@ -10,6 +10,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.model_file import parse_shapes, read_model
+from slipway.cli.options import InputShapes
 from slipway.errors import ModelError
 
 app = typer.Typer(
@@ -20,7 +21,6 @@ Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file, or a Model Library Format .tar.")
 ]
 BoardName = Annotated[str, typer.Option("--board", help="A board's name, or a .toml of your own.")]
-Shapes = Annotated[str | None, typer.Option("--input-shapes", help='As in "image:[1,1,8,8]".')]
 Project = Annotated[Path, typer.Argument(metavar="DIR", help="The project's directory.")]
 
 
@@ -53,7 +53,7 @@ def fit(
     link: Annotated[
         bool, typer.Option("--link/--estimate", help="Also link, and show the truth beside it.")
     ] = False,
-    input_shapes: Shapes = None,
+    input_shapes: InputShapes = None,
     svg: Annotated[
         Path | None, typer.Option(help="Write the arena as a picture: offset over time.")
     ] = None,
@@ -124,7 +124,7 @@ def create(
         list[str] | None,
         typer.Option("--option", help="A template's option, NAME=VALUE; repeatable."),
     ] = None,
-    input_shapes: Shapes = None,
+    input_shapes: InputShapes = None,
 ) -> None:
     """Make a project of MODEL from a template."""
     from slipway.micro import generate_project_from_mlf

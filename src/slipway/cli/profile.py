@@ -9,8 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.connection import Connection, RpcHost, RpcKey, RpcPort, Tracker
+from slipway.cli.connection import Connection
 from slipway.cli.model_file import parse_shapes, read_model
+from slipway.cli.options import (
+    Inputs,
+    InputShapes,
+    Number,
+    Repeat,
+    RpcHost,
+    RpcKey,
+    RpcPort,
+    Tracker,
+)
 from slipway.cli.profile_table import print_profile
 from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
@@ -25,15 +35,11 @@ def profile(
     target: Annotated[str, typer.Option("--target", help="What a model file is compiled for.")] = (
         "llvm"
     ),
-    input_shapes: Annotated[
-        str | None, typer.Option(help='Shapes that the model leaves open: "image:[1,3,224,224]".')
-    ] = None,
-    inputs: Annotated[
-        Path | None, typer.Option("--inputs", "-i", help="A .npz with an array per input.")
-    ] = None,
+    input_shapes: InputShapes = None,
+    inputs: Inputs = None,
     top: Annotated[int | None, typer.Option(min=1, help="Show the N slowest operators.")] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="How many times to measure.")] = 3,
-    number: Annotated[int, typer.Option(min=1, help="Runs in each measurement.")] = 10,
+    repeat: Repeat = 3,
+    number: Number = 10,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads on this machine. [default: all cores]")
     ] = None,

@@ -9,6 +9,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.model_file import parse_shapes
+from slipway.cli.options import InputShapes
 
 
 def quantize(
@@ -41,10 +42,7 @@ def quantize(
     ] = None,
     first: Annotated[bool, typer.Option(help="Quantise the first convolution or product.")] = True,
     last: Annotated[bool, typer.Option(help="Quantise the last convolution or product.")] = True,
-    input_shapes: Annotated[
-        str | None,
-        typer.Option(help='Shapes of inputs that the model leaves open: "image:[1,3,224,224]".'),
-    ] = None,
+    input_shapes: InputShapes = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write the errors of all layers as JSON.")
     ] = None,

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Token = Annotated[
-    Path | None, typer.Option(help="The token that peers on other machines must have.")
-]
-Certificate = Annotated[Path | None, typer.Option(help="A certificate (PEM): speak TLS only.")]
-Key = Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")]
+from slipway.cli.options import (
+    Certificate,
+    CertificateKey,
+    CustomAddress,
+    ListenHost,
+    ListenPort,
+    TokenFile,
+)
 
 
 def rpc_proxy(
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; the next free one when it is taken.")] = 9090,
+    host: ListenHost = "127.0.0.1",
+    port: ListenPort = 9090,
     tracker: Annotated[
         str | None, typer.Option(help="HOST:PORT of a tracker that hands the devices out.")
     ] = None,
-    custom_addr: Annotated[
-        str | None, typer.Option(help="The address that the tracker gives to clients.")
-    ] = None,
-    token_file: Token = None,
+    custom_addr: CustomAddress = None,
+    token_file: TokenFile = None,
     tls_cert: Certificate = None,
-    tls_key: Key = None,
+    tls_key: CertificateKey = None,
     tls_ca: Annotated[
         str | None, typer.Option(help='Whom to trust as the tracker: a PEM file, or "system".')
     ] = None,

@@ -7,24 +7,30 @@ from typing import Annotated
 
 import typer
 
-from slipway.cli.rpc_proxy import Certificate, Key, Token, as_arguments
+from slipway.cli.options import (
+    Certificate,
+    CertificateKey,
+    CustomAddress,
+    ListenHost,
+    ListenPort,
+    TokenFile,
+)
+from slipway.cli.rpc_proxy import as_arguments
 
 
 def rpc_server(
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; the next free one when it is taken.")] = 9090,
+    host: ListenHost = "127.0.0.1",
+    port: ListenPort = 9090,
     port_end: Annotated[int, typer.Option(help="The port before which the search ends.")] = 9199,
     key: Annotated[str, typer.Option(help="The device's name, which a client may ask for.")] = "",
     tracker: Annotated[str | None, typer.Option(help="HOST:PORT of a tracker.")] = None,
-    custom_addr: Annotated[
-        str | None, typer.Option(help="The address that the tracker gives to clients.")
-    ] = None,
+    custom_addr: CustomAddress = None,
     through_proxy: Annotated[
         bool, typer.Option(help="Host and port are those of a proxy: dial out to it.")
     ] = False,
-    token_file: Token = None,
+    token_file: TokenFile = None,
     tls_cert: Certificate = None,
-    tls_key: Key = None,
+    tls_key: CertificateKey = None,
     tls_ca: Annotated[
         str | None,
         typer.Option(help='Whom to trust as the tracker or proxy: a PEM file, or "system".'),

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from slipway.cli.options import Certificate, CertificateKey, ListenHost, ListenPort, TokenFile
+
 
 def rpc_tracker(
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; the next free one when it is taken.")] = 9190,
-    token_file: Annotated[
-        Path | None, typer.Option(help="The token that peers on other machines must have.")
-    ] = None,
+    host: ListenHost = "127.0.0.1",
+    port: ListenPort = 9190,
+    token_file: TokenFile = None,
     admin_token_file: Annotated[
         Path | None, typer.Option(help="The administrator's token.")
     ] = None,
@@ -25,8 +25,8 @@ def rpc_tracker(
     web_name: Annotated[
         list[str] | None, typer.Option(help="A host name under which the page is asked for.")
     ] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="A certificate (PEM): speak TLS.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
+    tls_cert: Certificate = None,
+    tls_key: CertificateKey = None,
     log_format: Annotated[str, typer.Option(help="text, or json for JSON lines.")] = "text",
 ) -> None:
     """Keep track of devices and hand them out to clients, one at a time, until interrupted.

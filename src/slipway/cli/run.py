@@ -9,7 +9,8 @@ import numpy as np
 import typer
 
 from slipway.cli import console
-from slipway.cli.connection import Connection, RpcHost, RpcKey, RpcPort, Tracker
+from slipway.cli.connection import Connection
+from slipway.cli.options import Inputs, Number, Repeat, RpcHost, RpcKey, RpcPort, Tracker
 from slipway.cli.profile_table import print_profile
 from slipway.errors import ExecutionError, did_you_mean
 
@@ -20,9 +21,7 @@ def run(
     artifact: Annotated[
         Path, typer.Argument(metavar="ARTIFACT", help="What `slipway compile` wrote: .tar or .so.")
     ],
-    inputs: Annotated[
-        Path | None, typer.Option("--inputs", "-i", help="A .npz with an array per input.")
-    ] = None,
+    inputs: Inputs = None,
     outputs: Annotated[
         Path | None, typer.Option("--outputs", "-o", help="Where to write the outputs, as .npz.")
     ] = None,
@@ -35,8 +34,8 @@ def run(
     print_time: Annotated[
         bool, typer.Option("--print-time", help="Time the run, on the device itself.")
     ] = False,
-    repeat: Annotated[int, typer.Option(min=1, help="How many times to measure.")] = 5,
-    number: Annotated[int, typer.Option(min=1, help="Runs in each measurement.")] = 10,
+    repeat: Repeat = 5,
+    number: Number = 10,
     profile: Annotated[
         bool, typer.Option("--profile", help="Print the time of each layer.")
     ] = False,

@@ -66,20 +66,8 @@ class OperatorModule(Module):
         """Write one file: an object (.o), or source (.ll, .s, .c), by its ending or `fmt`."""
         self.compiled.save(Path(file_name), fmt)
 
-    def export_library(
-        self,
-        file_name: str | os.PathLike[str],
-        fcompile: Any = None,
-        cc: Any = None,
-        options: Sequence[str] | None = None,
-        **_: Any,
-    ) -> Path:
-        """Write a library or an artifact that `load_module` reads; see `executor.export.export`.
-
-        `fcompile` and `cc` both replace the linker: a compiler's path, or a function
-        ``f(output, objects, options=None)``.
-        """
-        return export(file_name, self.compiled, None, fcompile or cc, options)
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
+        return export(path, self.compiled, None, linker, options)
 
 
 def check_callable_here(compiled: CompiledModule) -> None:

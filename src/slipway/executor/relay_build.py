@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from slipway import te
 from slipway.codegen.build import build_module
 from slipway.codegen.compiled import CompiledModule
-from slipway.errors import SlipwayError, TargetError
+from slipway.errors import SlipwayError
 from slipway.executor.cost import kernel_cost
 from slipway.executor.export import ModelParts, export
 from slipway.executor.graph import ModelGraph, TensorPlaces, build_graph, place_tensors
@@ -30,6 +29,7 @@ from slipway.runtime.ndarray import array
 from slipway.schedules.generic import vector_lanes
 from slipway.schedules.primitive import schedule_primitive
 from slipway.target import Target
+from slipway.target.choose import cpu_target
 
 
 def build(
@@ -97,21 +97,6 @@ def layout_lanes(target: Target, blocked: bool = True) -> int:
     if PassContext.current().opt_level < 2 or not blocked:
         return 0
     return max(vector_lanes(target, "float32"), 4)
-
-
-def cpu_target(target: Any, host: Any = None) -> Target:
-    """Return what classic callers give as `target` as a Target; TargetError if it is no CPU."""
-    if isinstance(target, Mapping) and "kind" not in target:
-        (target,) = target.values()  # the classic {device: target} with one device
-    if target is None:
-        target = Target.current(allow_none=True) or "llvm"
-    chosen = target if isinstance(target, Target) and host is None else Target(target, host)
-    if not chosen.kind.is_cpu:
-        raise TargetError(
-            f"Slipway has no code generator for models on {chosen.kind.name} yet; targets of kind "
-            "llvm and c compile for every CPU"
-        )
-    return chosen
 
 
 def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
@@ -222,19 +207,11 @@ class ModelFactory(GraphExecutorFactoryModule):
         """Return the source of the compiled functions."""
         return self.compiled.get_source(fmt)
 
-    def export_library(
-        self,
-        file_name: str | os.PathLike[str],
-        fcompile: Any = None,
-        cc: Any = None,
-        options: Sequence[str] | None = None,
-        **_: Any,
-    ) -> Path:
-        """Write the model to one file; see `executor.export.export` for endings and linkers."""
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         model = ModelParts(
             self.get_graph_json(), self.tables.to_binary(), self.param_bytes(), self.metadata
         )
-        return export(file_name, self.compiled, model, fcompile or cc, options)
+        return export(path, self.compiled, model, linker, options)
 
 
 def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.errors import SlipwayError
+from slipway.ir.visit import post_order_by
 from slipway.relay.expr import Expr, TupleWrapper
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.passes.fold_constant import fold_one
@@ -28,15 +29,7 @@ class ConstantFolder:
         if not isinstance(root, Expr):
             raise SlipwayError(f"a converter made a {type(root).__name__}, not an expression")
         done = self.done
-        stack: list[tuple[Expr, bool]] = [(root, False)]
-        while stack:
-            expr, ready = stack.pop()
-            if id(expr) in done:
-                continue
-            if not ready:
-                stack.append((expr, True))
-                stack.extend((c, False) for c in children(expr) if id(c) not in done)
-                continue
+        for expr in post_order_by([root], children, known=done):
             fresh = rebuild(expr, lambda child: done[id(child)])
             # Weights stay integers: `integer_arithmetic` wants them as they are stored.
             result = None if is_call_of(fresh, "qnn.dequantize") else fold_one(fresh)

@@ -25,130 +25,15 @@ dictionary keys; compare across variables with `structural_equal`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir.node import Node, node
+from slipway.ir.operators import ExprOperators
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
-
-
-class _LazyOps:
-    """`ir.ops`, which imports this module, looked up on first use."""
-
-    def __getattr__(self, name: str) -> Callable[..., PrimExpr]:
-        from slipway.ir import ops
-
-        function = getattr(ops, name)
-        setattr(self, name, function)
-        return function  # type: ignore[no-any-return]
-
-
-_ops = _LazyOps()
-
-
-class ExprOperators:
-    """Python operators that build expressions; shared by expressions and te tensors' elements."""
-
-    __slots__ = ()
-
-    def __add__(self, other: Any) -> PrimExpr:
-        return _ops.add(self, other)
-
-    def __radd__(self, other: Any) -> PrimExpr:
-        return _ops.add(other, self)
-
-    def __sub__(self, other: Any) -> PrimExpr:
-        return _ops.sub(self, other)
-
-    def __rsub__(self, other: Any) -> PrimExpr:
-        return _ops.sub(other, self)
-
-    def __mul__(self, other: Any) -> PrimExpr:
-        return _ops.mul(self, other)
-
-    def __rmul__(self, other: Any) -> PrimExpr:
-        return _ops.mul(other, self)
-
-    def __truediv__(self, other: Any) -> PrimExpr:
-        return _ops.div(self, other)
-
-    def __rtruediv__(self, other: Any) -> PrimExpr:
-        return _ops.div(other, self)
-
-    def __floordiv__(self, other: Any) -> PrimExpr:
-        return _ops.floordiv(self, other)
-
-    def __rfloordiv__(self, other: Any) -> PrimExpr:
-        return _ops.floordiv(other, self)
-
-    def __mod__(self, other: Any) -> PrimExpr:
-        return _ops.floormod(self, other)
-
-    def __rmod__(self, other: Any) -> PrimExpr:
-        return _ops.floormod(other, self)
-
-    def __neg__(self) -> PrimExpr:
-        return _ops.neg(self)
-
-    def __lshift__(self, other: Any) -> PrimExpr:
-        return _ops.shift_left(self, other)
-
-    def __rshift__(self, other: Any) -> PrimExpr:
-        return _ops.shift_right(self, other)
-
-    def __and__(self, other: Any) -> PrimExpr:
-        return _ops.bitwise_and(self, other)
-
-    def __rand__(self, other: Any) -> PrimExpr:
-        return _ops.bitwise_and(other, self)
-
-    def __or__(self, other: Any) -> PrimExpr:
-        return _ops.bitwise_or(self, other)
-
-    def __ror__(self, other: Any) -> PrimExpr:
-        return _ops.bitwise_or(other, self)
-
-    def __xor__(self, other: Any) -> PrimExpr:
-        return _ops.bitwise_xor(self, other)
-
-    def __invert__(self) -> PrimExpr:
-        return _ops.bitwise_not(self)
-
-    def __lt__(self, other: Any) -> PrimExpr:
-        return _ops.less(self, other)
-
-    def __le__(self, other: Any) -> PrimExpr:
-        return _ops.less_equal(self, other)
-
-    def __gt__(self, other: Any) -> PrimExpr:
-        return _ops.greater(self, other)
-
-    def __ge__(self, other: Any) -> PrimExpr:
-        return _ops.greater_equal(self, other)
-
-    def __eq__(self, other: object) -> Any:
-        if other is None or isinstance(other, (str, tuple, list, dict)):
-            return False
-        return _ops.equal(self, other)
-
-    def __ne__(self, other: object) -> Any:
-        if other is None or isinstance(other, (str, tuple, list, dict)):
-            return True
-        return _ops.not_equal(self, other)
-
-    __hash__ = object.__hash__
-
-    def equal(self, other: Any) -> PrimExpr:
-        """Return the expression ``self == other``."""
-        return _ops.equal(self, other)
-
-    def astype(self, dtype: str, span: Any = None) -> PrimExpr:
-        """Return this value converted to `dtype`."""
-        return _ops.cast(self, dtype)
 
 
 class PrimExpr(ExprOperators, Node):
@@ -566,8 +451,10 @@ class Range(Node):
     @staticmethod
     def of(extent: Any) -> Range:
         """Return [0, extent)."""
-        size = _ops.as_expr(extent)
-        return Range(_ops.const(0, size.dtype), size)
+        from slipway.ir import ops
+
+        size = ops.as_expr(extent)
+        return Range(ops.const(0, size.dtype), size)
 
 
 @node

@@ -11,7 +11,6 @@ arrays are NumPy uint16 holding the upper half of a float32.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -23,19 +22,9 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.interpret_calls import ReturnError, compile_call, plain
-from slipway.ir.interpret_values import (
-    floordiv,
-    floormod,
-    maximum,
-    minimum,
-    numpy_dtype,
-    round_bfloat16,
-    storage_dtype,
-    truncdiv,
-    truncmod,
-    wrap_small,
-)
+from slipway.ir.interpret_calls import Closure, ReturnError
+from slipway.ir.interpret_expressions import EXPRESSIONS
+from slipway.ir.interpret_values import round_bfloat16, scalar, storage_dtype
 
 PackedFunctions = dict[str, Callable[..., Any]]
 
@@ -47,7 +36,7 @@ def run(func: PrimFunc, *arrays: Any, packed: PackedFunctions | None = None) -> 
     (0 unless the function says otherwise).  Raises ExecutionError for unusable arguments, failed
     assertions and out-of-bounds accesses.
     """
-    machine = _Machine(packed or {})
+    machine = Machine(packed or {})
     machine.bind_arguments(func, arrays)
     with np.errstate(all="ignore"):
         try:
@@ -57,7 +46,7 @@ def run(func: PrimFunc, *arrays: Any, packed: PackedFunctions | None = None) -> 
     return 0
 
 
-class _Machine:
+class Machine:
     """Memory, variables, and the closures of the nodes met so far."""
 
     def __init__(self, packed: PackedFunctions) -> None:
@@ -85,6 +74,7 @@ class _Machine:
     # -- arguments -----------------------------------------------------------------------------
 
     def bind_arguments(self, func: PrimFunc, arrays: tuple[Any, ...]) -> None:
+        """Give the function's parameters their values.  Raises ExecutionError."""
         if len(arrays) != len(func.params):
             raise ExecutionError(
                 f"{func.name} takes {len(func.params)} arguments, got {len(arrays)}"
@@ -92,7 +82,7 @@ class _Machine:
         for param, given in zip(func.params, arrays, strict=True):
             buffer = func.buffer_of(param)
             if buffer is None:
-                self.values[id(param)] = _scalar(param.dtype, given)
+                self.values[id(param)] = scalar(param.dtype, given)
             else:
                 self._bind_array(func.name, param.name, buffer, given)
 
@@ -135,12 +125,14 @@ class _Machine:
     # -- memory ------------------------------------------------------------------------------------
 
     def find(self, buffer: Buffer, verb: str) -> Any:
+        """Return the flat memory behind a buffer that is `verb` ("read", "written") now."""
         try:
             return self.memory[id(buffer.data)]
         except KeyError:
             raise ExecutionError(f"buffer {buffer.name} is {verb} outside its allocation") from None
 
     def allocate(self, buffer: Buffer) -> None:
+        """Give a temporary memory of its present size."""
         shape = [int(self.expr(s)) for s in buffer.shape]
         offset = 0 if buffer.elem_offset is None else int(self.expr(buffer.elem_offset))
         strides = self.strides(buffer, shape)
@@ -151,6 +143,7 @@ class _Machine:
         self.memory[id(buffer.data)] = memory
 
     def strides(self, buffer: Buffer, shape: list[int]) -> list[int]:
+        """Return a buffer's strides in elements; row-major ones where it has none of its own."""
         if buffer.strides:
             return [int(self.expr(s)) for s in buffer.strides]
         steps, step = [], 1
@@ -196,6 +189,7 @@ class _Machine:
         return position
 
     def call_by_name(self, node: E.Call) -> Any:
+        """Call one of the functions that `run` was given, and return its result."""
         name = node.args[0]
         assert isinstance(name, E.StringImm)
         function = self.packed.get(name.value)
@@ -218,18 +212,10 @@ class _Machine:
         return memory[int(self.expr(node.args[1])) :]
 
 
-Closure = Callable[[], Any]
-
-
-def _scalar(dtype: str, value: Any) -> Any:
-    kind = numpy_dtype(dtype)
-    return int(value) if kind.kind in "iu" else kind.type(value)
-
-
 # -- statements ------------------------------------------------------------------------------------
 
 
-def _store(m: _Machine, node: S.BufferStore) -> Closure:
+def _store(m: Machine, node: S.BufferStore) -> Closure:
     value, position, buffer = (
         m.compile(node.value),
         m.locate(node.buffer, node.indices),
@@ -250,7 +236,7 @@ def _store(m: _Machine, node: S.BufferStore) -> Closure:
     return run_store
 
 
-def _for(m: _Machine, node: S.For) -> Closure:
+def _for(m: Machine, node: S.For) -> Closure:
     first, extent, body = m.compile(node.min), m.compile(node.extent), m.compile(node.body)
     values, key = m.values, id(node.loop_var)
     other = id(node.thread.var) if node.thread is not None else key
@@ -264,7 +250,7 @@ def _for(m: _Machine, node: S.For) -> Closure:
     return run_loop
 
 
-def _sequence(m: _Machine, node: S.SeqStmt) -> Closure:
+def _sequence(m: Machine, node: S.SeqStmt) -> Closure:
     steps = [m.compile(s) for s in node.stmts]
 
     def run_all() -> None:
@@ -274,7 +260,7 @@ def _sequence(m: _Machine, node: S.SeqStmt) -> Closure:
     return run_all
 
 
-def _branch(m: _Machine, node: S.IfThenElse) -> Closure:
+def _branch(m: Machine, node: S.IfThenElse) -> Closure:
     condition, yes = m.compile(node.condition), m.compile(node.then_case)
     no = m.compile(node.else_case) if node.else_case is not None else None
 
@@ -287,7 +273,7 @@ def _branch(m: _Machine, node: S.IfThenElse) -> Closure:
     return run_branch
 
 
-def _allocate(m: _Machine, node: S.Allocate) -> Closure:
+def _allocate(m: Machine, node: S.Allocate) -> Closure:
     body, buffer = m.compile(node.body), node.buffer
 
     def run_body() -> None:
@@ -297,7 +283,7 @@ def _allocate(m: _Machine, node: S.Allocate) -> Closure:
     return run_body
 
 
-def _let_stmt(m: _Machine, node: S.LetStmt) -> Closure:
+def _let_stmt(m: Machine, node: S.LetStmt) -> Closure:
     value, body, key = m.compile(node.value), m.compile(node.body), id(node.var)
 
     def run_let() -> None:
@@ -307,7 +293,7 @@ def _let_stmt(m: _Machine, node: S.LetStmt) -> Closure:
     return run_let
 
 
-def _assert(m: _Machine, node: S.AssertStmt) -> Closure:
+def _assert(m: Machine, node: S.AssertStmt) -> Closure:
     condition, body = m.compile(node.condition), m.compile(node.body)
 
     def run_assert() -> None:
@@ -318,7 +304,7 @@ def _assert(m: _Machine, node: S.AssertStmt) -> Closure:
     return run_assert
 
 
-def _while(m: _Machine, node: S.While) -> Closure:
+def _while(m: Machine, node: S.While) -> Closure:
     condition, body = m.compile(node.condition), m.compile(node.body)
 
     def run_while() -> None:
@@ -328,153 +314,7 @@ def _while(m: _Machine, node: S.While) -> Closure:
     return run_while
 
 
-# -- expressions -----------------------------------------------------------------------------------
-
-
-def _var(m: _Machine, node: E.Var) -> Closure:
-    values, key = m.values, id(node)
-
-    def read() -> Any:
-        try:
-            return values[key]
-        except KeyError:
-            raise ExecutionError(f"variable {node.name} is used outside its scope") from None
-
-    return read
-
-
-def _constant(m: _Machine, node: Any) -> Closure:
-    value = _scalar(node.dtype, node.value)
-    if dtypes.code_of(node.dtype) == "bfloat":
-        value = round_bfloat16(value)
-    return lambda: value
-
-
-def _wrapping(dtype: str, function: Callable[[Any, Any], Any], a: Closure, b: Closure) -> Closure:
-    """Integer arithmetic: Python ints for scalars, NumPy arrays for vectors."""
-    low, high = dtypes.int_range(dtypes.scalar_of(dtype))
-    bits = dtypes.bits_of(dtype)
-    mask, half = (1 << bits) - 1, high + 1
-
-    def run_wrapping() -> Any:
-        result = function(a(), b())
-        if type(result) is int:
-            if low <= result <= high:
-                return result
-            result &= mask
-            return result - (mask + 1) if low < 0 and result >= half else result
-        return wrap_small(result, dtype) if bits < 8 else result
-
-    return run_wrapping
-
-
-def _arithmetic(
-    whole: Callable[[Any, Any], Any], real: Callable[[Any, Any], Any]
-) -> Callable[[_Machine, Any], Closure]:
-    def make(m: _Machine, node: Any) -> Closure:
-        a, b = m.compile(node.a), m.compile(node.b)
-        code = dtypes.code_of(node.dtype)
-        if code in ("int", "uint"):
-            return _wrapping(node.dtype, whole, a, b)
-        if code == "bfloat":
-            return lambda: round_bfloat16(real(a(), b()))
-        return lambda: real(a(), b())
-
-    return make
-
-
-def _compare(function: Callable[[Any, Any], Any]) -> Callable[[_Machine, Any], Closure]:
-    def make(m: _Machine, node: Any) -> Closure:
-        a, b = m.compile(node.a), m.compile(node.b)
-        return lambda: function(a(), b())
-
-    return make
-
-
-def _select(m: _Machine, node: E.Select) -> Closure:
-    condition = m.compile(node.condition)
-    yes, no = m.compile(node.true_value), m.compile(node.false_value)
-    kind = numpy_dtype(dtypes.scalar_of(node.dtype))
-
-    def run_select() -> Any:
-        test, first, second = condition(), yes(), no()
-        if np.ndim(test) == 0:
-            return first if test else second
-        return np.where(test, first, second).astype(kind)
-
-    return run_select
-
-
-def _let(m: _Machine, node: E.Let) -> Closure:
-    value, body, key = m.compile(node.value), m.compile(node.body), id(node.var)
-
-    def run_let() -> Any:
-        m.values[key] = value()
-        return body()
-
-    return run_let
-
-
-def _cast(m: _Machine, node: E.Cast) -> Closure:
-    value, dtype = m.compile(node.value), node.dtype
-    want, code = numpy_dtype(dtypes.scalar_of(dtype)), dtypes.code_of(dtype)
-
-    def run_cast() -> Any:
-        given = np.asarray(value())
-        if code == "bfloat":
-            return round_bfloat16(given)
-        if given.dtype.kind == "f" and want.kind in "iu":
-            given = np.trunc(given.astype(np.float64)).astype(np.int64)
-        result = given.astype(want)
-        if dtypes.bits_of(dtype) < 8:
-            result = np.asarray(wrap_small(result, dtype))
-        if result.ndim:
-            return result
-        return int(result) if want.kind in "iu" else result[()]
-
-    return run_cast
-
-
-def _load(m: _Machine, node: E.BufferLoad) -> Closure:
-    position, buffer = m.locate(node.buffer, node.indices), node.buffer
-    code = dtypes.code_of(node.dtype)
-    whole = code in ("int", "uint")
-
-    def run_load() -> Any:
-        at = position()
-        values = m.find(buffer, "read")[at]
-        if code == "bfloat":
-            return (np.asarray(values).astype(np.uint32) << 16).view(np.float32)[()]
-        return int(values) if whole and type(at) is int else values
-
-    return run_load
-
-
-def _ramp(m: _Machine, node: E.Ramp) -> Closure:
-    base, stride = m.compile(node.base), m.compile(node.stride)
-    steps = np.arange(node.num_lanes, dtype=numpy_dtype(node.base.dtype))
-    return lambda: base() + stride() * steps
-
-
-def _broadcast(m: _Machine, node: E.Broadcast) -> Closure:
-    value, kind = m.compile(node.value), numpy_dtype(dtypes.scalar_of(node.dtype))
-    return lambda: np.tile(np.atleast_1d(np.asarray(value(), dtype=kind)), node.num_lanes)
-
-
-def _shuffle(m: _Machine, node: E.Shuffle) -> Closure:
-    vectors = [m.compile(v) for v in node.vectors]
-    kind, picked = numpy_dtype(dtypes.scalar_of(node.dtype)), list(node.indices)
-
-    def run_shuffle() -> Any:
-        lanes = np.concatenate([np.atleast_1d(np.asarray(v(), dtype=kind)) for v in vectors])[
-            picked
-        ]
-        return lanes if len(picked) > 1 else plain(lanes[0:1].reshape(()))
-
-    return run_shuffle
-
-
-_COMPILE: dict[type, Callable[[_Machine, Any], Closure]] = {
+_COMPILE: dict[type, Callable[[Machine, Any], Closure]] = {
     S.BufferStore: _store,
     S.For: _for,
     S.SeqStmt: _sequence,
@@ -485,34 +325,5 @@ _COMPILE: dict[type, Callable[[_Machine, Any], Closure]] = {
     S.AssertStmt: _assert,
     S.While: _while,
     S.Evaluate: lambda m, n: m.compile(n.value),
-    E.Var: _var,
-    E.SizeVar: _var,
-    E.IntImm: _constant,
-    E.FloatImm: _constant,
-    E.Cast: _cast,
-    E.Add: _arithmetic(operator.add, operator.add),
-    E.Sub: _arithmetic(operator.sub, operator.sub),
-    E.Mul: _arithmetic(operator.mul, operator.mul),
-    E.Div: _arithmetic(truncdiv, np.divide),
-    E.Mod: _arithmetic(truncmod, np.fmod),
-    E.FloorDiv: _arithmetic(floordiv, np.floor_divide),
-    E.FloorMod: _arithmetic(floormod, np.mod),
-    E.Min: _arithmetic(minimum, minimum),
-    E.Max: _arithmetic(maximum, maximum),
-    E.EQ: _compare(operator.eq),
-    E.NE: _compare(operator.ne),
-    E.LT: _compare(operator.lt),
-    E.LE: _compare(operator.le),
-    E.GT: _compare(operator.gt),
-    E.GE: _compare(operator.ge),
-    E.And: _compare(np.logical_and),
-    E.Or: _compare(np.logical_or),
-    E.Not: lambda m, n: (lambda a: lambda: np.logical_not(a()))(m.compile(n.a)),
-    E.Select: _select,
-    E.BufferLoad: _load,
-    E.Let: _let,
-    E.Call: compile_call,
-    E.Ramp: _ramp,
-    E.Broadcast: _broadcast,
-    E.Shuffle: _shuffle,
+    **EXPRESSIONS,
 }

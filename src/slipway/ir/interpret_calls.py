@@ -15,7 +15,7 @@ from slipway.ir.interpret_values import numpy_dtype, round_bfloat16
 from slipway.ir.intrin import INTRINSICS
 
 if TYPE_CHECKING:
-    from slipway.ir.interpret import _Machine as Machine
+    from slipway.ir.interpret import Machine
 
 Closure = Callable[[], Any]
 

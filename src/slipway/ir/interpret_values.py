@@ -67,6 +67,12 @@ def floormod(a: Any, b: Any) -> Any:
     return a % b
 
 
+def scalar(dtype: str, value: Any) -> Any:
+    """Return one value as the interpreter keeps it."""
+    kind = numpy_dtype(dtype)
+    return int(value) if kind.kind in "iu" else kind.type(value)
+
+
 def truncdiv(a: Any, b: Any) -> Any:
     """Return a / b, rounding towards zero, as C does."""
     check_zero(b)

@@ -4,16 +4,18 @@ Three tools by the shape of the job.  A query: ``for n in walk(root)``.  A local
 `rewrite_bottom_up(root, rule)` or `substitute`.  A pass that carries context: a subclass of
 `Mutator` (returns new IR) or `Visitor`, one ``visit_<ClassName>`` method per node class.
 
-`walk` and `substitute` use an explicit stack, so that deep graphs do not meet Python's
-recursion limit; `Mutator` recurses, which loops and expressions are shallow enough for.
+`walk`, `post_order` and `substitute` use an explicit stack, so that deep graphs do not meet
+Python's recursion limit; `Mutator` recurses, which loops and expressions are shallow enough for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from slipway.ir.node import Node
+
+T = TypeVar("T")
 
 
 def children(node: Node) -> list[Node]:
@@ -47,19 +49,29 @@ def walk(root: Node) -> Iterator[Node]:
 
 def post_order(root: Node) -> list[Node]:
     """Return every node under `root` once, children before parents, `root` last."""
-    order: list[Node] = []
-    seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    return post_order_by([root], children)
+
+
+def post_order_by(
+    roots: Iterable[T], below: Callable[[T], Iterable[T]], known: Collection[int] = ()
+) -> list[T]:
+    """Return all that `roots` reach through `below`, each object once and after what is below it.
+
+    Objects whose ids are in `known` are left out, and so is what only they reach.
+    """
+    order: list[T] = []
+    seen = set(known)
+    stack = [(root, False) for root in roots][::-1]
     while stack:
-        node, ready = stack.pop()
+        item, ready = stack.pop()
         if ready:
-            order.append(node)
+            order.append(item)
             continue
-        if id(node) in seen:
+        if id(item) in seen:
             continue
-        seen.add(id(node))
-        stack.append((node, True))
-        stack.extend((child, False) for child in reversed(children(node)))
+        seen.add(id(item))
+        stack.append((item, True))
+        stack += [(child, False) for child in below(item)][::-1]
     return order
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from types import TracebackType
 from typing import Any
 
 from slipway.errors import RPCConnectionError, RPCError, SlipwayError
@@ -133,12 +132,7 @@ class Session:
                 self._transport.__exit__(None, None, None)
         return fault
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, value: BaseException | None, trace: object) -> None:
         fault = self._close()
         if fault and isinstance(value, RPCConnectionError):
             raise RPCConnectionError(f"{self._name}: {fault}") from value

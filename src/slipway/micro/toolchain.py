@@ -40,11 +40,6 @@ def find_tool(name: str) -> str:
     return path
 
 
-def has_tool(name: str) -> bool:
-    """Tell whether a program is installed."""
-    return shutil.which(name) is not None
-
-
 def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> str:
     """Run a program to its end and return what it printed.
 

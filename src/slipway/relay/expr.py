@@ -365,11 +365,6 @@ class TupleWrapper:
         return TupleGetItem(self.tuple_value, index % self.size)
 
 
-def set_type(expr: Expr, type_: Type | None) -> None:
-    """Record the type found by inference; for `InferType` only."""
-    _set_type(expr, type_)
-
-
 def _text(expr: Expr) -> str:
     from slipway.relay.text import astext
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.ir.function import IRModule
+from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
 from slipway.relay.expr import (
     Call,
@@ -27,7 +28,7 @@ from slipway.relay.expr import (
     Var,
 )
 from slipway.relay.types import TensorType
-from slipway.relay.visit import children
+from slipway.relay.visit import evaluated_before
 
 Value = Any  # an array, a tuple of Values, or a Function
 
@@ -97,7 +98,7 @@ class _Interpreter:
     def evaluate(self, root: Expr, environment: dict[int, Value]) -> Value:
         """Evaluate `root`; Lets and Ifs are entered only through their own evaluation."""
         done = dict(environment)
-        for expr in _eager_order(root, done):
+        for expr in post_order_by([root], evaluated_before, known=done):
             done[id(expr)] = self._one(expr, done)
         return done[id(root)]
 
@@ -152,30 +153,3 @@ class _Closure:
     def __init__(self, function: Function, scope: dict[int, Value]) -> None:
         self.function = function
         self.scope = scope
-
-
-def _eager_order(root: Expr, known: dict[int, Value]) -> list[Expr]:
-    """The expressions to evaluate before `root`, stopping at functions, Let bodies and branches."""
-    order: list[Expr] = []
-    seen = set(known)
-    stack: list[tuple[Expr, bool]] = [(root, False)]
-    while stack:
-        expr, ready = stack.pop()
-        if ready:
-            order.append(expr)
-            continue
-        if id(expr) in seen:
-            continue
-        seen.add(id(expr))
-        stack.append((expr, True))
-        match expr:
-            case Function() | Let():
-                below: tuple[Expr, ...] = ()
-            case If():
-                below = (expr.cond,)
-            case Call() if isinstance(expr.op, Function):
-                below = expr.args
-            case _:
-                below = children(expr)
-        stack.extend((child, False) for child in reversed(below))
-    return order

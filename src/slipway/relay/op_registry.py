@@ -261,10 +261,9 @@ def span(name: str) -> Iterator[None]:
 
 FAMILIES = (
     "activation", "binary", "blocked", "conv", "conv_transpose", "create", "dense", "detection",
-    "image",
-    "index", "join", "norm", "pad", "pool", "qnn_affine", "qnn_conv", "qnn_packed", "qnn_pool",
-    "qnn_rescale", "qnn_rsqrt", "qnn_softmax", "qnn_table", "reduce", "regions", "sample", "scan",
-    "scatter", "shape", "softmax", "sort", "unary", "winograd",
+    "image", "index", "join", "norm", "pad", "pool", "qnn_affine", "qnn_conv", "qnn_packed",
+    "qnn_pool", "qnn_rescale", "qnn_rsqrt", "qnn_softmax", "qnn_table", "reduce", "regions",
+    "repeat", "sample", "scan", "scatter", "shape", "softmax", "sort", "unary", "winograd",
 )  # fmt: skip
 _loaded = False
 

@@ -18,6 +18,7 @@ from typing import Any
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.node import Node
 from slipway.ir.serialize import save_json
+from slipway.ir.visit import post_order_by
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -30,7 +31,7 @@ from slipway.relay.expr import (
     TupleGetItem,
     Var,
 )
-from slipway.relay.visit import children
+from slipway.relay.visit import evaluated_before
 
 METADATA = "#[metadata]"
 
@@ -179,30 +180,11 @@ class _Printer:
 
 def _statements(root: Expr, known: dict[int, str]) -> list[Expr]:
     """The expressions that get a number: calls, functions, choices and Lets, in order."""
-    order: list[Expr] = []
-    seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(root, False)]
-    while stack:
-        expr, ready = stack.pop()
-        if ready:
-            if expr is root or not isinstance(expr, (Var, Constant, Tuple, TupleGetItem, Op)):
-                order.append(expr)
-            continue
-        if id(expr) in seen or id(expr) in known:
-            continue
-        seen.add(id(expr))
-        stack.append((expr, True))
-        match expr:
-            case Function() | Let():
-                below: tuple[Expr, ...] = ()
-            case If():
-                below = (expr.cond,)
-            case Call() if isinstance(expr.op, Function):
-                below = (*expr.args, expr.op)
-            case _:
-                below = children(expr)
-        stack.extend((c, False) for c in reversed(below))
-    return order
+    return [
+        expr
+        for expr in post_order_by([root], evaluated_before, known)
+        if expr is root or not isinstance(expr, (Var, Constant, Tuple, TupleGetItem, Op))
+    ]
 
 
 def _suffix(dtype: str) -> str:

@@ -10,7 +10,6 @@ and hash by value, unlike other nodes, because two equal types are the same type
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any, ClassVar
 
@@ -127,11 +126,6 @@ def flatten(type_: Type) -> list[TensorType]:
     if isinstance(type_, TupleType):
         return [leaf for field in type_.fields for leaf in flatten(field)]
     raise TypeInferenceError(f"{type_} is not a tensor or a tuple of tensors")
-
-
-def tensor_types(shapes: Sequence[Sequence[int]], dtype: str) -> list[TensorType]:
-    """Return one TensorType per shape, all of one dtype."""
-    return [TensorType(tuple(shape), dtype) for shape in shapes]
 
 
 register_printer(Type, str)

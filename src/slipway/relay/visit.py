@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, assert_never
 
+from slipway.ir.visit import post_order_by
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -43,6 +44,19 @@ def children(expr: Any) -> tuple[Expr, ...]:
             raise TypeError(f"{type(expr).__name__} is not a relay expression")
 
 
+def evaluated_before(expr: Expr) -> tuple[Expr, ...]:
+    """Return the children whose values `expr` needs: no body of a function or Let, no branch."""
+    match expr:
+        case Function() | Let():
+            return ()
+        case If():
+            return (expr.cond,)
+        case Call() if isinstance(expr.op, Function):
+            return (*expr.args, expr.op)
+        case _:
+            return children(expr)
+
+
 def _is_local(op: Any) -> bool:
     return isinstance(op, Expr) and not isinstance(op, Op)
 
@@ -52,21 +66,13 @@ def post_order(root: Expr, into_functions: bool = True) -> list[Expr]:
 
     Without `into_functions`, a Function other than `root` is listed, but not entered.
     """
-    order: list[Expr] = []
-    seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(root, False)]
-    while stack:
-        expr, ready = stack.pop()
-        if ready:
-            order.append(expr)
-            continue
-        if id(expr) in seen:
-            continue
-        seen.add(id(expr))
-        stack.append((expr, True))
-        if into_functions or expr is root or not isinstance(expr, Function):
-            stack.extend((child, False) for child in reversed(children(expr)))
-    return order
+    if into_functions:
+        return post_order_by([root], children)
+
+    def below(expr: Expr) -> tuple[Expr, ...]:
+        return () if isinstance(expr, Function) and expr is not root else children(expr)
+
+    return post_order_by([root], below)
 
 
 def rebuild(expr: Any, new: Callable[[Expr], Any]) -> Any:

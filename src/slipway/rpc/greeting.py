@@ -7,9 +7,12 @@ the token, and the one who wants to administrate proves the administrator's, fro
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import ipaddress
 import os
+import struct
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +27,7 @@ from slipway.rpc.protocol import (
     Hello,
     Role,
     client_proof,
+    error_payload,
     frame,
     hello_payload,
     read_error,
@@ -45,6 +49,27 @@ class Refused(Exception):
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
         self.failure = failure
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    writer: asyncio.StreamWriter, note: Callable[[Refused], None]
+) -> AsyncIterator[None]:
+    """Serve one connection in the body, and close it behind.
+
+    A refusal goes to `note` and to the peer; a peer that leaves or speaks nonsense ends the body.
+    """
+    try:
+        yield
+    except Refused as refused:
+        note(refused)
+        send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
+        with contextlib.suppress(OSError):
+            await writer.drain()
+    except (OSError, EOFError, TimeoutError, struct.error, ValueError, asyncio.CancelledError):
+        pass
+    finally:
+        writer.close()
 
 
 @dataclass(frozen=True)

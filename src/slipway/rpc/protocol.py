@@ -28,7 +28,6 @@ HEADER = struct.Struct("<IHHII")  # payload size, code, flags, id, channel
 VALUE = struct.Struct("<iIq")  # tag, size, payload
 FLOAT_VALUE = struct.Struct("<iId")
 DEVICE_VALUE = struct.Struct("<iIii")
-DTYPE_VALUE = struct.Struct("<iIBBHI")
 HANDLE_VALUE = struct.Struct("<iIQ")
 TENSOR_HEAD = struct.Struct("<QiiBBHIQ")  # handle, device, dtype, ndim, nbytes
 _HELLO = struct.Struct("<8sHHIQIIHHI")
@@ -152,7 +151,6 @@ _FATAL = frozenset(
     }
 )
 
-FLAG_MORE = 1
 FLAG_NO_REPLY = 2
 REGISTER_BUSY = 1  # flags of a REGISTER
 REGISTER_PROXIED = 2

@@ -9,7 +9,6 @@ a connection (OPEN with a ticket), and then passes bytes between the two without
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import secrets
@@ -30,6 +29,7 @@ from slipway.rpc.greeting import (
     receive,
     receive_any,
     send,
+    serving,
 )
 from slipway.rpc.protocol import (
     HELLO_MAX_BYTES,
@@ -39,7 +39,6 @@ from slipway.rpc.protocol import (
     Failure,
     Hello,
     Role,
-    error_payload,
     frame,
     read_error,
     with_key,
@@ -130,7 +129,7 @@ class ProxyServer:
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername")
         streams = (reader, writer)
-        try:
+        async with serving(writer, lambda refused: _log.info("refused %s: %s", peer, refused)):
             is_local = is_local_peer(peer)
             async with asyncio.timeout(GREETING_TIMEOUT_S):
                 hello, payload = await self._gate.admit(streams, is_local=is_local)
@@ -142,15 +141,6 @@ class ProxyServer:
                 await self._own.serve_client(streams, f"{hello.name} at {host_of(peer)}")
             else:
                 await self._serve_session(streams, hello, payload)
-        except Refused as refused:
-            _log.info("refused %s: %s", peer, refused)
-            send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
-            with contextlib.suppress(OSError):
-                await writer.drain()
-        except (OSError, EOFError, TimeoutError, struct.error, ValueError, asyncio.CancelledError):
-            pass  # the peer left, or spoke nonsense
-        finally:
-            writer.close()
 
     # Devices
 

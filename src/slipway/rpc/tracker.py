@@ -28,6 +28,7 @@ from slipway.rpc.greeting import (
     receive,
     receive_any,
     send,
+    serving,
 )
 from slipway.rpc.protocol import (
     REGISTER_BUSY,
@@ -126,7 +127,11 @@ class TrackerServer:
         """Serve one connection until it ends."""
         peer = writer.get_extra_info("peername")
         streams = (reader, writer)
-        try:
+
+        def note(refused: Refused) -> None:
+            self.farm.journal.peer_refused(host_of(peer), str(refused))
+
+        async with serving(writer, note):
             async with asyncio.timeout(GREETING_TIMEOUT_S):
                 hello, _ = await self._gate.admit(streams, is_local=is_local_peer(peer))
             if hello.role == Role.DEVICE:
@@ -134,15 +139,6 @@ class TrackerServer:
             else:
                 is_admin = hello.role == Role.ADMIN
                 await self.serve_client(streams, f"{hello.name} at {host_of(peer)}", is_admin)
-        except Refused as refused:
-            self.farm.journal.peer_refused(host_of(peer), str(refused))
-            send(writer, Code.ERROR, 0, error_payload(refused.failure, str(refused)))
-            with contextlib.suppress(OSError):
-                await writer.drain()
-        except (OSError, EOFError, TimeoutError, struct.error, ValueError, asyncio.CancelledError):
-            pass  # the peer left, or spoke nonsense
-        finally:
-            writer.close()
 
     # Devices
 

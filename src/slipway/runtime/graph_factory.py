@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +124,7 @@ class GraphExecutorFactoryModule(Module):
         """Return the source of the compiled functions."""
         return self.library_module.get_source(fmt)
 
-    def export_library(self, file_name: str | os.PathLike[str], **options: Any) -> Any:
-        """Write the model; a loaded one can be written again as a ``.tar``."""
-        if Path(file_name).suffix != ".tar":
-            return super().export_library(file_name, **options)
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
+        if path.suffix != ".tar":
+            return super()._export(path, linker, options)
         raise ExecutionError("a loaded model is a file already: copy that.")

@@ -120,9 +120,3 @@ def _fill(library: Library, slot: str, value: int) -> None:
     address = library.address(slot)
     if address:
         ctypes.c_void_p.from_address(address).value = value
-
-
-def read_data(library: Library, symbol: str, size_bytes: int) -> bytes | None:
-    """Return `size_bytes` bytes at a data symbol, or None if there is no such symbol."""
-    address = library.address(symbol)
-    return None if not address else ctypes.string_at(address, size_bytes)

@@ -142,8 +142,23 @@ class Module:
             "export_library on what tvm.build returned."
         )
 
-    def export_library(self, file_name: str | os.PathLike[str], **options: Any) -> Any:
-        """Write the module to a library or an artifact that `load_module` reads."""
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        fcompile: Any = None,
+        cc: Any = None,
+        options: Sequence[str] | None = None,
+        **_: Any,
+    ) -> Path:
+        """Write the module to a library or an artifact that `load_module` reads.
+
+        The name's ending says which: `executor.export.export` lists them.  `fcompile` and `cc` both
+        replace the linker: a compiler's path, or a function ``f(output, objects, options=None)``.
+        """
+        return self._export(Path(file_name), fcompile or cc, options)
+
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
+        """Write the module to `path`.  Raises ExecutionError for a kind that cannot be written."""
         raise ExecutionError(
             f"a module of kind {self.type_key!r} cannot be exported; use export_library on what "
             "tvm.build or relay.build returned."
@@ -181,20 +196,12 @@ class LibraryModule(Module):
         make = tvm_ffi().Function.__from_extern_c__
         return PackedFunc(make(address, keep_alive_object=self.library))
 
-    def export_library(
-        self,
-        file_name: str | os.PathLike[str],
-        fcompile: Any = None,
-        cc: Any = None,
-        options: Sequence[str] | None = None,
-        **_: Any,
-    ) -> Path:
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         """Write a loaded library again; only a plain copy of its file is possible."""
-        path = getattr(self.library, "path", None)
-        target = Path(file_name)
-        if path is None or Path(path).suffix != target.suffix:
-            return Path(super().export_library(file_name))
+        own = getattr(self.library, "path", None)
+        if own is None or Path(own).suffix != path.suffix:
+            return super()._export(path, linker, options)
         from slipway.toolchain.link import write_file
 
-        write_file(target, Path(path).read_bytes())
-        return target
+        write_file(path, Path(own).read_bytes())
+        return path

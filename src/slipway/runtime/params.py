@@ -21,7 +21,6 @@ from slipway.errors import ArtifactError
 from slipway.runtime.ndarray import (
     PACKED,
     NDArray,
-    array,
     empty,
     numpy_dtype,
     pack_halves,
@@ -143,11 +142,3 @@ def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[s
 def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray]:
     """Read what `save_param_dict_to_file` wrote."""
     return load_param_dict(Path(path).read_bytes())
-
-
-def as_ndarrays(params: Mapping[str, Any]) -> dict[str, NDArray]:
-    """Return `params` with every value as an NDArray."""
-    return {
-        name: value if isinstance(value, NDArray) else array(value)
-        for name, value in params.items()
-    }

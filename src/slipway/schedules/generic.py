@@ -15,7 +15,7 @@ from slipway import dtypes, te
 from slipway.errors import LoweringError
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
-from slipway.ir.visit import walk
+from slipway.ir.visit import post_order_by, walk
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -49,18 +49,9 @@ def shape_of(tensor: te.Tensor) -> tuple[int, ...]:
 
 def producers(outs: Iterable[te.Tensor]) -> list[te.Operation]:
     """Return the operations under `outs`, inputs first, each once."""
-    order: list[te.Operation] = []
-    seen: set[int] = set()
-    stack = [(t.op, False) for t in outs]
-    while stack:
-        op, ready = stack.pop()
-        if ready:
-            order.append(op)
-        elif id(op) not in seen:
-            seen.add(id(op))
-            stack.append((op, True))
-            stack.extend((t.op, False) for t in op.input_tensors)
-    return order
+    return post_order_by(
+        [t.op for t in outs][::-1], lambda op: [t.op for t in op.input_tensors][::-1]
+    )
 
 
 def is_injective(op: te.Operation) -> bool:

@@ -21,11 +21,6 @@ def _tables() -> dict[str, Any]:
     return json.loads(path.read_text())  # type: ignore[no-any-return]
 
 
-def cpus_of(table: str) -> list[str]:
-    """Return the names of all CPUs of one table ("x86", "aarch64", "arm", "riscv", ...)."""
-    return sorted(_tables()[table]["cpus"])
-
-
 def features_of(table: str) -> list[str]:
     """Return the names of all features of one table."""
     return sorted(_tables()[table]["features"])

@@ -6,22 +6,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from slipway.arith.analyzer import Analyzer
-from slipway.arith.linear import Atom, Linear
-from slipway.errors import LoweringError, ScheduleError
-from slipway.ir import expr as E
-from slipway.ir import ops
+from slipway.errors import ScheduleError
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.expr import IterVar, PrimExpr, Reduce, Var
+from slipway.ir.expr import IterVar, Var
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children, substitute
+from slipway.ir.visit import substitute
+from slipway.te.compute_nest import ComputeNest
 from slipway.te.infer_bound import Bounds, Storage
-from slipway.te.loop_nest import Loop, LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.scan_loop import scan_statement
 from slipway.te.schedule import Schedule
-from slipway.te.stage import IMPORTS, INLINE, ROOT, SCOPE, Stage
+from slipway.te.stage import IMPORTS, INLINE, SCOPE, Stage
 from slipway.te.tensor import Tensor
+from slipway.te.tensorize import find_tensorized, tensorized_stage
 
 
 def lower(
@@ -176,8 +174,6 @@ class Lowering:
     def produce(self, stage: Stage) -> S.Stmt:
         """Return the statement that computes one stage."""
         if isinstance(stage.op, ComputeOp):
-            from slipway.te.tensorize import find_tensorized, tensorized_stage
-
             if find_tensorized(stage) is not None:
                 return tensorized_stage(self, stage)
             return ComputeNest(self, stage).statement()
@@ -191,313 +187,10 @@ class Lowering:
             *zip(op.inputs, op.input_placeholders, strict=True),
             *zip(op.outputs, op.output_placeholders, strict=True),
         ):
-            real = self.storage[self.current(tensor)].buffer
+            real = self.storage[tensor].buffer
             mapping[given] = real
             mapping[given.data] = real.data
             for dim, extent in zip(given.shape, real.shape, strict=True):
                 if isinstance(dim, Var):
                     mapping[dim] = extent
         return substitute(op.body, mapping)  # type: ignore[no-any-return]
-
-    def current(self, tensor: Tensor) -> Tensor:
-        """Return the tensor that now stands for `tensor`."""
-        return tensor
-
-
-class ComputeNest:
-    """Builds the loops of one ComputeOp."""
-
-    def __init__(self, lowering: Lowering, stage: Stage) -> None:
-        self.lowering = lowering
-        self.an = lowering.an
-        self.stage = stage
-        self.op: ComputeOp = stage.op  # type: ignore[assignment]
-        self.nest: LoopNest = lowering.bounds.nests[stage.op]
-        self.body = lowering.bounds.bodies[stage.op]
-
-    def statement(self) -> S.Stmt:
-        """Return the loops, for a reduction with the initialisation in front."""
-        converter = Converter(self.lowering, self.nest.values)
-        guards = self._guards()
-        if not isinstance(self.body[0], Reduce):
-            values = [converter.convert(b) for b in self.body]
-            stmt = self._stores(values, converter)
-            return self.wrap(stmt, 0, len(self.nest.loops), guards)
-        return self._reduction(converter, guards)
-
-    def _stores(self, values: list[PrimExpr], converter: Converter) -> S.Stmt:
-        parts: list[S.Stmt] = []
-        for tensor, value in zip(self.op.outputs, values, strict=True):
-            buffer, indices = self.target(tensor, converter)
-            parts.append(S.BufferStore(buffer, value, indices))
-        stmt = S.seq(parts)
-        if self.stage.store_predicate is not None:
-            stmt = S.IfThenElse(converter.convert(self.stage.store_predicate), stmt)
-        return stmt
-
-    def target(self, tensor: Tensor, converter: Converter) -> tuple[Buffer, tuple[PrimExpr, ...]]:
-        """Return the buffer and indices at which the current point of `tensor` is stored."""
-        storage = self.lowering.storage[tensor]
-        sums = [converter.values[self.an.var_atom(a.var)] for a in self.op.axis]
-        return storage.buffer, self.shifted(sums, storage)
-
-    def shifted(self, sums: list[Linear], storage: Storage) -> tuple[PrimExpr, ...]:
-        """Return tensor indices as indices into the storage."""
-        an = self.an
-        if storage.mins is None:
-            return tuple(an.to_expr(x) for x in sums)
-        pairs = zip(sums, storage.mins, strict=True)
-        return tuple(an.to_expr(an.recombine(x.minus(low))) for x, low in pairs)
-
-    # -- guards ------------------------------------------------------------------------------------
-
-    def _guards(self) -> list[tuple[PrimExpr, frozenset[Atom]]]:
-        """Conditions (with the loops they depend on) under which the body may run."""
-        an, seen = self.an, set()
-        found: list[tuple[PrimExpr, frozenset[Atom]]] = []
-
-        def require(value: Linear, extent: Linear) -> None:
-            difference = an.recombine(value.minus(extent))
-            if difference.high < 0 or ("<", difference.key) in seen:
-                return
-            seen.add(("<", difference.key))
-            found.append((E.LT(an.to_expr(value), an.to_expr(extent)), _loops_in(difference)))
-
-        for value, extent in self.nest.guards:
-            require(value, extent)
-        for axis, (_low, _extent) in self.nest.ranges.items():
-            assert axis.dom is not None
-            value = self.nest.values[an.var_atom(axis.var)]
-            first = an.linear(axis.dom.min)
-            require(value, first.plus(an.linear(axis.dom.extent)))
-            below = an.recombine(value.minus(first))
-            if below.low < 0:
-                condition = E.GE(an.to_expr(value), an.to_expr(first))
-                found.append((condition, _loops_in(below)))
-        return found
-
-    def _place(self, guards: list[tuple[PrimExpr, frozenset[Atom]]]) -> dict[int, list[PrimExpr]]:
-        """Put each guard just inside the innermost loop that it depends on; -1 is outside all."""
-        placed: dict[int, list[PrimExpr]] = {}
-        for condition, atoms in guards:
-            depth = -1
-            for position, loop in enumerate(self.nest.loops):
-                if loop.atom in atoms:
-                    depth = position
-            placed.setdefault(depth, []).append(condition)
-        return placed
-
-    def wrap(
-        self,
-        stmt: S.Stmt,
-        begin: int,
-        end: int,
-        guards: list[tuple[PrimExpr, frozenset[Atom]]],
-    ) -> S.Stmt:
-        """Put loops [begin, end) around `stmt`, with guards and the stages computed inside them."""
-        placed = self._place(guards)
-        for position in range(end - 1, begin - 1, -1):
-            loop = self.nest.loops[position]
-            stages = self.lowering.attached.get((self.op, loop.axis))
-            if stages:
-                stmt = self.lowering.pipeline(stages, stmt)
-            stmt = guarded(placed.get(position, ()), stmt)
-            stmt = self.loop(loop, stmt)
-        if begin == 0:
-            stmt = guarded(placed.get(-1, ()), stmt)
-        return stmt
-
-    def loop(self, loop: Loop, body: S.Stmt, var: Var | None = None) -> S.Stmt:
-        """Return one loop with the marks that the schedule put on its axis."""
-        mark = self.stage.iter_var_attrs.get(loop.axis)
-        extent = self.an.to_expr(loop.extent)
-        kind, thread = S.ForKind.SERIAL, None
-        notes: tuple[tuple[str, Any], ...] = ()
-        if mark is not None:
-            if mark.kind and mark.kind != "tensorized":
-                kind = mark.kind
-            if mark.bind_thread is not None:
-                kind = S.ForKind.THREAD
-                bound = mark.bind_thread
-                thread = IterVar(E.Range.of(extent), bound.var, "thread", bound.thread_tag)
-            hints = ((key, value) for key, value in mark.pragmas if key not in IMPORTS)
-            notes = tuple(("pragma_" + key, value) for key, value in hints)
-            for tensor, offset in mark.prefetch:
-                note = ("prefetch", (self.lowering.storage[tensor].buffer, offset))
-                notes = (*notes, note)
-        elif loop.axis.kind == "thread":
-            kind, thread = S.ForKind.THREAD, loop.axis
-        if loop.atom is None and not notes and thread is None:
-            return body
-        zero = ops.const(0, loop.var.dtype)
-        return S.For(loop.var if var is None else var, zero, extent, kind, body, thread, notes)
-
-    # -- reductions --------------------------------------------------------------------------------
-
-    def _reduction(
-        self, converter: Converter, guards: list[tuple[PrimExpr, frozenset[Atom]]]
-    ) -> S.Stmt:
-        loops = self.nest.loops
-        begin = next((i for i, loop in enumerate(loops) if loop.reduces), len(loops))
-        first: Reduce = self.body[0]  # type: ignore[assignment]
-        update = self.update(converter)
-        if not (isinstance(first.condition, E.IntImm) and first.condition.value):
-            update = S.IfThenElse(converter.convert(first.condition), update)
-        inside = {loop.atom for loop in loops[begin:] if loop.atom is not None}
-        outer = [g for g in guards if g[1].isdisjoint(inside)]
-        inner = [g for g in guards if not g[1].isdisjoint(inside)]
-        update = self.wrap(update, begin, len(loops), inner)
-        init = self._init(converter, begin, inner)
-        return self.wrap(S.seq((init, update)), 0, begin, outer)
-
-    def update(self, converter: Converter) -> S.Stmt:
-        """Return the statement that combines one more source value into the result."""
-        first: Reduce = self.body[0]  # type: ignore[assignment]
-        combiner = first.combiner
-        sources = [converter.convert(s) for s in first.source]
-        mapping: dict[Any, Any] = {}
-        targets = []
-        for k, tensor in enumerate(self._reduced()):
-            buffer, indices = self.target(tensor, converter)
-            targets.append((buffer, indices))
-            mapping[combiner.lhs[k]] = E.BufferLoad(buffer, indices)
-            mapping[combiner.rhs[k]] = sources[k]
-        results = [self.an.simplify(substitute(r, mapping)) for r in combiner.result]
-        if len(results) == 1:
-            return S.BufferStore(targets[0][0], results[0], targets[0][1])
-        # All new values are computed before any is stored: one may depend on another.
-        fresh = [Var(f"{t[0].name}.new", r.dtype) for t, r in zip(targets, results, strict=True)]
-        stores: S.Stmt = S.seq(
-            S.BufferStore(buffer, var, indices)
-            for (buffer, indices), var in zip(targets, fresh, strict=True)
-        )
-        for var, result in zip(reversed(fresh), reversed(results), strict=True):
-            stores = S.LetStmt(var, result, stores)
-        return stores
-
-    def _reduced(self) -> list[Tensor]:
-        """The output tensors, by value index of the combiner."""
-        order: dict[int, Tensor] = {}
-        for tensor, body in zip(self.op.outputs, self.body, strict=True):
-            order[body.value_index] = tensor  # type: ignore[attr-defined]
-        return [order[k] for k in sorted(order)]
-
-    def _init(
-        self, converter: Converter, begin: int, guards: list[tuple[PrimExpr, frozenset[Atom]]]
-    ) -> S.Stmt:
-        """Return loops that set the results to the reducer's identity (or the given start)."""
-        an, loops = self.an, self.nest.loops
-        fresh: dict[Atom, Linear] = {}
-        renamed: dict[Any, Any] = {}
-        kept: list[tuple[int, Loop, Var | None]] = []
-        for position, loop in enumerate(loops[begin:], begin):
-            if loop.reduces:
-                continue
-            var = None
-            if loop.atom is not None:
-                var = Var(loop.var.name + ".init", loop.var.dtype)
-                an.bind(var, loop.atom.low, loop.atom.high)
-                fresh[loop.atom] = Linear({an.var_atom(var): 1}, 0, var.dtype)
-                renamed[loop.var] = var
-            kept.append((position, loop, var))
-        reduced = {loop.atom for loop in loops if loop.reduces and loop.atom is not None}
-        values = {
-            atom: an.substitute(value, fresh)
-            for atom, value in self.nest.values.items()
-            if all(t.variables.isdisjoint(reduced) for t in value.terms)
-        }
-        own = Converter(self.lowering, values)
-        first: Reduce = self.body[0]  # type: ignore[assignment]
-        starts = first.init or first.combiner.identity
-        parts: list[S.Stmt] = []
-        for tensor, start in zip(self._reduced(), starts, strict=True):
-            buffer, indices = self.target(tensor, own)
-            parts.append(S.BufferStore(buffer, own.convert(start), indices))
-        stmt = S.seq(parts)
-        placed = self._place([g for g in guards if g[1].isdisjoint(reduced)])
-        for position, loop, var in reversed(kept):
-            conditions = [substitute(c, renamed) for c in placed.get(position, ())]
-            stmt = self.loop(loop, guarded(conditions, stmt), var)
-        return stmt
-
-
-def guarded(conditions: Iterable[PrimExpr], stmt: S.Stmt) -> S.Stmt:
-    """Return `stmt` under all conditions, each marked as likely."""
-    hints = [E.Call("bool", "likely", (c,)) for c in conditions]
-    return S.IfThenElse(ops.all_of(hints), stmt) if hints else stmt
-
-
-def _loops_in(x: Linear) -> frozenset[Atom]:
-    return frozenset().union(*(a.variables for a in x.terms)) if x.terms else frozenset()
-
-
-class Converter:
-    """Turns a te expression into loads from buffers, with axes replaced by loop expressions."""
-
-    def __init__(self, lowering: Lowering, values: dict[Atom, Linear]) -> None:
-        self.lowering = lowering
-        self.an = lowering.an
-        self.values = values
-        self.memo: dict[int, tuple[Any, Any]] = {}
-
-    def convert(self, node: Any) -> Any:
-        """Return the expression over buffers and loop variables."""
-        known = self.memo.get(id(node))
-        if known is not None:
-            return known[1]
-        result = self._convert(node)
-        self.memo[id(node)] = (node, result)
-        return result
-
-    def _convert(self, node: Any) -> Any:
-        if isinstance(node, (E.IntImm, E.FloatImm, E.StringImm)):
-            return node
-        if isinstance(node, E.ProducerLoad):
-            return self._load(node)
-        if node.dtype in ("int32", "int64"):
-            linear = self.an.linear(node)
-            if all(a.pure for a in linear.terms):
-                return self.an.to_expr(self.an.substitute(linear, self.values))
-        if isinstance(node, E.Reduce):
-            raise LoweringError(f"a reduction may only be the whole body of a compute: {node}")
-        if isinstance(node, E.Var):
-            return node
-        result = map_children(
-            node, lambda child: self.convert(child) if isinstance(child, PrimExpr) else child
-        )
-        if isinstance(result, (E.CmpOp, E.Select, E.Not)) or (
-            isinstance(result, E.Call) and result.op in ("if_then_else", "likely")
-        ):
-            return self.an.simplify(result)
-        return result
-
-    def _load(self, node: E.ProducerLoad) -> PrimExpr:
-        tensor: Tensor = node.producer
-        storage = self.lowering.storage.get(tensor)
-        if storage is None:
-            raise ScheduleError(
-                f"tensor {tensor.name!r} is read, but is neither computed by the schedule nor "
-                "among the arguments"
-            )
-        indices = []
-        for position, index in enumerate(node.indices):
-            linear = self.an.linear(index)
-            if all(a.pure for a in linear.terms):
-                value = self.an.substitute(linear, self.values)
-            else:
-                value = self.an.linear(self.convert(index))
-            if storage.mins is not None:
-                value = self.an.recombine(value.minus(storage.mins[position]))
-            indices.append(self.an.to_expr(value))
-        return E.BufferLoad(storage.buffer, tuple(indices))
-
-
-__all__ = [
-    "ROOT",
-    "ComputeNest",
-    "Converter",
-    "Lowering",
-    "create_prim_func",
-    "guarded",
-    "lower",
-]

@@ -10,6 +10,7 @@ from typing import Any
 
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.expr import IterVar
+from slipway.ir.visit import post_order_by
 from slipway.te.operation import Operation, PlaceholderOp, ScanOp
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
@@ -128,20 +129,7 @@ class Schedule:
 
 def topological_order(outputs: list[Operation]) -> list[Operation]:
     """Return every operation that `outputs` need, producers before consumers."""
-    order: list[Operation] = []
-    seen: set[Operation] = set()
-    stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(outputs)]
-    while stack:
-        op, ready = stack.pop()
-        if ready:
-            order.append(op)
-            continue
-        if op in seen:
-            continue
-        seen.add(op)
-        stack.append((op, True))
-        stack.extend((t.op, False) for t in reversed(op.input_tensors) if t.op not in seen)
-    return order
+    return post_order_by(outputs, lambda op: [t.op for t in op.input_tensors])
 
 
 __all__ = ["PlaceholderOp", "ScanOp", "Schedule", "create_schedule", "topological_order"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.ir import ops
-from slipway.ir.expr import ExprOperators, IterVar, PrimExpr, ProducerLoad
+from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.ir.node import Node, node
+from slipway.ir.operators import ExprOperators
 
 
 @node

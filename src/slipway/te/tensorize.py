@@ -19,6 +19,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad, Reduce, Var
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import substitute
+from slipway.te.compute_nest import ComputeNest
 from slipway.te.operation import loads_in
 from slipway.te.rewrite import replace_nodes, rewrite
 from slipway.te.stage import Stage
@@ -44,8 +45,6 @@ def tensorized_stage(lowering: Lowering, stage: Stage) -> S.Stmt:
 
 class _Tensorized:
     def __init__(self, lowering: Lowering, stage: Stage) -> None:
-        from slipway.te.lower import ComputeNest
-
         self.builder = ComputeNest(lowering, stage)
         self.lowering = lowering
         self.an = lowering.an

@@ -13,6 +13,7 @@ from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.hardware import store_hardware
 from slipway.codegen.c.intrinsics import CIntrinsics
+from slipway.codegen.c.packed_call import emit_call_packed
 from slipway.codegen.capability import Capability
 from slipway.codegen.capture import allocations, captured
 from slipway.errors import CodegenError
@@ -59,72 +60,7 @@ class CFunction(CIntrinsics):
         self.arena_used = 0
 
     def _call_call_packed(self, node: Any, lane: Lane) -> str:
-        """Call a PackedFunc with its arguments in an array of SlwAny."""
-        name, args = node.args[0], node.args[1:]
-        if not isinstance(name, E.StringImm):
-            raise CodegenError(f"call_packed needs the function's name first: {node}")
-        number = self.module.packed_calls.setdefault(name.value, len(self.module.packed_calls))
-        array, result, status = (self.fresh(n) for n in ("packed", "returned", "outcome"))
-        self.line(f"SlwAny {array}[{max(1, len(args))}];")
-        self.line(f"SlwAny {result};")
-        self.line(f"int {status};")
-        for i, arg in enumerate(args):
-            kind, member, value = self._packed_argument(arg)
-            self.line(f"{array}[{i}].type_index = {kind};")
-            self.line(f"{array}[{i}].padding = 0;")
-            self.line(f"{array}[{i}].v.i = 0;")
-            self.line(f"{array}[{i}].v.{member} = {value};")
-        self.line(f"{result}.type_index = 0;")
-        self.line(f"{result}.padding = 0;")
-        self.line(f"{result}.v.i = 0;")
-        text = spelling.c_string(name.value)
-        self.line(f"{status} = slw_call_packed({text}, &slw_cache_{number}, {array}, {len(args)},")
-        self.line(f"                         &{result});")
-        self.line(f"if ({status} == -2) {{")
-        self._fail("RuntimeError", f"{self.name}: no function {name.value!r} is registered here")
-        self.line("}")
-        self.line(f"if ({status} != 0) {{")
-        self.line("  return -1;")
-        self.line("}")
-        if node.dtype in ("", "void", "handle"):
-            return "0"
-        member = "f" if dtypes.is_float(node.dtype) else "i"
-        return f"({spelling.c_type(node.dtype)}){result}.v.{member}"
-
-    def _packed_argument(self, arg: E.PrimExpr) -> tuple[int, str, str]:
-        """Return (type index, member of the union, value)."""
-        if isinstance(arg, E.StringImm):
-            return 8, "p", f"(void*)(uintptr_t){spelling.c_string(arg.value)}"
-        if isinstance(arg, E.Call) and arg.op == "tensor_view":
-            return 70, "p", self._tensor_view(arg)
-        if dtypes.is_float(arg.dtype):
-            return 3, "f", self.expr(E.Cast("float64", arg))
-        if arg.dtype == "handle":
-            return 4, "p", self.expr(arg)
-        return (2 if dtypes.is_bool(arg.dtype) else 1), "i", self.expr(E.Cast("int64", arg))
-
-    def _tensor_view(self, view: E.Call) -> str:
-        data, shape = view.args[0], view.args[1:]
-        dtype = self.element_dtype.get(id(data))
-        if dtype is None:
-            raise CodegenError(f"tensor_view of {data}, which is no buffer of this function")
-        code, bits, lanes = dtypes.parse(dtype)
-        sizes, tensor, rank = self.fresh("sizes"), self.fresh("tensor"), len(shape)
-        self.module.uses_tensor = True
-        self.line(f"static slw_i64 {sizes}[{max(1, 2 * rank)}];")
-        self.line(f"static SlwTensorObject {tensor} = SLW_TENSOR_OBJECT;")
-        for axis in reversed(range(rank)):
-            self.line(f"{sizes}[{axis}] = {self.index(shape[axis])};")
-            inner = f"{sizes}[{axis + 1}] * {sizes}[{rank + axis + 1}]" if axis + 1 < rank else "1"
-            self.line(f"{sizes}[{rank + axis}] = {inner};")
-        for field_, value in (
-            ("data", self.names[id(data)]), ("device_type", self.module.device_type),
-            ("device_id", 0), ("ndim", rank), ("code", dtypes.DLPACK_CODE[code]), ("bits", bits),
-            ("lanes", lanes), ("shape", sizes), ("strides", f"{sizes} + {rank}"),
-            ("byte_offset", 0),
-        ):  # fmt: skip
-            self.line(f"{tensor}.tensor.{field_} = {value};")
-        return f"&{tensor}"
+        return emit_call_packed(self, node)
 
     # -- functions -----------------------------------------------------------------------------
 
@@ -341,11 +277,12 @@ class CFunction(CIntrinsics):
 
     def _assert(self, node: S.AssertStmt) -> None:
         self.line(f"if (!{self.expr(node.condition)}) {{")
-        self._fail("AssertionError", node.message.value)
+        self.fail("AssertionError", node.message.value)
         self.line("}")
         self.stmt(node.body)
 
-    def _fail(self, kind: str, message: str) -> None:
+    def fail(self, kind: str, message: str) -> None:
+        """Emit the return with an error of this kind."""
         self.module.uses_failure = True
         self.line(f"  slw_failure_kind = {spelling.c_string(kind)};")
         self.line(f"  slw_failure_message = {spelling.c_string(message)};")
@@ -389,7 +326,7 @@ class CFunction(CIntrinsics):
         self.line(f"    ? __slipway_workspace_alloc((uint64_t)({amount}), {device}, 0)")
         self.line(f"    : (void*)({fallback}));")
         self.line(f"if ({name} == 0) {{")
-        self._fail("MemoryError", f"{self.name}: no workspace memory for {node.buffer.name}")
+        self.fail("MemoryError", f"{self.name}: no workspace memory for {node.buffer.name}")
         self.line("}")
         self.stmt(node.body)
         self.line("if (__slipway_workspace_alloc != 0 && __slipway_workspace_free != 0) {")

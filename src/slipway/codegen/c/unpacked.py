@@ -1,14 +1,11 @@
-"""Compute functions alone, for programs that call them directly: plain pointers, no checks.
+"""Compute functions alone as C, by the law of ``codegen/unpacked.py``.
 
-Law: a kernel is ``static int32_t name(pointers...)``.  Buffers that it only reads are const, loops
-run serially, and temporaries above `STACK_BYTES` lie in a workspace whose pointer is the last
-parameter, so that the program plans them together with its tensors.
+A kernel is ``static int32_t name(pointers...)``; buffers that it only reads are const.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 
 from slipway import dtypes
 from slipway.codegen.c import spelling
@@ -17,48 +14,31 @@ from slipway.codegen.c.module import functions_reserved, helper_section
 from slipway.codegen.capability import capability_of
 from slipway.codegen.narrow import widen_narrow
 from slipway.codegen.snippets import c_snippets
-from slipway.errors import CodegenError
+from slipway.codegen.unpacked import (
+    STACK_BYTES,
+    KernelFile,
+    KernelText,
+    Workspace,
+    temporary_bytes,
+    tensors_of,
+)
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import walk
 from slipway.target import Target
 
-STACK_BYTES = 256  # of one temporary on the stack; deeper stacks than that surprise people
-WORKSPACE_ALIGNMENT = 16
-
-
-@dataclass(frozen=True)
-class KernelText:
-    """One kernel: its C definition, the workspace bytes it takes, whether it can fail."""
-
-    name: str
-    text: str
-    workspace_bytes: int
-    can_fail: bool
-
-
-@dataclass(frozen=True)
-class KernelFile:
-    """The kernels of one C file, and the helpers that go in front of them."""
-
-    helpers: str
-    kernels: dict[str, KernelText]
-
 
 class _Kernel(CFunction):
     """A compute function with its larger temporaries in a planned workspace."""
 
-    workspace_bytes = 0
+    def __init__(self, module: CModule, name: str) -> None:
+        super().__init__(module, name)
+        self.workspace = Workspace()
 
     def _allocate(self, node: S.Allocate) -> None:
         buffer = node.buffer
-        size = buffer.size_bytes()
-        if size is None:
-            raise CodegenError(
-                f"{self.name}: the temporary {buffer.name} has no constant size, so that its "
-                "memory cannot be planned"
-            )
+        size = temporary_bytes(self.name, buffer)
         ty = spelling.c_type(buffer.dtype)
         name = self.fresh(buffer.name)
         self.define(buffer.data, name)
@@ -68,12 +48,9 @@ class _Kernel(CFunction):
             self.line(f"{ty} {name}[{count}];")
             self.stmt(node.body)
             return
-        offset = -(-self.arena_used // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
-        before, self.arena_used = self.arena_used, offset + size
-        self.workspace_bytes = max(self.workspace_bytes, self.arena_used)
-        self.line(f"{ty}* const {name} = ({ty}*)(void*)(workspace + {offset});")
-        self.stmt(node.body)
-        self.arena_used = before
+        with self.workspace.room(size) as offset:
+            self.line(f"{ty}* const {name} = ({ty}*)(void*)(workspace + {offset});")
+            self.stmt(node.body)
 
 
 def emit_kernels(
@@ -94,10 +71,7 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
     written = {id(s.buffer.data) for s in walk(func.body) if isinstance(s, S.BufferStore)}
     words = []
     variables: list[E.Var] = []
-    for param in func.params:
-        buffer = func.buffer_of(param)
-        if buffer is None:
-            raise CodegenError(f"{name}: parameter {param.name} is no tensor")
+    for buffer in tensors_of(name, func):
         if isinstance(buffer.elem_offset, E.Var):
             out.define(buffer.elem_offset, "0")
         ty = spelling.c_type(buffer.dtype)
@@ -108,13 +82,13 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
         variables.append(buffer.data)
     before = len(module.functions)
     out.stmt(func.body)
-    if out.workspace_bytes:
+    if out.workspace.size_bytes:
         words.append("uint8_t* workspace")
     out.finish(f"SLW_KERNEL int32_t {name}({', '.join(words)})", variables)
     texts = module.functions[before:]
     del module.functions[before:]
     text = "\n".join(texts)
-    return KernelText(name, text, out.workspace_bytes, "return -" in text)
+    return KernelText(name, text, out.workspace.size_bytes, "return -" in text)
 
 
 def constant_text(dtype: str, values: list[int] | list[float]) -> list[str]:

@@ -17,7 +17,7 @@ from slipway.ir.visit import walk
 if TYPE_CHECKING:
     from slipway.codegen.llvm.expressions import ExpressionEmitter
 
-# (constant, ((atom id, coefficient), ...)) with the atoms sorted by depth, then id.
+# (constant, ((atom id, coefficient), ...)) with the atoms sorted by depth, then by first use.
 Linear = tuple[int, tuple[tuple[int, int], ...]]
 
 
@@ -27,6 +27,7 @@ class Addresses:
     def __init__(self, emitter: ExpressionEmitter) -> None:
         self.emitter = emitter
         self.atoms: dict[int, E.PrimExpr] = {}
+        self.order: dict[int, int] = {}  # of atoms: first use; ids would differ from run to run
         self.depth: dict[int, int] = {}  # of variables: loops around their definition
         self.fickle: set[int] = set()  # atoms that read memory: never used again
         self._memo: dict[int, tuple[E.PrimExpr, Linear]] = {}
@@ -59,6 +60,7 @@ class Addresses:
             if dtypes.is_int(inner.dtype) and dtypes.bits_of(inner.dtype) >= 32:
                 return self.linear(inner)
         self.atoms[id(index)] = index
+        self.order.setdefault(id(index), len(self.order))
         if id(index) not in self.depth:
             self.depth[id(index)] = 1000
             if any(isinstance(n, (E.BufferLoad, E.Call)) for n in walk(index)):
@@ -74,8 +76,8 @@ class Addresses:
         for atom, coefficient in b[1]:
             terms[atom] = terms.get(atom, 0) + sign * coefficient
         kept = [(atom, c) for atom, c in terms.items() if c]
-        depth = self.depth
-        kept.sort(key=lambda term: (depth.get(term[0], 1000), term[0]))
+        depth, order = self.depth, self.order
+        kept.sort(key=lambda term: (depth.get(term[0], 1000), order[term[0]]))
         return a[0] + sign * b[0], tuple(kept)
 
     def value(self, form: Linear) -> str:

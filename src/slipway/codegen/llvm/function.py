@@ -277,13 +277,15 @@ class FunctionEmitter(IntrinsicEmitter):
         bad, good = self.w.label("bad"), self.w.label("good")
         self.w.branch_if(test, good, bad)
         self.w.start(bad)
-        kind, text = (self.module.string(t) for t in ("AssertionError", node.message.value))
-        # The wrapper knows the result slot; in here the message is only kept.
-        self.w.do(f"store ptr {kind}, ptr @slw_failure_kind")
-        self.w.do(f"store ptr {text}, ptr @slw_failure_message")
+        self._keep_failure("AssertionError", node.message.value)
         self.w.do("ret i32 -2")
         self.w.start(good)
         self.stmt(node.body)
+
+    def _keep_failure(self, kind: str, message: str) -> None:
+        """Keep the words of an error for the wrapper, which knows the result slot."""
+        for slot, text in (("kind", kind), ("message", message)):
+            self.w.do(f"store ptr {self.module.string(text)}, ptr @slw_failure_{slot}")
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -340,8 +342,7 @@ class FunctionEmitter(IntrinsicEmitter):
         w.branch_if(w.put(f"icmp eq ptr {memory}, null"), failed, good)
         w.start(failed)
         text = f"{self.name}: no workspace memory for temporary {buffer.name}"
-        w.do(f"store ptr {self.module.string('MemoryError')}, ptr @slw_failure_kind")
-        w.do(f"store ptr {self.module.string(text)}, ptr @slw_failure_message")
+        self._keep_failure("MemoryError", text)
         w.do("ret i32 -2")
         w.start(good)
         self.pointers[id(buffer.data)] = memory

@@ -1,23 +1,24 @@
-"""Compute functions alone as LLVM IR, for programs that call them directly.
+"""Compute functions alone as LLVM IR, by the law of ``codegen/unpacked.py``.
 
-The law is that of ``codegen/c/unpacked.py``: a kernel is ``internal i32 @name(pointers)``, its
-loops run serially, and temporaries above `STACK_BYTES` lie in a workspace whose pointer is the last
-parameter.  It returns 0, or -2 when a check of its own failed.
+A kernel is ``internal i32 @name(pointers)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from slipway.codegen.c.unpacked import (
+from slipway.codegen.capability import capability_of
+from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
+from slipway.codegen.llvm.module import ATTRIBUTES
+from slipway.codegen.unpacked import (
     STACK_BYTES,
     WORKSPACE_ALIGNMENT,
     KernelFile,
     KernelText,
+    Workspace,
+    temporary_bytes,
+    tensors_of,
 )
-from slipway.codegen.capability import capability_of
-from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
-from slipway.codegen.llvm.module import ATTRIBUTES
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
@@ -28,39 +29,26 @@ from slipway.target import Target
 class _Kernel(FunctionEmitter):
     """A compute function with its larger temporaries in a planned workspace."""
 
-    workspace_bytes = 0
+    def __init__(self, state: ModuleState, name: str) -> None:
+        super().__init__(state, name)
+        self.workspace = Workspace()
 
     def _allocate(self, node: S.Allocate) -> None:
         buffer = node.buffer
-        size = buffer.size_bytes()
-        if size is None:
-            raise CodegenError(
-                f"{self.name}: the temporary {buffer.name} has no constant size, so that its "
-                "memory cannot be planned"
-            )
+        size = temporary_bytes(self.name, buffer)
         if size <= STACK_BYTES:
             super()._allocate(node)
             return
         self.note_buffer(buffer)
-        offset = -(-self.arena_used // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
-        before, self.arena_used = self.arena_used, offset + size
-        self.workspace_bytes = max(self.workspace_bytes, self.arena_used)
-        self.new_statement()
-        at = self.w.put(f"getelementptr i8, ptr %workspace, {self.word} {offset}")
-        self.pointers[id(buffer.data)] = at
-        self.aligned[id(buffer.data)] = WORKSPACE_ALIGNMENT
-        self.stmt(node.body)
-        self.arena_used = before
+        with self.workspace.room(size) as offset:
+            self.new_statement()
+            at = self.w.put(f"getelementptr i8, ptr %workspace, {self.word} {offset}")
+            self.pointers[id(buffer.data)] = at
+            self.aligned[id(buffer.data)] = WORKSPACE_ALIGNMENT
+            self.stmt(node.body)
 
-    def _assert(self, node: S.AssertStmt) -> None:
-        self.new_statement()
-        test = self.value(node.condition)
-        bad, good = self.w.label("bad"), self.w.label("good")
-        self.w.branch_if(test, good, bad)
-        self.w.start(bad)
-        self.w.do("ret i32 -2")
-        self.w.start(good)
-        self.stmt(node.body)
+    def _keep_failure(self, kind: str, message: str) -> None:
+        """Keep nothing: the caller gets the status alone."""
 
 
 def emit_kernels(
@@ -90,20 +78,17 @@ def _emit(name: str, func: PrimFunc, state: ModuleState, noalias: bool) -> Kerne
     out = _Kernel(state, name)
     out.inside_parallel = True  # which makes every loop a serial one
     variables: list[E.Var] = []
-    for param in func.params:
-        buffer = func.buffer_of(param)
-        if buffer is None:
-            raise CodegenError(f"{name}: parameter {param.name} is no tensor")
+    for buffer in tensors_of(name, func):
         variables.append(buffer.data)
         out.note_buffer(buffer)
         if isinstance(buffer.elem_offset, E.Var):
             out.bind_scalar(buffer.elem_offset, "0")
     parameters = out.parameters(variables, noalias)
     out.stmt(func.body)
-    if out.workspace_bytes:
+    if out.workspace.size_bytes:
         parameters += ", ptr %workspace"
     before = len(state.functions)
     out.finish(parameters)
     text = "\n".join(state.functions[before:])
     del state.functions[before:]
-    return KernelText(name, text, out.workspace_bytes, "ret i32 -" in text)
+    return KernelText(name, text, out.workspace.size_bytes, "ret i32 -" in text)

@@ -6,66 +6,47 @@ kernels and the workspace are local to the module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from slipway import dtypes
-from slipway.codegen.c.unpacked import KernelFile
-from slipway.executor.aot.program import AotProgram, Place, Port
+from slipway.executor.aot.emit_header import emit_header
+from slipway.executor.aot.program import Place
+from slipway.executor.aot.sources import AotSources, ProgramParts, element_bytes
 
 _MISALIGNED, _FAILED = -1, -2
 _OBJECT_BYTES = 24  # the head of a counted object, in front of the DLTensor of a Tensor
 
 
-def emit_llvm(
-    program: AotProgram,
-    kernels: KernelFile,
-    constants: Mapping[str, np.ndarray[Any, Any]],
-    *,
-    pointer_bits: int,
-    own_workspace: bool,
-    packed_entry: bool,
-    alignment_bytes: int,
-    constant_pools: Mapping[str, str],
-) -> str:
-    """Return the module's text; the parameters are those of `emit_c.emit_program`."""
-    out = _Module(program, kernels, own_workspace, alignment_bytes, pointer_bits)
-    out.constant_pools = dict(constant_pools)
-    return out.text(constants, packed_entry)
+def emit_llvm(parts: ProgramParts) -> AotSources:
+    """Return the header that C users include, and the program as LLVM IR."""
+    name = f"{parts.program.name}_lib0.ll"
+    return AotSources(f"{parts.prefix}.h", emit_header(parts), name, _Module(parts).text())
 
 
 class _Module:
-    def __init__(
-        self,
-        program: AotProgram,
-        kernels: KernelFile,
-        own_workspace: bool,
-        alignment: int,
-        pointer_bits: int,
-    ) -> None:
-        self.program, self.kernels = program, kernels
-        self.own_workspace, self.alignment = own_workspace, alignment
+    def __init__(self, parts: ProgramParts) -> None:
+        self.parts = parts
+        self.program = parts.program
+        pointer_bits = parts.target.pointer_bits
         self.word, self.word_bytes = f"i{pointer_bits}", pointer_bits // 8
-        self.prefix = f"tvmgen_{program.name}"
-        self.constant_names = {n: f"@constant_{i}" for i, n in enumerate(program.constants)}
-        self.constant_pools: dict[str, str] = {}
+        self.prefix = parts.prefix
+        self.constant_names = {n: f"@{spelled}" for n, spelled in parts.constant_names.items()}
         self.lines: list[str] = []
         self.count = 0
 
-    def text(self, constants: Mapping[str, np.ndarray[Any, Any]], packed_entry: bool) -> str:
+    def text(self) -> str:
         used = dict.fromkeys(call.kernel for call in self.program.calls if call.kernel)
-        parts = [self._constant(n, constants[n]) for n in self.program.constants]
-        parts += self._workspace()
-        parts += [self.kernels.kernels[name].text for name in used]
-        parts += [self._run()]
-        if packed_entry:
-            parts += [self._packed()]
-        parts += [self.kernels.helpers]
+        pieces = [self._constant(n, self.parts.constants[n]) for n in self.program.constants]
+        pieces += self._workspace()
+        pieces += [self.parts.kernels.kernels[name].text for name in used]
+        pieces += [self._run()]
+        if self.parts.packed_entry:
+            pieces += [self._packed()]
+        pieces += [self.parts.kernels.helpers]
         if any(not call.kernel for call in self.program.calls):
-            parts += [_COPY.replace("WORD", self.word)]
-        return "\n".join(parts) + "\n"
+            pieces += [_COPY.replace("WORD", self.word)]
+        return "\n".join(pieces) + "\n"
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -74,27 +55,23 @@ class _Module:
         body = "".join(
             chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data
         )
-        pool = self.constant_pools.get(name)
+        pool = self.parts.constant_pools.get(name)
         section = f', section ".slipway.constant.{pool}"' if pool else ""
         return (
             f"{self.constant_names[name]} = private constant [{len(data)} x i8] "
-            f'c"{body}"{section}, align {self.alignment}'
+            f'c"{body}"{section}, align {self.parts.alignment_bytes}'
         )
 
     def _workspace(self) -> list[str]:
-        if not self.own_workspace:
+        if not self.parts.own_workspace:
             return []
         plan = self.program.plan
         linkage = "" if self.program.workspace_io else "internal "
         return [
-            f"{self._space(pool.name)} = {linkage}global [{max(1, plan.pool_bytes(i))} x i8] "
-            f"zeroinitializer, align {self.alignment}"
-            for i, pool in enumerate(plan.pools)
+            f"@{self.parts.space(i)} = {linkage}global [{max(1, plan.pool_bytes(i))} x i8] "
+            f"zeroinitializer, align {self.parts.alignment_bytes}"
+            for i in range(len(plan.pools))
         ]
-
-    def _space(self, pool: str) -> str:
-        prefix = f"{self.prefix}_" if self.program.workspace_io else ""
-        return f"@{prefix}workspace_{pool}"
 
     # -- code ----------------------------------------------------------------------------------
 
@@ -139,13 +116,13 @@ class _Module:
             outputs = self._members("%outputs", len(program.outputs))
             ports = (*program.inputs, *program.outputs)
             for pointer, port in zip((*inputs, *outputs), ports, strict=True):
-                self._check(pointer, _element_bytes(port))
-        if self.own_workspace:
-            spaces = [self._space(pool.name) for pool in pools]
+                self._check(pointer, element_bytes(port))
+        if self.parts.own_workspace:
+            spaces = [f"@{self.parts.space(i)}" for i in range(len(pools))]
         else:
             spaces = self._members("%pools", len(pools))
             for pointer in spaces:
-                self._check(pointer, self.alignment)
+                self._check(pointer, self.parts.alignment_bytes)
 
         def operand(place: Place) -> str:
             match place.space:
@@ -170,10 +147,10 @@ class _Module:
             if call.workspace is not None:
                 words.append(f"ptr {operand(call.workspace)}")
             status = self._put(f"call i32 @{call.kernel}({', '.join(words)})")
-            if self.kernels.kernels[call.kernel].can_fail:
+            if self.parts.kernels.kernels[call.kernel].can_fail:
                 self._return_unless(self._put(f"icmp eq i32 {status}, 0"), _FAILED)
         words = [] if program.workspace_io else ["ptr %inputs", "ptr %outputs"]
-        words += [] if self.own_workspace else ["ptr %pools"]
+        words += [] if self.parts.own_workspace else ["ptr %pools"]
         return (
             f"define i32 @{self.prefix}_run({', '.join(words)}) nounwind {{\nentry:\n"
             + "\n".join([*self.lines, "  ret i32 0", "}", ""])
@@ -233,7 +210,3 @@ loop:
 done:
   ret void
 }"""
-
-
-def _element_bytes(port: Port) -> int:
-    return max(1, dtypes.bits_of(port.type.dtype) // 8)

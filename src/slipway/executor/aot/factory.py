@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from slipway.codegen.build import COMPILER, build_module
-from slipway.codegen.c.unpacked import KernelFile, KernelText, emit_kernels
+from slipway.codegen.c.unpacked import emit_kernels
 from slipway.codegen.llvm.unpacked import emit_kernels as llvm_kernels
+from slipway.codegen.unpacked import KernelFile, KernelText
 from slipway.errors import LoweringError
-from slipway.executor.aot.emit_c import AotSources, emit_program
+from slipway.executor.aot.emit_c import emit_c
+from slipway.executor.aot.emit_llvm import emit_llvm
 from slipway.executor.aot.kernels.library import LibraryKernel, helper_text
 from slipway.executor.aot.kernels.match import match_kernel
 from slipway.executor.aot.objects import (
     PROGRAM_SUFFIXES,
-    llvm_sources,
     program_object,
     write_program,
 )
 from slipway.executor.aot.overlap import overlaps_of
 from slipway.executor.aot.program import AotProgram, Overlap, make_program
+from slipway.executor.aot.sources import AotSources, ProgramParts
 from slipway.executor.graph import ModelGraph, TensorPlaces
 from slipway.executor.memory_plan import ALGORITHMS, Pool, place_constants
 from slipway.executor.relay_build import ModelFactory, lower_kernel
@@ -229,43 +230,34 @@ class AotExecutorFactoryModule(ModelFactory):
     @cached_property
     def sources(self) -> AotSources:
         """The generated header and source: C, or LLVM IR for a target of kind llvm."""
-        emit = partial(llvm_sources, target=self.target)
-        if not self.is_llvm:
-            emit = partial(emit_program, target=str(self.target))
-        return emit(
+        parts = ProgramParts(
             self.program,
             self.kernels,
             self.constants,
             compiler=COMPILER,
+            target=self.target,
             own_workspace=self.workspace_memory_pools is None,
             packed_entry=self.executor["interface-api"] == "packed",
             alignment_bytes=self.alignment_bytes,
             constant_pools=self.constant_pools,
         )
+        return emit_llvm(parts) if self.is_llvm else emit_c(parts)
 
     @cached_property
     def object_bytes(self) -> bytes:
         """The program as an object file: the run function, its kernels and constants."""
         return program_object(self.sources, self.target)
 
-    def export_library(
-        self,
-        file_name: str | os.PathLike[str],
-        fcompile: Any = None,
-        cc: Any = None,
-        options: Sequence[str] | None = None,
-        **ignored: Any,
-    ) -> Path:
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         """Write the model to one file.
 
         With ``Runtime("crt")`` a ``.o``, ``.a`` or ``.tar`` holds the program, to be linked into
         firmware (a .tar has the header too); everything else is a library that `load_module`
-        reads, as `ModelFactory.export_library` writes it.
+        reads, as `ModelFactory` writes it.
         """
-        path = Path(file_name)
         if self.runtime.name == "crt" and path.suffix in PROGRAM_SUFFIXES:
             return write_program(path, self.sources, self.object_bytes)
-        return super().export_library(path, fcompile, cc, options, **ignored)
+        return super()._export(path, linker, options)
 
     def get_source(self, fmt: str = "") -> str:
         """Return the generated source; other formats are those of the kernels' library."""

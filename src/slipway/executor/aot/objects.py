@@ -4,59 +4,18 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from slipway.codegen.c.backend import c_to_object
-from slipway.codegen.c.unpacked import KernelFile
 from slipway.codegen.compiled import merge_objects
 from slipway.codegen.llvm.machine import compile_texts, support_parts
 from slipway.errors import LoweringError
-from slipway.executor.aot.emit_c import AotSources, emit_header
-from slipway.executor.aot.emit_llvm import emit_llvm
-from slipway.executor.aot.program import AotProgram
+from slipway.executor.aot.sources import AotSources
 from slipway.target import Target
 from slipway.toolchain.ar import write_archive
 from slipway.toolchain.link import write_file
 
 PROGRAM_SUFFIXES = (".o", ".obj", ".a", ".tar")
-
-
-def llvm_sources(
-    program: AotProgram,
-    kernels: KernelFile,
-    constants: Mapping[str, np.ndarray[Any, Any]],
-    *,
-    compiler: str,
-    target: Target,
-    own_workspace: bool = True,
-    packed_entry: bool = False,
-    alignment_bytes: int = 16,
-    constant_pools: Mapping[str, str] | None = None,
-) -> AotSources:
-    """Return the header that C users include, and the program as LLVM IR."""
-    text = emit_llvm(
-        program,
-        kernels,
-        constants,
-        pointer_bits=target.pointer_bits,
-        own_workspace=own_workspace,
-        packed_entry=packed_entry,
-        alignment_bytes=alignment_bytes,
-        constant_pools=constant_pools or {},
-    )
-    header = emit_header(
-        program,
-        constants,
-        compiler=compiler,
-        target=str(target),
-        own_workspace=own_workspace,
-        alignment_bytes=alignment_bytes,
-    )
-    return AotSources(f"tvmgen_{program.name}.h", header, f"{program.name}_lib0.ll", text)
 
 
 def program_object(sources: AotSources, target: Target) -> bytes:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from slipway.errors import LoweringError
 from slipway.executor.graph import NOP, ModelGraph, TensorRef
 from slipway.executor.memory_plan import Block, Plan, Pool, Share, check_plan, plan
 from slipway.relay.types import TensorType
@@ -324,17 +323,3 @@ class _Planner:
                         Share(index_of[out], index_of[into], overlap.lead_bytes, overlap.exact)
                     )
         return shares
-
-
-def peak_step(program: AotProgram) -> tuple[int, list[Block]]:
-    """Return the step with the most bytes alive, and the blocks alive there, largest first."""
-    blocks = program.plan.blocks
-    if not blocks:
-        raise LoweringError("the program has no tensors in its workspace")
-
-    def alive(step: int) -> list[Block]:
-        return [b for b in blocks if b.first <= step <= b.last]
-
-    steps = sorted({b.first for b in blocks})
-    step = max(steps, key=lambda s: sum(b.size_bytes for b in alive(s)))
-    return step, sorted(alive(step), key=lambda b: -b.size_bytes)

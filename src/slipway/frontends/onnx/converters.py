@@ -6,53 +6,34 @@ A converter is a function ``f(node: NodeView) -> Expr | TupleWrapper | list[Expr
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
-from slipway.errors import SlipwayError
+from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.onnx.reader import array_of
 from slipway.frontends.onnx.values import Value
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
-CONVERTERS: dict[str, Converter] = {}
 
-FAMILIES = (
-    "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "linalg",
-    "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant", "recurrent", "reduce",
-    "regions", "resize", "sequences", "shape", "signal", "training",
+TABLE: ConverterTable[NodeView] = ConverterTable(
+    "slipway.frontends.onnx",
+    (
+        "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "linalg",
+        "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant", "recurrent", "reduce",
+        "regions", "resize", "sequences", "shape", "signal", "training",
+    ),
 )  # fmt: skip
-
-
-class UnsupportedNode(SlipwayError):
-    """A node that uses what is not supported; the importer gathers them for one report."""
+converter = TABLE.converter  # for operators of ai.onnx, or of a domain written in front
+load_converters = TABLE.load
 
 
 class DependsOnInputs(UnsupportedNode):
     """What must be constant is computed from the model's inputs."""
-
-
-def converter(*names: str) -> Callable[[Converter], Converter]:
-    """Decorator: enter a converter for operators of ai.onnx, or of a domain written in front."""
-
-    def enter(function: Converter) -> Converter:
-        for name in names:
-            CONVERTERS[name] = function
-        return function
-
-    return enter
-
-
-def load_converters() -> dict[str, Converter]:
-    """Import every family and return the table."""
-    for family in FAMILIES:
-        importlib.import_module(f"slipway.frontends.onnx.{family}")
-    return CONVERTERS
 
 
 class NodeView:

@@ -15,12 +15,12 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ModelError, TypeInferenceError, did_you_mean
+from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.onnx.converters import (
     Converter,
     DependsOnInputs,
     NodeView,
-    UnsupportedNode,
     load_converters,
 )
 from slipway.frontends.onnx.counted import cut_to_declared, through_counted

@@ -6,47 +6,28 @@ A converter is a function ``f(node: NodeView) -> Expr | TupleWrapper | list[Expr
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from slipway.errors import SlipwayError
+from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.tflite.reader import Array, Operator, Quantization, SubGraph, Tensor
 from slipway.frontends.tflite.schema import ACTIVATIONS, PADDINGS
 from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
-CONVERTERS: dict[str, Converter] = {}
 
-FAMILIES = (
-    "activation", "arithmetic", "control", "conv", "convert", "detection", "fully_connected",
-    "lstm", "matmul", "pool", "reduce", "resize", "shape", "suppression", "svdf",
+TABLE: ConverterTable[NodeView] = ConverterTable(
+    "slipway.frontends.tflite",
+    (
+        "activation", "arithmetic", "control", "conv", "convert", "detection", "fully_connected",
+        "lstm", "matmul", "pool", "reduce", "resize", "shape", "suppression", "svdf",
+    ),
 )  # fmt: skip
-
-
-class UnsupportedNode(SlipwayError):
-    """A node that uses what is not supported; the importer gathers them for one report."""
-
-
-def converter(*names: str) -> Callable[[Converter], Converter]:
-    """Decorator: enter a converter for the TFLite operators `names`."""
-
-    def enter(function: Converter) -> Converter:
-        for name in names:
-            CONVERTERS[name] = function
-        return function
-
-    return enter
-
-
-def load_converters() -> dict[str, Converter]:
-    """Import every family and return the table."""
-    for family in FAMILIES:
-        importlib.import_module(f"slipway.frontends.tflite.{family}")
-    return CONVERTERS
+converter = TABLE.converter
+load_converters = TABLE.load
 
 
 class Program:

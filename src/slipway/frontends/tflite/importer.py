@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError, TypeInferenceError, did_you_mean
+from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
-from slipway.frontends.tflite.converters import NodeView, Program, UnsupportedNode, load_converters
+from slipway.frontends.tflite.converters import NodeView, Program, load_converters
 from slipway.frontends.tflite.reader import Model, Operator, SubGraph, Tensor, load_model
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule

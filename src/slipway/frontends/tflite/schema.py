@@ -43,7 +43,6 @@ _OPERATORS = """
 OPERATORS = _OPERATORS.split()
 
 CUSTOM = OPERATORS.index("CUSTOM")
-PLACEHOLDER = 127  # codes from here on stand in the newer, wider field
 
 DTYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16",

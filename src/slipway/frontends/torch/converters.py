@@ -7,40 +7,28 @@ overloads of an operator: it reads arguments by the names of the operator's sche
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
-from slipway.errors import SlipwayError
+from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
-CONVERTERS: dict[str, Converter] = {}
 REFUSED: dict[str, str] = {}  # operators known and never served, and why
 
-FAMILIES = (
-    "activation", "arithmetic", "attention", "conv", "create", "index", "norm", "pool", "quant",
-    "recurrent", "reduce", "resize", "shape",
+TABLE: ConverterTable[NodeView] = ConverterTable(
+    "slipway.frontends.torch",
+    (
+        "activation", "arithmetic", "attention", "conv", "create", "index", "norm", "pool", "quant",
+        "recurrent", "reduce", "resize", "shape",
+    ),
 )  # fmt: skip
-
-
-class UnsupportedNode(SlipwayError):
-    """A node that uses what is not supported; the importer gathers them for one report."""
-
-
-def converter(*names: str) -> Callable[[Converter], Converter]:
-    """Decorator: enter a converter for ATen operators, or for others as ``namespace::name``."""
-
-    def enter(function: Converter) -> Converter:
-        for name in names:
-            CONVERTERS[name] = function
-        return function
-
-    return enter
+converter = TABLE.converter  # for ATen operators, or for others as namespace::name
+load_converters = TABLE.load
 
 
 def refuse(*names: str, why: str) -> None:
@@ -50,14 +38,7 @@ def refuse(*names: str, why: str) -> None:
         raise node.unsupported(why)
 
     for name in names:
-        CONVERTERS[name], REFUSED[name] = refused, why
-
-
-def load_converters() -> dict[str, Converter]:
-    """Import every family and return the table."""
-    for family in FAMILIES:
-        importlib.import_module(f"slipway.frontends.torch.{family}")
-    return CONVERTERS
+        TABLE.entries[name], REFUSED[name] = refused, why
 
 
 class NodeView:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError, TypeInferenceError
+from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
-from slipway.frontends.torch.converters import Converter, NodeView, UnsupportedNode, load_converters
+from slipway.frontends.torch.converters import Converter, NodeView, load_converters
 from slipway.frontends.torch.program import (
     DTYPES,
     Info,

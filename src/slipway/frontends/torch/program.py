@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError
-from slipway.frontends.torch.converters import CONVERTERS, load_converters
+from slipway.frontends.torch.converters import load_converters
 
 DTYPES = (
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
@@ -188,11 +188,11 @@ def _fixed(torch: Any, program: Any, infos: Sequence[Info]) -> Any:
 
 def _decomposed(torch: Any, program: Any) -> Any:
     """Rewrite operators without a converter into smaller ones; those with one stay whole."""
-    load_converters()
+    served = load_converters()
     table = torch.export.default_decompositions()
     for overload in list(table):
         space, _, name = overload._schema.name.partition("::")
-        if (name if space == "aten" else f"{space}::{name}") in CONVERTERS:
+        if (name if space == "aten" else f"{space}::{name}") in served:
             table.pop(overload)
     try:
         with _quiet():

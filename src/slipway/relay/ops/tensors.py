@@ -106,3 +106,8 @@ def reshape_indices(
 def elementwise(name: str, shape: Sequence[int], function: Any, tag: str = "elemwise") -> Tensor:
     """Return ``te.compute`` of `function` over `shape`; `tag` is the classic stage tag."""
     return te().compute(tuple(shape), function, name=name, tag=tag)
+
+
+def injective(name: str, out: Any, function: Any) -> list[Tensor]:
+    """Return the one te stage of an injective operator with the result type `out`."""
+    return [te().compute(out.shape, function, name=f"T_{name}", tag="injective")]

@@ -12,7 +12,7 @@ from slipway.ir import ops
 from slipway.ir.intrin import INTRINSICS
 from slipway.ir.node import node
 from slipway.relay.expr import Call
-from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
 from slipway.relay.ops import small_types
 from slipway.relay.ops.checks import need_float, need_integral, need_number
 from slipway.relay.ops.tensors import elementwise, te
@@ -32,38 +32,68 @@ def _sigmoid(x: Any) -> Any:
     )
 
 
-def _float_math(
-    name: str, reference: Callable[..., Any], flops: float, low: float, high: float
-) -> Any:
-    """Register a function of real numbers: floating point in, the same type out."""
+def _number(data: TensorType) -> TensorType:
+    need_number("data", data)
+    return data
+
+
+def _real(data: TensorType) -> TensorType:
+    need_float("data", data)
+    return data
+
+
+def _truth_of_real(data: TensorType) -> TensorType:
+    need_float("data", data)
+    return TensorType(data.shape, "bool")
+
+
+def _function(
+    name: str,
+    result: Callable[[TensorType], TensorType],
+    reference: Callable[[Any], Any],
+    element: Callable[[Any, Any], Any],
+    flops: float = 1,
+    says: str = "{name} of each element.",
+) -> OpDefinition:
+    """Register a function of each element; `element` takes te and its value.
+
+    The reference's values are brought to the dtype of the `result` that the data's type gives.
+    """
     definition = register_op(
         name, "data", pattern=OpPattern.ELEMWISE, flops_per_element=flops,
-        doc=f"{name} of each element.",
+        doc=says.format(name=name),
     )  # fmt: skip
 
     @definition.type_relation
     def relation(attrs: None, data: TensorType) -> Type:
-        need_float("data", data)
-        return data
+        return result(data)
 
     @definition.reference
     def evaluate(attrs: None, data: Any) -> Any:
-        return np.asarray(reference(data)).astype(data.dtype)
+        found = np.asarray(reference(data))
+        return found if found.dtype == bool else found.astype(data.dtype)
 
     @definition.compute
     def compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
         (x,) = inputs
-        function = getattr(te(), name)
-        return [elementwise(f"T_{name}", x.shape, lambda *i: function(x(*i)))]
+        return [elementwise(f"T_{name}", x.shape, lambda *i: element(te(), x(*i)))]
 
     @definition.face
     def face(data: Any) -> Call:
         return definition(data)
 
     face.__name__, face.__doc__ = name, definition.doc
-    definition.sample_case((2, 3, 5), low=low, high=high)
-    definition.sample_case((7,), low=low, high=high)
-    return face
+    return definition
+
+
+def _float_math(
+    name: str, reference: Callable[..., Any], flops: float, low: float, high: float
+) -> Any:
+    """Register a function of real numbers: floating point in, the same type out."""
+    made = _function(name, _real, reference, lambda t, x: getattr(t, name)(x), flops)
+    made.sample_case((2, 3, 5), low=low, high=high)
+    made.sample_case((7,), low=low, high=high)
+    return made.face_function
 
 
 exp = _float_math("exp", np.exp, 8, -4, 4)
@@ -90,35 +120,17 @@ atanh = _float_math("atanh", np.arctanh, 8, -0.9, 0.9)
 
 def _round_to_integer(name: str, reference: Callable[..., Any], intrinsic: str) -> Any:
     """Register a rounding; integers come back as they are."""
-    definition = register_op(
-        name, "data", pattern=OpPattern.ELEMWISE, flops_per_element=1,
-        doc=f"{name} of each element, in the same dtype.",
-    )  # fmt: skip
 
-    @definition.type_relation
-    def relation(attrs: None, data: TensorType) -> Type:
-        need_number("data", data)
-        return data
+    def evaluate(data: Any) -> Any:
+        return reference(data) if dtypes.is_float(data.dtype.name) else data
 
-    @definition.reference
-    def evaluate(attrs: None, data: Any) -> Any:
-        return reference(data).astype(data.dtype) if dtypes.is_float(data.dtype.name) else data
+    def element(t: Any, x: Any) -> Any:
+        return getattr(t, intrinsic)(x) if dtypes.is_float(x.dtype) else x
 
-    @definition.compute
-    def compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-        (x,) = inputs
-        if not dtypes.is_float(x.dtype):
-            return [elementwise(f"T_{name}", x.shape, lambda *i: x(*i))]
-        function = getattr(te(), intrinsic)
-        return [elementwise(f"T_{name}", x.shape, lambda *i: function(x(*i)))]
-
-    @definition.face
-    def face(data: Any) -> Call:
-        return definition(data)
-
-    face.__name__, face.__doc__ = name, definition.doc
-    definition.sample_case((2, 3, 5), low=-3, high=3)
-    return face
+    says = "{name} of each element, in the same dtype."
+    made = _function(name, _number, evaluate, element, says=says)
+    made.sample_case((2, 3, 5), low=-3, high=3)
+    return made.face_function
 
 
 floor = _round_to_integer("floor", np.floor, "floor")
@@ -128,35 +140,12 @@ trunc = _round_to_integer("trunc", np.trunc, "trunc")
 round_ = _round_to_integer("round", np.rint, "nearbyint")
 
 
-def _signed(name: str, reference: Callable[..., Any], build: Callable[[Any, Any], Any]) -> Any:
-    """Register a function of any number type; `build` gives the te expression of one element."""
-    definition = register_op(
-        name, "data", pattern=OpPattern.ELEMWISE, flops_per_element=1,
-        doc=f"{name} of each element.",
-    )  # fmt: skip
-
-    @definition.type_relation
-    def relation(attrs: None, data: TensorType) -> Type:
-        need_number("data", data)
-        return data
-
-    @definition.reference
-    def evaluate(attrs: None, data: Any) -> Any:
-        return np.asarray(reference(data)).astype(data.dtype)
-
-    @definition.compute
-    def compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-        (x,) = inputs
-        return [elementwise(f"T_{name}", x.shape, lambda *i: build(te(), x(*i)))]
-
-    @definition.face
-    def face(data: Any) -> Call:
-        return definition(data)
-
-    face.__name__, face.__doc__ = name, definition.doc
-    definition.sample_case((2, 3, 5))
-    definition.sample_case((4, 3), dtypes=("int32",), low=-5, high=5)
-    return face
+def _signed(name: str, reference: Callable[..., Any], element: Callable[[Any, Any], Any]) -> Any:
+    """Register a function of any number type."""
+    made = _function(name, _number, reference, element)
+    made.sample_case((2, 3, 5))
+    made.sample_case((4, 3), dtypes=("int32",), low=-5, high=5)
+    return made.face_function
 
 
 def _sign(te_: Any, x: Any) -> Any:
@@ -179,35 +168,15 @@ abs_ = _signed("abs", np.abs, _absolute)
 sign = _signed("sign", np.sign, _sign)
 
 
-def _float_test(name: str, reference: Callable[..., Any], build: Callable[[Any, Any], Any]) -> Any:
+def _float_test(
+    name: str, reference: Callable[..., Any], element: Callable[[Any, Any], Any]
+) -> Any:
     """Register a test of each floating point element; the result is bool."""
-    definition = register_op(
-        name, "data", pattern=OpPattern.ELEMWISE, flops_per_element=1,
-        doc=f"Whether each element {name.replace('is', 'is ')}.",
-    )  # fmt: skip
-
-    @definition.type_relation
-    def relation(attrs: None, data: TensorType) -> Type:
-        need_float("data", data)
-        return TensorType(data.shape, "bool")
-
-    @definition.reference
-    def evaluate(attrs: None, data: Any) -> Any:
-        return reference(data)
-
-    @definition.compute
-    def compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-        (x,) = inputs
-        return [elementwise(f"T_{name}", x.shape, lambda *i: build(te(), x(*i)))]
-
-    @definition.face
-    def face(data: Any) -> Call:
-        return definition(data)
-
-    face.__name__, face.__doc__ = name, definition.doc
+    says = f"Whether each element {name.replace('is', 'is ')}."
+    made = _function(name, _truth_of_real, reference, element, says=says)
     specials = np.array([1.0, -2.5, np.nan, np.inf, -np.inf, 0.0], np.float32)
-    definition.sample_case((6,), make=lambda rng: [specials])
-    return face
+    made.sample_case((6,), make=lambda rng: [specials])
+    return made.face_function
 
 
 # Through intrinsics: `x != x` would be folded away where code is generated without NaNs in mind.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
+from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
 from slipway.relay.interpret import interpret
@@ -44,39 +45,41 @@ def table_of(
     return given, face("qnn.lookup", given.value, Constant(table))
 
 
+class _NoRegion(Exception):
+    """What is quantised is no elementwise function of one tensor of bytes."""
+
+
 def _region(root: Expr, known: dict[int, Affine]) -> tuple[Expr, list[Expr]] | None:
     """Return the one source of bytes and the elementwise calls from it to `root`, in order."""
     shape = root.tensor_type.shape
-    order: list[Expr] = []
-    source: Expr | None = None
-    seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(root, False)]
-    while stack:
-        expr, ready = stack.pop()
-        if ready:
-            order.append(expr)
-            continue
-        if id(expr) in seen:
-            continue
-        seen.add(id(expr))
+    sources: list[Expr] = []
+    inside = 0
+
+    def below(expr: Expr) -> tuple[Expr, ...]:
+        nonlocal inside
+        inside += 1
         constant = constant_of(expr)
         if constant is not None and constant.size == 1:
-            order.append(expr)
-            continue
+            return ()
         if not isinstance(expr.type, TensorType) or expr.type.shape != shape:
-            return None
-        if len(seen) > MAX_OPERATORS:
-            return None
-        if not _is_elementwise(expr):
-            given = known.get(id(expr))
-            bytes_only = given is not None and given.uniform and given.dtype in ("int8", "uint8")
-            if not bytes_only or source not in (None, expr):
-                return None
-            source = expr
-            continue
-        stack.append((expr, True))
-        stack.extend((child, False) for child in children(expr))
-    return None if source is None else (source, order)
+            raise _NoRegion
+        if inside > MAX_OPERATORS:
+            raise _NoRegion
+        if _is_elementwise(expr):
+            return children(expr)
+        given = known.get(id(expr))
+        if sources or given is None or not given.uniform or given.dtype not in ("int8", "uint8"):
+            raise _NoRegion
+        sources.append(expr)
+        return ()
+
+    try:
+        order = post_order_by([root], below)
+    except _NoRegion:
+        return None
+    if not sources:
+        return None
+    return sources[0], [expr for expr in order if expr is not sources[0]]
 
 
 NOT_OF_ONE = (

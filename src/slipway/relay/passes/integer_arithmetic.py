@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.op_registry import is_call_of
@@ -123,16 +124,12 @@ class _Rewrite:
         """Turn sums that real operators or results read into real numbers themselves."""
         done: dict[int, Expr] = {}
         chosen: dict[int, Expr] = {}
-        stack: list[tuple[Expr, bool]] = [(root, False)]
-        while stack:
-            expr, ready = stack.pop()
-            if ready:
-                done[id(expr)] = rebuild(chosen[id(expr)], lambda child: done[id(child)])
-                continue
-            if id(expr) in chosen:
-                continue
+
+        def below(expr: Expr) -> tuple[Expr, ...]:
             found = self.known.get(id(expr))
             chosen[id(expr)] = expr if found is None or not found.sums else found.real()
-            stack.append((expr, True))
-            stack.extend((child, False) for child in children(chosen[id(expr)]))
+            return children(chosen[id(expr)])
+
+        for expr in post_order_by([root], below):
+            done[id(expr)] = rebuild(chosen[id(expr)], lambda child: done[id(child)])
         return done[id(root)]

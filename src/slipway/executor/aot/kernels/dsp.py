@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.executor.aot.kernels.constants import LayerConstants
+from slipway.executor.aot.kernels.constants import LayerConstants, packed_channels, packed_rows
 from slipway.executor.aot.kernels.layer import Layer, type_of
 from slipway.executor.aot.kernels.library import (
     POINTER_BYTES,
@@ -49,7 +49,7 @@ def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel |
 
     def arrange(constants: LayerConstants) -> dict[int, Array]:
         block = 4 if row else 2
-        packed = pack_rows(constants.weight, block)
+        packed = packed_rows(constants.weight, block, 4, multiple=8)
         bias = np.pad(constants.bias, (0, -len(constants.bias) % block))
         return _arranged(replace(constants, weight=packed, bias=bias), layer)
 
@@ -90,17 +90,7 @@ def _arranged(constants: LayerConstants, layer: Layer) -> dict[int, Array]:
     return replace(constants, shift=shift if isinstance(shift, int) else ~shift).by_operand(layer)
 
 
-def pack_rows(weight: Array, block: int) -> Array:
-    """[K][O] to [O / block][K / 4][block][4], filled up to full blocks and a K of eights."""
-    rows = np.ascontiguousarray(weight.reshape(-1, weight.shape[-1]).T)
-    full = np.pad(rows, ((0, -rows.shape[0] % block), (0, -rows.shape[1] % 8)))
-    blocks = full.reshape(full.shape[0] // block, block, full.shape[1] // 4, 4)
-    return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3))
-
-
 def pack_depthwise(weight: Array) -> Array:
     """[kH][kW][C] int8 to [C / 4][kH * kW][4] int16 with each four channels as 0, 2, 1, 3."""
-    flat = weight.reshape(-1, weight.shape[-1])
-    full = np.pad(flat, ((0, 0), (0, -flat.shape[1] % 4)))
-    rows = full.reshape(len(flat), -1, 4)[:, :, [0, 2, 1, 3]]
-    return np.ascontiguousarray(rows.transpose(1, 0, 2).astype(np.int16))
+    fours = packed_channels(weight, 4)[:, :, [0, 2, 1, 3]]
+    return np.ascontiguousarray(fours.astype(np.int16))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.executor.aot.kernels.constants import LayerConstants
+from slipway.executor.aot.kernels.constants import LayerConstants, packed_channels, packed_rows
 from slipway.executor.aot.kernels.layer import Layer, type_of
 from slipway.executor.aot.kernels.library import (
     POINTER_BYTES,
@@ -46,7 +46,9 @@ def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel |
     overlaps = () if row else overlaps_of(layer, 2, in_turns=True)
 
     def arrange(constants: LayerConstants) -> dict[int, Array] | None:
-        return _arrange(layer, constants, pack_convolution(constants.weight), np.arange(4))
+        return _arrange(
+            layer, constants, packed_rows(constants.weight, 4, 16, multiple=16), np.arange(4)
+        )
 
     return LibraryKernel("mve", text, size, overlaps, layer, arrange)
 
@@ -63,7 +65,9 @@ def _depthwise(name: str, function: Function, layer: Layer) -> LibraryKernel | N
     def arrange(constants: LayerConstants) -> dict[int, Array] | None:
         if constants.weight.min() == -128:
             return None  # two products of -128 * -128 do not fit into 16 bits
-        return _arrange(layer, constants, pack_depthwise(constants.weight), _SUMS_ORDER)
+        return _arrange(
+            layer, constants, packed_channels(constants.weight, 16, multiple=2), _SUMS_ORDER
+        )
 
     return LibraryKernel("mve", text, size, overlaps_of(layer, 0), layer, arrange)
 
@@ -86,18 +90,3 @@ def _arrange(
     return LayerConstants(
         weight, bias, full(constants.multiplier, 0), full(constants.shift, -1)
     ).by_operand(layer)
-
-
-def pack_convolution(weight: Array) -> Array:
-    """[K][O] to [O / 4][K / 16][4][16], both filled up with zeros."""
-    rows = np.ascontiguousarray(weight.reshape(-1, weight.shape[-1]).T)
-    full = np.pad(rows, ((0, -rows.shape[0] % 4), (0, -rows.shape[1] % 16)))
-    blocks = full.reshape(full.shape[0] // 4, 4, full.shape[1] // 16, 16)
-    return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3))
-
-
-def pack_depthwise(weight: Array) -> Array:
-    """[kH][kW][C] to [C / 16][kH * kW][16], an even number of window elements, filled up with 0."""
-    flat = weight.reshape(-1, weight.shape[-1])
-    full = np.pad(flat, ((0, len(flat) % 2), (0, -flat.shape[1] % 16)))
-    return np.ascontiguousarray(full.reshape(len(full), -1, 16).transpose(1, 0, 2))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.executor.aot.kernels.constants import LayerConstants
+from slipway.executor.aot.kernels.constants import LayerConstants, packed_channels
 from slipway.executor.aot.kernels.layer import Layer, type_of
 from slipway.executor.aot.kernels.library import (
     POINTER_BYTES,
@@ -54,7 +54,7 @@ def scalar_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel 
             multiplier = _twice(multiplier)
         if not isinstance(shift, int):
             shift = ~shift
-        weight = pack_fours(constants.weight)
+        weight = packed_channels(constants.weight, 4)
         return LayerConstants(weight, bias, multiplier, shift).by_operand(layer)
 
     return LibraryKernel("scalar", text, size, overlaps, layer, arrange)
@@ -63,10 +63,3 @@ def scalar_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel 
 def _twice(multiplier: Any) -> Any:
     """Return 2 * multiplier, which is below 2^32, in the bits of an int32."""
     return (2 * np.asarray(multiplier, np.int64)).astype(np.uint32).view(np.int32)
-
-
-def pack_fours(weight: Array) -> Array:
-    """[K][O] to [O / 4][K][4], filled up with zeros."""
-    flat = weight.reshape(-1, weight.shape[-1])
-    full = np.pad(flat, ((0, 0), (0, -flat.shape[1] % 4)))
-    return np.ascontiguousarray(full.reshape(len(full), -1, 4).transpose(1, 0, 2))

@@ -13,7 +13,6 @@ from slipway.frontends.onnx.reader import array_of, load_model, onnx_package
 Array = np.ndarray[Any, Any]
 LEAST_OPSET = 13  # per-channel scales
 INT16_OPSET = 21
-FREE_INPUTS = ("Identity", "Dropout")
 
 
 class Graph:

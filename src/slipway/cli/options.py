@@ -1,0 +1,50 @@
+"""Arguments and options that several commands have, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Of a model file, and how it is compiled
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="The model: a .onnx, .tflite or .pt2 file.")
+]
+ModelFormat = Annotated[
+    str | None, typer.Option(help="onnx, tflite or pytorch, where the suffix does not tell.")
+]
+InputShapes = Annotated[
+    str | None,
+    typer.Option(help='Shapes of inputs that the model leaves open: "image:[1,3,224,224]".'),
+]
+OptLevel = Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")]
+
+# Of a run
+Inputs = Annotated[
+    Path | None, typer.Option("--inputs", "-i", help="A .npz with an array per input.")
+]
+Number = Annotated[int, typer.Option(min=1, help="Runs in each measurement.")]
+Repeat = Annotated[int, typer.Option(min=1, help="How many times to measure.")]
+
+# Of the device that it runs on (see `connection.Connection`)
+RpcHost = Annotated[str | None, typer.Option(help="Run on the device at this address.")]
+RpcPort = Annotated[int, typer.Option(help="The device's port.")]
+RpcKey = Annotated[
+    str, typer.Option(help="The name that the device must have; with --tracker, its kind.")
+]
+Tracker = Annotated[
+    str | None, typer.Option(help="Ask the tracker at HOST:PORT for a device of --rpc-key.")
+]
+
+# Of what listens: servers, trackers, proxies
+ListenHost = Annotated[str, typer.Option(help="The address to listen on.")]
+ListenPort = Annotated[int, typer.Option(help="The port; the next free one when it is taken.")]
+CustomAddress = Annotated[
+    str | None, typer.Option(help="The address that the tracker gives to clients.")
+]
+TokenFile = Annotated[
+    Path | None, typer.Option(help="The token that peers on other machines must have.")
+]
+Certificate = Annotated[Path | None, typer.Option(help="A certificate (PEM): speak TLS only.")]
+CertificateKey = Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")]
