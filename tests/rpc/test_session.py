@@ -36,6 +36,16 @@ def test_integer_beyond_64_bits_is_refused_here(remote):
         remote.get_function("test.rpc.echo")(2**63)
 
 
+def test_more_numbers_than_a_call_takes(remote):
+    echo = remote.get_function("test.rpc.echo")
+    assert echo(*range(1000)) == list(range(1000))
+    with pytest.raises(RemoteError, match="arguments"):
+        echo(*range(2000))
+    with pytest.raises(RPCError, match=r"more than the .* bytes that the device takes"):
+        echo(*range(remote.link.request.nbytes // 16))
+    assert echo(1) == 1
+
+
 def test_long_text(remote):
     text = "x" * 1_000_000
     assert remote.get_function("test.rpc.echo")(text) == text

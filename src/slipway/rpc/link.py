@@ -24,6 +24,7 @@ from slipway.rpc.protocol import FLAG_NO_REPLY, FRAME_BYTES, Code, Failure, Welc
 
 _GOES_ON = (native.INTERRUPTED, native.CALLBACK, native.OUTPUT)
 _INTERRUPTED = "it was interrupted in the middle of a request"
+REPLY, UNSENT = object(), object()  # what `call_plain` returns besides results
 _REPLY = struct.Struct("<IIII")  # where the reply lies, its size; ids: its own, the awaited one
 _OUTPUT = struct.Struct("<II")
 _KNOWN_KINDS: dict[str, type[BaseException]] = {
@@ -91,6 +92,7 @@ class Link:
         view = self._library.slw_rpc_client_reply(self._client)
         self._view = native.memory_at(view, _REPLY.size)
         self._call = self._library.slw_rpc_client_call
+        self._call_plain = native.call_plain()
         # A socket object in a cycle of garbage would complain before `__del__` can close it.
         self._fd = link.detach()
 
@@ -133,6 +135,29 @@ class Link:
             raise
         if status != native.DONE:
             self._settle(status, code)
+        return self.reply_at()
+
+    def call_plain(self, function: int, timeout_ms: int, args: tuple[Any, ...]) -> Any:
+        """Call a function with numbers, bools and None.
+
+        Returns its result where that is one of those; else `REPLY`, and the reply is there; or
+        `UNSENT` when there is something that only `call` can carry.
+        """
+        try:
+            result = self._call_plain(self._client, function, timeout_ms, *args)
+        except BaseException:  # Ctrl-C, between the call and here
+            self.close(_INTERRUPTED)
+            raise
+        if type(result) is not ctypes.c_void_p:
+            return result
+        status = (result.value or 0) - native.STATUS_BASE
+        if status == native.UNFIT:
+            return UNSENT
+        self._settle(status, Code.CALL)
+        return REPLY
+
+    def reply_at(self) -> int:
+        """Return where the last reply starts in `replies`."""
         at: int
         at, _, _, _ = _REPLY.unpack_from(self._view, 0)
         return at
@@ -174,9 +199,7 @@ class Link:
         status = self._run(self._library.slw_rpc_client_collect, request_id)
         if status != native.DONE:
             self._settle(status, Code.CALL)
-        at: int
-        at, _, _, _ = _REPLY.unpack_from(self._view, 0)
-        return at
+        return self.reply_at()
 
     def take_ids(self, count: int) -> int:
         """Return the first of `count` ids for the frames of an `exchange`."""

@@ -55,6 +55,7 @@ def put_args(session: RPCSession, at: int, args: tuple[Any, ...]) -> int:
     this session, NumPy arrays, which travel by value, functions of this process, which the device
     can call back, and flat lists and tuples of all those.
     """
+    _room(session.link.request, at, 16 * len(args))
     return _put_values(session, at, at + 16 * len(args), args)
 
 
