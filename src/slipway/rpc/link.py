@@ -92,7 +92,7 @@ class Link:
         view = self._library.slw_rpc_client_reply(self._client)
         self._view = native.memory_at(view, _REPLY.size)
         self._call = self._library.slw_rpc_client_call
-        self._call_plain = native.call_plain()
+        self._call_plain: Any = None
         # A socket object in a cycle of garbage would complain before `__del__` can close it.
         self._fd = link.detach()
 
@@ -143,6 +143,10 @@ class Link:
         Returns its result where that is one of those; else `REPLY`, and the reply is there; or
         `UNSENT` when there is something that only `call` can carry.
         """
+        if self._call_plain is None:
+            self._call_plain = native.call_plain()
+            if self._call_plain is None:
+                return UNSENT
         try:
             result = self._call_plain(self._client, function, timeout_ms, *args)
         except BaseException:  # Ctrl-C, between the call and here

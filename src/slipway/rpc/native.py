@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import sys
 from functools import lru_cache
 from typing import Any
-
-import tvm_ffi
 
 from slipway.toolchain import native
 
@@ -49,6 +49,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "slw_rpc_client_continue": (_INT, [_PTR]),
 }
 STATUS_BASE = 16  # of what `call_plain` returns in an opaque pointer
+_CALLS_BEFORE_FFI = 64
 
 
 @lru_cache(maxsize=1)
@@ -62,13 +63,25 @@ def library() -> Any:
     return loaded
 
 
-@lru_cache(maxsize=1)
-def call_plain() -> Any:
+_asked = itertools.count(1)
+
+
+def call_plain() -> Any | None:
     """Return the client's call with plain numbers, as a function of the calling convention.
 
     It takes the client, the function's handle, timeout_ms and the arguments, several times faster
-    than ctypes would; other threads run meanwhile.
+    than ctypes would; other threads run meanwhile.  None as long as it would not pay: it needs
+    tvm-ffi's package, which imports what frameworks there are, and that may take a second.
     """
+    if "tvm_ffi" not in sys.modules and next(_asked) < _CALLS_BEFORE_FFI:
+        return None
+    return _call_plain()
+
+
+@lru_cache(maxsize=1)
+def _call_plain() -> Any:
+    import tvm_ffi
+
     address = ctypes.cast(library().slw_rpc_client_call_plain, _PTR).value
     function = tvm_ffi.Function.__from_extern_c__(address)
     function.release_gil = True
