@@ -56,7 +56,7 @@ def remote_error(kind: str, message: str) -> RemoteError:
         base = _KNOWN_KINDS.get(kind)
         if base is not None and not issubclass(RemoteError, base):
             made = type(f"Remote{kind}", (RemoteError, base), {"__module__": __name__})
-        _remote_classes[kind] = made
+            _remote_classes[kind] = made
     return made(message, kind)
 
 
@@ -71,9 +71,9 @@ class Link:
         self.lock = threading.RLock()
         self.timeout_s = 0.0
         self._garbage: list[int] = []
-        # Set by the session: answers a callback whose payload starts at an offset, by writing a
-        # payload into `request`; returns its code and size.
-        self.answer: Callable[[int], tuple[Code, int]] | None = None
+        # Set by the session: answers the callback in the last reply, by writing a payload into
+        # `request`; returns its code and size.
+        self.answer: Callable[[], tuple[Code, int]] | None = None
         self.raised: BaseException | None = None  # by a callback, for the call it fails
         self.on_output: Callable[[int, str], None] | None = None
         self._closed = ""
@@ -166,6 +166,17 @@ class Link:
         at, _, _, _ = _REPLY.unpack_from(self._view, 0)
         return at
 
+    def reply_size(self) -> int:
+        """Return the bytes of the last reply's payload."""
+        size: int
+        _, size, _, _ = _REPLY.unpack_from(self._view, 0)
+        return size
+
+    def broken(self, what: str) -> RPCError:
+        """End the session with a device that sent `what`; return the error that says so."""
+        self.close("the device broke the protocol")
+        return RPCError(f"{self.peer} breaks the RPC protocol: it sent {what}.")
+
     def reply(self) -> memoryview:
         """Return the payload of the last reply; it is valid until the next request."""
         at, size, _, _ = _REPLY.unpack_from(self._view, 0)
@@ -251,7 +262,14 @@ class Link:
         status = self._settle(status, code)
         if status != native.NEEDS_MEMORY:
             return bytearray()
-        content = bytearray(lib.slw_rpc_client_data_size(self._client))
+        size = lib.slw_rpc_client_data_size(self._client)
+        try:
+            content = native.unfilled(size)
+        except MemoryError as error:
+            self.close("there was no memory for what the device sends")
+            raise RPCError(
+                f"{self.peer} sends {size} bytes; there is no memory for them."
+            ) from error
         memory = (ctypes.c_char * len(content)).from_buffer(content)
         lib.slw_rpc_client_set_memory(self._client, ctypes.addressof(memory), len(content))
         self._settle(self._run(lib.slw_rpc_client_continue), code)
@@ -259,17 +277,19 @@ class Link:
 
     def _answer(self) -> int:
         """Serve a call of the device's; other requests may be made meanwhile."""
-        at, _, number, awaited = _REPLY.unpack_from(self._view, 0)
+        _, _, number, awaited = _REPLY.unpack_from(self._view, 0)
         if self.answer is None:
             raise RPCError(f"{self.peer} calls back a client that passed it no function.")
         timeout_s = self.timeout_s
-        code, size = self.answer(at)
+        code, size = self.answer()
         self.set_timeout(timeout_s)
         status: int = self._library.slw_rpc_client_answer(self._client, code, number, size, awaited)
         return status
 
     def _take_output(self) -> None:
         content = self.reply()
+        if len(content) < _OUTPUT.size:
+            raise self.broken("output without its fields")
         stream, size = _OUTPUT.unpack_from(content)
         text = str(content[_OUTPUT.size : _OUTPUT.size + size], "utf-8", "replace")
         if self.on_output is not None:
@@ -318,7 +338,10 @@ class Link:
         raise RPCError(f"{self.peer} answered {name} with a frame that breaks the RPC protocol.")
 
     def _failure(self, payload: memoryview) -> RPCError:
-        code, kind, message = read_error(payload)
+        try:
+            code, kind, message = read_error(payload)
+        except struct.error:
+            return self.broken("an error without its fields")
         failure: Any = code
         with contextlib.suppress(ValueError):
             failure = Failure(code)

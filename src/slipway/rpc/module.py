@@ -64,9 +64,9 @@ def get_function(session: RPCSession, module: int, name: str) -> RemoteFunction 
         _GET.pack_into(request, 0, module, len(raw), 0)
         size = (16 + len(raw) + 1 + 7) & ~7
         request[16:size] = raw + bytes(size - 16 - len(raw))
-        function: RemoteFunction | None = get_result(
-            session, session.link.call(Code.GET_FUNCTION, size)
-        )
+        function = get_result(session, session.link.call(Code.GET_FUNCTION, size))
+    if not isinstance(function, RemoteFunction | None):
+        raise session.link.broken("something else than a function")
     return function
 
 
@@ -165,6 +165,8 @@ class RemoteModule(Remote):
                 )  # fmt: skip
                 size = put_args(session, _TIME.size, args)
                 blob = get_result(session, link.call(Code.TIME, size))
+            if not isinstance(blob, bytes) or len(blob) != 8 * repeat:
+                raise link.broken("something else than times")
             return BenchmarkResult(np.frombuffer(blob, "<f8").tolist())
 
         return evaluate

@@ -8,6 +8,8 @@ import sys
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from slipway.toolchain import native
 
 DONE = 0
@@ -91,3 +93,20 @@ def _call_plain() -> Any:
 def memory_at(address: int, size: int) -> memoryview:
     """Return `size` bytes of memory at `address`, writable, owned by someone else."""
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+
+
+def unfilled(size: int) -> bytearray:
+    """Return `size` bytes that take memory as they are written; MemoryError if that many cannot be.
+
+    A device that announces much and sends little costs nothing.
+    """
+    make = ctypes.pythonapi.PyByteArray_FromStringAndSize
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_char_p, ctypes.c_ssize_t]
+    try:
+        np.empty(
+            size, np.uint8
+        )  # where it fails, what follows would leave CPython a half-made object
+    except (ValueError, OverflowError) as error:
+        raise MemoryError from error
+    made: bytearray = make(None, size)
+    return made
