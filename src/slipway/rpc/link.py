@@ -270,8 +270,8 @@ class Link:
             raise RPCError(
                 f"{self.peer} sends {size} bytes; there is no memory for them."
             ) from error
-        memory = (ctypes.c_char * len(content)).from_buffer(content)
-        lib.slw_rpc_client_set_memory(self._client, ctypes.addressof(memory), len(content))
+        address = np.frombuffer(content, np.uint8).ctypes.data
+        lib.slw_rpc_client_set_memory(self._client, address, size)
         self._settle(self._run(lib.slw_rpc_client_continue), code)
         return content
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import mmap
 import sys
 from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from slipway.toolchain import native
 
@@ -52,6 +51,8 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 }
 STATUS_BASE = 16  # of what `call_plain` returns in an opaque pointer
 _CALLS_BEFORE_FFI = 64
+_LARGE_BYTES = 1 << 28
+_WRITABLE = 0x200  # PyBUF_WRITE
 
 
 @lru_cache(maxsize=1)
@@ -92,7 +93,11 @@ def _call_plain() -> Any:
 
 def memory_at(address: int, size: int) -> memoryview:
     """Return `size` bytes of memory at `address`, writable, owned by someone else."""
-    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+    # An array of ctypes would be a type for each size, kept for ever.
+    make = ctypes.pythonapi.PyMemoryView_FromMemory
+    make.restype, make.argtypes = ctypes.py_object, [_PTR, ctypes.c_ssize_t, _INT]
+    made: memoryview = make(address, size, _WRITABLE)
+    return made
 
 
 def unfilled(size: int) -> bytearray:
@@ -102,11 +107,10 @@ def unfilled(size: int) -> bytearray:
     """
     make = ctypes.pythonapi.PyByteArray_FromStringAndSize
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_char_p, ctypes.c_ssize_t]
-    try:
-        np.empty(
-            size, np.uint8
-        )  # where it fails, what follows would leave CPython a half-made object
-    except (ValueError, OverflowError) as error:
-        raise MemoryError from error
+    if size >= _LARGE_BYTES:  # where making it fails, CPython leaves a half-made object behind
+        try:
+            mmap.mmap(-1, size).close()
+        except (OSError, OverflowError, ValueError) as error:
+            raise MemoryError from error
     made: bytearray = make(None, size)
     return made
