@@ -5,16 +5,19 @@ import os
 import re
 import select
 import subprocess
+import tty
 
 import numpy as np
 import pytest
 from aot_models import build, keyword_net
 from firmware_tools import needs
 
-from slipway import micro
-from slipway.errors import RPCConnectionError, RPCTimeoutError
+import slipway as tvm
+from slipway import micro, te
+from slipway.errors import RemoteError, RPCConnectionError, RPCTimeoutError
 from slipway.micro.board import find_board
 from slipway.micro.emulator import emulator_command
+from slipway.micro.host_project import IMAGE
 from slipway.micro.project_api.server import IoTimeoutError, TransportClosedError
 from slipway.runtime.graph_executor import GraphModule
 
@@ -62,6 +65,64 @@ def test_model_runs_over_a_serial_port(project):
         project._options["port"] = path
         with micro.Session(project.transport()) as session:
             assert session.rpc.ping(b"by the project's option") == b"by the project's option"
+
+
+@pytest.fixture(scope="module")
+def resident(tmp_path_factory):
+    """Resident firmware for this machine, whose serial line is its standard input and output."""
+    made = micro.generate_firmware("crt", tmp_path_factory.mktemp("resident") / "p")
+    made.build()
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def behind_a_terminal(project):
+    """Run the firmware at one end of a pseudo-terminal; yield the path of the other end."""
+    ours, theirs = os.openpty()
+    tty.setraw(theirs)
+    program = project._folder / IMAGE
+    with subprocess.Popen([program], stdin=ours, stdout=ours) as firmware:
+        os.close(ours)
+        try:
+            yield os.ttyname(theirs)
+        finally:
+            firmware.kill()
+            os.close(theirs)
+
+
+class Noisy(micro.SerialPort):
+    """A port that changes a byte of what it sends, once in so many."""
+
+    left = 3000
+
+    def write(self, data, timeout_sec):
+        changed = bytearray(data)
+        self.left -= len(changed)
+        if self.left < 0 and changed:
+            changed[len(changed) // 2] ^= 0x10
+            self.left = 3000
+        super().write(bytes(changed), timeout_sec)
+
+
+@pytest.mark.parametrize("port", [micro.SerialPort, Noisy])
+def test_sessions_of_this_machine_over_a_terminal(resident, port):
+    """Upload, load, copies both ways, calls and errors, on two sessions, one behind the other."""
+    a = te.placeholder((4096,), name="a")
+    b = te.compute((4096,), lambda i: a[i] * 2.0 + 1.0, name="b")
+    twice = tvm.build(te.create_schedule(b.op), [a, b], "c", name="twice")
+    data = np.random.default_rng(0).random(4096, "float32")
+    with behind_a_terminal(resident) as path:
+        for _ in range(2):
+            with micro.Session(port(path, 115200)) as session:
+                module = session.load(twice)
+                x = tvm.nd.array(data, session.device)
+                y = tvm.nd.empty((4096,), "float32", session.device)
+                module["twice"](x, y)
+                np.testing.assert_array_equal(y.numpy(), data * 2 + 1)
+                with pytest.raises(RemoteError, match="twice"):
+                    module["twice"](x)
+                assert session.rpc.ping(bytes(range(256))) == bytes(range(256))
 
 
 def test_port_that_is_not_there_or_is_no_port_or_is_silent(tmp_path):

@@ -1,4 +1,7 @@
-"""What runs at the ends of the network of test_network.py: ``network_peer.py server | forward``."""
+"""What runs at the ends of the network of test_network.py.
+
+``network_peer.py server HOST [CERTIFICATE] | forward HOST PORT``
+"""
 
 import importlib.util
 import socket
@@ -10,14 +13,14 @@ from slipway import rpc
 from slipway.rpc.server import listen, serve
 
 
-def run_server(host):
+def run_server(host, certificate=""):
     """Serve the test functions on a port of `host`, which is printed."""
     place = Path(__file__).parent / "functions.py"
     spec = importlib.util.spec_from_file_location("slipway_test_rpc_functions", place)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
     listener = listen(host, 0, 1)
     print(listener.getsockname()[1], flush=True)
-    serve(listener, rpc.ServerOptions(token="over the wire", is_quiet=True))
+    serve(listener, rpc.ServerOptions(token="over the wire", tls_cert=certificate, is_quiet=True))
 
 
 def run_forward(host, port):
@@ -45,6 +48,6 @@ def run_forward(host, port):
 
 if __name__ == "__main__":
     if sys.argv[1] == "server":
-        run_server(sys.argv[2])
+        run_server(*sys.argv[2:])
     else:
         run_forward(sys.argv[2], int(sys.argv[3]))

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,6 @@ from slipway.rpc import client as rpc_client
 from slipway.rpc import tracker_client
 
 HERE = Path(__file__).parent
-BULK = 24 << 20
-MOMENTS = ("upload", "call", "copy")
 
 
 def load(name):
@@ -36,20 +33,9 @@ def load(name):
 
 
 Relay = load("relay").Relay
-
-
-def wait_for(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def is_alive(pid):
-    """Tell whether a process is there, and not only its entry in the table."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
+work = load("work")
+BULK, MOMENTS, Work = work.BULK, work.MOMENTS, work.Work
+is_alive, wait_for = work.is_alive, work.wait_for
 
 
 class Lab:
@@ -122,54 +108,6 @@ def lab():
     running.stop()
 
 
-class Work:
-    """An upload, a call or a copy that a thread does, stopped in its middle."""
-
-    def __init__(self, lab, moment, timeout=None, session_timeout=0):
-        self.session, self.relay = lab.connect(1 << 20, session_timeout)
-        self.moment = moment
-        self.pid = self.session.get_function("test.rpc.pid")()
-        self.error = None
-        self._go = threading.Event()
-        if timeout is not None:
-            self.session.timeout = timeout
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        if moment == "call":
-            wait_for(lambda: self._calling(), 60)
-        else:
-            assert self.relay.stalled.wait(60)
-
-    def _calling(self):
-        return "futex" in self._wchan() or "nanosleep" in self._wchan() or "poll" in self._wchan()
-
-    def _wchan(self):
-        with contextlib.suppress(OSError):
-            return Path(f"/proc/{self.pid}/wchan").read_text() or "poll"
-        return ""
-
-    def _run(self):
-        try:
-            if self.moment == "upload":
-                self.session.upload(bytes(BULK), "big")
-            elif self.moment == "copy":
-                self.session.cpu(0).empty((BULK,), "uint8").copyfrom(np.zeros(BULK, "uint8"))
-            else:
-                self.session.get_function("test.rpc.sleep")(600.0)
-        except Exception as error:
-            self.error = error
-
-    def finish(self, resume=True):
-        """Let the network move, wait for the work's end, return its error."""
-        if resume:
-            self.relay.resume()
-        self._thread.join(120)
-        assert not self._thread.is_alive(), "the client still waits"
-        self.session.close()
-        self.relay.close()
-        return self.error
-
-
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_session_process(lab, moment):
     work = Work(lab, moment)
@@ -229,9 +167,9 @@ def test_client_that_dies_or_hangs(lab, moment, number, tmp_path):
         session.link._fd = -1
 
 
-@pytest.mark.parametrize("moment", ["upload", "copy"])
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_tracker_disturbs_no_session(lab, moment):
-    work = Work(lab, moment)
+    work = Work(lab, moment, call_s=2.0)
     os.kill(lab.tracker._process.pid, signal.SIGKILL)
     lab.tracker._process.wait()
     assert work.finish() is None
@@ -281,6 +219,21 @@ def test_hung_session_process(lab, moment, monkeypatch):
     lab.check_next_session()
 
 
+@pytest.mark.parametrize("who", ["tracker", "server"])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_hung_tracker_or_device_server_disturbs_no_session(lab, moment, who):
+    """What runs goes on: a session is a process of its own."""
+    work = Work(lab, moment, call_s=2.0)
+    pid = lab.tracker._process.pid if who == "tracker" else lab.device._pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert work.finish() is None
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    lab.wait_until_free()
+    lab.check_next_session()
+
+
 def test_hung_tracker(lab, monkeypatch):
     monkeypatch.setattr(tracker_client, "CONNECT_TIMEOUT_S", 1.0)
     pid = lab.tracker._process.pid
@@ -318,9 +271,10 @@ def test_hung_device_server_is_not_handed_out(lab):
 @pytest.mark.parametrize(
     "cut_s", [1, pytest.param(30, marks=pytest.mark.long)], ids=lambda s: f"{s}s"
 )
-@pytest.mark.parametrize("moment", ["upload", "copy"])
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_network_that_comes_back(lab, moment, cut_s):
-    work = Work(lab, moment)
+    work = Work(lab, moment, call_s=0.5)  # a call's answer comes while nothing moves
+    work.relay.stall()
     threading.Event().wait(cut_s)
     assert work.finish() is None
     lab.wait_until_free()

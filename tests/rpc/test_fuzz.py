@@ -1,4 +1,4 @@
-"""Mutated frames against the tracker and the proxy; the C session's are in tests/crt."""
+"""Mutated frames against tracker, proxy and client; the C session's are in tests/crt."""
 
 import subprocess
 import sys
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "fuzz_rpc.py"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SCRIPTS = pytest.mark.parametrize("script", ["fuzz_rpc.py", "fuzz_rpc_client.py"])
 
 
-def fuzz(frames, seed):
+def fuzz(script, frames, seed):
     done = subprocess.run(
-        [sys.executable, SCRIPT, "--frames", str(frames), "--seed", str(seed)],
+        [sys.executable, BENCHMARKS / script, "--frames", str(frames), "--seed", str(seed)],
         capture_output=True,
         text=True,
         check=False,
@@ -19,11 +20,13 @@ def fuzz(frames, seed):
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
 
 
-def test_mutated_frames():
-    fuzz(4000, 1)
+@SCRIPTS
+def test_mutated_frames(script):
+    fuzz(script, 4000, 1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_a_million_mutated_frames():
-    fuzz(1_000_000, 2)
+@SCRIPTS
+def test_a_million_mutated_frames(script):
+    fuzz(script, 1_000_000, 2)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import trustme
 
 HERE = Path(__file__).parent
 TOKEN = "over the wire"
@@ -122,11 +123,78 @@ def test_farm_on_another_machine(programs, wire):
     assert "asks for its token" in programs.run("near", REFUSED, host, port, token="")
 
 
+SESSION = """
+import sys
+import numpy as np
+from slipway import nd, rpc
+from slipway.errors import RPCError
+with rpc.connect(sys.argv[1], int(sys.argv[2]), key="board") as session:
+    content = bytes(range(256)) * 1000
+    session.upload(content, "file")
+    assert bytes(session.download("file")) == content
+    values = np.arange(50_000, dtype="float32")
+    tensor = nd.array(values, session.cpu(0))
+    np.testing.assert_array_equal(tensor.numpy(), values)
+    for number in range(20):
+        assert session.ping(bytes([number])) == bytes([number])
+with rpc.connect(sys.argv[1], int(sys.argv[2]), key="board") as session:
+    assert session.listdir() == []
+print("done")
+"""
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A file with certificate and key, and one with the authority's certificate."""
+    folder, authority = tmp_path_factory.mktemp("certificates"), trustme.CA()
+    issued = authority.issue_cert(network.NEAR, network.FAR, "127.0.0.1")
+    issued.private_key_and_cert_chain_pem.write_to_path(folder / "cert")
+    authority.cert_pem.write_to_path(folder / "ca")
+    return str(folder / "cert"), str(folder / "ca")
+
+
+def test_session_over_tls(programs, wire, certificate):
+    device = ("-m", "slipway.exec.rpc_server", "--host", network.FAR, "--port", "0")
+    port = programs.announced("far", *device, "--key", "board", "--tls-cert", certificate[0])
+    programs.environment["SLIPWAY_RPC_TLS_CA"] = certificate[1]
+    assert programs.run("near", SESSION, network.FAR, port) == "done\n"
+    assert wire.dropped > 0
+
+
+@pytest.mark.parametrize("tls", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.parametrize("client", ["near", pytest.param("far", marks=pytest.mark.long)])
+def test_session_through_a_proxy(programs, wire, certificate, client, tls):
+    """The device dials out over the wire; the client is beside the proxy or the device."""
+    proxy = ("-m", "slipway.exec.rpc_proxy", "--host", network.NEAR, "--port", "0")
+    port = programs.announced("near", *proxy, *(("--tls-cert", certificate[0]) if tls else ()))
+    if tls:
+        programs.environment["SLIPWAY_RPC_TLS_CA"] = certificate[1]
+    device = ("-m", "slipway.exec.rpc_server", "--through-proxy", "--host", network.NEAR)
+    programs.start("far", *device, "--port", str(port), "--key", "board", "--silent")
+    deadline = time.monotonic() + 60
+    while json.loads(programs.run("near", FREE, network.NEAR, port)) != 1:
+        assert time.monotonic() < deadline
+    assert programs.run(client, SESSION, network.NEAR, port) == "done\n"
+    assert wire.dropped > 0
+
+
+FREE = """
+import sys
+from slipway import rpc
+with rpc.connect_tracker(sys.argv[1], int(sys.argv[2])) as tracker:
+    print(tracker.summary()["queue_info"].get("board", {}).get("free", 0))
+"""
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("name", TESTS)
-def test_the_rpc_tests_across_the_network(programs, wire, name):
-    far = programs.port_of("far", str(HERE / "network_peer.py"), "server", network.FAR)
+def test_the_rpc_tests_across_the_network(programs, wire, certificate, name, tls):
+    cert = [certificate[0]] if tls else []
+    far = programs.port_of("far", str(HERE / "network_peer.py"), "server", network.FAR, *cert)
+    if tls:
+        programs.environment["SLIPWAY_RPC_TLS_CA"] = certificate[1]
     here = programs.port_of("near", str(HERE / "network_peer.py"), "forward", network.FAR, str(far))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / name)]
     done = subprocess.run(

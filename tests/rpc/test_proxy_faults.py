@@ -1,24 +1,34 @@
 """A proxy that dies or hangs in the middle of a session, and what its clients and devices do."""
 
 import contextlib
+import importlib.util
 import os
 import signal
 import socket
-import threading
-import time
+import sys
+from pathlib import Path
 
 import pytest
 
 from slipway import rpc
-from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.errors import RPCError, RPCTimeoutError
 from slipway.rpc import client as rpc_client
 
+HERE = Path(__file__).parent
 
-def wait_for(condition, seconds=90.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+
+def load(name):
+    """Import a file of this folder (under importlib mode, test folders are no packages)."""
+    full = f"slipway_test_rpc_{name}"
+    if full not in sys.modules:
+        spec = importlib.util.spec_from_file_location(full, HERE / f"{name}.py")
+        sys.modules[full] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[full])
+    return sys.modules[full]
+
+
+Relay = load("relay").Relay
+work = load("work")
 
 
 def is_free(port):
@@ -27,34 +37,48 @@ def is_free(port):
     return False
 
 
+class Place:
+    """A device behind a proxy; clients reach the proxy through a relay."""
+
+    def __init__(self):
+        load("functions")
+        with socket.create_server(("127.0.0.1", 0)) as reserved:
+            self.port = reserved.getsockname()[1]
+        self.proxies = []
+        self.start_proxy()
+        self.device = rpc.Server(
+            "127.0.0.1", self.port, is_proxy=True, key="far", silent=True, use_popen=False
+        )
+        self.wait_until_free()
+
+    def start_proxy(self):
+        self.proxy = rpc.Proxy("127.0.0.1", self.port, self.port + 1, silent=True)
+        self.proxies.append(self.proxy)
+
+    def wait_until_free(self):
+        work.wait_for(lambda: is_free(self.port), 90)
+
+    def connect(self, relay_after, session_timeout=0):
+        relay = Relay(self.port, relay_after)
+        session = rpc.connect("127.0.0.1", relay.port, "far", session_timeout, timeout=60)
+        return session, relay
+
+    def stop(self):
+        self.device.terminate()
+        for proxy in self.proxies:
+            with contextlib.suppress(ProcessLookupError, AttributeError):
+                os.kill(proxy._process.pid, signal.SIGCONT)
+            proxy.terminate()
+
+
 @pytest.fixture
 def place():
-    """A proxy and a device behind it; yields the list of proxies, the last one of them alive."""
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
-    proxies = [rpc.Proxy("127.0.0.1", port, port + 1, silent=True)]
-    with rpc.Server("127.0.0.1", port, is_proxy=True, key="far", silent=True):
-        wait_for(lambda: is_free(port))
-        yield proxies
-    for proxy in proxies:
-        proxy.terminate()
+    made = Place()
+    yield made
+    made.stop()
 
 
-def use(session, moment, errors, begun):
-    try:
-        begun.set()
-        while True:  # until it breaks
-            if moment == "upload":
-                session.upload(bytes(8 << 20), "big")
-            elif moment == "copy":
-                session.cpu(0).empty((1 << 20,), "uint8").numpy()
-            else:
-                session.ping(b"x")
-    except Exception as error:
-        errors.append(error)
-
-
-@pytest.mark.parametrize("moment", ["upload", "call", "copy"])
+@pytest.mark.parametrize("moment", work.MOMENTS)
 @pytest.mark.parametrize(
     "number",
     [
@@ -63,22 +87,20 @@ def use(session, moment, errors, begun):
     ],
 )
 def test_proxy_that_dies_or_hangs(place, moment, number, monkeypatch):
+    """A MiB of an upload or a copy has passed the relay when it happens; a call is running."""
     monkeypatch.setattr(rpc_client, "STEP_TIMEOUT_S", 3.0)
-    (proxy,) = place
-    session = rpc.connect("127.0.0.1", proxy.port, key="far", timeout=60)
-    errors, begun = [], threading.Event()
-    worker = threading.Thread(target=use, args=(session, moment, errors, begun))
-    worker.start()
-    assert begun.wait(60)
-    os.kill(proxy._process.pid, number)
-    worker.join(120)
-    expected = (RPCConnectionError, RPCError) if number == signal.SIGKILL else RPCTimeoutError
-    assert isinstance(errors[0], expected), errors
-    session.close()
-    if number == signal.SIGKILL:
-        place.append(rpc.Proxy("127.0.0.1", proxy.port, proxy.port + 1, silent=True))
+    monkeypatch.setattr(rpc_client, "_ANSWER_GRACE_S", 0.5)
+    hangs = number == signal.SIGSTOP
+    busy = work.Work(place, moment, timeout=2.0 if hangs and moment == "call" else None)
+    os.kill(place.proxy._process.pid, number)
+    error = busy.finish()
+    assert isinstance(error, RPCTimeoutError if hangs else RPCError), error
+    if hangs:
+        os.kill(place.proxy._process.pid, signal.SIGCONT)
     else:
-        os.kill(proxy._process.pid, signal.SIGCONT)
-    wait_for(lambda: is_free(proxy.port))
-    with rpc.connect("127.0.0.1", proxy.port, key="far", timeout=60) as after:
+        place.proxy._process.wait()
+        place.start_proxy()
+    work.wait_for(lambda: not work.is_alive(busy.pid))
+    place.wait_until_free()
+    with rpc.connect("127.0.0.1", place.port, key="far", timeout=60) as after:
         assert after.ping(b"next") == b"next"

@@ -1,5 +1,7 @@
 """Calls, values, tensors and files of a session with the Python server."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -34,6 +36,31 @@ def test_numpy_scalars_travel(remote):
 def test_integer_beyond_64_bits_is_refused_here(remote):
     with pytest.raises(RPCError, match="does not fit into 64 bits"):
         remote.get_function("test.rpc.echo")(2**63)
+
+
+def test_more_numbers_than_a_call_takes(remote):
+    echo = remote.get_function("test.rpc.echo")
+    assert echo(*range(1000)) == list(range(1000))
+    with pytest.raises(RemoteError, match="arguments"):
+        echo(*range(2000))
+    with pytest.raises(RPCError, match=r"more than the .* bytes that the device takes"):
+        echo(*range(remote.link.request.nbytes // 16))
+    assert echo(1) == 1
+
+
+def test_numbers_travel_before_and_after_tvm_ffi_is_there(server):
+    """A client that calls little does not wait for the import of tvm-ffi and its frameworks."""
+    code = (
+        "import sys; from slipway import rpc\n"
+        "with rpc.connect('127.0.0.1', int(sys.argv[1])) as session:\n"
+        "    echo = session.get_function('test.rpc.echo')\n"
+        "    assert [echo(i) for i in range(5)] == list(range(5))\n"
+        "    assert 'tvm_ffi' not in sys.modules\n"
+        "    assert [echo(i, None) for i in range(100)] == [[i, None] for i in range(100)]\n"
+        "    assert 'tvm_ffi' in sys.modules\n"
+        "    assert [echo(i / 2) for i in range(5)] == [i / 2 for i in range(5)]\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(server.port)], check=True)
 
 
 def test_long_text(remote):

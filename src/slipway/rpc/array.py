@@ -186,8 +186,8 @@ class RemoteNDArray(Remote):
         session = self.session
         with session.link.lock:
             session.begin_step()
-            _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, self.nbytes)
-            session.link.receive_data(Code.TENSOR_READ, 24, array.ctypes.data, self.nbytes)
+            _HANDLE_RANGE.pack_into(session.link.request, 0, self.handle, 0, array.nbytes)
+            session.link.receive_data(Code.TENSOR_READ, 24, array.ctypes.data, array.nbytes)
 
     def _copy_there(self, target: RemoteNDArray) -> None:
         session = self.session
@@ -206,6 +206,6 @@ def allocate(
         request = session.link.request
         _ALLOC.pack_into(request, 0, device_type, device_id, *dtype_parts(dtype), len(shape))
         struct.pack_into(f"<{len(shape)}q", request, _ALLOC.size, *shape)
-        at = session.link.call(Code.TENSOR_ALLOC, _ALLOC.size + 8 * len(shape))
-        tensor: RemoteNDArray = get_tensor(session, at + 16)
+        session.link.call(Code.TENSOR_ALLOC, _ALLOC.size + 8 * len(shape))
+        tensor: RemoteNDArray = get_tensor(session, 16)
         return tensor

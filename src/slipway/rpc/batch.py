@@ -128,7 +128,7 @@ def _take_replies(
                 raise error
             failure = failure or error
         else:
-            results.append(get_value(session, replies, at))
+            results.append(get_value(session, replies[at : at + size]))
         at += size
     return failure
 

@@ -37,13 +37,13 @@ class Callbacks:
             session.link.answer = self._answer
         return number
 
-    def _answer(self, at: int) -> tuple[Code, int]:
-        """Run what the CALL at `at` asks for; leave the answer in the request buffer."""
+    def _answer(self) -> tuple[Code, int]:
+        """Run what the CALL that has come asks for; leave the answer in the request buffer."""
         session = self._session()
         assert session is not None  # it waits for the call that this belongs to
         request = session.link.request
+        number, args = get_args(session)
         try:
-            number, args = get_args(session, at)
             if number >= len(self._functions):
                 raise RPCError("the device called a function that was not passed to it")
             result = self._functions[number](*args)

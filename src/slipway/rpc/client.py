@@ -147,7 +147,9 @@ class RPCSession:
         with self.link.lock:
             self.begin_call()
             size = self._put_name(os.fspath(path))
-            module: RemoteModule = get_result(self, self.link.call(Code.LOAD_MODULE, size))
+            module = get_result(self, self.link.call(Code.LOAD_MODULE, size))
+        if not isinstance(module, RemoteModule):
+            raise self.link.broken("something else than a module")
         return module
 
     def system_lib(self) -> RemoteModule:
@@ -205,8 +207,10 @@ class RPCSession:
         """Return the names of the files in the session's folder."""
         with self.link.lock:
             self.begin_step()
-            lines: str = get_result(self, self.link.call(Code.FILE_LIST, 0))
-        return sorted(line.split(" ", 1)[1] for line in lines.splitlines())
+            lines = get_result(self, self.link.call(Code.FILE_LIST, 0))
+        if not isinstance(lines, str):
+            raise self.link.broken("something else than a list of files")
+        return sorted(line.partition(" ")[2] for line in lines.splitlines())
 
     def _put_name(self, name: str) -> int:
         raw = name.encode()

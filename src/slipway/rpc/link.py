@@ -24,6 +24,7 @@ from slipway.rpc.protocol import FLAG_NO_REPLY, FRAME_BYTES, Code, Failure, Welc
 
 _GOES_ON = (native.INTERRUPTED, native.CALLBACK, native.OUTPUT)
 _INTERRUPTED = "it was interrupted in the middle of a request"
+REPLY, UNSENT = object(), object()  # what `call_plain` returns besides results
 _REPLY = struct.Struct("<IIII")  # where the reply lies, its size; ids: its own, the awaited one
 _OUTPUT = struct.Struct("<II")
 _KNOWN_KINDS: dict[str, type[BaseException]] = {
@@ -55,7 +56,7 @@ def remote_error(kind: str, message: str) -> RemoteError:
         base = _KNOWN_KINDS.get(kind)
         if base is not None and not issubclass(RemoteError, base):
             made = type(f"Remote{kind}", (RemoteError, base), {"__module__": __name__})
-        _remote_classes[kind] = made
+            _remote_classes[kind] = made
     return made(message, kind)
 
 
@@ -70,9 +71,9 @@ class Link:
         self.lock = threading.RLock()
         self.timeout_s = 0.0
         self._garbage: list[int] = []
-        # Set by the session: answers a callback whose payload starts at an offset, by writing a
-        # payload into `request`; returns its code and size.
-        self.answer: Callable[[int], tuple[Code, int]] | None = None
+        # Set by the session: answers the callback in the last reply, by writing a payload into
+        # `request`; returns its code and size.
+        self.answer: Callable[[], tuple[Code, int]] | None = None
         self.raised: BaseException | None = None  # by a callback, for the call it fails
         self.on_output: Callable[[int, str], None] | None = None
         self._closed = ""
@@ -91,6 +92,7 @@ class Link:
         view = self._library.slw_rpc_client_reply(self._client)
         self._view = native.memory_at(view, _REPLY.size)
         self._call = self._library.slw_rpc_client_call
+        self._call_plain: Any = None
         # A socket object in a cycle of garbage would complain before `__del__` can close it.
         self._fd = link.detach()
 
@@ -133,9 +135,47 @@ class Link:
             raise
         if status != native.DONE:
             self._settle(status, code)
+        return self.reply_at()
+
+    def call_plain(self, function: int, timeout_ms: int, args: tuple[Any, ...]) -> Any:
+        """Call a function with numbers, bools and None.
+
+        Returns its result where that is one of those; else `REPLY`, and the reply is there; or
+        `UNSENT` when there is something that only `call` can carry.
+        """
+        if self._call_plain is None:
+            self._call_plain = native.call_plain()
+            if self._call_plain is None:
+                return UNSENT
+        try:
+            result = self._call_plain(self._client, function, timeout_ms, *args)
+        except BaseException:  # Ctrl-C, between the call and here
+            self.close(_INTERRUPTED)
+            raise
+        if type(result) is not ctypes.c_void_p:
+            return result
+        status = (result.value or 0) - native.STATUS_BASE
+        if status == native.UNFIT:
+            return UNSENT
+        self._settle(status, Code.CALL)
+        return REPLY
+
+    def reply_at(self) -> int:
+        """Return where the last reply starts in `replies`."""
         at: int
         at, _, _, _ = _REPLY.unpack_from(self._view, 0)
         return at
+
+    def reply_size(self) -> int:
+        """Return the bytes of the last reply's payload."""
+        size: int
+        _, size, _, _ = _REPLY.unpack_from(self._view, 0)
+        return size
+
+    def broken(self, what: str) -> RPCError:
+        """End the session with a device that sent `what`; return the error that says so."""
+        self.close("the device broke the protocol")
+        return RPCError(f"{self.peer} breaks the RPC protocol: it sent {what}.")
 
     def reply(self) -> memoryview:
         """Return the payload of the last reply; it is valid until the next request."""
@@ -174,9 +214,7 @@ class Link:
         status = self._run(self._library.slw_rpc_client_collect, request_id)
         if status != native.DONE:
             self._settle(status, Code.CALL)
-        at: int
-        at, _, _, _ = _REPLY.unpack_from(self._view, 0)
-        return at
+        return self.reply_at()
 
     def take_ids(self, count: int) -> int:
         """Return the first of `count` ids for the frames of an `exchange`."""
@@ -224,25 +262,34 @@ class Link:
         status = self._settle(status, code)
         if status != native.NEEDS_MEMORY:
             return bytearray()
-        content = bytearray(lib.slw_rpc_client_data_size(self._client))
-        memory = (ctypes.c_char * len(content)).from_buffer(content)
-        lib.slw_rpc_client_set_memory(self._client, ctypes.addressof(memory), len(content))
+        size = lib.slw_rpc_client_data_size(self._client)
+        try:
+            content = native.unfilled(size)
+        except MemoryError as error:
+            self.close("there was no memory for what the device sends")
+            raise RPCError(
+                f"{self.peer} sends {size} bytes; there is no memory for them."
+            ) from error
+        address = np.frombuffer(content, np.uint8).ctypes.data
+        lib.slw_rpc_client_set_memory(self._client, address, size)
         self._settle(self._run(lib.slw_rpc_client_continue), code)
         return content
 
     def _answer(self) -> int:
         """Serve a call of the device's; other requests may be made meanwhile."""
-        at, _, number, awaited = _REPLY.unpack_from(self._view, 0)
+        _, _, number, awaited = _REPLY.unpack_from(self._view, 0)
         if self.answer is None:
             raise RPCError(f"{self.peer} calls back a client that passed it no function.")
         timeout_s = self.timeout_s
-        code, size = self.answer(at)
+        code, size = self.answer()
         self.set_timeout(timeout_s)
         status: int = self._library.slw_rpc_client_answer(self._client, code, number, size, awaited)
         return status
 
     def _take_output(self) -> None:
         content = self.reply()
+        if len(content) < _OUTPUT.size:
+            raise self.broken("output without its fields")
         stream, size = _OUTPUT.unpack_from(content)
         text = str(content[_OUTPUT.size : _OUTPUT.size + size], "utf-8", "replace")
         if self.on_output is not None:
@@ -291,7 +338,10 @@ class Link:
         raise RPCError(f"{self.peer} answered {name} with a frame that breaks the RPC protocol.")
 
     def _failure(self, payload: memoryview) -> RPCError:
-        code, kind, message = read_error(payload)
+        try:
+            code, kind, message = read_error(payload)
+        except struct.error:
+            return self.broken("an error without its fields")
         failure: Any = code
         with contextlib.suppress(ValueError):
             failure = Failure(code)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.errors import ExecutionError
+from slipway.rpc.link import REPLY, UNSENT
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, get_result, put_args
 from slipway.runtime.module import MAIN
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _CALL = struct.Struct("<QII")
 _TIME = struct.Struct("<QQIIiiiiii")
 _GET = struct.Struct("<QII")
+_PLAIN = frozenset((int, float, bool, type(None)))
 
 
 class RemoteFunction(Remote):
@@ -38,6 +40,12 @@ class RemoteFunction(Remote):
         link = session.link
         with link.lock:
             session.begin_call()
+            if _PLAIN.issuperset(map(type, args)):
+                result = link.call_plain(self.handle, session.call_timeout_ms, args)
+                if result is REPLY:
+                    return get_result(session, link.reply_at())
+                if result is not UNSENT:
+                    return result
             return get_result(session, link.call(Code.CALL, put_call(session, self.handle, args)))
 
 
@@ -56,9 +64,9 @@ def get_function(session: RPCSession, module: int, name: str) -> RemoteFunction 
         _GET.pack_into(request, 0, module, len(raw), 0)
         size = (16 + len(raw) + 1 + 7) & ~7
         request[16:size] = raw + bytes(size - 16 - len(raw))
-        function: RemoteFunction | None = get_result(
-            session, session.link.call(Code.GET_FUNCTION, size)
-        )
+        function = get_result(session, session.link.call(Code.GET_FUNCTION, size))
+    if not isinstance(function, RemoteFunction | None):
+        raise session.link.broken("something else than a function")
     return function
 
 
@@ -157,6 +165,8 @@ class RemoteModule(Remote):
                 )  # fmt: skip
                 size = put_args(session, _TIME.size, args)
                 blob = get_result(session, link.call(Code.TIME, size))
+            if not isinstance(blob, bytes) or len(blob) != 8 * repeat:
+                raise link.broken("something else than times")
             return BenchmarkResult(np.frombuffer(blob, "<f8").tolist())
 
         return evaluate

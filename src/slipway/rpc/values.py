@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ _NONE, _INT, _BOOL, _FLOAT, _STR, _BYTES, _DEVICE = (
     int(tag) for tag in (Tag.NONE, Tag.INT, Tag.BOOL, Tag.FLOAT, Tag.STR, Tag.BYTES, Tag.DEVICE)
 )
 _FLOAT64 = struct.Struct("<d")
+_MALFORMED = (struct.error, ValueError, KeyError, OverflowError)
+MAX_NDIM = 16
 _CALLBACK = struct.Struct("<QII")
 
 
@@ -55,6 +58,7 @@ def put_args(session: RPCSession, at: int, args: tuple[Any, ...]) -> int:
     this session, NumPy arrays, which travel by value, functions of this process, which the device
     can call back, and flat lists and tuples of all those.
     """
+    _room(session.link.request, at, 16 * len(args))
     return _put_values(session, at, at + 16 * len(args), args)
 
 
@@ -173,42 +177,60 @@ def dtype_parts(dtype: str) -> tuple[int, int, int]:
 
 
 def get_result(session: RPCSession, at: int) -> Any:
-    """Decode the single value at `at` of the link's replies."""
-    return _get(session, session.link.replies, at, at)
-
-
-def get_value(session: RPCSession, replies: memoryview, at: int) -> Any:
-    """Decode the single value at `at` of `replies`."""
-    return _get(session, replies, at, at)
-
-
-def get_args(session: RPCSession, base: int) -> tuple[int, list[Any]]:
-    """Decode a CALL of the device's: the number of the function, and its arguments."""
-    number, _, count = _CALLBACK.unpack_from(session.link.replies, base)
-    start = base + _CALLBACK.size
+    """Decode the value of the reply that starts at `at` of the link's replies."""
     replies = session.link.replies
-    return number, [_get(session, replies, base, start + 16 * i) for i in range(count)]
+    tag, _, payload = VALUE.unpack_from(replies, at)
+    if tag == _INT and session.link.reply_size() >= VALUE.size:
+        return payload
+    return get_value(session, session.link.reply())
 
 
-def _get(session: RPCSession, replies: memoryview, base: int, at: int) -> Any:
-    tag, size, payload = VALUE.unpack_from(replies, at)
+def get_value(session: RPCSession, reply: memoryview) -> Any:
+    """Decode the single value at the start of a reply's payload.
+
+    RPCError when that is not what the device sent; the session is over then.
+    """
+    try:
+        return _get(session, reply, 0)
+    except _MALFORMED as error:
+        raise session.link.broken("a value that does not lie in its frame") from error
+
+
+def get_args(session: RPCSession) -> tuple[int, list[Any]]:
+    """Decode a CALL of the device's: the number of the function, and its arguments."""
+    reply = session.link.reply()
+    try:
+        number, _, count = _CALLBACK.unpack_from(reply)
+        start = _CALLBACK.size
+        return number, [_get(session, reply, start + 16 * i) for i in range(count)]
+    except _MALFORMED as error:
+        raise session.link.broken("a call whose arguments do not lie in their frame") from error
+
+
+def _get(session: RPCSession, reply: memoryview, at: int) -> Any:
+    tag, size, payload = VALUE.unpack_from(reply, at)
+    if tag == Tag.LIST:
+        start = _checked(reply, payload, 16 * size)
+        return [_get_item(session, reply, start + 16 * i) for i in range(size)]
+    return _get_item(session, reply, at)
+
+
+def _get_item(session: RPCSession, reply: memoryview, at: int) -> Any:
+    tag, size, payload = VALUE.unpack_from(reply, at)
     if tag == _NONE:
         return None
     if tag == _INT:
         return payload
     if tag == _FLOAT:
-        return _FLOAT64.unpack_from(replies, at + 8)[0]
+        return _FLOAT64.unpack_from(reply, at + 8)[0]
     if tag == _BOOL:
         return bool(payload)
-    start = base + payload
-    if tag == _STR:
-        return str(replies[start : start + size], "utf-8", "replace")
-    if tag == _BYTES:
-        return bytes(replies[start : start + size])
-    if tag == Tag.LIST:
-        return [_get(session, replies, base, start + 16 * i) for i in range(size)]
+    if tag in (_STR, _BYTES):
+        start = _checked(reply, payload, size)
+        content = reply[start : start + size]
+        return str(content, "utf-8", "replace") if tag == _STR else bytes(content)
     if tag == Tag.TENSOR_DESC:
-        return get_tensor(session, start, replies)
+        return _tensor(session, reply, _checked(reply, payload, TENSOR_HEAD.size))
     handle = payload & 0xFFFFFFFFFFFFFFFF
     if tag == Tag.FUNCTION:
         from slipway.rpc.module import RemoteFunction
@@ -221,16 +243,34 @@ def _get(session: RPCSession, replies: memoryview, base: int, at: int) -> Any:
     raise RPCError(f"{session.link.peer} returned a value of a type (tag {tag}) not known here.")
 
 
-def get_tensor(session: RPCSession, at: int, replies: memoryview | None = None) -> Any:
-    """Make a remote array of the tensor descriptor at `at`."""
+def _checked(reply: memoryview, start: int, size: int) -> int:
+    """Return `start` if `size` bytes from there lie in the reply."""
+    if not 0 <= start <= len(reply) - size:
+        raise ValueError("it reaches beyond its frame")
+    return start
+
+
+def get_tensor(session: RPCSession, at: int) -> Any:
+    """Make a remote array of the tensor descriptor at byte `at` of the last reply's payload."""
+    try:
+        return _tensor(session, session.link.reply(), at)
+    except _MALFORMED as error:
+        raise session.link.broken("an impossible tensor") from error
+
+
+def _tensor(session: RPCSession, reply: memoryview, at: int) -> Any:
     from slipway.rpc.array import RemoteNDArray
     from slipway.rpc.device import RemoteDevice
 
-    replies = session.link.replies if replies is None else replies
     handle, device_type, device_id, code, bits, lanes, ndim, nbytes = TENSOR_HEAD.unpack_from(
-        replies, at
+        reply, at
     )
-    shape = struct.unpack_from(f"<{ndim}q", replies, at + TENSOR_HEAD.size)
+    if ndim > MAX_NDIM:
+        raise ValueError("it has too many dimensions")
+    shape = struct.unpack_from(f"<{ndim}q", reply, at + TENSOR_HEAD.size)
     dtype = dtypes.from_dlpack(code, bits, lanes)
+    # What is read later goes into memory of this size.
+    if min(shape, default=0) < 0 or nbytes != dtypes.array_bytes(math.prod(shape), dtype):
+        raise ValueError("its size is not that of its shape")
     device = RemoteDevice(session, device_type, device_id)
     return RemoteNDArray(session, handle, shape, dtype, nbytes, device)

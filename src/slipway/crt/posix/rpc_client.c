@@ -363,8 +363,12 @@ static int step_data(slw_rpc_client *client) {
     return status;
   }
   client->rx_at += client->padding_left;
-  client->phase = (client->header.flags & SLW_RPC_FLAG_MORE) != 0 ? HEADER : IDLE;
-  return 0;
+  if ((client->header.flags & SLW_RPC_FLAG_MORE) != 0) {
+    client->phase = HEADER;
+    return 0;
+  }
+  client->phase = IDLE;
+  return client->data_at == client->data_size ? 0 : SLW_RPC_CLIENT_PROTOCOL;
 }
 
 /* An error of the session as a whole, or one after which nothing is answered. */

@@ -25,6 +25,7 @@ typedef enum {
   SLW_RPC_CLIENT_NEEDS_MEMORY = 2, /**< data of slw_rpc_client_data_size() bytes is coming */
   SLW_RPC_CLIENT_CALLBACK = 3,     /**< a CALL of the device's: answer it */
   SLW_RPC_CLIENT_OUTPUT = 4,       /**< an OUTPUT frame: continue */
+  SLW_RPC_CLIENT_UNFIT = 5,        /**< nothing was sent: not for this function */
   SLW_RPC_CLIENT_INTERRUPTED = -1, /**< a signal arrived; continue, or close */
   SLW_RPC_CLIENT_TIMEOUT = -2,     /**< no byte moved for the time given; close */
   SLW_RPC_CLIENT_LOST = -3,        /**< the connection ended; close */
@@ -70,6 +71,16 @@ SLW_API int slw_rpc_client_collect(slw_rpc_client *client, uint32_t id);
 
 /** Send the request and wait for its reply. */
 SLW_API int slw_rpc_client_call(slw_rpc_client *client, uint16_t code, uint32_t size_bytes);
+
+/** Call a function of the device with plain numbers, in the calling convention: `args` are the
+ * client (an int), the function's handle, timeout_ms, then the arguments; none, int, bool and float
+ * travel.  Its own result comes back when it is one of those; otherwise an opaque pointer of
+ * SLW_RPC_CLIENT_STATUS_BASE + status: UNFIT, or what the other functions return (DONE: look at the
+ * reply).
+ * @return 0 */
+SLW_API int slw_rpc_client_call_plain(void *self, const TVMFFIAny *args, int32_t num_args,
+                                      TVMFFIAny *result);
+#define SLW_RPC_CLIENT_STATUS_BASE 16
 
 /** Send `data` with TENSOR_WRITE or FILE_WRITE. The request's payload is the first frame's
  * prefix (and name); offset and nbytes in it are filled in here, at `offset_at`. */
