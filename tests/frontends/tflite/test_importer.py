@@ -113,3 +113,11 @@ def test_options_that_fit_nothing_are_reported():
                  [T((5, 7), "int8", 0.1, 0)])  # fmt: skip
     with pytest.raises(ModelError, match=r"RESIZE_NEAREST_NEIGHBOR[^:]*: .*do not fit"):
         relay.frontend.from_tflite(data)
+
+
+@pytest.mark.parametrize("sizes", [[7, 268435465], [0, 5], [-3, 5], [4, 5, 6]])
+def test_sizes_of_a_resize_are_bounded(sizes):
+    data = model("RESIZE_BILINEAR", [T((1, 4, 5, 3), "int8", 0.1, 0), const(sizes)],
+                 [T((1, 7, 9, 3), "int8", 0.1, 0)], "ResizeBilinearOptions")  # fmt: skip
+    with pytest.raises(ModelError, match="it resizes to"):
+        relay.frontend.from_tflite(data)
