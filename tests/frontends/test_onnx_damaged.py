@@ -70,6 +70,10 @@ def test_loops_are_bounded():
 BIG = 1 << 31
 REFUSED = {
     "split": (helper.make_node("Split", ["x"], ["y", "z"], num_outputs=BIG), "num_outputs is"),
+    "split parts": (
+        helper.make_node("Split", ["x"], list("yabc"), num_outputs=3),
+        "num_outputs is",
+    ),
     "einsum": (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ab,\0\x01\0cb"), "letters"),
     "einsum axes": (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ab,a"), "has 2 axes"),
     "eye": (helper.make_node("EyeLike", ["x"], ["y"]), "written out"),

@@ -61,7 +61,7 @@ class StandIns:
                 dim.dim_value = size
         if any(_is_long(info) for info in (*fixed.graph.input, *fixed.graph.value_info)):
             return self.proto
-        if not all(_has_equation(node) for node in _all_nodes(fixed.graph)):
+        if not all(_is_sound(node) for node in _all_nodes(fixed.graph)):
             return self.proto
         try:
             return onnx.shape_inference.infer_shapes(fixed)
@@ -84,7 +84,13 @@ def _all_nodes(graph: Any) -> Iterator[Any]:
             graphs += [a.g for a in node.attribute if a.type == 5]
 
 
-def _has_equation(node: Any) -> bool:
-    """Tell whether inference ends for a node: of some malformed equations it does not."""
-    texts = [a.s for a in node.attribute if a.name == "equation"]
-    return node.op_type != "Einsum" or all(is_equation(t.decode("latin-1")) for t in texts)
+def _is_sound(node: Any) -> bool:
+    """Tell whether inference survives a node: of these two it trusts what they say.
+
+    A malformed equation keeps it busy for ever, a part beyond `num_outputs` ends the process.
+    """
+    if node.op_type == "Einsum":
+        texts = [a.s for a in node.attribute if a.name == "equation"]
+        return all(is_equation(t.decode("latin-1")) for t in texts)
+    counts = [a.i for a in node.attribute if a.name == "num_outputs"]
+    return node.op_type != "Split" or all(count == len(node.output) for count in counts)
