@@ -77,6 +77,21 @@ REFUSED = {
     "einsum": (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ab,\0\x01\0cb"), "letters"),
     "einsum axes": (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ab,a"), "has 2 axes"),
     "eye": (helper.make_node("EyeLike", ["x"], ["y"]), "written out"),
+    "skips": (
+        helper.make_node(
+            "TfIdfVectorizer",
+            ["x"],
+            ["y"],
+            mode="TF",
+            min_gram_length=1,
+            max_gram_length=2,
+            max_skip_count=2**63 - 1,
+            ngram_counts=[0, 1],
+            ngram_indexes=[0, 1],
+            pool_int64s=[2, 5, 4],
+        ),
+        "max_skip_count is 70000",
+    ),
     "trilu": (helper.make_node("Trilu", ["x"], ["y"]), "written out"),
 }
 
@@ -86,7 +101,8 @@ def test_what_asks_for_too_much_is_refused(case):
     """Each of these once took gigabytes or went on for ever."""
     node, words = REFUSED[case]
     rows = BIG if case in ("eye", "trilu") else 70000
-    proto = model([node], {"x": ("float32", (rows, 6))}, ["y"], opset=18)
+    shape = (rows, 6) if case != "skips" else (6, rows)
+    proto = model([node], {"x": ("float32", shape)}, ["y"], opset=18)
     with pytest.raises(ModelError, match=words):
         relay.frontend.from_onnx(proto)
 
