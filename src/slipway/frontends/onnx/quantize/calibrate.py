@@ -1,11 +1,11 @@
 """The range of each tensor over calibration data: least and greatest, percentiles, or by entropy.
 
-Entropy (Kullback-Leibler) looks for the threshold whose clipped and coarsened histogram tells least
-less than the full one, as TensorRT's calibration does: 2048 bins of magnitudes, 128 levels.  That is
-made for the data of hundreds of inputs.  In a bin of a few elements the count is chance, which a
-coarser histogram of a wider range smooths away and so seems to lose: the fewer elements, the more
-would be clipped.  So bins are merged until they hold 32 elements on average, and where fewer than
-1024 are left nothing is clipped.
+Entropy (Kullback-Leibler) looks for the threshold whose clipped and coarsened histogram tells
+least less than the full one, as TensorRT's calibration does: 2048 bins of magnitudes, 128 levels.
+That is made for the data of hundreds of inputs.  In a bin of a few elements the count is chance,
+which a coarser histogram of a wider range smooths away and so seems to lose: the fewer elements,
+the more would be clipped.  So bins are merged until they hold 32 elements on average, and where
+fewer than 1024 are left nothing is clipped.
 """
 
 from __future__ import annotations
