@@ -3,6 +3,7 @@
     python benchmarks/conformance.py onnx                    # NumPy references (fast)
     python benchmarks/conformance.py onnx --engine llvm      # compiled for this machine
     python benchmarks/conformance.py onnx --only resize -v   # cases whose name holds a word
+    python benchmarks/conformance.py light --engine llvm     # the real networks of the package
 
 Each case counts as passed, unsupported (the importer or compiler said so), failed (an unexpected
 error) or WRONG (other numbers, shapes or types).  It is tried as it is, and, if unsupported, again
@@ -73,6 +74,31 @@ def collect():
                 )
                 sets.append((inputs, outputs))
             cases.append(Case(place.name, model, sets))
+    return cases
+
+
+def collect_light():
+    """Return the nine real networks of the package, with the inputs and results it states."""
+    from onnx.backend.test.case.model import collect_testcases
+
+    cases = []
+    for case in collect_testcases():
+        if case.kind != "real":
+            continue
+        place = Path(onnx.__file__).parents[1] / case.url
+        model = onnx.load(place)
+        known = {t.name for t in model.graph.initializer}
+        inputs = []
+        for info in model.graph.input:
+            if info.name not in known:
+                shape = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
+                count = np.prod(shape)
+                inputs.append((np.arange(count).reshape(shape) / count).astype(np.float32))
+        outputs = [
+            load_value(place.with_name(f"{place.stem}_output_{i}.pb").read_bytes())
+            for i in range(len(model.graph.output))
+        ]
+        cases.append(Case(case.name, model, [(inputs, outputs)], case.rtol, case.atol))
     return cases
 
 
@@ -199,13 +225,14 @@ def outcome(case, engine, pin=""):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite", choices=["onnx"])
+    parser.add_argument("suite", choices=["onnx", "light"])
     parser.add_argument("--engine", choices=["interpret", "llvm", "c"], default="interpret")
     parser.add_argument("--only", default="", help="run the cases whose name holds this word")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every case not passed")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    cases = [c for c in collect() if args.only in c.name]
+    gather = collect if args.suite == "onnx" else collect_light
+    cases = [c for c in gather() if args.only in c.name]
     plain, with_pins, with_all = (collections.Counter() for _ in range(3))
     reasons = collections.Counter()
     for case in cases:

@@ -214,10 +214,13 @@ def main():
             Path(args.save, f"{args.kind}_{args.only}").write_bytes(data)
         print(name, attempt(args.kind, data, args.build_every and True))
         return 0
-    began, last = time.monotonic(), 0.0
+    began, last, told = time.monotonic(), 0.0, 0
 
     def report(counts, found):
-        nonlocal last
+        nonlocal last, told
+        for number, what in found[told:]:
+            print(f"case {number}: {what}", file=sys.stderr)
+        told = len(found)
         if time.monotonic() - last > 30:
             last = time.monotonic()
             done = sum(counts.values())

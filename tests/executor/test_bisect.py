@@ -121,6 +121,33 @@ def test_a_wrong_kernel(model, tmp_path, monkeypatch):
     )  # without the fault, which this process only has
     assert done.returncode == 0, done.stderr
     assert float(done.stdout.split()[4]) < 1e-5
+    assert "define" in (folder / "kernel.ll").read_text()
+    assert (folder / "kernel.s").stat().st_size > 100
+    small = run_case(folder / "onnx")
+    assert "Tanh" in [n.op_type for n in small.graph.node]
+
+
+def run_case(folder):
+    """Check the small model that was written: ONNX Runtime gives its outputs; return it."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    data = folder / "test_data_set_0"
+
+    def tensors(kind):
+        return [
+            onnx.load_tensor(data / f"{kind}_{i}.pb")
+            for i in range(len(list(data.glob(f"{kind}_*.pb"))))
+        ]
+
+    small = onnx.load(folder / "model.onnx")
+    onnx.checker.check_model(small, full_check=True)
+    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    found = session.run(None, {t.name: numpy_helper.to_array(t) for t in tensors("input")})
+    assert [o.name for o in small.graph.output] == [t.name for t in tensors("output")]
+    for got, wanted in zip(found, tensors("output"), strict=True):
+        np.testing.assert_allclose(got, numpy_helper.to_array(wanted), rtol=1e-5, atol=1e-6)
+    mod, _ = relay.frontend.from_onnx(small)
+    assert len(mod["main"].params) == len(tensors("input"))
+    return small
 
 
 def test_a_wrong_pass(model, tmp_path, monkeypatch):
@@ -139,6 +166,9 @@ def test_a_wrong_import(model, tmp_path, monkeypatch):
     )
     found = bisect(model, tmp_path / "out")
     assert (found["kind"], found["name"]) == ("import", "the_relu")
+    small = run_case(tmp_path / "out" / "onnx")
+    assert [n.op_type for n in small.graph.node] == ["Relu"]
+    assert [i.name for i in small.graph.input] == ["c"]
     assert bisect(model, tmp_path / "none", framework=False) is None
 
 

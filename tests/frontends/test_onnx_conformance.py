@@ -64,3 +64,13 @@ def test_no_case_is_wrong(cases):
     verdicts = {n: conformance.outcome(c, "interpret", "iu") for n, c in cases.items()}
     assert not {n: v for n, v in verdicts.items() if v[0] in ("WRONG", "failed")}
     assert sum(v[0] == "passed" for v in verdicts.values()) >= 1880
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_light_models_pass():
+    cases = conformance.collect_light()
+    assert len(cases) == 9
+    assert {c.name: conformance.outcome(c, "llvm") for c in cases} == {
+        c.name: ("passed", "") for c in cases
+    }

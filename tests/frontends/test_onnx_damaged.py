@@ -50,3 +50,50 @@ def test_loops_are_bounded():
     )
     with pytest.raises(ModelError, match=r"forever.*more than 1024 steps"):
         relay.frontend.from_onnx(proto)
+
+
+BIG = 1 << 31
+REFUSED = {
+    "split": (helper.make_node("Split", ["x"], ["y", "z"], num_outputs=BIG), "num_outputs is"),
+    "split parts": (
+        helper.make_node("Split", ["x"], list("yabc"), num_outputs=3),
+        "num_outputs is",
+    ),
+    "einsum": (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ab,\0\x01\0cb"), "letters"),
+    "einsum axes": (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ab,a"), "has 2 axes"),
+    "eye": (helper.make_node("EyeLike", ["x"], ["y"]), "written out"),
+    "skips": (
+        helper.make_node(
+            "TfIdfVectorizer",
+            ["x"],
+            ["y"],
+            mode="TF",
+            min_gram_length=1,
+            max_gram_length=2,
+            max_skip_count=2**63 - 1,
+            ngram_counts=[0, 1],
+            ngram_indexes=[0, 1],
+            pool_int64s=[2, 5, 4],
+        ),
+        "max_skip_count is 70000",
+    ),
+    "trilu": (helper.make_node("Trilu", ["x"], ["y"]), "written out"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_asks_for_too_much_is_refused(case):
+    """Each of these once took gigabytes or went on for ever."""
+    node, words = REFUSED[case]
+    rows = BIG if case in ("eye", "trilu") else 70000
+    shape = (rows, 6) if case != "skips" else (6, rows)
+    proto = model([node], {"x": ("float32", shape)}, ["y"], opset=18)
+    with pytest.raises(ModelError, match=words):
+        relay.frontend.from_onnx(proto)
+
+
+def test_shape_inference_gets_no_vector_that_would_be_a_shape_without_end():
+    node = helper.make_node("Expand", ["x", "shape"], ["y"])
+    proto = model([node], {"x": ("float32", (1, 3)), "shape": ("int64", (BIG,))}, ["y"], opset=18)
+    with pytest.raises(ModelError, match="depends on the model's inputs"):
+        relay.frontend.from_onnx(proto)

@@ -208,6 +208,18 @@ def test_costly_operator_is_not_repeated_under_a_broadcast():
     assert fused(relay.abs(gate) * x) == [["abs", "multiply"]]
 
 
+def test_values_read_twice_do_not_double_the_kernel_without_end():
+    """A running maximum and its place: each step reads the one before it twice."""
+    x, y = relay.var("x", shape=(4,)), relay.var("y", shape=(4,))
+    best, place = x, y
+    for step in range(12):
+        part = x * float(step - 6)
+        better = relay.greater(part, best)
+        best, place = relay.where(better, part, best), relay.where(better, y + 1.0, place)
+    found = fused(place)
+    assert 1 < len(found) <= 20
+
+
 def test_depth_limit_and_no_fusion():
     x = relay.var("x", shape=(4,))
     y = relay.abs(relay.abs(relay.abs(relay.abs(x))))

@@ -55,7 +55,8 @@ def bisect(
 
     One input goes through ONNX Runtime, the imported graph, the optimised graph and the compiled
     kernels, on this machine or a device. Exits with 0 when all agree, else with 1, names the
-    culprit, and writes its inputs, both results, source and a script that shows the difference.
+    culprit, and writes its inputs, both results, source, a script that shows the difference, and
+    the nodes of an ONNX model as a small one with its data.
 
     For example:
 
@@ -79,12 +80,12 @@ def bisect(
     with console.step("Computing the imported graph by the references"):
         wanted = as_list(interpret(module, **arrays))
     if kind == "onnx" and framework:
-        stop_at(check_import(model, main, arrays, wanted, tolerance), output, model)
+        stop_at(check_import(model, main, arrays, wanted, tolerance), output, model, arrays)
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
     for name in target or ["llvm"]:
         chosen = Target(name)
         found = check_target(module, chosen, connection, arrays, wanted, tolerance, opt_level)
-        stop_at(found, output, model)
+        stop_at(found, output, model, arrays, chosen)
         console.out.print(f"[green]✓[/] {chosen} on {connection.where}: every kernel agrees")
 
 
@@ -190,7 +191,9 @@ def run_whole(library: Any, device: Any, arrays: dict[str, Any]) -> list[Any]:
     return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
 
 
-def stop_at(culprit: Any, output: Path | None, model: Path) -> None:
+def stop_at(
+    culprit: Any, output: Path | None, model: Path, arrays: dict[str, Any], target: Any = None
+) -> None:
     """Report a culprit and exit with 1; without one do nothing."""
     if culprit is None:
         return
@@ -203,6 +206,7 @@ def stop_at(culprit: Any, output: Path | None, model: Path) -> None:
         f"{found.got:.9g} instead of {found.wanted:.9g}"
     )
     folder = output or Path(f"{model.stem}-bisect")
-    files = write_repro(culprit, folder)
+    source = model if format_of(model) == "onnx" else None
+    files = write_repro(culprit, folder, target, source, arrays)
     console.out.print(f"  {folder}: {', '.join(files)}")
     raise typer.Exit(1)

@@ -31,11 +31,15 @@ for i, got in enumerate(found if isinstance(found, list) else [found]):
 '''
 
 
-def write_repro(culprit: Any, folder: Path) -> list[str]:
+def write_repro(
+    culprit: Any, folder: Path, target: Any = None, model: Path | None = None, inputs: Any = None
+) -> list[str]:
     """Write a culprit into `folder`; return the names of the files.
 
-    ``arrays.npz`` holds inputs and both results; a kernel also has its graph, and a script that
-    compiles it again and compares.
+    ``arrays.npz`` holds inputs and both results; a kernel also has its graph, a script that
+    compiles it again and compares, and the source that was generated for `target`.  Of an ONNX
+    `model`, run on `inputs`, the nodes that the culprit came from are written as one of onnx's test
+    cases: a small model with its inputs, and the outputs as they should be.
     """
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {
@@ -63,4 +67,33 @@ def write_repro(culprit: Any, folder: Path) -> list[str]:
         (folder / "kernel.relay").write_text(text, encoding="utf-8")
         (folder / "repro.py").write_text(SCRIPT, encoding="utf-8")
         files += ["kernel.relay", "repro.py"]
+        if target is not None:
+            files += write_source(IRModule((("main", plain),)), target, folder)
+    if model is not None and culprit.nodes:
+        files += write_case(culprit, model, inputs, folder)
     return files
+
+
+def write_source(kernel: Any, target: Any, folder: Path) -> list[str]:
+    """Write what the compiler generates for a kernel: C, or LLVM's form and assembly."""
+    from slipway import relay
+
+    library = relay.build(kernel, target=target)
+    endings = {"c": "c"} if target.kind.name == "c" else {"ll": "ll", "asm": "s"}
+    for form, ending in endings.items():
+        (folder / f"kernel.{ending}").write_text(library.get_source(form), encoding="utf-8")
+    return [f"kernel.{ending}" for ending in endings.values()]
+
+
+def write_case(culprit: Any, model: Path, inputs: Any, folder: Path) -> list[str]:
+    """Write the culprit's nodes of an ONNX model as a model of their own, with data."""
+    from slipway.cli import console
+    from slipway.frontends.onnx.extract import extract, save_case
+
+    try:
+        small, given, wanted = extract(model, culprit.nodes, inputs)
+    except Exception as error:  # the framework's own, of many unrelated classes
+        reason = (str(error).strip().splitlines() or [""])[0]
+        console.err.print(f"The culprit's nodes are not written as a model of their own: {reason}")
+        return []
+    return [f"onnx/{name}" for name in save_case(folder / "onnx", small, given, wanted)]

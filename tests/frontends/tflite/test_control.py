@@ -134,6 +134,19 @@ def test_the_state_before_the_first_run():
     assert mod["main"].attr("output_names")[1:] == ("v",)
 
 
+def test_a_variable_that_is_only_assigned_once():
+    """What CALL_ONCE gives a value, and nothing reads, is state all the same."""
+    once = Node("CALL_ONCE", [], [], "CallOnceOptions", {"initSubgraphIndex": 1})
+    own, make = handle()
+    value = const([[1.0, 2.0]], "float32")
+    init = [make, Node("ASSIGN_VARIABLE", [own, value], [], "AssignVariableOptions")], [], []
+    x, y = q8(2, 5), q8(2, 5)
+    data = program(([once, Node("RELU", [x], [y])], [x], [y]), init)
+    mod, _ = from_tflite(data)
+    assert mod["main"].attr("output_names")[1:] == ("v",)
+    compare(data)
+
+
 def test_variables_assigned_in_a_branch():
     condition, x, y = T((1,), "bool"), T((1, 3)), T((1, 3))
     fields = {"thenSubgraphIndex": 1, "elseSubgraphIndex": 2}

@@ -113,3 +113,32 @@ def test_options_that_fit_nothing_are_reported():
                  [T((5, 7), "int8", 0.1, 0)])  # fmt: skip
     with pytest.raises(ModelError, match=r"RESIZE_NEAREST_NEIGHBOR[^:]*: .*do not fit"):
         relay.frontend.from_tflite(data)
+
+
+@pytest.mark.parametrize("sizes", [[7, 268435465], [0, 5], [-3, 5], [4, 5, 6]])
+def test_sizes_of_a_resize_are_bounded(sizes):
+    data = model("RESIZE_BILINEAR", [T((1, 4, 5, 3), "int8", 0.1, 0), const(sizes)],
+                 [T((1, 7, 9, 3), "int8", 0.1, 0)], "ResizeBilinearOptions")  # fmt: skip
+    with pytest.raises(ModelError, match="it resizes to"):
+        relay.frontend.from_tflite(data)
+
+
+def test_a_reflection_is_no_longer_than_its_data():
+    data = model("MIRROR_PAD", [T((2, 3), "int8", 0.1, 0), const([[1, 0], [0, 536870914]])],
+                 [T((3, 5), "int8", 0.1, 0)], "MirrorPadOptions", mode=0)  # fmt: skip
+    with pytest.raises(ModelError, match="it reflects 0 and 536870914 of 3 elements"):
+        relay.frontend.from_tflite(data)
+
+
+def test_unpacking_gives_every_part():
+    data = model("UNPACK", [T((2, 524288), "int8", 0.1, 0)], [T((2,), "int8", 0.1, 0)] * 3,
+                 "UnpackOptions", num=3, axis=1)  # fmt: skip
+    with pytest.raises(ModelError, match="it gives 3 parts of 524288"):
+        relay.frontend.from_tflite(data)
+
+
+@pytest.mark.parametrize("bounds", [(0, 1 << 30, 1), (0, 5, 0)])
+def test_a_range_is_bounded(bounds):
+    data = model("RANGE", [const(np.int32(v)) for v in bounds], [T((4,), "int32")], "RangeOptions")
+    with pytest.raises(ModelError, match=r"written out|it counts from"):
+        relay.frontend.from_tflite(data)

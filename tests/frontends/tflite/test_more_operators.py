@@ -177,6 +177,11 @@ case("relu-int16", "RELU", [q16(3, 50)], [q16(3, 50)])
 case("relu6-int16", "RELU6", [q16(3, 50)], [q16(3, 50)])
 case("batch-matmul-int16", "BATCH_MATMUL", [q16(2, 3, 8), q16(2, 8, 5)],
      [q16(2, 3, 5, scale=0.0005)], "BatchMatMulOptions")  # fmt: skip
+for step in (0.002, 0.03, 0.1, 0.5):
+    case(f"log-softmax-{step}", "LOG_SOFTMAX", [q8(4, 37, scale=step)],
+         [q8(4, 37, scale=1 / 16, zero=127)], "LogSoftmaxOptions")  # fmt: skip
+case("log-softmax-long", "LOG_SOFTMAX", [q8(2, 2000, scale=0.01)],
+     [q8(2, 2000, scale=1 / 16, zero=127)], "LogSoftmaxOptions")  # fmt: skip
 for source, target in (("int8", "float32"), ("int32", "int8"), ("bool", "float32"),
                        ("int16", "int32"), ("float32", "int32")):  # fmt: skip
     case(f"cast-{source}-{target}", "CAST", [T((3, 9), source)], [T((3, 9), target)],

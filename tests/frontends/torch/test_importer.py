@@ -55,18 +55,26 @@ def program(small):
     return torch.export.export(small, (X,))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, of torch.jit.trace
-def test_every_kind_of_model(small, program, tmp_path):
+def reads(model, infos, wanted):
+    mod, _ = relay.frontend.from_pytorch(model, infos)
+    assert mod["main"].params[0].name == ("image" if infos else "x")
+    assert_same([interpret(mod, X.numpy())], wanted)
+
+
+def test_modules_programs_and_files(small, program, tmp_path):
     torch.export.save(program, tmp_path / "small.pt2")
-    traced = torch.jit.trace(small, X)
     wanted = expected(small, [X])
-    for model, infos in (
-        (small, SHAPE), (small, [("image", ((2, 3, 8, 8), "float32"))]), (program, None),
-        (program, SHAPE), (tmp_path / "small.pt2", None), (traced, SHAPE),
-    ):  # fmt: skip
-        mod, _ = relay.frontend.from_pytorch(model, infos)
-        assert mod["main"].params[0].name == ("image" if infos else "x")
-        assert_same([interpret(mod, X.numpy())], wanted)
+    for model, infos in ((small, SHAPE), (program, None), (tmp_path / "small.pt2", None)):
+        reads(model, infos, wanted)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, of torch.jit.trace
+def test_other_ways_to_give_a_model(small, program):
+    wanted = expected(small, [X])
+    reads(small, [("image", ((2, 3, 8, 8), "float32"))], wanted)
+    reads(program, SHAPE, wanted)
+    reads(torch.jit.trace(small, X), SHAPE, wanted)
 
 
 def test_weights_are_constants_or_parameters(program):

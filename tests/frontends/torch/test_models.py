@@ -5,12 +5,9 @@ from compare import assert_same, compiled, expected
 
 from models import MODELS, make
 
-QUICK = ("gpt step",)
 
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.long]) for n in MODELS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", MODELS)
 def test_model(name):
     module, inputs = make(name)
     assert_same(compiled(module, inputs), expected(module, inputs))

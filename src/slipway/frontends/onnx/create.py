@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.bounds import check_table
 from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.converters import NodeView, converter
 
@@ -55,5 +56,6 @@ def range_(node: NodeView) -> Any:
 def eye_like(node: NodeView) -> Any:
     """Ones on a diagonal."""
     rows, columns = node.type().shape
+    check_table(node, rows, columns)
     dtype = dtype_of(node, node.attr("dtype")) if node.attr("dtype") else node.type().dtype
     return relay.const(np.eye(rows, columns, node.attr("k", 0), dtype=dtype))

@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.bounds import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def is_equation(text: str) -> bool:
+    """Tell whether the labels of an equation are letters, and dots come by three."""
+    return re.fullmatch(r"([A-Za-z ,]|\.\.\.)*(->([A-Za-z ]|\.\.\.)*)?", text) is not None
 
 
 class _Term:
@@ -36,7 +42,7 @@ class _Term:
         return self.value if axes == sorted(axes) else relay.transpose(self.value, axes)
 
 
-def _without_repeats(value: Any, labels: str) -> _Term:
+def _without_repeats(node: NodeView, value: Any, labels: str) -> _Term:
     """Take the diagonal of axes with one label: a product with the unit matrix, then a sum."""
     for label in set(labels):
         while labels.count(label) > 1:
@@ -45,6 +51,7 @@ def _without_repeats(value: Any, labels: str) -> _Term:
             shape = value.tensor_type.shape
             view = [1] * len(shape)
             view[first] = view[second] = shape[first]
+            check_table(node, shape[first], shape[first])
             unit = np.eye(shape[first], dtype=value.tensor_type.dtype).reshape(view)
             value = relay.sum(relay.multiply(value, relay.const(unit)), (second,))
             labels = labels[:second] + labels[second + 1 :]
@@ -90,6 +97,8 @@ def einsum(node: NodeView) -> Any:
     operands = left.split(",")
     if len(operands) != len(node.inputs):
         raise node.unsupported(f"equation {equation!r} for {len(node.inputs)} operands")
+    if not is_equation(equation):
+        raise node.unsupported(f"equation {equation!r}: the labels of axes are letters")
     free = [c for c in _LETTERS if c not in equation]
     ranks = [
         node.rank(n) - len(operand.replace("...", ""))
@@ -99,8 +108,12 @@ def einsum(node: NodeView) -> Any:
     dots = "".join(free[: max(ranks, default=0)])
     terms = []
     for n, operand in enumerate(operands):
+        named = len(operand.replace("...", ""))
+        if named > node.rank(n) or ("..." not in operand and named != node.rank(n)):
+            raise node.unsupported(f"equation {equation!r}: operand {n} has {node.rank(n)} axes")
         own = dots[len(dots) - (node.rank(n) - len(operand.replace("...", ""))) :]
-        terms.append(_without_repeats(node.input(n), operand.replace("...", own if dots else "")))
+        labels = operand.replace("...", own if dots else "")
+        terms.append(_without_repeats(node, node.input(n), labels))
     if not arrow:
         letters = left.replace("...", "").replace(",", "")
         right = dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.bounds import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 
 
@@ -97,6 +98,7 @@ def cumulative(node: NodeView) -> Any:
 def trilu(node: NodeView) -> Any:
     """The upper or lower triangle, zero elsewhere: a constant mask."""
     rows, columns = node.type().shape[-2:]
+    check_table(node, rows, columns)
     if node.has(1) and not isinstance(node.input(1), relay.Constant):
         above = np.arange(columns) - np.arange(rows)[:, None]
         k = relay.cast(relay.reshape(node.input(1), ()), "int64")
@@ -114,6 +116,7 @@ def reverse_sequence(node: NodeView) -> Any:
     time, batch = node.attr("time_axis", 0), node.attr("batch_axis", 1)
     lengths = node.constant(1, "the sequence lengths")
     shape = node.type().shape
+    check_table(node, *shape)
     positions = np.arange(shape[time])[:, None]
     swapped = np.where(positions < lengths, lengths - 1 - positions, positions)
     table = swapped if time < batch else swapped.T

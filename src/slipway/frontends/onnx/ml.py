@@ -10,6 +10,8 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 
+MAX_SKIPS = 256  # between the members of an n-gram; each distance is counted by itself
+
 
 @converter("ai.onnx.ml.Binarizer")
 def binarizer(node: NodeView) -> Any:
@@ -49,10 +51,13 @@ def tf_idf_vectorizer(node: NodeView) -> Any:
     rows = shape[0] if len(shape) == 2 else 1
     x = relay.reshape(relay.cast(node.input(0), "int64"), (rows, shape[-1]))
     shortest, longest = node.attr("min_gram_length"), node.attr("max_gram_length")
+    skips = min(node.attr("max_skip_count"), shape[-1])
+    if skips * len(_pool(node)) > MAX_SKIPS:
+        raise node.unsupported(f"max_skip_count is {skips}; at most {MAX_SKIPS} are served")
     counts = []
     for n, grams in enumerate(_pool(node), 1):
         wanted = shortest <= n <= longest and len(grams)
-        gaps = range(1, 2 if n == 1 else node.attr("max_skip_count") + 2)
+        gaps = range(1, 2 if n == 1 else skips + 2)
         found = [_count(x, grams, gap) for gap in gaps if shape[-1] > (n - 1) * gap and wanted]
         total = relay.zeros((rows, len(grams)), "float32")
         for one in found:

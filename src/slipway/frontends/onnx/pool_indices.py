@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes, relay
+from slipway.frontends.bounds import check_table
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
 
@@ -41,6 +42,7 @@ def max_pool_with_indices(node: NodeView) -> list[Any]:
         ]
     else:
         out = [f // s + 1 for f, s in zip(free, strides, strict=True)]
+    check_table(node, *out)
     dtype = node.type().dtype
     least = -np.inf if dtypes.is_float(dtype) else dtypes.int_range(dtype)[0]
     need = [(o - 1) * s + w for o, s, w in zip(out, strides, span, strict=True)]

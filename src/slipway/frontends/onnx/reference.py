@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,6 @@ def run_onnxruntime(
     The model runs without graph optimisations, so that every node is there and computes what the
     file says.
     """
-    import onnxruntime
-
-    onnx = onnx_package()
     proto = load_model(model)
     names = [o.name for o in proto.graph.output]
     wanted = [("the model", names)]
@@ -39,19 +36,51 @@ def run_onnxruntime(
             for node in proto.graph.node
             if any(node.output)
         ]
-        copy = onnx.ModelProto()
-        copy.CopyFrom(proto)
-        proto = copy
-        for _, outputs in wanted:
-            for name in outputs:
-                if name not in names:
-                    names.append(name)
-                    proto.graph.output.append(onnx.ValueInfoProto(name=name))
+        names += [o for _, outputs in wanted for o in outputs if o not in names]
+    found = _run(proto, inputs, names)
+    return [(name, [found[o] for o in outputs]) for name, outputs in wanted]
+
+
+def tensors_of(
+    model: Any, inputs: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the named tensors of a model, inputs included, without graph optimisations.
+
+    ONNX Runtime computes them, or where it is not installed the onnx package's evaluator.
+    """
+    proto = load_model(model)
+    inner = list(dict.fromkeys(name for name in names if name not in inputs))
+    found = {name: np.asarray(inputs[name]) for name in names if name in inputs}
+    if not inner:
+        return found
+    if has_onnxruntime():
+        return found | _run(proto, inputs, inner)
+    from onnx.reference import ReferenceEvaluator
+
+    results = ReferenceEvaluator(_with_outputs(proto, inner)).run(inner, dict(inputs))
+    return found | {n: np.asarray(v) for n, v in zip(inner, results, strict=True)}
+
+
+def _with_outputs(proto: Any, names: Sequence[str]) -> Any:
+    """Return a copy of a model that also gives the named tensors."""
+    onnx = onnx_package()
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    known = {o.name for o in proto.graph.output}
+    copy.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in known)
+    return copy
+
+
+def _run(
+    proto: Any, inputs: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Run a model in ONNX Runtime without graph optimisations; return the named tensors."""
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        _with_outputs(proto, names).SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    found = dict(zip(names, session.run(names, dict(inputs)), strict=True))
-    return [(name, [found[o] for o in outputs]) for name, outputs in wanted]
+    return dict(zip(names, session.run(list(names), dict(inputs)), strict=True))

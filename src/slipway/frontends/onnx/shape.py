@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.bounds import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 
 
@@ -86,6 +87,8 @@ def split(node: NodeView) -> Any:
     lengths = node.ints_from(1, "split", "the lengths")
     if lengths is None:
         count = int(node.attr("num_outputs", len(node.outputs)))
+        if count != len(node.outputs):
+            raise node.unsupported(f"num_outputs is {count}, but it has {len(node.outputs)}")
         chunk = -(-extent // count)
         lengths = tuple(min(chunk, extent - chunk * i) for i in range(count))
     if sum(lengths) != extent or min(lengths) < 0:
@@ -139,6 +142,7 @@ def pad(node: NodeView) -> Any:
     result = relay.nn.pad(node.input(0), widths, value, mode)
     if fill is None:
         return result
+    check_table(node, *result.tensor_type.shape)
     inside = np.pad(np.ones([d + min(b, 0) + min(e, 0) for d, (b, e) in
                              zip(node.type().shape, widths, strict=True)], bool),
                     [(max(b, 0), max(e, 0)) for b, e in widths])  # fmt: skip

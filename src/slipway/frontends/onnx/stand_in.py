@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from slipway.frontends.onnx.einsum import is_equation
 from slipway.frontends.onnx.reader import onnx_package, value_type
 from slipway.relay.expr import Var
 from slipway.relay.types import TensorType
 
 MAX_INFERRED_BYTES = 1 << 27  # a larger model is not copied for shape inference
+MAX_LENGTH = 1 << 16  # of an integer vector: inference makes a shape of as many dimensions of it
+INTEGERS = (6, 7)  # TensorProto.INT32, INT64
 
 
 class StandIns:
@@ -56,7 +59,38 @@ class StandIns:
             dims = info.type.tensor_type.shape.dim
             for dim, size in zip(dims, self.shapes.get(info.name, ()), strict=False):
                 dim.dim_value = size
+        if any(_is_long(info) for info in (*fixed.graph.input, *fixed.graph.value_info)):
+            return self.proto
+        if not all(_is_sound(node) for node in _all_nodes(fixed.graph)):
+            return self.proto
         try:
             return onnx.shape_inference.infer_shapes(fixed)
         except Exception:  # what it finds inconsistent we find too, and say where
             return self.proto
+
+
+def _is_long(info: Any) -> bool:
+    tensor = info.type.tensor_type
+    dims = tensor.shape.dim
+    return len(dims) == 1 and dims[0].dim_value > MAX_LENGTH and tensor.elem_type in INTEGERS
+
+
+def _all_nodes(graph: Any) -> Iterator[Any]:
+    """Yield the nodes of a graph and of its subgraphs."""
+    graphs = [graph]
+    while graphs:
+        for node in graphs.pop().node:
+            yield node
+            graphs += [a.g for a in node.attribute if a.type == 5]
+
+
+def _is_sound(node: Any) -> bool:
+    """Tell whether inference survives a node: of these two it trusts what they say.
+
+    A malformed equation keeps it busy for ever, a part beyond `num_outputs` ends the process.
+    """
+    if node.op_type == "Einsum":
+        texts = [a.s for a in node.attribute if a.name == "equation"]
+        return all(is_equation(t.decode("latin-1")) for t in texts)
+    counts = [a.i for a in node.attribute if a.name == "num_outputs"]
+    return node.op_type != "Split" or all(count == len(node.output) for count in counts)

@@ -12,6 +12,7 @@ from slipway.frontends.tflite import tables
 from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import activated, elementwise
+from slipway.frontends.tflite.log_softmax8 import ZERO_POINT, log_softmax8
 from slipway.frontends.tflite.quantized import centered, out_range, requantized, stored
 from slipway.frontends.tflite.sigmoid16 import logistic16, tanh16
 from slipway.frontends.tflite.softmax16 import softmax16
@@ -35,9 +36,16 @@ def softmax(node: NodeView) -> Any:
 @converter("LOG_SOFTMAX")
 def log_softmax(node: NodeView) -> Any:
     """Over the last axis."""
-    if not node.is_float:
-        raise node.unsupported("it is supported on floating point data only")
-    return relay.nn.log_softmax(node[0], axis=-1)
+    if node.is_float:
+        return relay.nn.log_softmax(node[0], axis=-1)
+    node.need_dtype("int8")
+    target = node.out_quantization()
+    if target.scale != 1 / 16 or target.zero_point != ZERO_POINT:
+        raise node.unsupported(
+            f"its result has scale {target.scale} and zero point {target.zero_point}; it must be "
+            f"1/16 and {ZERO_POINT}"
+        )
+    return log_softmax8(node[0], node.quantization().scale)
 
 
 def tabulated(node: NodeView, table: Any) -> Any:

@@ -116,7 +116,7 @@ class _Importer(Program):
             raise self.book.error()
         outputs = (*graph.outputs, *_state(graph))
         results = [self._output(graph, values, index) for index in outputs]
-        results += [self.variables[name] for name in self.first]
+        results += [self.variables.get(name, first) for name, first in self.first.items()]
         body = results[0] if len(results) == 1 else Tuple(tuple(results))
         listed = (*(names[i] for i in outputs), *self.first)
         attrs = (("output_names", listed),)

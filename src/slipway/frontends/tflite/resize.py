@@ -11,13 +11,22 @@ from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 
 BITS = 10  # of the fraction of an integer coordinate
+MAX_SIZE = 1 << 20  # rows or columns; there is a constant with the place of each
+
+
+def _sizes(node: NodeView) -> tuple[int, ...]:
+    """Return (rows, columns) of the result."""
+    sizes = node.integers(1)
+    if len(sizes) != 2 or not all(0 < size <= MAX_SIZE for size in sizes):
+        raise node.unsupported(f"it resizes to {sizes}; there must be two sizes up to {MAX_SIZE}")
+    return sizes
 
 
 @converter("RESIZE_NEAREST_NEIGHBOR")
 def nearest(node: NodeView) -> Any:
     """The element whose position is nearest, in float32 as TFLite computes it."""
     out = node[0]
-    for axis, size in zip((1, 2), node.integers(1), strict=True):
+    for axis, size in zip((1, 2), _sizes(node), strict=True):
         extent = node.shape()[axis]
         scale = np.float32(extent) / np.float32(size)
         if node.option("align_corners") and size > 1:
@@ -37,7 +46,7 @@ def bilinear(node: NodeView) -> Any:
     coordinates = _integer if is_quantized(node) else _real
     parts = [
         coordinates(node, node.shape()[axis], size)
-        for axis, size in zip((1, 2), node.integers(1), strict=True)
+        for axis, size in zip((1, 2), _sizes(node), strict=True)
     ]
     dtype = "float32"
     if is_quantized(node):  # 16 bits of data and 20 of weights are more than 32

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.bounds import check_table
 from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import channels_first, channels_last, is_turned
@@ -81,6 +82,8 @@ def unpack(node: NodeView) -> Any:
     """Apart along an axis that disappears."""
     axis = node.option("axis")
     count = node.shape()[axis]
+    if count != len(node.operator.outputs):
+        raise node.unsupported(f"it gives {len(node.operator.outputs)} parts of {count}")
     if count == 1:
         return relay.squeeze(node[0], (axis,))
     return [relay.squeeze(part, (axis,)) for part in relay.split(node[0], count, axis)]
@@ -91,6 +94,8 @@ def split(node: NodeView) -> Any:
     """Equal parts; the axis comes first."""
     (axis,) = node.integers(0)
     count = node.option("num_splits")
+    if count != len(node.operator.outputs):
+        raise node.unsupported(f"it gives {len(node.operator.outputs)} parts of {count}")
     if count == 1:
         return node[1]
     return list(relay.split(node[1], count, axis))
@@ -181,6 +186,8 @@ def mirror_pad(node: NodeView) -> Any:
     out = node[0]
     for axis, (before, after) in enumerate(widths):
         extent, skip = node.shape()[axis], 0 if node.option("mode") else 1
+        if not (0 <= before <= extent - skip and 0 <= after <= extent - skip):
+            raise node.unsupported(f"it reflects {before} and {after} of {extent} elements")
         if before or after:
             front = [before - 1 + skip - i for i in range(before)]
             back = [extent - 1 - skip - i for i in range(after)]
@@ -276,6 +283,9 @@ def zeros_like(node: NodeView) -> Any:
 def range_(node: NodeView) -> Any:
     """From a start in steps up to a limit."""
     start, limit, step = (node.constant(i).reshape(-1)[0] for i in range(3))
+    if not step or not np.isfinite((limit - start) / step):
+        raise node.unsupported(f"it counts from {start} to {limit} by {step}")
+    check_table(node, int(abs((limit - start) / step)))
     return array_constant(np.arange(start, limit, step), node.out().dtype)
 
 

@@ -31,6 +31,10 @@ from slipway.relay.visit import children, post_order, rebuild
 # Deeper kernels would nest expressions beyond what recursive passes bear, and gain nothing.
 MAX_DEPTH = 48
 
+# Inside a kernel an operator is written out for each of its readers, and again for each of theirs:
+# where every value has two readers, that doubles with every step.
+MAX_WRITTEN_OUT = 512
+
 # An operator this costly an element is not recomputed for each reader of a broadcast.
 COSTLY_FLOPS = 4
 REPEAT_LIMIT = 2
@@ -71,7 +75,10 @@ class _Node:
     depth: int = 1
     parent: _Node | None = None
     group_pattern: OpPattern = OpPattern.OPAQUE
-    size: int = 1
+    members: list[_Node] = field(default_factory=list)  # of a root: the nodes of its group
+
+    def __post_init__(self) -> None:
+        self.members.append(self)
 
     def root(self) -> _Node:
         node = self
@@ -127,9 +134,12 @@ class _Graph:
                 continue
             if node.root() is sink.root() or (self.ends is not None and self.ends(node.expr)):
                 continue
-            if node.root().size + sink.root().size > max_depth:
+            if len(node.root().members) + len(sink.root().members) > max_depth:
                 continue
-            if self._may_fuse(node, sink, phase) and not _repeats_work(node, sink):
+            if not self._may_fuse(node, sink, phase) or _repeats_work(node, sink):
+                continue
+            groups = {m.root().index: m.root() for m in (sink, *_between(node, sink))}
+            if _written_out([m for g in groups.values() for m in g.members]) <= MAX_WRITTEN_OUT:
                 self._commit(node, sink, sink)
 
     def _may_fuse(self, node: _Node, sink: _Node, phase: int) -> bool:
@@ -181,15 +191,29 @@ class _Graph:
 
     def _commit(self, source: _Node, sink: _Node, target: _Node) -> None:
         """Merge everything on the paths from `source` to `sink` into the group of `target`."""
-        seen: set[int] = set()
-        stack = [source]
-        while stack:
-            node = stack.pop()
-            if node.index in seen or node is sink:
-                continue
-            seen.add(node.index)
+        for node in _between(source, sink):
             _merge(node, target)
+
+
+def _between(source: _Node, sink: _Node) -> list[_Node]:
+    """Return the nodes on the paths from `source`, itself included, to `sink`, which is not."""
+    seen: dict[int, _Node] = {}
+    stack = [source]
+    while stack:
+        node = stack.pop()
+        if node.index not in seen and node is not sink:
+            seen[node.index] = node
             stack.extend(reader for reader, _ in node.readers)
+    return list(seen.values())
+
+
+def _written_out(group: list[_Node]) -> int:
+    """Count the operators in the expression of a group, each as often as it is written."""
+    times = {node.index: 0 for node in group}
+    for node in sorted(group, key=lambda n: n.index, reverse=True):
+        inside = sum(times[reader.index] for reader, _ in node.readers if reader.index in times)
+        times[node.index] = max(inside, 1)
+    return sum(times.values())
 
 
 def _merge(node: _Node, target: _Node) -> None:
@@ -197,7 +221,7 @@ def _merge(node: _Node, target: _Node) -> None:
     if child is parent:
         return
     child.parent = parent
-    parent.size += child.size
+    parent.members += child.members
     if child.group_pattern == OpPattern.OUT_ELEMWISE_FUSABLE:
         parent.group_pattern = OpPattern(max(child.group_pattern, parent.group_pattern))
 
@@ -266,7 +290,7 @@ class _Kernels:
     def build(self) -> Function:
         for node in self.graph.nodes:
             root = node.root()
-            if root.size == 1 and not _is_operator(node.expr):
+            if len(root.members) == 1 and not _is_operator(node.expr):
                 self.outer[id(node.expr)] = rebuild(node.expr, self._outside)
                 continue
             self.inner[id(node.expr)] = rebuild(node.expr, partial(self._inside, root))

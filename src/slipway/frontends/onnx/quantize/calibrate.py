@@ -1,7 +1,11 @@
 """The range of each tensor over calibration data: least and greatest, percentiles, or by entropy.
 
-Entropy (Kullback-Leibler) looks for the threshold whose clipped and coarsened histogram tells least
-less than the full one, as TensorRT's calibration does: 2048 bins of magnitudes, 128 levels.
+Entropy (Kullback-Leibler) looks for the threshold whose clipped and coarsened histogram tells
+least less than the full one, as TensorRT's calibration does: 2048 bins of magnitudes, 128 levels.
+That is made for the data of hundreds of inputs.  In a bin of a few elements the count is chance,
+which a coarser histogram of a wider range smooths away and so seems to lose: the fewer elements,
+the more would be clipped.  So bins are merged until they hold 32 elements on average, and where
+fewer than 1024 are left nothing is clipped.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from slipway.runtime.graph_executor import GraphModule
 METHODS = ("minmax", "percentile", "entropy")
 BINS = 2048
 LEVELS = 128
+MIN_BINS = 8 * LEVELS  # with fewer, half of the range is near to no loss whatever lies beyond
+MIN_PER_BIN = 32
 Range = tuple[float, float]
 
 
@@ -133,7 +139,14 @@ def percentile_range(counts: Array, bounds: Range, percentile: float) -> Range:
 
 
 def entropy_range(counts: Array, largest: float, bounds: Range) -> Range:
-    """Return the range whose magnitudes are clipped where least information is lost."""
+    """Return the range whose magnitudes are clipped where least information is lost.
+
+    `counts` are of magnitudes from 0 to `largest`; `bounds` is returned where there are too few.
+    """
+    while counts.size >= 2 * MIN_BINS and counts.sum() < MIN_PER_BIN * counts.size:
+        counts = counts.reshape(-1, 2).sum(axis=1)
+    if counts.sum() < MIN_PER_BIN * counts.size:
+        return bounds
     best, threshold = np.inf, counts.size
     # Exact zeros, half of what a ReLU gives, are stored exactly whatever the threshold.
     counts = np.concatenate([counts[1:2], counts[1:]])
