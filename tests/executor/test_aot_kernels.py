@@ -218,6 +218,38 @@ def test_dead_channels_with_sums_beyond_the_fast_rounding_stay_exact(tmp_path):
     np.testing.assert_array_equal(outputs[0], expected(model, [data])[0])
 
 
+def dense_layer(multiplier, shift, zero, low=-128):
+    """Sixteen inputs, four outputs."""
+    rng = np.random.default_rng(0)
+    data = relay.var("data", shape=(1, 16), dtype="int8")
+    sums = _call("qnn.dense_packed", data, rng.integers(-127, 128, (16, 4)))
+    x = relay.add(sums, relay.const(np.array([1, -2, 3, -4], "int32")))
+    x = relay.add(_rescale(x, multiplier, shift), relay.const(np.int32(zero)))
+    x = relay.cast(relay.clip(x, low, 127), "int8")
+    return tvm.IRModule.from_expr(relay.Function([data], x)), {}
+
+
+@pytest.mark.parametrize("shift", [-22, -25, -31])
+@pytest.mark.parametrize("zero", [-128, 100])
+def test_outputs_that_far_right_shifts_make_constant_are_the_zero_point(shift, zero, tmp_path):
+    model = dense_layer(
+        np.full(4, (1 << 30) + 12345, "int32"), np.array([shift, -9, -8, shift], "int32"), zero
+    )
+    data = np.random.default_rng(1).integers(-128, 128, (1, 16)).astype("int8")
+    (wanted,) = expected(model, [data])
+    for family, target in TARGETS.items():
+        lib = build(model, target)
+        assert lib.library
+        (tmp_path / family).mkdir()
+        library = compile_shared(lib, tmp_path / family, *SANITIZE)
+        _, outputs = run(library, lib, {"data": data})
+        np.testing.assert_array_equal(outputs[0], wanted, err_msg=family)
+
+
+def test_one_far_right_shift_for_all_channels_keeps_the_generated_loops():
+    assert not build(dense_layer(np.int32(1 << 30), np.int32(-25), 3)).library
+
+
 def test_large_sums_that_cannot_be_replaced_keep_their_loops():
     assert not build(layer_with_huge_biases(np.int32(1 << 30), np.int32(-9))).library
 

@@ -239,9 +239,9 @@ class CExpressions:
         if isinstance(lane, int) and isinstance(node.stride, E.IntImm):
             step = lane * node.stride.value
             return base if step == 0 else f"({base} + {step})"
-        if isinstance(node.stride, E.IntImm) and node.stride.value == 1:
-            return f"({base} + {lane})"
-        return f"({base} + {self.expr(node.stride)} * {lane})"
+        is_one = isinstance(node.stride, E.IntImm) and node.stride.value == 1
+        offset = f"{lane}" if is_one else f"{self.expr(node.stride)} * {lane}"
+        return f"({offset})" if base == "0" else f"({base} + {offset})"
 
     def _c_Shuffle(self, node: Any, lane: Lane) -> str:
         if lane is None:
@@ -285,6 +285,8 @@ class CExpressions:
         if inner > 1:
             text = f"({text}) * {inner}"
             offset = f" + {lane}"
+        if offset and text == "0":
+            return f"{data}[{offset.removeprefix(' + ')}]"
         if text.startswith("(") and text.endswith(")") and not offset and _balanced(text[1:-1]):
             text = text[1:-1]
         return f"{data}[{text}{offset}]"

@@ -11,6 +11,7 @@ import numpy as np
 from slipway.executor.aot.kernels.layer import Layer
 
 Array = np.ndarray[Any, Any]
+_FURTHEST_RIGHT = 22  # 255 * 2^22, twice a zero point, is below 2^30
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,12 @@ def packed_channels(weight: Array, lanes: int, multiple: int = 1) -> Array:
 
 
 def settle_constants(layer: Layer, operands: Sequence[Array | None]) -> LayerConstants | None:
-    """Return the layer's constants with all sums below 2^30; None when that is not possible.
+    """Return the layer's constants with all sums below 2^29; None when that is not possible.
 
-    With an exponent above 0 it is the shifted sums.  A channel whose sums may be larger must have a
-    constant output, as the dead channels of pruned models do; its weights and scale are replaced by
-    ones that give that output.
+    With an exponent above 0 it is the shifted sums.  A channel whose sums may be larger, or whose
+    zero point shifted left would not fit into 32 bits beside them, must have a constant output, as
+    the dead channels of pruned models do; its weights and scale are replaced by ones that give that
+    output.
     """
 
     def value(number: Any) -> Array | int | None:
@@ -69,7 +71,8 @@ def settle_constants(layer: Layer, operands: Sequence[Array | None]) -> LayerCon
         return None
     products = 128 * np.abs(weight.astype(np.int64)).reshape(-1, weight.shape[-1]).sum(axis=0)
     left = np.maximum(np.asarray(shift), 0)
-    large = (products + np.abs(bias.astype(np.int64))) << left >= 1 << 30
+    large = (products + np.abs(bias.astype(np.int64))) << left >= 1 << 29
+    large |= np.asarray(shift) < -_FURTHEST_RIGHT
     if not large.any():
         return LayerConstants(weight, bias, multiplier, shift)
     if isinstance(multiplier, int) or isinstance(shift, int):

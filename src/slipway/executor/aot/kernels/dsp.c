@@ -24,7 +24,7 @@ static struct slw_output slw_output_of(const struct slw_layer *layer,
 }
 
 /* sum * multiplier * 2^(shift - 31), rounded twice as TFLite's reference kernels do, plus the
- * output's zero point, clipped.  |sum|, shifted left if at all, is below 2^30, which whoever chose
+ * output's zero point, clipped.  |sum|, shifted left if at all, is below 2^29, which whoever chose
  * this kernel has checked.
  *
  * First rounding: (sum * multiplier + 2^30) >> 31 = (2 * sum * multiplier + 2^31) >> 32.

@@ -1,7 +1,7 @@
 /* Integer layers sixteen bytes at a time, for cores with vectors (MVE).  A quad is four sums: of four
  * output channels of one pixel.  Elsewhere the same arrangement is computed by loops.
  *
- * Every right shift is at least 1 and |sum| below 2^30, which whoever chose these kernels has checked.
+ * Every right shift is at least 1 and |sum| below 2^29, which whoever chose these kernels has checked.
  */
 #if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__)
 typedef int32x4_t slw_quad;
