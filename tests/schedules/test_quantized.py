@@ -90,7 +90,8 @@ def test_packed_weights_give_the_same_bytes(shape, kind):
     ("target", "instruction"),
     [
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "vpmaddwd"),
-        ("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake", "vpdpwssd"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake", "vpdpbusd"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=alderlake", "{vex}\tvpdpbusd"),
         ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod", "sdot"),
     ],
 )
@@ -103,5 +104,6 @@ def test_sums_stay_in_registers(target, instruction):
     busy = [text for text in loops if text.count(instruction) >= 6]
     assert busy
     for text in busy:
+        assert "vpmovsx" not in text
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         assert not [x for x in lines if x.startswith(("st", "vmovdq")) and x.endswith((")", "]"))]

@@ -61,7 +61,7 @@ def conv(d):
 def packed_conv(d):
     size, window, strides, dilation, padding = geometry(d, 2)
     dtype = d.pick(["int8", "uint8"])
-    lanes, depth, kind = d.pick([(8, 2, "int16"), (4, 4, "int8" if dtype == "int8" else "uint8")])
+    lanes, depth, kind = d.pick([(8, 2, "int16"), (4, 4, dtype), (16, 4, "int8")])
     channels = d.int(1, 9)
     made = OPS[d.name].attrs_type(
         strides, padding, dilation, 1, int(d.array((), dtype)), "int32"

@@ -1,14 +1,14 @@
 """Integer convolutions whose weights are packed for an instruction that adds products to sums.
 
 Such an instruction multiplies `depth` neighbouring elements of the data by as many of the weights
-of each of `lanes` output channels: pairs of int16 (x86's pmaddwd), four int8 (ARM's sdot).  With o
-and d for lanes and depth::
+of each of `lanes` output channels: pairs of int16 (x86's pmaddwd), four bytes (ARM's sdot; x86's
+vpdpbusd, whose data is unsigned).  With o and d for lanes and depth::
 
     data    (N, H, W, C)
     weight  (O/o, kH, kW, ceil(C/d), o, d)     missing channels are zeros
     result  (N, OH, OW, O)
 
-The data is copied to the dtype of the weights, with its border and missing channels.
+Where the weights are wider than the data, or it has a border or too few channels, it is copied.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, get, register_op
 from slipway.relay.ops.checks import need_integral, need_rank
@@ -67,11 +68,18 @@ def packed_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
     return get("qnn.conv2d_nhwc").evaluate(attrs, data, plain[:, :, : data.shape[3]])
 
 
+def data_kind(data: str, weight: str) -> str:
+    """Return the dtype in which data meets weights: its own, or theirs where that is wider."""
+    return weight if dtypes.bits_of(weight) > dtypes.bits_of(data) else data
+
+
 def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
-    """Return the data in the weight's dtype with its border, channels up to whole steps."""
+    """Return the data as the sums read it: with its border, channels up to whole steps."""
     n, height, width, channels = shape_of(data)
-    kind, full = weight.dtype, shape_of(weight)[3] * shape_of(weight)[5]
+    kind, full = data_kind(data.dtype, weight.dtype), shape_of(weight)[3] * shape_of(weight)[5]
     top, left, bottom, right = attrs.padding
+    if kind == data.dtype and full == channels and not any(attrs.padding):
+        return data
     fill = te().const(attrs.pad_value, kind)
 
     def element(b: Any, y: Any, x: Any, c: Any) -> Any:
@@ -150,13 +158,15 @@ def contrib_conv2d_packed(
 
 
 def _case(
-    data: tuple[int, ...], weight: tuple[int, ...], attrs: IntegerConvAttrs, kind: str
+    data: tuple[int, ...], weight: tuple[int, ...], attrs: IntegerConvAttrs, *kinds: str
 ) -> None:
-    PACKED.sample_case(data, weight, attrs=attrs, dtypes=("int8", kind), low=-128, high=127)
+    PACKED.sample_case(data, weight, attrs=attrs, dtypes=kinds, low=-128, high=127)
 
 
-_case(
-    (1, 7, 6, 3), (2, 3, 3, 2, 8, 2), IntegerConvAttrs((1, 1), (1, 1, 1, 1), pad_value=-8), "int16"
-)
-_case((2, 8, 8, 6), (3, 3, 2, 2, 4, 4), IntegerConvAttrs((2, 2), (0, 0, 1, 1), pad_value=5), "int8")
-_case((1, 5, 5, 16), (4, 1, 1, 8, 8, 2), IntegerConvAttrs(), "int16")
+_BORDER = IntegerConvAttrs((1, 1), (1, 1, 1, 1), pad_value=-8)
+_case((1, 7, 6, 3), (2, 3, 3, 2, 8, 2), _BORDER, "int8", "int16")
+_UNEVEN = IntegerConvAttrs((2, 2), (0, 0, 1, 1), pad_value=5)
+_case((2, 8, 8, 6), (3, 3, 2, 2, 4, 4), _UNEVEN, "int8", "int8")
+_case((2, 8, 8, 6), (3, 3, 2, 2, 16, 4), _UNEVEN, "uint8", "int8")
+_case((1, 5, 5, 16), (4, 1, 1, 8, 8, 2), IntegerConvAttrs(), "int8", "int16")
+_case((1, 5, 5, 16), (4, 1, 1, 4, 8, 4), IntegerConvAttrs(), "uint8", "int8")
