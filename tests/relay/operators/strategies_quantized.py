@@ -107,6 +107,18 @@ def rescale(d):
     return Case((d.array(shape, dtype, -bound, bound), multiplier, shift), attrs_of(d, once))
 
 
+@strategy("qnn.contrib_rescale_high")
+def rescale_high(d):
+    shape = d.shape()
+    count = (shape[-1],) if shape and d.bool() else ()
+    factors = (
+        d.array(count, "int32", 0, (1 << 31) - 1),
+        d.array(count, "int32", -(1 << 29), 1 << 29),
+        d.array(count, "int32", 0, 31),
+    )
+    return Case((d.array(shape, "int32"), *factors))
+
+
 @strategy("qnn.lookup")
 def lookup(d):
     table = d.array((256,), d.pick(["int8", "uint8", "int16", "int32", "float32"]))

@@ -23,6 +23,7 @@ from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
 from slipway.relay.passes.integer_arithmetic import integer_arithmetic
+from slipway.relay.passes.narrow_rescale import narrow_rescale
 from slipway.relay.passes.own_outputs import own_outputs
 from slipway.relay.passes.pack_quantized import (
     pack_quantized,
@@ -112,6 +113,10 @@ def optimize_steps(
     if packs:
         main = sink_reshape(pack_quantized(main, instructions))
         yield "PackQuantizedWeights", main
+    vectors = target is not None and target.kind.name == "llvm"
+    if vectors and _enabled(context, "NarrowRescale", 2, level):
+        main = narrow_rescale(main)
+        yield "NarrowRescale", main
     main = own_outputs(main)
     yield "OwnOutputs", main
     depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))
