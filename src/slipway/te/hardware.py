@@ -31,6 +31,8 @@ def meaning(entry: HardwareIntrinsic) -> Tensor:
     """Return the te compute that says what the instruction computes."""
     vector = entry.rows == 0
     shape = (entry.depth,) if vector else (entry.rows, entry.depth)
+    if entry.taps:
+        shape = (entry.depth, entry.columns)
     a = placeholder(shape, entry.a_dtype, "a")
     b = placeholder((entry.columns, entry.depth), entry.b_dtype, "b")
     k = reduce_axis((0, entry.depth), "k")
@@ -40,7 +42,9 @@ def meaning(entry: HardwareIntrinsic) -> Tensor:
         wide = ops.cast(left, entry.c_dtype) * ops.cast(right, entry.c_dtype)
         return te_sum(wide, axis=k)  # type: ignore[no-any-return]
 
-    if vector:
+    if entry.taps:
+        made = compute((entry.columns,), lambda i: product(a[k, i], b[i, k]), "c")
+    elif vector:
         made = compute((entry.columns,), lambda i: product(a[at], b[i, k]), "c")
     else:
         made = compute((entry.rows, entry.columns), lambda i, j: product(a[i, at], b[j, k]), "c")
@@ -55,9 +59,12 @@ def _statements(
     here = _first(c, entry.c_size)
     kind = dtypes.with_lanes(entry.c_dtype, entry.c_size)
     reset = S.BufferStore(c, ops.const(0, kind), here)
-    left = E.BufferLoad(a, _first(a, entry.a_size))
+    left = [E.BufferLoad(a, _first(a, entry.a_size))]
+    if entry.taps:
+        run = E.Ramp(ops.const(0), ops.const(1), entry.columns)
+        left = [E.BufferLoad(a, (ops.const(row), run)) for row in range(entry.depth)]
     right = E.BufferLoad(b, _first(b, entry.b_size))
-    update = S.BufferStore(c, entry.call(left, right, E.BufferLoad(c, here)), here)
+    update = S.BufferStore(c, entry.call(*left, right, E.BufferLoad(c, here)), here)
     return S.seq((reset, update)), reset, update
 
 
@@ -100,6 +107,8 @@ def hardware_intrinsic(name: str, target: Target | str | None = None) -> TensorI
         for extent in reversed(tensor.shape):
             strides.append(step)
             step *= int(extent)
+        if entry.taps and tensor is result.op.input_tensors[0]:
+            strides = [1, E.Var("a.stride")]
         offset = E.Var(f"{tensor.name}.offset")
         binds[tensor] = decl_buffer(
             tensor.shape, tensor.dtype, tensor.name, strides=strides[::-1], elem_offset=offset

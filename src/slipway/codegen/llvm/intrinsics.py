@@ -270,10 +270,12 @@ class IntrinsicEmitter(ExpressionEmitter):
 
     def _call_hardware(self, node: Any) -> str:
         entry = hardware(node, self.capability.target)
-        a, b, c = node.args[1:]
+        *rows, b, c = node.args[1:]
         if entry.llvm.startswith("llvm."):
-            return self._extern(node, entry.llvm, _operands(entry, a, b, c))
-        known = {name: self.value(x) for name, x in (("a", a), ("b", b), ("c", c))}
+            return self._extern(node, entry.llvm, _operands(entry, rows[0], b, c))
+        names = [f"a{k}" for k in range(entry.depth)] if entry.taps else ["a"]
+        operands = zip((*names, "b", "c"), (*rows, b, c), strict=True)
+        known = {name: self.value(x) for name, x in operands}
         for line in entry.llvm.splitlines():
             if line.startswith("declare"):
                 self.helpers.add(line)
