@@ -87,6 +87,36 @@ def test_packed_weights_give_the_same_bytes(shape, kind):
 
 
 @pytest.mark.parametrize(
+    "shape",
+    [
+        (14, 14, 32, 3, 1),
+        (9, 12, 70, 3, 2),  # channels that overlap
+        (9, 8, 144, 5, 1),
+        (30, 31, 96, 3, 1),  # an odd width: no results together
+        (5, 5, 33, 4, 1),
+        (7, 7, 16, 3, 1),  # too few channels for the instruction
+    ],
+)
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_depthwise_gives_the_same_bytes(shape, kind):
+    height, width, channels, window, stride = shape
+    rng = np.random.default_rng(channels)
+    info = np.iinfo(kind)
+    data = rng.integers(info.min, info.max + 1, (1, height, width, channels)).astype(kind)
+    weight = rng.integers(-128, 128, (window, window, channels)).astype(np.int8)
+    data[0, :3], weight[..., 0], weight[..., 1] = info.max, -128, 127
+    (x,) = variables([data])
+    total = relay.qnn.op.depthwise_conv2d_nhwc(
+        x, weight, (stride, stride), (window // 2,) * 4, pad_value=int(info.max)
+    )
+    factors = np.linspace(1e-4, 2e-4, channels)
+    scaled = relay.qnn.op.requantize(total, factors, 0, 0.9, -3, axis=3)
+    function = Function((x,), scaled)
+    want = relay.interpret.interpret(function, data)
+    np.testing.assert_array_equal(run(function, [data], "llvm"), want)
+
+
+@pytest.mark.parametrize(
     ("target", "instruction"),
     [
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "vpmaddwd"),

@@ -103,7 +103,8 @@ def hardware_intrinsic(name: str, target: Target | str | None = None) -> TensorI
     result = meaning(entry)
     binds: dict[Tensor, Any] = {}
     for tensor in (*result.op.input_tensors, result):
-        strides, step = [], 1
+        strides: list[Any] = []
+        step = 1
         for extent in reversed(tensor.shape):
             strides.append(step)
             step *= int(extent)

@@ -6,6 +6,7 @@ from strategies import strategy
 from strategies_products import geometry
 
 from slipway.relay import quantization as rule
+from slipway.relay.ops.qnn_depthwise_packed import pack_weights, together
 
 
 def attrs_of(d, *fields):
@@ -69,6 +70,18 @@ def packed_conv(d):
     weight = (d.int(1, 3), *window, -(-channels // depth), lanes, depth)
     data = d.array((d.int(1, 2), *size, channels), dtype)
     return Case((data, d.array(weight, kind, -256, 255)), made)
+
+
+@strategy("qnn.contrib_depthwise_packed")
+def packed_depthwise(d):
+    kh, window, stride = d.int(1, 3), d.int(1, 6), d.int(1, 2)
+    channels, results = d.pick([1, 5, 32, 40, 70]), d.int(1, together(window, stride, 4))
+    attrs = attrs_of(
+        d, (d.int(1, 2), stride), d.ints(4, 0, 2), (1, 1), 1, d.int(0, 255), "int32", window
+    )
+    plain = d.array((kh, window, channels), "int8")
+    data = d.array((d.int(1, 2), d.int(3, 8), d.int(6, 12), channels), "uint8")
+    return Case((data, pack_weights(plain, stride, 4, results)), attrs)
 
 
 @strategy("qnn.dense_packed")

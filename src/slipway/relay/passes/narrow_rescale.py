@@ -45,7 +45,7 @@ def _narrowed(expr: Any) -> Expr | None:
     if factor.ndim == 0 and (int(factor), int(power)) == HALF:
         halved = _shifted(data, -1)
         if halved is not None:
-            return halved
+            return halved  # type: ignore[no-any-return]
     factor, power = np.broadcast_arrays(factor, power)
     power = np.where(factor == 0, GREATEST, power)  # nothing times anything
     excess = int(power.max(initial=GREATEST)) - GREATEST

@@ -2,6 +2,7 @@
 
     qnn.conv2d_nhwc(%x, w)   ->  qnn.contrib_conv2d_packed(%x, w packed)
     qnn.dense_packed(%x, w)  ->  the same, of a 1x1 window over rows
+    qnn.depthwise_conv2d_nhwc(%x, w)  ->  qnn.contrib_depthwise_packed(%x, w packed)
 
 for constant weights, one group, and output channels that fill whole vectors.  The sums are the
 same integers.  An instruction that takes unsigned data gets x + 128, and 128 times the sum of the
@@ -19,12 +20,15 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import const, is_call_of
 from slipway.relay.ops.qnn_conv import IntegerConvAttrs
+from slipway.relay.ops.qnn_depthwise_packed import PackedDepthwiseAttrs, together
+from slipway.relay.ops.qnn_depthwise_packed import pack_weights as pack_taps
 from slipway.relay.ops.qnn_packed import data_kind, pack_weights
 from slipway.relay.visit import rewrite
 
 Array = np.ndarray[Any, Any]
 
 # Instructions in order of preference; the data is copied to the dtype of their operands.
+TAPS = ("x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni")  # of windows over one channel
 INSTRUCTIONS = ("neon.sdot", "x86.vnni", "x86.vnni.256", "x86.avxvnni", "x86.pmaddwd")
 OFFSET = 128  # between signed and unsigned bytes
 
@@ -33,7 +37,7 @@ def packing_instructions(target: Any) -> list[HardwareIntrinsic]:
     """Return the instructions that integer products use on `target`, the best first."""
     if target is None or target.kind.name != "llvm":
         return []
-    return [HARDWARE[n] for n in INSTRUCTIONS if not HARDWARE[n].missing(target)]
+    return [HARDWARE[n] for n in (*INSTRUCTIONS, *TAPS) if not HARDWARE[n].missing(target)]
 
 
 def prefers_unsigned(instructions: list[HardwareIntrinsic]) -> bool:
@@ -43,11 +47,17 @@ def prefers_unsigned(instructions: list[HardwareIntrinsic]) -> bool:
 
 def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) -> Function:
     """Return `function` with the weights of its integer products packed for `instructions`."""
+    dots = [i for i in instructions if not i.taps]
+    taps = [i for i in instructions if i.taps]
+    rules = {
+        "qnn.conv2d_nhwc": lambda call: _convolution(call, dots),
+        "qnn.dense_packed": lambda call: _dense(call, dots),
+        "qnn.depthwise_conv2d_nhwc": lambda call: _depthwise(call, taps),
+    }
 
     def one(expr: Any) -> Expr | None:
-        if is_call_of(expr, "qnn.conv2d_nhwc"):
-            return _convolution(expr, instructions)
-        return _dense(expr, instructions) if is_call_of(expr, "qnn.dense_packed") else None
+        rule = rules.get(expr.op.name) if is_call_of(expr, *rules) else None
+        return rule(expr) if rule is not None else None
 
     return rewrite(function, one)  # type: ignore[no-any-return]
 
@@ -87,18 +97,52 @@ def _packed(
     if entry is None:
         return None
     packed = Constant(pack_weights(weight, entry.columns, entry.depth, entry.b_dtype))
-    make = op_registry.get("qnn.contrib_conv2d_packed")
+    excess = OFFSET * weight.astype(np.int64).sum(axis=(0, 1, 2))
+    return _sums("qnn.contrib_conv2d_packed", data, packed, attrs, entry, excess, span)
+
+
+def _sums(
+    name: str, data: Any, weight: Constant, attrs: Any, entry: HardwareIntrinsic, excess: Array,
+    span: Any,
+) -> Expr:  # fmt: skip
+    """Return the call; with data moved to unsigned and `excess` taken off, where it has to be."""
+    make: Any = op_registry.get(name)
     if data_kind(data.tensor_type.dtype, entry.b_dtype) == entry.a_dtype:
-        return make(data, packed, attrs=attrs, span=span)
+        return make(data, weight, attrs=attrs, span=span)  # type: ignore[no-any-return]
     cast, add = (op_registry.face(n) for n in ("cast", "add"))
     moved = cast(add(cast(data, "int16"), const(OFFSET, "int16")), "uint8")
     attrs = attrs.replace(pad_value=attrs.pad_value + OFFSET)
-    sums = make(moved, packed, attrs=attrs, span=span)
-    excess = OFFSET * weight.astype(np.int64).sum(axis=(0, 1, 2))
+    sums = make(moved, weight, attrs=attrs, span=span)
     return op_registry.face("subtract")(sums, const(excess.astype(np.int32)))  # type: ignore[no-any-return]
 
 
-def _suits(entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any) -> bool:
+def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
+    data, weight = call.args
+    attrs: Any = call.attrs
+    if not isinstance(weight, Constant) or data.tensor_type.dtype not in ("int8", "uint8"):
+        return None
+    kernel = weight.array
+    channels, window, stride = kernel.shape[2], kernel.shape[1], attrs.strides[1]
+    entry = next((i for i in instructions if i.columns <= channels), None)
+    if entry is None or channels != data.tensor_type.shape[3] or tuple(attrs.dilation) != (1, 1):
+        return None
+    if window == 1 or not _suits(entry, data, kernel[:, :, None], attrs, whole=False):
+        return None
+    most = together(window, stride, entry.depth)
+    width = call.tensor_type.shape[2]
+    results = max(r for r in range(1, most + 1) if width % r == 0)
+    packed = Constant(pack_taps(kernel.astype(np.int8), stride, entry.depth, results))
+    geometry = PackedDepthwiseAttrs(
+        attrs.strides, attrs.padding, (1, 1), 1, attrs.pad_value, attrs.out_dtype, window
+    )
+    excess = OFFSET * kernel.astype(np.int64).sum(axis=(0, 1))
+    name = "qnn.contrib_depthwise_packed"
+    return _sums(name, data, packed, geometry, entry, excess, call.span)
+
+
+def _suits(
+    entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any, whole: bool = True
+) -> bool:
     """Tell whether an instruction can sum these products."""
     given = data.tensor_type.dtype
     kind = data_kind(given, entry.b_dtype)
@@ -109,7 +153,7 @@ def _suits(entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any) -> bo
     return (
         kind == entry.a_dtype
         and attrs.out_dtype == entry.c_dtype
-        and weight.shape[3] % entry.columns == 0
+        and (not whole or weight.shape[3] % entry.columns == 0)
         and np.can_cast(weight.dtype, entry.b_dtype)
         and bounds.min <= attrs.pad_value + moved <= bounds.max
     )
