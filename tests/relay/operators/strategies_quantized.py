@@ -72,6 +72,11 @@ def packed_conv(d):
     return Case((data, d.array(weight, kind, -256, 255)), made)
 
 
+@strategy("qnn.contrib_words")
+def words(d):
+    return Case((d.array(d.shape(4, 4), "uint8"),))
+
+
 @strategy("qnn.contrib_depthwise_packed")
 def packed_depthwise(d):
     kh, window, stride = d.int(1, 3), d.int(1, 6), d.int(1, 2)

@@ -23,6 +23,7 @@ from slipway.relay.ops.qnn_conv import IntegerConvAttrs
 from slipway.relay.ops.qnn_depthwise_packed import PackedDepthwiseAttrs, together
 from slipway.relay.ops.qnn_depthwise_packed import pack_weights as pack_taps
 from slipway.relay.ops.qnn_packed import data_kind, pack_weights
+from slipway.relay.ops.qnn_words import BYTES
 from slipway.relay.visit import rewrite
 
 Array = np.ndarray[Any, Any]
@@ -30,6 +31,7 @@ Array = np.ndarray[Any, Any]
 # Instructions in order of preference; the data is copied to the dtype of their operands.
 TAPS = ("x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni")  # of windows over one channel
 INSTRUCTIONS = ("neon.sdot", "x86.vnni", "x86.vnni.256", "x86.avxvnni", "x86.pmaddwd")
+PACKED = "qnn.contrib_conv2d_packed"
 OFFSET = 128  # between signed and unsigned bytes
 
 
@@ -97,8 +99,21 @@ def _packed(
     if entry is None:
         return None
     packed = Constant(pack_weights(weight, entry.columns, entry.depth, entry.b_dtype))
+    if entry.a_dtype == "uint8" and _is_image(data):
+        data = op_registry.face("qnn.contrib_words")(data.args[0])
+        return op_registry.get(PACKED)(data, packed, attrs=attrs, span=span)
     excess = OFFSET * weight.astype(np.int64).sum(axis=(0, 1, 2))
-    return _sums("qnn.contrib_conv2d_packed", data, packed, attrs, entry, excess, span)
+    return _sums(PACKED, data, packed, attrs, entry, excess, span)
+
+
+def _is_image(data: Any) -> bool:
+    """Tell whether unsigned data has a word of channels at most, just brought to the last axis."""
+    return (
+        is_call_of(data, "transpose")
+        and data.tensor_type.dtype == "uint8"
+        and data.tensor_type.shape[-1] <= BYTES
+        and [a % 4 for a in data.attrs.axes] == [0, 2, 3, 1]
+    )
 
 
 def _sums(

@@ -36,7 +36,8 @@ PARALLEL_PRODUCTS = 1 << 18
 
 def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
     """Return the instruction of `target` for data and packed weights of these types."""
-    kind = data_kind(data.dtype, weight.dtype)
+    words = data.dtype == "int32"
+    kind = "uint8" if words else data_kind(data.dtype, weight.dtype)
     for entry in (HARDWARE[name] for name in INSTRUCTIONS):
         packed_for = (entry.columns, entry.depth) == tuple(int(d) for d in weight.shape[4:])
         kinds = (kind, weight.dtype) == (entry.a_dtype, entry.b_dtype)
@@ -104,7 +105,7 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     inner.reorder(b, ky, kx, chunk, p, o, lane, element)
     inner.unroll(p)
     inner.unroll(o)
-    inner.tensorize(lane, hardware_intrinsic(entry.name, target))
+    inner.tensorize(lane, hardware_intrinsic(entry.name, target, data.dtype == "int32"))
     return schedule
 
 
