@@ -10,6 +10,7 @@ from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Function, Var
 from slipway.relay.types import TensorType
+from slipway.target import Target
 
 NAMES = [name for name in op_registry.load_ops() if name.startswith("qnn.")]
 
@@ -137,3 +138,34 @@ def test_sums_stay_in_registers(target, instruction):
         assert "vpmovsx" not in text
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         assert not [x for x in lines if x.startswith(("st", "vmovdq")) and x.endswith((")", "]"))]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "instruction"),
+    [("haswell", "vpmaddwd"), ("cascadelake", "vpdpbusd"), ("alderlake", "{vex}\tvpdpbusd")],
+)
+def test_taps_use_the_instruction_that_the_processor_has(cpu, instruction):
+    rng = np.random.default_rng(1)
+    weight = rng.integers(-128, 128, (3, 3, 96)).astype(np.int8)
+    (x,) = variables([np.zeros((1, 14, 14, 96), np.uint8)])
+    total = relay.qnn.op.depthwise_conv2d_nhwc(x, weight, padding=(1, 1, 1, 1))
+    function = Function((x,), total)
+    target = f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}"
+    text = relay.build(IRModule((("main", function),)), target=target).get_source("asm")
+    assert text.count(instruction) >= 12
+    assert ("vpdpbusd" in text) == ("vpdpbusd" in instruction)
+    assert "vpmulld" not in text
+
+
+def test_haswell_code_gives_the_same_bytes():
+    """The code for processors without vpdpbusd, on this one."""
+    if not Target("llvm").has_feature("avx2"):
+        pytest.skip("this processor lacks avx2")
+    function, data, want = convolution(9, 11, 24, 40, 3, 2)
+    target = "llvm -mcpu=haswell"
+    np.testing.assert_array_equal(run(function, [data], target), want)
+    weight = np.random.default_rng(2).integers(-128, 128, (3, 3, 24)).astype(np.int8)
+    (x,) = variables([data])
+    taps = Function((x,), relay.qnn.op.depthwise_conv2d_nhwc(x, weight, padding=(1,) * 4))
+    want = relay.interpret.interpret(taps, data)
+    np.testing.assert_array_equal(run(taps, [data], target), want)

@@ -175,7 +175,8 @@ def operands(entry, args):
     a = rng.integers(0 if "u" in entry.a_dtype else -9, 10, shapes[0])
     b = rng.integers(0 if "u" in entry.b_dtype else -9, 10, shapes[1])
     if entry.taps:
-        a, b = rng.integers(0, 256, shapes[0]), rng.integers(-128, 128, shapes[1])
+        low = 0 if entry.a_dtype == "uint8" else -128
+        a, b = rng.integers(low, 256, shapes[0]), rng.integers(-128, 128, shapes[1])
         return a, b, np.einsum("ski,sik->i", a, b)
     left = a[..., ::-1] if entry.mirrored else a
     rows = left.transpose(0, 2, 1, 3).reshape(shapes[2][0], -1)

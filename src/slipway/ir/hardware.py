@@ -22,7 +22,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.expr import Call, PrimExpr, StringImm
-from slipway.ir.hardware_taps import c_text, llvm_text
+from slipway.ir.hardware_taps import PAIRS_IN_C, c_text, llvm_text, pairs_text
 
 
 @dataclass(frozen=True)
@@ -263,6 +263,10 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
         _taps("x86.taps.vnni", 512, ("avx512vnni", "avx512bw"), "_mm512_dpbusd_epi32"),
         _taps("x86.taps.vnni.256", 256, ("avx512vnni", "avx512vl"), "_mm256_dpbusd_epi32"),
         _taps("x86.taps.avxvnni", 256, ("avxvnni",), "_mm256_dpbusd_avx_epi32"),
+        HardwareIntrinsic(
+            "x86.taps.pmaddwd", pairs_text(), "immintrin.h", PAIRS_IN_C,
+            _X86, ("avx2",), 0, 16, 2, "int16", "int16", "int32", taps=True,
+        ),
         HardwareIntrinsic(
             "x86.pmaddwd", _PMADDWD, "immintrin.h",
             "_mm256_storeu_si256((__m256i*)c, _mm256_add_epi32(_mm256_loadu_si256("

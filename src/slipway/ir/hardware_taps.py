@@ -1,11 +1,12 @@
-"""Texts of the instruction sequence that sums four taps of a window, channel by channel, on x86.
+"""Texts of instruction sequences that sum taps of a window, channel by channel, on x86.
 
     c[i] += a0[i] * b[i, 0] + a1[i] * b[i, 1] + a2[i] * b[i, 2] + a3[i] * b[i, 3]
 
 vpdpbusd adds four neighbouring products, so the four vectors of bytes are interleaved first, by
 unpacking bytes and then words.  Unpacking works in parts of 128 bits: of r registers of sums, part
 h of number q holds the channels 16 h + 4 q and the next three.  Sums and weights are brought into
-that order and back; between two steps LLVM takes both ways away.
+that order and back; between two steps LLVM takes both ways away.  Without vpdpbusd, vpmaddwd sums
+two taps of 16 bits in the same way.
 """
 
 from __future__ import annotations
@@ -68,6 +69,41 @@ def llvm_text(width: int) -> str:
     back = [i % 16 // 4 * sums + 4 * (i // 16) + i % 4 for i in range(width)]
     return "\n".join([*lines, _shuffle("i32", "{e0}", "{e2}", 2 * sums, back)])
 
+
+def pairs_text() -> str:
+    """LLVM instructions for two taps of sixteen channels of int16, in registers of 32 bytes."""
+    ty, words = "<16 x i16>", "<8 x i32>"
+    name = "@llvm.x86.avx2.pmadd.wd"
+    lines = [
+        f"declare {words} {name}({ty}, {ty})",
+        "weights = bitcast <32 x i16> {b} to <16 x i32>",
+    ]
+    for high in (0, 1):
+        own = [8 * part + 4 * high + i for part in range(2) for i in range(4)]
+        lines += [
+            f"u{high} = " + _shuffle("i16", "{a0}", "{a1}", 16, _unpack(16, 2, high)),
+            f"c{high} = " + _shuffle("i32", "{c}", "poison", 16, own),
+            f"k{high} = " + _shuffle("i32", "{weights}", "poison", 16, own),
+            f"s{high} = bitcast {words} {{k{high}}} to {ty}",
+            f"m{high} = call {words} {name}({ty} {{u{high}}}, {ty} {{s{high}}})",
+            f"d{high} = add {words} {{c{high}}}, {{m{high}}}",
+        ]
+    back = [i % 8 // 4 * 8 + 4 * (i // 8) + i % 4 for i in range(16)]
+    return "\n".join([*lines, _shuffle("i32", "{d0}", "{d1}", 8, back)])
+
+
+PAIRS_IN_C = """\
+const __m256i x = _mm256_loadu_si256((const void*)a0), y = _mm256_loadu_si256((const void*)a1);
+  const __m256i l = _mm256_unpacklo_epi16(x, y), h = _mm256_unpackhi_epi16(x, y);
+  const __m256i first = _mm256_permute2x128_si256(l, h, 0x20);
+  const __m256i last = _mm256_permute2x128_si256(l, h, 0x31);
+  for (int i = 0; i < 2; ++i) {
+    const __m256i pairs = i ? last : first;
+    const __m256i weights = _mm256_loadu_si256((const void*)(b + 16 * i));
+    const __m256i sums = _mm256_loadu_si256((const void*)(c + 8 * i));
+    const __m256i added = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, weights));
+    _mm256_storeu_si256((void*)(c + 8 * i), added);
+  }"""
 
 _STEP = """\
 {reg} n[4], r[4], w[4];

@@ -9,7 +9,8 @@ begin with zeros::
     weight  (kH, G, R, C, d)      R = (d * G - kW) / stride + 1, rounded down
     result  (N, OH, OW, C)
 
-So R results share the data of a step.  The data is copied with its border, as wide as steps reach.
+So R results share the data of a step.  The data is copied with its border, as wide as steps reach,
+in the weight's dtype where that is wider.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from slipway.relay.expr import Call
 from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, get, register_op
 from slipway.relay.ops.checks import need_integral, need_rank
 from slipway.relay.ops.qnn_conv import IntegerConvAttrs
+from slipway.relay.ops.qnn_packed import data_kind
 from slipway.relay.ops.tensors import shape_of, te
 from slipway.relay.ops.windows import conv_extents, pad_stage
 from slipway.relay.types import TensorType, Type
@@ -100,6 +102,12 @@ def packed_compute(
     width = out.shape[2]
     reach = (-(-width // results) - 1) * results * sx + steps * depth
     beyond = max(right, reach - shape_of(data)[2] - left)
+    kind = data_kind(data.dtype, weight.dtype)
+    if kind != data.dtype:
+        given = data
+        data = te().compute(
+            shape_of(given), lambda *i: given(*i).astype(kind), name="wide", tag="injective"
+        )
     padded = pad_stage(data, (0, top, left, 0), (0, bottom, beyond, 0), attrs.pad_value)
     ky, step, tap = (
         te().reduce_axis((0, extent), name=name)

@@ -29,7 +29,8 @@ from slipway.relay.visit import rewrite
 Array = np.ndarray[Any, Any]
 
 # Instructions in order of preference; the data is copied to the dtype of their operands.
-TAPS = ("x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni")  # of windows over one channel
+# For windows over one channel.
+TAPS = ("x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd")
 INSTRUCTIONS = ("neon.sdot", "x86.vnni", "x86.vnni.256", "x86.avxvnni", "x86.pmaddwd")
 PACKED = "qnn.contrib_conv2d_packed"
 OFFSET = 128  # between signed and unsigned bytes
@@ -138,15 +139,17 @@ def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None
         return None
     kernel = weight.array
     channels, window, stride = kernel.shape[2], kernel.shape[1], attrs.strides[1]
-    entry = next((i for i in instructions if i.columns <= channels), None)
-    if entry is None or channels != data.tensor_type.shape[3] or tuple(attrs.dilation) != (1, 1):
+    if channels != data.tensor_type.shape[3] or tuple(attrs.dilation) != (1, 1) or window == 1:
         return None
-    if window == 1 or not _suits(entry, data, kernel[:, :, None], attrs, whole=False):
+    fits = (i for i in instructions if i.columns <= channels)
+    full = kernel[:, :, None]
+    entry = next((i for i in fits if _suits(i, data, full, attrs, whole=False)), None)
+    if entry is None:
         return None
     most = together(window, stride, entry.depth)
     width = call.tensor_type.shape[2]
     results = max(r for r in range(1, most + 1) if width % r == 0)
-    packed = Constant(pack_taps(kernel.astype(np.int8), stride, entry.depth, results))
+    packed = Constant(pack_taps(kernel.astype(entry.b_dtype), stride, entry.depth, results))
     geometry = PackedDepthwiseAttrs(
         attrs.strides, attrs.padding, (1, 1), 1, attrs.pad_value, attrs.out_dtype, window
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes, te
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay.ops.qnn_packed import data_kind
 from slipway.schedules.cpu.tiles import CACHE_BYTES
 from slipway.schedules.generic import inline_injective, is_injective, producers, shape_of
 from slipway.schedules.registry import register_implementation
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 # Instructions, and what a step of one costs beside the others.
-TAPS = {"x86.taps.vnni": 1.0, "x86.taps.vnni.256": 0.6, "x86.taps.avxvnni": 0.6}
+TAPS = {
+    "x86.taps.vnni": 1.0, "x86.taps.vnni.256": 0.6, "x86.taps.avxvnni": 0.6,
+    "x86.taps.pmaddwd": 0.6,
+}  # fmt: skip
 PARALLEL_PRODUCTS = 1 << 18  # below it a launch of the thread pool costs more than it saves
 UNROLL_LIMIT = 40  # steps
 COPY_BYTES = 64
@@ -35,8 +39,9 @@ def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | 
     best = None
     for name, cost in TAPS.items():
         entry = HARDWARE[name]
-        kinds = (data.dtype, weight.dtype, depth) == (entry.a_dtype, entry.b_dtype, entry.depth)
-        if not kinds or entry.columns > channels or entry.missing(target):
+        kind = data_kind(data.dtype, weight.dtype)
+        fits = (kind, weight.dtype, depth) == (entry.a_dtype, entry.b_dtype, entry.depth)
+        if not fits or entry.columns > channels or entry.missing(target):
             continue
         total = -(-channels // entry.columns) * cost
         if best is None or total < best[0]:
