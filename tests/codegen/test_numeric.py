@@ -108,6 +108,9 @@ with np.errstate(all="ignore"):
         for op, ref in [("shift_left", np.left_shift), ("shift_right", np.right_shift)]:
             add(f"{op}_{t}", lambda x, y, op=op: E.Call(x.dtype, op, (x, y)),
                 [a, shifts.astype(t)], t, ref)  # fmt: skip
+        if t == "int32":
+            add("multiply_high", lambda x, y: E.Call(x.dtype, "multiply_high", (x, y)), [a, b], t,
+                INTRINSICS["multiply_high"].reference)  # fmt: skip
         for op in ("popcount", "clz", "abs"):
             add(f"{op}_{t}", lambda x, op=op: E.Call(x.dtype, op, (x,)), [a], t,
                 INTRINSICS[op].reference)  # fmt: skip

@@ -10,6 +10,7 @@ from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Function, Var
 from slipway.relay.types import TensorType
+from slipway.target import Target
 
 NAMES = [name for name in op_registry.load_ops() if name.startswith("qnn.")]
 
@@ -87,10 +88,41 @@ def test_packed_weights_give_the_same_bytes(shape, kind):
 
 
 @pytest.mark.parametrize(
+    "shape",
+    [
+        (14, 14, 32, 3, 1),
+        (9, 12, 70, 3, 2),  # channels that overlap
+        (9, 8, 144, 5, 1),
+        (30, 31, 96, 3, 1),  # an odd width: no results together
+        (5, 5, 33, 4, 1),
+        (7, 7, 16, 3, 1),  # too few channels for the instruction
+    ],
+)
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_depthwise_gives_the_same_bytes(shape, kind):
+    height, width, channels, window, stride = shape
+    rng = np.random.default_rng(channels)
+    info = np.iinfo(kind)
+    data = rng.integers(info.min, info.max + 1, (1, height, width, channels)).astype(kind)
+    weight = rng.integers(-128, 128, (window, window, channels)).astype(np.int8)
+    data[0, :3], weight[..., 0], weight[..., 1] = info.max, -128, 127
+    (x,) = variables([data])
+    total = relay.qnn.op.depthwise_conv2d_nhwc(
+        x, weight, (stride, stride), (window // 2,) * 4, pad_value=int(info.max)
+    )
+    factors = np.linspace(1e-4, 2e-4, channels)
+    scaled = relay.qnn.op.requantize(total, factors, 0, 0.9, -3, axis=3)
+    function = Function((x,), scaled)
+    want = relay.interpret.interpret(function, data)
+    np.testing.assert_array_equal(run(function, [data], "llvm"), want)
+
+
+@pytest.mark.parametrize(
     ("target", "instruction"),
     [
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "vpmaddwd"),
-        ("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake", "vpdpwssd"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake", "vpdpbusd"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=alderlake", "{vex}\tvpdpbusd"),
         ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod", "sdot"),
     ],
 )
@@ -103,5 +135,37 @@ def test_sums_stay_in_registers(target, instruction):
     busy = [text for text in loops if text.count(instruction) >= 6]
     assert busy
     for text in busy:
+        assert "vpmovsx" not in text
         lines = [line.split("#")[0].strip() for line in text.splitlines()]
         assert not [x for x in lines if x.startswith(("st", "vmovdq")) and x.endswith((")", "]"))]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "instruction"),
+    [("haswell", "vpmaddwd"), ("cascadelake", "vpdpbusd"), ("alderlake", "{vex}\tvpdpbusd")],
+)
+def test_taps_use_the_instruction_that_the_processor_has(cpu, instruction):
+    rng = np.random.default_rng(1)
+    weight = rng.integers(-128, 128, (3, 3, 96)).astype(np.int8)
+    (x,) = variables([np.zeros((1, 14, 14, 96), np.uint8)])
+    total = relay.qnn.op.depthwise_conv2d_nhwc(x, weight, padding=(1, 1, 1, 1))
+    function = Function((x,), total)
+    target = f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}"
+    text = relay.build(IRModule((("main", function),)), target=target).get_source("asm")
+    assert text.count(instruction) >= 12
+    assert ("vpdpbusd" in text) == ("vpdpbusd" in instruction)
+    assert "vpmulld" not in text
+
+
+def test_haswell_code_gives_the_same_bytes():
+    """The code for processors without vpdpbusd, on this one."""
+    if not Target("llvm").has_feature("avx2"):
+        pytest.skip("this processor lacks avx2")
+    function, data, want = convolution(9, 11, 24, 40, 3, 2)
+    target = "llvm -mcpu=haswell"
+    np.testing.assert_array_equal(run(function, [data], target), want)
+    weight = np.random.default_rng(2).integers(-128, 128, (3, 3, 24)).astype(np.int8)
+    (x,) = variables([data])
+    taps = Function((x,), relay.qnn.op.depthwise_conv2d_nhwc(x, weight, padding=(1,) * 4))
+    want = relay.interpret.interpret(taps, data)
+    np.testing.assert_array_equal(run(taps, [data], target), want)

@@ -97,6 +97,8 @@ def test_symbolic_shapes(device, dtype):
 def product(entry, intrin):
     """An integer or bfloat16 matrix product whose inner loops are the intrinsic."""
     depth = entry.depth
+    if entry.taps:
+        return window(entry, intrin)
 
     def column(k):  # of a
         return depth - 1 - k % depth if entry.mirrored else k % depth
@@ -133,6 +135,28 @@ def product(entry, intrin):
     return s, [a, b, c]
 
 
+def window(entry, intrin):
+    """Sums of taps, channel by channel."""
+    steps, channels = 3, 2 * entry.columns
+    a = te.placeholder((steps, entry.depth, channels), entry.a_dtype, name="A")
+    b = te.placeholder((steps, channels, entry.depth), entry.b_dtype, name="B")
+    step = te.reduce_axis((0, steps), "step")
+    k = te.reduce_axis((0, entry.depth), "k")
+    c = te.compute(
+        (channels,),
+        lambda i: te.sum(
+            te.cast(a[step, k, i], entry.c_dtype) * te.cast(b[step, i, k], entry.c_dtype),
+            axis=[step, k],
+        ),
+        name="C",
+    )
+    s = te.create_schedule(c.op)
+    outer, lane = s[c].split(c.op.axis[0], entry.columns)
+    s[c].reorder(outer, step, lane, k)
+    s[c].tensorize(lane, intrin)
+    return s, [a, b, c]
+
+
 # Each intrinsic on the device whose processor has it; tests/te/test_boards.py has the others.
 INTRINSIC_DEVICES = [
     (device, kind, name)
@@ -150,6 +174,10 @@ def operands(entry, args):
     shapes = [tuple(int(x) for x in t.shape) for t in args]
     a = rng.integers(0 if "u" in entry.a_dtype else -9, 10, shapes[0])
     b = rng.integers(0 if "u" in entry.b_dtype else -9, 10, shapes[1])
+    if entry.taps:
+        low = 0 if entry.a_dtype == "uint8" else -128
+        a, b = rng.integers(low, 256, shapes[0]), rng.integers(-128, 128, shapes[1])
+        return a, b, np.einsum("ski,sik->i", a, b)
     left = a[..., ::-1] if entry.mirrored else a
     rows = left.transpose(0, 2, 1, 3).reshape(shapes[2][0], -1)
     columns = b.transpose(0, 2, 1, 3).reshape(shapes[2][1], -1)

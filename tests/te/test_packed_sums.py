@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from slipway import te
+from slipway.ir.hardware import HARDWARE
 from slipway.relay import op_registry
 from slipway.relay.ops import qnn_packed
-from slipway.relay.passes.pack_quantized import packing_instruction
 from slipway.relay.types import TensorType
 from slipway.schedules.cpu.quantized_packed import schedule_packed
 from slipway.target import Target
@@ -18,26 +18,37 @@ SHAPES = [
 ]
 
 
+FLAGS = {"host": " -mcpu=native", "aarch64": " -mattr=+dotprod"}
+INSTRUCTIONS = [
+    ("host", "x86.vnni"), ("host", "x86.vnni.256"), ("host", "x86.avxvnni"),
+    ("host", "x86.pmaddwd"), ("aarch64", "neon.sdot"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("data", "weight", "options"), SHAPES)
-@pytest.mark.parametrize("device", ["host", "aarch64"], indirect=True)
-def test_packed_convolution(device, data, weight, options):
-    flags = {"host": " -mcpu=native", "aarch64": " -mattr=+dotprod"}[device.name]
-    target = Target(device.target + flags)
-    entry = packing_instruction(target)
-    if entry is None:
+@pytest.mark.parametrize(("device", "instruction"), INSTRUCTIONS, indirect=["device"])
+def test_packed_convolution(device, instruction, data, weight, options):
+    target, entry = Target(device.target + FLAGS[device.name]), HARDWARE[instruction]
+    lacking = entry.missing(target)
+    if lacking:
         assert device.name == "host"
-        pytest.skip("this processor has no such instruction")
+        pytest.skip(f"this processor lacks {', '.join(lacking)}")
     rng = np.random.default_rng(1)
-    given = rng.integers(-128, 128, data).astype("int8")
+    kind = "uint8" if entry.a_dtype == "uint8" else "int8"
+    info = np.iinfo(kind)
+    given = rng.integers(info.min, info.max + 1, data).astype(kind)
+    given[0, 0], given[0, 1] = info.min, info.max
     plain = rng.integers(-128, 128, weight).astype("int8")
+    plain = np.pad(plain, ((0, 0),) * 3 + ((0, -weight[3] % entry.columns),))
     packed = qnn_packed.pack_weights(plain, entry.columns, entry.depth, entry.b_dtype)
     attrs = qnn_packed.IntegerConvAttrs(**options)
+    attrs = attrs.replace(pad_value=attrs.pad_value - (-128 if kind == "uint8" else 0))
     want = op_registry.get("qnn.conv2d_nhwc").evaluate(attrs, given, plain)
 
-    x = te.placeholder(data, "int8", name="x")
+    x = te.placeholder(data, kind, name="x")
     w = te.placeholder(packed.shape, packed.dtype.name, name="w")
-    kind = TensorType(want.shape, "int32")
-    (out,) = qnn_packed.packed_compute(attrs, [x, w], [kind])
+    sums = TensorType(want.shape, "int32")
+    (out,) = qnn_packed.packed_compute(attrs, [x, w], [sums])
     function = device.build(schedule_packed(target, [out], out), [x, w, out], target)
     got = device.array(np.zeros(want.shape, "int32"))
     function(device.array(given), device.array(packed), got)

@@ -401,6 +401,13 @@ SUPPORT = ("slw_fmod32", "slw_fmod64", "slw_fma32", "slw_fma64")  # scalar funct
 # -- integers --------------------------------------------------------------------------------------
 
 
+def multiply_high(x: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
+    """The upper half of an int32 product, through 64 bits."""
+    wide = dtypes.with_lanes("int64", x.lanes)
+    product = E.Mul(cast(x, wide), cast(y, wide))
+    return cast(call("shift_right", product, const(32, wide)), x.dtype)
+
+
 def q_multiply_shift(x: E.PrimExpr, y: E.PrimExpr, q: E.PrimExpr, s: E.PrimExpr) -> E.PrimExpr:
     """(x * y * 2^(s - q)), rounded half up, through 64 bits."""
     lanes = x.lanes

@@ -5,9 +5,11 @@ features it needs.  Each adds sums of products of small integers or bfloat16 pai
 
     dot:     c[i]    += sum over k of a[k] * b[i, k]
     matmul:  c[i, j] += sum over k of a[i, k] * b[j, k]
+    taps:    c[i]    += sum over k of a[k, i] * b[i, k]
 
 Loops name one by ``Call(dtype, "hardware", (StringImm(name), a, b, c))``, whose operands are
-vectors of all elements, row by row, and whose value is the new c.  The interpreter computes the
+vectors of all elements, row by row, and whose value is the new c.  With taps there is an operand
+for each row of a.  The interpreter computes the
 meaning, the code generators emit the spellings; te.hardware makes a tensor intrinsic of it.
 """
 
@@ -20,6 +22,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.expr import Call, PrimExpr, StringImm
+from slipway.ir.hardware_taps import PAIRS_IN_C, c_text, llvm_text, pairs_text
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class HardwareIntrinsic:
 
     `rows` is 0 for a dot product of one vector `a` with `columns` rows of `b`; otherwise the
     instruction multiplies a rows x depth by a columns x depth matrix.  `mirrored`: the elements of
-    `a` are taken in reverse order.
+    `a` are taken in reverse order.  `taps`: `a` is `depth` vectors of `columns` elements, which may
+    lie apart, named a0, a1 and so on in the spellings.
 
     `llvm` is an LLVM intrinsic that takes `flags`, then c, a and b (c last with `sum_last`), with
     `a` repeated for every column and `operand` as the type of a and b.  Where one intrinsic is
@@ -55,6 +59,7 @@ class HardwareIntrinsic:
     flags: tuple[int, ...] = ()
     sum_last: bool = False
     mirrored: bool = False
+    taps: bool = False
 
     @property
     def a_size(self) -> int:
@@ -77,13 +82,19 @@ class HardwareIntrinsic:
             return [f"a processor of kind {self.architectures[0]}"]
         return [f for f in self.features if not target.has_feature(f)]
 
-    def call(self, a: PrimExpr, b: PrimExpr, c: PrimExpr) -> PrimExpr:
-        """Return the call that has the new c as its value."""
+    def call(self, *operands: PrimExpr) -> PrimExpr:
+        """Return the call that has the new c as its value; operands are a (or its rows), b, c."""
         result = dtypes.with_lanes(self.c_dtype, self.c_size)
-        return Call(result, "hardware", (StringImm(self.name), a, b, c))
+        return Call(result, "hardware", (StringImm(self.name), *operands))
 
-    def reference(self, a: Any, b: Any, c: Any) -> Any:
+    def reference(self, *operands: Any) -> Any:
         """Return the new c of flat arrays; bfloat16 is given as float32."""
+        *rows, b, c = operands
+        if self.taps:
+            left, right = np.asarray(rows, np.int64), np.asarray(b, np.int64)
+            products = left.T * right.reshape(self.columns, self.depth)
+            return np.asarray(c) + products.sum(1).astype(np.asarray(c).dtype)
+        (a,) = rows
         wide: Any = np.float32 if self.a_dtype == "bfloat16" else np.int64
         left = np.asarray(a, wide).reshape(max(self.rows, 1), self.depth)
         right = np.asarray(b, wide).reshape(self.columns, self.depth)
@@ -108,6 +119,14 @@ def _x86(
         f"{mm}_storeu_{si}({at}c, {call}({mm}_loadu_{si}({at_const}c), "
         f"{mm}_set1_epi32(slw_word32(a)), {mm}_loadu_{si}({at_const}b)));",
         _X86, features, 0, bits // 32, 4, "uint8", "int8", "int32", f"int8x{bits // 8}",
+    )  # fmt: skip
+
+
+def _taps(name: str, bits: int, features: tuple[str, ...], call: str) -> HardwareIntrinsic:
+    width = bits // 8
+    return HardwareIntrinsic(
+        name, llvm_text(width), "immintrin.h", c_text(width, call),
+        _X86, features, 0, width, 4, "uint8", "int8", "int32", taps=True,
     )  # fmt: skip
 
 
@@ -241,6 +260,13 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
              "_mm256_dpbusd_epi32"),
         _x86("x86.avxvnni", "llvm.x86.avx512.vpdpbusd.256", 256, ("avxvnni",),
              "_mm256_dpbusd_avx_epi32"),
+        _taps("x86.taps.vnni", 512, ("avx512vnni", "avx512bw"), "_mm512_dpbusd_epi32"),
+        _taps("x86.taps.vnni.256", 256, ("avx512vnni", "avx512vl"), "_mm256_dpbusd_epi32"),
+        _taps("x86.taps.avxvnni", 256, ("avxvnni",), "_mm256_dpbusd_avx_epi32"),
+        HardwareIntrinsic(
+            "x86.taps.pmaddwd", pairs_text(), "immintrin.h", PAIRS_IN_C,
+            _X86, ("avx2",), 0, 16, 2, "int16", "int16", "int32", taps=True,
+        ),
         HardwareIntrinsic(
             "x86.pmaddwd", _PMADDWD, "immintrin.h",
             "_mm256_storeu_si256((__m256i*)c, _mm256_add_epi32(_mm256_loadu_si256("

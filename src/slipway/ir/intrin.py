@@ -66,6 +66,11 @@ def _q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Any:
     return np.where(shift >= 0, right, product << np.maximum(-shift, 0)).astype(np.int32)[()]
 
 
+def _multiply_high(x: Any, y: Any) -> Any:
+    product = np.asarray(x, np.int64) * np.asarray(y, np.int64)
+    return (product >> 32).astype(np.int32)[()]
+
+
 _TABLE = [
     # Elementary functions on floats.  The stated ulp bounds live with the code generators.
     Intrinsic("exp", 1, reference=np.exp),
@@ -118,6 +123,7 @@ _TABLE = [
     Intrinsic("shift_right", 2, reference=np.right_shift),  # arithmetic on signed types
     Intrinsic("reinterpret", 1),  # the same bits as another dtype of the same size
     Intrinsic("q_multiply_shift", 4, reference=_q_multiply_shift),  # x, y, q, s (int32)
+    Intrinsic("multiply_high", 2, reference=_multiply_high),  # upper half of an int32 product
     # Control.
     Intrinsic("if_then_else", 3),  # only the chosen side is evaluated
     Intrinsic("likely", 1, reference=lambda x: x),  # a hint that the condition mostly holds
@@ -130,7 +136,7 @@ _TABLE = [
     Intrinsic("call_pure_extern", -1),  # the same, without side effects
     Intrinsic("call_llvm_intrin", -1, pure=False),  # StringImm LLVM name, then arguments
     Intrinsic("call_llvm_pure_intrin", -1),
-    Intrinsic("hardware", 4),  # StringImm name of ir.hardware, a, b, c
+    Intrinsic("hardware", -1),  # StringImm name of ir.hardware, a (or its rows), b, c
     Intrinsic("tensor_view", -1),  # Buffer made a DLTensor for call_packed: data, shape...
     Intrinsic("ret", 1, pure=False),  # return from the function with a status
     Intrinsic("storage_sync", -1, pure=False),  # StringImm scope: a barrier

@@ -27,11 +27,21 @@ from slipway.te.tensor import Tensor
 from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
 
 
-def meaning(entry: HardwareIntrinsic) -> Tensor:
-    """Return the te compute that says what the instruction computes."""
+def byte_of(word: PrimExpr, k: PrimExpr) -> PrimExpr:
+    """Return byte k of an int32, 0 the lowest, as what an intrinsic on words takes for it."""
+    return ops.bitwise_and(ops.shift_right(word, ops.mul(k, 8)), 255)
+
+
+def meaning(entry: HardwareIntrinsic, words: bool = False) -> Tensor:
+    """Return the te compute that says what the instruction computes.
+
+    With `words`, `a` is an int32 that holds the elements of a dot product of four bytes.
+    """
     vector = entry.rows == 0
     shape = (entry.depth,) if vector else (entry.rows, entry.depth)
-    a = placeholder(shape, entry.a_dtype, "a")
+    if entry.taps:
+        shape = (entry.depth, entry.columns)
+    a = placeholder((1,) if words else shape, "int32" if words else entry.a_dtype, "a")
     b = placeholder((entry.columns, entry.depth), entry.b_dtype, "b")
     k = reduce_axis((0, entry.depth), "k")
     at = entry.depth - 1 - k.var if entry.mirrored else k
@@ -40,7 +50,16 @@ def meaning(entry: HardwareIntrinsic) -> Tensor:
         wide = ops.cast(left, entry.c_dtype) * ops.cast(right, entry.c_dtype)
         return te_sum(wide, axis=k)  # type: ignore[no-any-return]
 
-    if vector:
+    if entry.taps:
+        made = compute((entry.columns,), lambda i: product(a[k, i], b[i, k]), "c")
+    elif words:
+
+        def sums(i: PrimExpr) -> PrimExpr:
+            wide = byte_of(a[0], k.var) * ops.cast(b[i, k], entry.c_dtype)
+            return te_sum(wide, axis=k)  # type: ignore[no-any-return]
+
+        made = compute((entry.columns,), sums, "c")
+    elif vector:
         made = compute((entry.columns,), lambda i: product(a[at], b[i, k]), "c")
     else:
         made = compute((entry.rows, entry.columns), lambda i, j: product(a[i, at], b[j, k]), "c")
@@ -55,9 +74,16 @@ def _statements(
     here = _first(c, entry.c_size)
     kind = dtypes.with_lanes(entry.c_dtype, entry.c_size)
     reset = S.BufferStore(c, ops.const(0, kind), here)
-    left = E.BufferLoad(a, _first(a, entry.a_size))
+    if a.dtype == "int32":  # four bytes
+        four = dtypes.with_lanes(entry.a_dtype, entry.depth)
+        left: list[PrimExpr] = [E.Call(four, "reinterpret", (E.BufferLoad(a, (ops.const(0),)),))]
+    else:
+        left = [E.BufferLoad(a, _first(a, entry.a_size))]
+    if entry.taps:
+        run = E.Ramp(ops.const(0), ops.const(1), entry.columns)
+        left = [E.BufferLoad(a, (ops.const(row), run)) for row in range(entry.depth)]
     right = E.BufferLoad(b, _first(b, entry.b_size))
-    update = S.BufferStore(c, entry.call(left, right, E.BufferLoad(c, here)), here)
+    update = S.BufferStore(c, entry.call(*left, right, E.BufferLoad(c, here)), here)
     return S.seq((reset, update)), reset, update
 
 
@@ -73,9 +99,12 @@ def available(target: Target) -> list[str]:
     return [name for name, entry in HARDWARE.items() if not entry.missing(target)]
 
 
-def hardware_intrinsic(name: str, target: Target | str | None = None) -> TensorIntrin:
+def hardware_intrinsic(
+    name: str, target: Target | str | None = None, words: bool = False
+) -> TensorIntrin:
     """Return the TensorIntrin of a hardware instruction.
 
+    With `words`, for LLVM, an instruction on four bytes takes them from an int32 (`byte_of`).
     With a target, raises TargetError when it lacks the features; also for an unknown name.
     """
     entry = HARDWARE.get(name)
@@ -93,13 +122,16 @@ def hardware_intrinsic(name: str, target: Target | str | None = None) -> TensorI
                 f"has not. Add -mattr=+{lacking[0]} if the processor has it; this target can use: "
                 f"{', '.join(available(chosen)) or 'none'}"
             )
-    result = meaning(entry)
+    result = meaning(entry, words)
     binds: dict[Tensor, Any] = {}
     for tensor in (*result.op.input_tensors, result):
-        strides, step = [], 1
+        strides: list[Any] = []
+        step = 1
         for extent in reversed(tensor.shape):
             strides.append(step)
             step *= int(extent)
+        if entry.taps and tensor is result.op.input_tensors[0]:
+            strides = [1, E.Var("a.stride")]
         offset = E.Var(f"{tensor.name}.offset")
         binds[tensor] = decl_buffer(
             tensor.shape, tensor.dtype, tensor.name, strides=strides[::-1], elem_offset=offset

@@ -149,6 +149,12 @@ def clz(x: Any) -> PrimExpr:
     return ops.call_intrin(value.dtype, "clz", value)
 
 
+def multiply_high(x: Any, y: Any) -> PrimExpr:
+    """The upper 32 bits of the 64-bit product of two int32."""
+    a, b = ops.match(x, y)
+    return ops.call_intrin(a.dtype, "multiply_high", a, b)
+
+
 def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> PrimExpr:
     """Round half up of x * y * 2^(s - q) in 64 bits, as int32."""
     return ops.call_intrin("int32", "q_multiply_shift", x, y, q, s)
@@ -194,6 +200,7 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "multiply_high",
     "nearbyint",
     "popcount",
     "pow",

@@ -6,6 +6,7 @@ from strategies import strategy
 from strategies_products import geometry
 
 from slipway.relay import quantization as rule
+from slipway.relay.ops.qnn_depthwise_packed import pack_weights, together
 
 
 def attrs_of(d, *fields):
@@ -61,7 +62,7 @@ def conv(d):
 def packed_conv(d):
     size, window, strides, dilation, padding = geometry(d, 2)
     dtype = d.pick(["int8", "uint8"])
-    lanes, depth, kind = d.pick([(8, 2, "int16"), (4, 4, "int8" if dtype == "int8" else "uint8")])
+    lanes, depth, kind = d.pick([(8, 2, "int16"), (4, 4, dtype), (16, 4, "int8")])
     channels = d.int(1, 9)
     made = OPS[d.name].attrs_type(
         strides, padding, dilation, 1, int(d.array((), dtype)), "int32"
@@ -69,6 +70,23 @@ def packed_conv(d):
     weight = (d.int(1, 3), *window, -(-channels // depth), lanes, depth)
     data = d.array((d.int(1, 2), *size, channels), dtype)
     return Case((data, d.array(weight, kind, -256, 255)), made)
+
+
+@strategy("qnn.contrib_words")
+def words(d):
+    return Case((d.array(d.shape(4, 4), "uint8"),))
+
+
+@strategy("qnn.contrib_depthwise_packed")
+def packed_depthwise(d):
+    kh, window, stride = d.int(1, 3), d.int(1, 6), d.int(1, 2)
+    channels, results = d.pick([1, 5, 32, 40, 70]), d.int(1, together(window, stride, 4))
+    attrs = attrs_of(
+        d, (d.int(1, 2), stride), d.ints(4, 0, 2), (1, 1), 1, d.int(0, 255), "int32", window
+    )
+    plain = d.array((kh, window, channels), "int8")
+    data = d.array((d.int(1, 2), d.int(3, 8), d.int(6, 12), channels), "uint8")
+    return Case((data, pack_weights(plain, stride, 4, results)), attrs)
 
 
 @strategy("qnn.dense_packed")
@@ -105,6 +123,18 @@ def rescale(d):
     if dtype == "int64":  # what does not fit into int32 has no defined result
         shift = d.array(count, "int32", -20, -10)
     return Case((d.array(shape, dtype, -bound, bound), multiplier, shift), attrs_of(d, once))
+
+
+@strategy("qnn.contrib_rescale_high")
+def rescale_high(d):
+    shape = d.shape()
+    count = (shape[-1],) if shape and d.bool() else ()
+    factors = (
+        d.array(count, "int32", 0, (1 << 31) - 1),
+        d.array(count, "int32", -(1 << 29), 1 << 29),
+        d.array(count, "int32", 0, 31),
+    )
+    return Case((d.array(shape, "int32"), *factors))
 
 
 @strategy("qnn.lookup")

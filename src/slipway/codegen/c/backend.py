@@ -13,6 +13,7 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.module import metadata_json
 from slipway.errors import ToolchainError
 from slipway.ir.function import PrimFunc
+from slipway.ir.hardware import HARDWARE
 from slipway.target import Target
 
 FLAGS = ("-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fPIC",
@@ -84,6 +85,9 @@ def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
         words += ["-target", zig_triple(target)]
     words.append(f"-O{int(target.attrs.get('opt-level', 3))}")
     extra = "".join(f"{f[0]}{f[1:].replace('-', '_')}" for f in target.mattr)
+    if target.mcpu == "native":  # LLVM asked the processor, Zig goes by its name
+        known = {f for entry in HARDWARE.values() for f in entry.features}
+        extra += "".join(f"+{f}" for f in sorted(known) if target.has_feature(f))
     if target.has_feature("mve"):  # Zig's Cortex-M55 comes without
         extra += "+mve_fp" if target.has_feature("mve.fp") else "+mve"
     words.append(f"-mcpu={cpu.replace('-', '_')}{extra}")

@@ -37,7 +37,9 @@ def hardware_text(used: Mapping[str, HardwareIntrinsic]) -> str:
         parts.append(_WORD)
     for entry in used.values():
         a, b, c = (spelling.c_type(t) for t in (entry.a_dtype, entry.b_dtype, entry.c_dtype))
-        head = f"static inline void {_symbol(entry)}({c}* c, const {a}* a, const {b}* b)"
+        rows = [f"a{k}" for k in range(entry.depth)] if entry.taps else ["a"]
+        data = ", ".join(f"const {a}* {row}" for row in rows)
+        head = f"static inline void {_symbol(entry)}({c}* c, {data}, const {b}* b)"
         parts.append(f"{head} {{\n  {entry.c}\n}}\n")
     return "\n".join(parts)
 
@@ -51,8 +53,8 @@ def store_hardware(out: CFunction, node: S.BufferStore) -> None:
     call: Any = node.value
     entry = hardware(call, out.capability.target)
     out.module.hardware[entry.name] = entry
-    a, b, c = call.args[1:]
-    left, right = _pointer(out, a), _pointer(out, b)
+    *rows, b, c = call.args[1:]
+    left, right = ", ".join(_pointer(out, a) for a in rows), _pointer(out, b)
     target = E.BufferLoad(node.buffer, node.indices)
     if _contiguous(target) and structural_equal(target, c):
         out.line(f"{_symbol(entry)}({_pointer(out, target)}, {left}, {right});")

@@ -19,6 +19,7 @@ _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
     "trunc": legalize.trunc,
     "round": legalize.round_away,
     "nearbyint": legalize.nearbyint,
+    "multiply_high": legalize.multiply_high,
     "q_multiply_shift": legalize.q_multiply_shift,
     "fmod": legalize.fmod,
 }

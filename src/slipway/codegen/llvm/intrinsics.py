@@ -161,6 +161,56 @@ class IntrinsicEmitter(ExpressionEmitter):
         value = self.value(node.args[0])
         return value if have == want else self.w.put(f"bitcast {have} {value} to {want}")
 
+    def _call_multiply_high(self, node: Any) -> str:
+        table = self.capability.target.parsed_triple.table
+        if table == "x86" and node.lanes % 2 == 0:
+            return self._multiply_high_x86(node)
+        if table == "aarch64" and node.lanes in (4, 8, 16, 32, 64):
+            return self._multiply_high_aarch64(node)
+        return self.value(legalize.multiply_high(*node.args))
+
+    def _multiply_high_x86(self, node: Any) -> str:
+        """Even and odd elements by pmuldq, put together by one shuffle.
+
+        LLVM finds that itself, unless it first moves the extension of a factor out of a loop.
+        """
+        n = node.lanes
+        ty, wide = f"<{n} x i32>", f"<{n // 2} x i64>"
+        products = []
+        words = [self.w.put(f"bitcast {ty} {self.value(a)} to {wide}") for a in node.args]
+        for odd in (False, True):
+            sides = words
+            if not odd:
+                sides = [self.w.put(f"shl {wide} {x}, splat (i64 32)") for x in sides]
+            sides = [self.w.put(f"ashr {wide} {x}, splat (i64 32)") for x in sides]
+            product = self.w.put(f"mul {wide} {sides[0]}, {sides[1]}")
+            products.append(self.w.put(f"bitcast {wide} {product} to {ty}"))
+        order = ", ".join(f"i32 {i | 1 if i % 2 == 0 else i + n}" for i in range(n))
+        even, uneven = products
+        return self.w.put(f"shufflevector {ty} {even}, {ty} {uneven}, <{n} x i32> <{order}>")
+
+    def _multiply_high_aarch64(self, node: Any) -> str:
+        """Pairs by smull, for the same reason."""
+        n, pair, wide = node.lanes, "<2 x i32>", "<2 x i64>"
+        ty, symbol = f"<{n} x i32>", "@llvm.aarch64.neon.smull.v2i64"
+        self.helpers.add(f"declare {wide} {symbol}({pair}, {pair})")
+        a, b = (self.value(x) for x in node.args)
+        products = []
+        for i in range(0, n, 2):
+            pick = f"<2 x i32> <i32 {i}, i32 {i + 1}>"
+            x, y = (self.w.put(f"shufflevector {ty} {v}, {ty} poison, {pick}") for v in (a, b))
+            product = self.w.put(f"call {wide} {symbol}({pair} {x}, {pair} {y})")
+            products.append(self.w.put(f"bitcast {wide} {product} to <4 x i32>"))
+        parts, size, order = products, 4, [1, 3, 5, 7]  # the upper words of each two products
+        while len(parts) > 1:
+            kind, text = f"<{size} x i32>", ", ".join(f"i32 {i}" for i in order)
+            parts = [
+                self.w.put(f"shufflevector {kind} {x}, {kind} {y}, <{len(order)} x i32> <{text}>")
+                for x, y in zip(parts[::2], parts[1::2], strict=True)
+            ]
+            size, order = len(order), list(range(2 * len(order)))
+        return parts[0]
+
     def _call_q_multiply_shift(self, node: Any) -> str:
         return self.value(legalize.q_multiply_shift(*node.args))
 
@@ -220,10 +270,12 @@ class IntrinsicEmitter(ExpressionEmitter):
 
     def _call_hardware(self, node: Any) -> str:
         entry = hardware(node, self.capability.target)
-        a, b, c = node.args[1:]
+        *rows, b, c = node.args[1:]
         if entry.llvm.startswith("llvm."):
-            return self._extern(node, entry.llvm, _operands(entry, a, b, c))
-        known = {name: self.value(x) for name, x in (("a", a), ("b", b), ("c", c))}
+            return self._extern(node, entry.llvm, _operands(entry, rows[0], b, c))
+        names = [f"a{k}" for k in range(entry.depth)] if entry.taps else ["a"]
+        operands = zip((*names, "b", "c"), (*rows, b, c), strict=True)
+        known = {name: self.value(x) for name, x in operands}
         for line in entry.llvm.splitlines():
             if line.startswith("declare"):
                 self.helpers.add(line)

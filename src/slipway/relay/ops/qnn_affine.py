@@ -102,7 +102,7 @@ def _quantize_compute(
 
     def element(*i: Any) -> Any:
         value = data(*i)
-        ratio = te().round(value / _element(scale, i, attrs.axis).astype("float32"))
+        ratio = te().nearbyint(value / _element(scale, i, attrs.axis).astype("float32"))
         held = te().max(
             te().min(ratio, te().const(bound, "float32")), -te().const(bound, "float32")
         )
@@ -200,3 +200,15 @@ _cases((3, 5, 8), (), -1, "int8")
 _cases((2, 6, 4), (6,), 1, "uint8")
 _cases((2, 33), (), -1, "int16")
 _cases((4, 7), (4,), 0, "int32")
+
+
+def _halves(rng: np.random.Generator) -> Any:
+    """Every result lies at a half."""
+    data = (rng.permutation(64) - 32 + 0.5) * 0.25
+    return [data.astype(np.float32), np.float32(0.25), np.int32(3)]
+
+
+QUANTIZE.sample_case(
+    (64,), (), (), attrs=AffineAttrs(-1, "int8"), dtypes=("float32", "float32", "int32"),
+    make=_halves,
+)  # fmt: skip

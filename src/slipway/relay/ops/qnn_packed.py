@@ -1,14 +1,15 @@
 """Integer convolutions whose weights are packed for an instruction that adds products to sums.
 
 Such an instruction multiplies `depth` neighbouring elements of the data by as many of the weights
-of each of `lanes` output channels: pairs of int16 (x86's pmaddwd), four int8 (ARM's sdot).  With o
-and d for lanes and depth::
+of each of `lanes` output channels: pairs of int16 (x86's pmaddwd), four bytes (ARM's sdot; x86's
+vpdpbusd, whose data is unsigned).  With o and d for lanes and depth::
 
     data    (N, H, W, C)
     weight  (O/o, kH, kW, ceil(C/d), o, d)     missing channels are zeros
     result  (N, OH, OW, O)
 
-The data is copied to the dtype of the weights, with its border and missing channels.
+Where the weights are wider than the data, or it has a border or too few channels, it is copied.
+Data of int32 is four unsigned bytes a word, as `qnn.contrib_words` makes them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, get, register_op
 from slipway.relay.ops.checks import need_integral, need_rank
 from slipway.relay.ops.qnn_conv import IntegerConvAttrs, conv_attrs
+from slipway.relay.ops.qnn_words import BYTES, bytes_of
 from slipway.relay.ops.tensors import shape_of, te
 from slipway.relay.ops.windows import conv_extents
 from slipway.relay.types import TensorType, Type
@@ -51,7 +54,10 @@ def packed_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) -
     need_rank("data", data, 4)
     need_rank("weight", weight, 6)
     blocks, kh, kw, chunks, lanes, depth = weight.shape
-    if chunks != -(-data.shape[3] // depth):
+    words = data.dtype == "int32"
+    if words and depth != BYTES:
+        raise BadArgument("weight", f"is {weight}, but a word of data has {BYTES} bytes")
+    if chunks != (data.shape[3] if words else -(-data.shape[3] // depth)):
         raise BadArgument("weight", f"is {weight}: it does not fit the data's channels, {data}")
     height, width = conv_extents(
         data.shape[1:3], (kh, kw), attrs.strides, attrs.padding, attrs.dilation
@@ -63,16 +69,32 @@ def packed_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) -
 def packed_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
     """The plain convolution with the weights unpacked."""
     blocks, kh, kw, chunks, lanes, depth = weight.shape
+    if data.dtype == np.int32:
+        data = bytes_of(data)
     plain = weight.transpose(1, 2, 3, 5, 0, 4).reshape(kh, kw, chunks * depth, blocks * lanes)
     return get("qnn.conv2d_nhwc").evaluate(attrs, data, plain[:, :, : data.shape[3]])
 
 
+def _repeated(byte: int) -> int:
+    """Return the word, as int32, of four equal bytes."""
+    return int(np.array([byte] * BYTES, np.uint8).view("<i4")[0])
+
+
+def data_kind(data: str, weight: str) -> str:
+    """Return the dtype in which data meets weights: its own, or theirs where that is wider."""
+    return weight if dtypes.bits_of(weight) > dtypes.bits_of(data) else data
+
+
 def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
-    """Return the data in the weight's dtype with its border, channels up to whole steps."""
+    """Return the data as the sums read it: with its border, channels up to whole steps."""
     n, height, width, channels = shape_of(data)
-    kind, full = weight.dtype, shape_of(weight)[3] * shape_of(weight)[5]
+    words = data.dtype == "int32"
+    full = shape_of(weight)[3] * (1 if words else shape_of(weight)[5])
+    kind = data_kind(data.dtype, weight.dtype)
     top, left, bottom, right = attrs.padding
-    fill = te().const(attrs.pad_value, kind)
+    if kind == data.dtype and full == channels and not any(attrs.padding):
+        return data
+    fill = te().const(_repeated(attrs.pad_value) if words else attrs.pad_value, kind)
 
     def element(b: Any, y: Any, x: Any, c: Any) -> Any:
         tests = [
@@ -100,6 +122,8 @@ def packed_compute(
     attrs: IntegerConvAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     """Sums over positions as one axis and blocks of channels, brought to their places."""
+    from slipway.te.hardware import byte_of
+
     weight = inputs[1]
     data = copied(attrs, *inputs)
     (out,) = out_types
@@ -114,7 +138,10 @@ def packed_compute(
     def element(b: Any, p: Any, o: Any, lane: Any) -> Any:
         y = te().floordiv(p, width) * sy + ky * dy
         x = te().floormod(p, width) * sx + kx * dx
-        left = data(b, y, x, chunk * depth + part).astype(out.dtype)
+        if data.dtype == "int32":
+            left = byte_of(data(b, y, x, chunk), part.var)
+        else:
+            left = data(b, y, x, chunk * depth + part).astype(out.dtype)
         right = weight(o, ky, kx, chunk, lane, part).astype(out.dtype)
         return te().sum(left * right, axis=[ky, kx, chunk, part])
 
@@ -135,7 +162,8 @@ def packed_compute(
 @PACKED.flops
 def packed_flops(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
     """Two for each multiply-add."""
-    return 2.0 * out.size * ins[1].shape[1] * ins[1].shape[2] * ins[0].shape[3]
+    channels = ins[0].shape[3] * (BYTES if ins[0].dtype == "int32" else 1)
+    return 2.0 * out.size * ins[1].shape[1] * ins[1].shape[2] * channels
 
 
 @PACKED.face
@@ -150,13 +178,16 @@ def contrib_conv2d_packed(
 
 
 def _case(
-    data: tuple[int, ...], weight: tuple[int, ...], attrs: IntegerConvAttrs, kind: str
+    data: tuple[int, ...], weight: tuple[int, ...], attrs: IntegerConvAttrs, *kinds: str
 ) -> None:
-    PACKED.sample_case(data, weight, attrs=attrs, dtypes=("int8", kind), low=-128, high=127)
+    PACKED.sample_case(data, weight, attrs=attrs, dtypes=kinds, low=-128, high=127)
 
 
-_case(
-    (1, 7, 6, 3), (2, 3, 3, 2, 8, 2), IntegerConvAttrs((1, 1), (1, 1, 1, 1), pad_value=-8), "int16"
-)
-_case((2, 8, 8, 6), (3, 3, 2, 2, 4, 4), IntegerConvAttrs((2, 2), (0, 0, 1, 1), pad_value=5), "int8")
-_case((1, 5, 5, 16), (4, 1, 1, 8, 8, 2), IntegerConvAttrs(), "int16")
+_BORDER = IntegerConvAttrs((1, 1), (1, 1, 1, 1), pad_value=-8)
+_case((1, 7, 6, 3), (2, 3, 3, 2, 8, 2), _BORDER, "int8", "int16")
+_UNEVEN = IntegerConvAttrs((2, 2), (0, 0, 1, 1), pad_value=5)
+_case((2, 8, 8, 6), (3, 3, 2, 2, 4, 4), _UNEVEN, "int8", "int8")
+_case((2, 8, 8, 6), (3, 3, 2, 2, 16, 4), _UNEVEN, "uint8", "int8")
+_case((1, 5, 5, 16), (4, 1, 1, 8, 8, 2), IntegerConvAttrs(), "int8", "int16")
+_case((1, 9, 8, 1), (2, 3, 3, 1, 16, 4), _BORDER.replace(pad_value=200), "int32", "int8")
+_case((1, 5, 5, 16), (4, 1, 1, 4, 8, 4), IntegerConvAttrs(), "uint8", "int8")

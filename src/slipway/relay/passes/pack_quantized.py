@@ -1,9 +1,12 @@
-"""PackQuantizedWeights: integer convolutions in the form of the target's multiply-add instruction.
+"""PackQuantizedWeights: integer products in the form of the target's multiply-add instruction.
 
-    qnn.conv2d_nhwc(%x, w)  ->  qnn.contrib_conv2d_packed(%x, w packed)
+    qnn.conv2d_nhwc(%x, w)   ->  qnn.contrib_conv2d_packed(%x, w packed)
+    qnn.dense_packed(%x, w)  ->  the same, of a 1x1 window over rows
+    qnn.depthwise_conv2d_nhwc(%x, w)  ->  qnn.contrib_depthwise_packed(%x, w packed)
 
 for constant weights, one group, and output channels that fill whole vectors.  The sums are the
-same integers.
+same integers.  An instruction that takes unsigned data gets x + 128, and 128 times the sum of the
+weights is taken from its result.
 """
 
 from __future__ import annotations
@@ -15,44 +18,160 @@ import numpy as np
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
-from slipway.relay.op_registry import is_call_of
-from slipway.relay.ops.qnn_packed import pack_weights
+from slipway.relay.op_registry import const, is_call_of
+from slipway.relay.ops.qnn_conv import IntegerConvAttrs
+from slipway.relay.ops.qnn_depthwise_packed import PackedDepthwiseAttrs, together
+from slipway.relay.ops.qnn_depthwise_packed import pack_weights as pack_taps
+from slipway.relay.ops.qnn_packed import data_kind, pack_weights
+from slipway.relay.ops.qnn_words import BYTES
 from slipway.relay.visit import rewrite
 
+Array = np.ndarray[Any, Any]
+
 # Instructions in order of preference; the data is copied to the dtype of their operands.
-INSTRUCTIONS = ("neon.sdot", "x86.pmaddwd")
+# For windows over one channel.
+TAPS = ("x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd")
+INSTRUCTIONS = ("neon.sdot", "x86.vnni", "x86.vnni.256", "x86.avxvnni", "x86.pmaddwd")
+PACKED = "qnn.contrib_conv2d_packed"
+OFFSET = 128  # between signed and unsigned bytes
 
 
-def packing_instruction(target: Any) -> HardwareIntrinsic | None:
-    """Return the instruction that integer convolutions use on `target`, or None."""
+def packing_instructions(target: Any) -> list[HardwareIntrinsic]:
+    """Return the instructions that integer products use on `target`, the best first."""
     if target is None or target.kind.name != "llvm":
-        return None
-    return next((HARDWARE[n] for n in INSTRUCTIONS if not HARDWARE[n].missing(target)), None)
+        return []
+    return [HARDWARE[n] for n in (*INSTRUCTIONS, *TAPS) if not HARDWARE[n].missing(target)]
 
 
-def pack_quantized(function: Function, instruction: HardwareIntrinsic) -> Function:
-    """Return `function` with the weights of its integer convolutions packed for `instruction`."""
+def prefers_unsigned(instructions: list[HardwareIntrinsic]) -> bool:
+    """Tell whether the best instruction takes unsigned data."""
+    return bool(instructions) and instructions[0].a_dtype == "uint8"
+
+
+def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) -> Function:
+    """Return `function` with the weights of its integer products packed for `instructions`."""
+    dots = [i for i in instructions if not i.taps]
+    taps = [i for i in instructions if i.taps]
+    rules = {
+        "qnn.conv2d_nhwc": lambda call: _convolution(call, dots),
+        "qnn.dense_packed": lambda call: _dense(call, dots),
+        "qnn.depthwise_conv2d_nhwc": lambda call: _depthwise(call, taps),
+    }
 
     def one(expr: Any) -> Expr | None:
-        return _packed(expr, instruction) if is_call_of(expr, "qnn.conv2d_nhwc") else None
+        rule = rules.get(expr.op.name) if is_call_of(expr, *rules) else None
+        return rule(expr) if rule is not None else None
 
     return rewrite(function, one)  # type: ignore[no-any-return]
 
 
-def _packed(call: Call, instruction: HardwareIntrinsic) -> Expr | None:
+def _convolution(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     data, weight = call.args
     attrs: Any = call.attrs
-    kind = instruction.a_dtype
-    if (
-        not isinstance(weight, Constant)
-        or attrs.groups != 1
-        or attrs.out_dtype != instruction.c_dtype
-        or weight.array.shape[3] % instruction.columns
-        or any(not np.can_cast(x, kind) for x in (data.tensor_type.dtype, weight.array.dtype))
-        or not np.iinfo(kind).min <= attrs.pad_value <= np.iinfo(kind).max
-        or data.tensor_type.dtype not in ("int8", "uint8")
-    ):
+    if not isinstance(weight, Constant) or attrs.groups != 1:
         return None
-    packed = pack_weights(weight.array, instruction.columns, instruction.depth, kind)
-    make = op_registry.get("qnn.contrib_conv2d_packed")
-    return make(data, Constant(packed), attrs=attrs, span=call.span)
+    return _packed(data, weight.array, attrs, instructions, call.span)
+
+
+def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
+    """Rows of the data as positions of an image."""
+    data, weight = call.args
+    attrs: Any = call.attrs
+    if not isinstance(weight, Constant):
+        return None
+    shape = data.tensor_type.shape
+    depth, units = weight.array.shape
+    rows = data.tensor_type.size // max(depth, 1)
+    face: Any = op_registry.face("reshape")
+    image = face(data, (1, rows, 1, depth))
+    made = _packed(
+        image, weight.array[None, None], IntegerConvAttrs(out_dtype=attrs.out_dtype),
+        instructions, call.span,
+    )  # fmt: skip
+    return made and face(made, (*shape[:-1], units))
+
+
+def _packed(
+    data: Any, weight: Array, attrs: Any, instructions: list[HardwareIntrinsic], span: Any
+) -> Expr | None:
+    if data.tensor_type.dtype not in ("int8", "uint8"):
+        return None
+    entry = next((i for i in instructions if _suits(i, data, weight, attrs)), None)
+    if entry is None:
+        return None
+    packed = Constant(pack_weights(weight, entry.columns, entry.depth, entry.b_dtype))
+    if entry.a_dtype == "uint8" and _is_image(data):
+        data = op_registry.face("qnn.contrib_words")(data.args[0])
+        return op_registry.get(PACKED)(data, packed, attrs=attrs, span=span)
+    excess = OFFSET * weight.astype(np.int64).sum(axis=(0, 1, 2))
+    return _sums(PACKED, data, packed, attrs, entry, excess, span)
+
+
+def _is_image(data: Any) -> bool:
+    """Tell whether unsigned data has a word of channels at most, just brought to the last axis."""
+    return (
+        is_call_of(data, "transpose")
+        and data.tensor_type.dtype == "uint8"
+        and data.tensor_type.shape[-1] <= BYTES
+        and [a % 4 for a in data.attrs.axes] == [0, 2, 3, 1]
+    )
+
+
+def _sums(
+    name: str, data: Any, weight: Constant, attrs: Any, entry: HardwareIntrinsic, excess: Array,
+    span: Any,
+) -> Expr:  # fmt: skip
+    """Return the call; with data moved to unsigned and `excess` taken off, where it has to be."""
+    make: Any = op_registry.get(name)
+    if data_kind(data.tensor_type.dtype, entry.b_dtype) == entry.a_dtype:
+        return make(data, weight, attrs=attrs, span=span)  # type: ignore[no-any-return]
+    cast, add = (op_registry.face(n) for n in ("cast", "add"))
+    moved = cast(add(cast(data, "int16"), const(OFFSET, "int16")), "uint8")
+    attrs = attrs.replace(pad_value=attrs.pad_value + OFFSET)
+    sums = make(moved, weight, attrs=attrs, span=span)
+    return op_registry.face("subtract")(sums, const(excess.astype(np.int32)))  # type: ignore[no-any-return]
+
+
+def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
+    data, weight = call.args
+    attrs: Any = call.attrs
+    if not isinstance(weight, Constant) or data.tensor_type.dtype not in ("int8", "uint8"):
+        return None
+    kernel = weight.array
+    channels, window, stride = kernel.shape[2], kernel.shape[1], attrs.strides[1]
+    if channels != data.tensor_type.shape[3] or tuple(attrs.dilation) != (1, 1) or window == 1:
+        return None
+    fits = (i for i in instructions if i.columns <= channels)
+    full = kernel[:, :, None]
+    entry = next((i for i in fits if _suits(i, data, full, attrs, whole=False)), None)
+    if entry is None:
+        return None
+    most = together(window, stride, entry.depth)
+    width = call.tensor_type.shape[2]
+    results = max(r for r in range(1, most + 1) if width % r == 0)
+    packed = Constant(pack_taps(kernel.astype(entry.b_dtype), stride, entry.depth, results))
+    geometry = PackedDepthwiseAttrs(
+        attrs.strides, attrs.padding, (1, 1), 1, attrs.pad_value, attrs.out_dtype, window
+    )
+    excess = OFFSET * kernel.astype(np.int64).sum(axis=(0, 1))
+    name = "qnn.contrib_depthwise_packed"
+    return _sums(name, data, packed, geometry, entry, excess, call.span)
+
+
+def _suits(
+    entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any, whole: bool = True
+) -> bool:
+    """Tell whether an instruction can sum these products."""
+    given = data.tensor_type.dtype
+    kind = data_kind(given, entry.b_dtype)
+    moved = 0
+    if (given, kind, entry.a_dtype) == ("int8", "int8", "uint8"):
+        kind, moved = "uint8", OFFSET
+    bounds = np.iinfo(kind)
+    return (
+        kind == entry.a_dtype
+        and attrs.out_dtype == entry.c_dtype
+        and (not whole or weight.shape[3] % entry.columns == 0)
+        and np.can_cast(weight.dtype, entry.b_dtype)
+        and bounds.min <= attrs.pad_value + moved <= bounds.max
+    )

@@ -23,12 +23,18 @@ from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
 from slipway.relay.passes.integer_arithmetic import integer_arithmetic
+from slipway.relay.passes.narrow_rescale import narrow_rescale
 from slipway.relay.passes.own_outputs import own_outputs
-from slipway.relay.passes.pack_quantized import pack_quantized, packing_instruction
+from slipway.relay.passes.pack_quantized import (
+    pack_quantized,
+    packing_instructions,
+    prefers_unsigned,
+)
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 from slipway.relay.passes.sink_reshape import sink_reshape
 from slipway.relay.passes.subpixel_conv import subpixel_conv
+from slipway.relay.passes.unsigned_activations import unsigned_activations
 
 FunctionPass = Callable[[Function], Function]
 
@@ -88,6 +94,11 @@ def optimize_steps(
     level = context.opt_level if opt_level is None else opt_level
     main = inline(bind(main_function(mod), params or {}), mod)
     yield "Inline", main
+    instructions = packing_instructions(target)
+    packs = bool(instructions) and _enabled(context, "PackQuantizedWeights", 2, level)
+    if packs and prefers_unsigned(instructions):
+        main = unsigned_activations(main)
+        yield "UnsignedActivations", main
     for name, least, run in PIPELINE:
         if _enabled(context, name, least, level):
             main = run(main)
@@ -99,10 +110,13 @@ def optimize_steps(
         yield "AlterOpLayout", altered
         main = fold_constant(simplify_expr(altered))
         yield "FoldConstant", main
-    instruction = packing_instruction(target)
-    if instruction is not None and _enabled(context, "PackQuantizedWeights", 2, level):
-        main = pack_quantized(main, instruction)
+    if packs:
+        main = sink_reshape(pack_quantized(main, instructions))
         yield "PackQuantizedWeights", main
+    vectors = target is not None and target.kind.name == "llvm"
+    if vectors and _enabled(context, "NarrowRescale", 2, level):
+        main = narrow_rescale(main)
+        yield "NarrowRescale", main
     main = own_outputs(main)
     yield "OwnOutputs", main
     depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))

@@ -57,14 +57,16 @@ def schedule_qnn_conv(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
         sums = conv
         schedule[conv].set_scope("local")
     depthwise = "depthwise" in conv.op.tag
-    tile = choose_tile(width, 1 if depthwise else channels // lanes, target)
-    rows = max(r for r in range(1, 9) if width % r == 0) if depthwise else tile.rows
-    vectors = 1 if depthwise else tile.vectors
+    if depthwise:
+        tile = choose_tile(min(width, 8), 1, target)
+    else:
+        tile = choose_tile(width, channels // lanes, target)
+    rows, vectors = tile.rows, tile.vectors
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
-    c_outer, c_inner = stage.split(c, factor=vectors * lanes)
-    c_vector, c_lane = stage.split(c_inner, factor=lanes)
-    x_outer, x_inner = stage.split(x, factor=rows)
+    c_vectors, c_lane = stage.split(c, factor=lanes)
+    c_outer, c_vector = stage.split(c_vectors, factor=vectors, tail="shift")
+    x_outer, x_inner = stage.split(x, factor=rows, tail="shift")
     stage.reorder(n, y, c_outer, x_outer, x_inner, c_vector, c_lane)
     stage.unroll(x_inner)
     stage.unroll(c_vector)
@@ -125,9 +127,9 @@ def schedule_qnn_dense(target: Target, outs: Sequence[te.Tensor], dense: te.Tens
     tile = choose_tile(batch[0], units // lanes, target)
     stage: Any = schedule[output]
     m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=tile.rows)
-    n_outer, n_inner = stage.split(n, factor=tile.vectors * lanes)
-    n_vector, n_lane = stage.split(n_inner, factor=lanes)
+    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
+    n_vectors, n_lane = stage.split(n, factor=lanes)
+    n_outer, n_vector = stage.split(n_vectors, factor=tile.vectors, tail="shift")
     stage.reorder(n_outer, m_outer, m_inner, n_vector, n_lane)
     stage.unroll(m_inner)
     stage.unroll(n_vector)

@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes, te
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay.ops.qnn_packed import data_kind
 from slipway.relay.passes.pack_quantized import INSTRUCTIONS
 from slipway.schedules.cpu.tiles import Tile, positions_per_part, step_cost, tiles_in_registers
-from slipway.schedules.generic import inline_injective, producers, shape_of, vector_lanes
+from slipway.schedules.generic import (
+    inline_injective,
+    is_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
 from slipway.schedules.registry import register_implementation
 from slipway.te.hardware import hardware_intrinsic
 
@@ -27,18 +34,20 @@ if TYPE_CHECKING:
 PARALLEL_PRODUCTS = 1 << 18
 
 
-def _instruction(shape: Sequence[int], dtype: str, target: Target) -> HardwareIntrinsic | None:
-    """Return the instruction of `target` that weights of this shape and dtype are packed for."""
+def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction of `target` for data and packed weights of these types."""
+    words = data.dtype == "int32"
+    kind = "uint8" if words else data_kind(data.dtype, weight.dtype)
     for entry in (HARDWARE[name] for name in INSTRUCTIONS):
-        packed_for = (*shape[4:], dtype) == (entry.columns, entry.depth, entry.b_dtype)
-        if packed_for and not entry.missing(target):
+        packed_for = (entry.columns, entry.depth) == tuple(int(d) for d in weight.shape[4:])
+        kinds = (kind, weight.dtype) == (entry.a_dtype, entry.b_dtype)
+        if packed_for and kinds and not entry.missing(target):
             return entry
     return None
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    weight: Any = in_types[1]
-    return target.kind.name == "llvm" and bool(_instruction(weight.shape, weight.dtype, target))
+    return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
 
 
 def _tile(positions: int, blocks: int, target: Target) -> Tile:
@@ -58,23 +67,25 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     tags = {getattr(op, "tag", ""): op for op in producers(outs)}
-    sums, copy = tags["packed_sums"].output(0), tags["injective,copy"].output(0)
-    inline_injective(schedule, outs, keep=[copy])
-    weight = sums.op.input_tensors[1]
-    entry = _instruction(shape_of(weight), weight.dtype, target)
+    sums = tags["packed_sums"].output(0)
+    data, weight = sums.op.input_tensors
+    copies = is_injective(data.op)
+    inline_injective(schedule, outs, keep=[data])
+    entry = _instruction(data, weight, target)
     if entry is None:
         raise LoweringError(f"{target} has no instruction for weights {weight}")
     schedule[sums].set_scope("local")
     _, positions, blocks, lanes = shape_of(sums)
     tile = _tile(positions, blocks, target)
     parallel = prod(shape_of(sums)) * prod(shape_of(weight)[1:4]) >= PARALLEL_PRODUCTS
-    _schedule_copy(schedule, copy, target, parallel)
+    if copies:
+        _schedule_copy(schedule, data, target, parallel)
 
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
     c_outer, c_inner = stage.split(c, factor=tile.vectors * lanes)
     c_vector, c_lane = stage.split(c_inner, factor=lanes)
-    sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (copy, weight)]
+    sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (data, weight)]
     panels = blocks // tile.vectors
     part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile)
     p_part, p_tiles = stage.split(stage.fuse(y, x), factor=part, tail="shift")
@@ -94,7 +105,7 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     inner.reorder(b, ky, kx, chunk, p, o, lane, element)
     inner.unroll(p)
     inner.unroll(o)
-    inner.tensorize(lane, hardware_intrinsic(entry.name, target))
+    inner.tensorize(lane, hardware_intrinsic(entry.name, target, data.dtype == "int32"))
     return schedule
 
 
