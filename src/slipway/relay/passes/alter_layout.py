@@ -188,7 +188,7 @@ class _AlterLayout:
         if held is not None:
             in_block = held.block
         else:
-            in_block = channels if channels <= 4 else block_size(channels, self.lanes)
+            in_block = 1 if channels < 4 else block_size(channels, self.lanes)
         layouts = f"NCHW{in_block}c", f"OIHW{in_block}i{out_block}o", f"NCHW{out_block}c"
         if self.winograd and _suits_winograd(call, kernel, in_block):
             return self.winograd_conv(call, layouts)
@@ -352,6 +352,8 @@ def _plain(value: _Blocked) -> Expr:
 def _fill(expr: Expr, source: str, target: str) -> Expr:
     """The plain value in blocks, with zeros at the end of axes that they do not divide."""
     blocks = parse_layout(target)
+    if target == f"{source[:1]}{source[1:]}1c":  # nothing moves
+        return _reshape(expr, (*expr.tensor_type.shape, 1))
     sizes = zip(source, expr.tensor_type.shape, strict=True)
     missing = [-size % blocks.block_of(axis) for axis, size in sizes]
     if any(missing):

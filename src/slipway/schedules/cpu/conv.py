@@ -96,7 +96,7 @@ def schedule_conv2d_nchwc(
     pad = _padding_of(sums if near is None else near)
     inline_injective(schedule, outs, keep=[sums, *pad, *([near] if near is not None else [])])
     for tensor in pad:
-        _schedule_padding(schedule, tensor)
+        _schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
     schedule[sums].set_scope("local")
     _, blocks, positions, block = shape_of(sums)
     width = max(1, block // vector_lanes(target, sums.dtype))
@@ -206,12 +206,14 @@ def _padding_of(conv: te.Tensor) -> list[te.Tensor]:
     return [data] if "pad" in getattr(data.op, "tag", "") else []
 
 
-def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor) -> None:
+def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> None:
     """Copy with border: one row of one channel block at a time."""
     stage: Any = schedule[tensor]
     if not is_injective(tensor.op):
         return
-    n, c, h, _, block = stage.op.axis
+    n, c, h, w, block = stage.op.axis
     if extent_of(block) > 1:
         stage.vectorize(block)
+    elif extent_of(w) >= lanes > 1:
+        stage.vectorize(stage.split(w, factor=lanes, tail="shift")[1])
     stage.parallel(stage.fuse(n, c, h))
