@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 # Below this many elements a launch of the thread pool costs more than it saves.
-PARALLEL_ELEMENTS = 16384
+PARALLEL_ELEMENTS = 1 << 15
 
 
 def vector_lanes(target: Target, dtype: str) -> int:

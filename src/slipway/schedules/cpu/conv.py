@@ -17,11 +17,11 @@ from slipway.relay.ops.blocked import input_channel, padded
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.tiles import (
     CACHE_BYTES,
-    PARALLEL_PRODUCTS,
     choose_tile,
     crowds_cache,
     positions_per_part,
     rows_per_part,
+    worth_sharing,
 )
 from slipway.schedules.generic import (
     extent_of,
@@ -127,7 +127,7 @@ def schedule_conv2d_nchwc(
     stage.unroll(oc_inner)
     stage.unroll(p_inner)
     stage.vectorize(ob)
-    if positions * prod(shape_of(sums.op.input_tensors[1])) >= PARALLEL_PRODUCTS:
+    if worth_sharing(positions * prod(shape_of(sums.op.input_tensors[1])), target):
         stage.parallel(task)
 
     inner = schedule[sums]
@@ -161,7 +161,8 @@ def schedule_depthwise_nchwc(
     stage.unroll(ow_inner)
     stage.vectorize(cb)
     part = stage.fuse(n, c, oh_part)
-    if prod(shape_of(conv)) * prod(shape_of(conv.op.input_tensors[1])[2:4]) >= PARALLEL_PRODUCTS:
+    window = prod(shape_of(conv.op.input_tensors[1])[2:4])
+    if worth_sharing(prod(shape_of(conv)) * window, target):
         stage.parallel(part)
     for tensor in pad:  # one part at a time, so that it is read back from a near cache
         schedule[tensor].compute_at(stage, part)

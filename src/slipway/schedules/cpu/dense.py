@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from slipway import te
-from slipway.schedules.cpu.tiles import choose_tile
+from slipway.schedules.cpu.tiles import choose_tile, worth_sharing
 from slipway.schedules.generic import (
-    PARALLEL_ELEMENTS,
     inline_injective,
     shape_of,
 )
@@ -43,7 +42,8 @@ def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Ten
     stage.vectorize(n_lane)
     inner = schedule[accumulator]
     inner.compute_at(stage, m_outer)
-    if rows * blocks * lanes * depth >= PARALLEL_ELEMENTS * 4:
+    weights = blocks * lanes * depth
+    if worth_sharing(rows * weights, target, 4 * weights):
         stage.parallel(n_outer)
     m, n = inner.op.axis
     (k,) = inner.op.reduce_axis

@@ -10,13 +10,13 @@ copy of a finished tile to its place looks at the edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.tiles import choose_tile
+from slipway.schedules.cpu.tiles import choose_tile, worth_sharing
 from slipway.schedules.generic import (
-    PARALLEL_ELEMENTS,
     Loop,
     fuse,
     inline_injective,
@@ -112,10 +112,7 @@ def schedule_batch_matmul(
     inline_injective(schedule, outs, keep=[packed])
     accumulator = schedule.cache_write(tiles, "local")
     _, _, height, _, lanes = shape_of(tiles)
-    work = 2 * shape_of(packed)[2]
-    for extent in shape_of(tiles):
-        work *= extent
-    parallel = work >= 16 * PARALLEL_ELEMENTS
+    parallel = worth_sharing(prod(shape_of(tiles)) * shape_of(packed)[2], target)
 
     copy = schedule[output]
     batch, rows, columns = Loop.of(copy.op.axis)

@@ -41,10 +41,21 @@ def vector_registers(target: Target) -> int:
 _STARTS = 2
 _LATENCY = 5
 _STREAMED_BYTES = 16
-PARALLEL_PRODUCTS = 1 << 18  # fewer multiply-adds are over before another core has begun
+# Shorter work is over before another core has begun and has fetched its data from the first one.
+_LEAST_CYCLES_TO_SHARE = 20_000
 CACHE_BYTES = 512 << 10  # of the second level
 # The first level: 64 sets of 8 lines of 64 bytes; half of each may hold data, weights pass through.
 _SETS, _LINE_BYTES, _WAYS_FOR_DATA = 64, 64, 4
+
+
+def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
+    """Tell whether several cores finish so many multiply-adds earlier than one.
+
+    `weight_bytes` are those that are read once: a product with a single row waits for them.
+    """
+    at_once = _STARTS * max(1, target.vector_bits // 32)
+    cycles = max(products / at_once, weight_bytes / _STREAMED_BYTES)
+    return cycles >= _LEAST_CYCLES_TO_SHARE
 
 
 def step_cost(rows: int, vectors: int, vector_bytes: int) -> float:
