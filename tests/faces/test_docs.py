@@ -2,10 +2,17 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md")
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{p.name}" for p in sorted(ROOT.glob("docs/*.md"))),
+)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -19,27 +26,30 @@ def test_named_files_exist(repository, document):
     assert not set(missing) - {"dist/"}, missing
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_links_lead_somewhere(repository, document):
-    path = repository / document
-    prose = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    path = ROOT / page
+    prose = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose)
     missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
     assert not missing
 
 
-def test_commands_of_the_readme_are_spelled_right(repository):
-    """Every `slipway ...` line names a command and options that exist."""
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_spelled_right(page):
+    """Every line `slipway ...` names a command and options that exist."""
     typer = pytest.importorskip("typer")
     from slipway.cli.app import app
 
-    commands = typer.main.get_command(app).commands
-    text = (repository / "README.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^slipway (.+)$", text, re.MULTILINE)
-    assert lines
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = re.findall(r"^\s*(?:\$ )?slipway (.+)$", text, re.MULTILINE)
+    assert lines or page != "README.md"
     for line in lines:
-        name, *words = shlex.split(line.partition("#")[0])
-        known = {spelling for option in commands[name].params for spelling in option.opts}
+        command = typer.main.get_command(app)
+        words = shlex.split(line.partition("#")[0].partition("|")[0])
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        known = {spelling for option in command.params for spelling in option.opts}
         used = {word for word in words if word.startswith("-") and not word.startswith("-m")}
         assert used <= known, line
 

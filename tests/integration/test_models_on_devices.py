@@ -13,17 +13,10 @@ import numpy as np
 import pytest
 
 import slipway as tvm
-from slipway import relay, rpc
+from slipway import relay
 from slipway.contrib import graph_executor
-from slipway.toolchain import emulators, native
 
 MAKER = Path(__file__).parents[2].parent / "shared" / "models" / "make_models.py"
-TARGETS = {
-    "x86_64": "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v2",
-    "aarch64": "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+neon",
-    "armv7": "llvm -mtriple=armv7l-none-linux-gnueabihf -mcpu=cortex-a53 -mattr=+neon",
-    "riscv64": "llvm -mtriple=riscv64-unknown-linux-gnu",
-}
 MODELS = ("squeezenet1_1", "mobilenet_v2", "resnet18")
 
 pytestmark = pytest.mark.skipif(not MAKER.is_file(), reason=f"no {MAKER.name} beside the checkout")
@@ -80,23 +73,12 @@ def test_model_runs_here(name, model_file, reference):
     check(graph_executor.GraphModule(lib["default"](tvm.cpu(0))), reference(name))
 
 
-@pytest.mark.parametrize("architecture", TARGETS)
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64", "armv7", "riscv64"])
 @pytest.mark.parametrize("name", MODELS)
-def test_model_runs_on_a_device(name, architecture, model_file, reference, tmp_path):
-    emulator = emulators.find(architecture)
-    if emulator is None:
-        pytest.skip(emulators.install_hint(architecture))
+def test_model_runs_on_a_device(name, architecture, device, model_file, reference, tmp_path):
+    remote, target = device(architecture)
     artifact = tmp_path / "model.tar"
-    build(model_file(name), TARGETS[architecture]).export_library(artifact)
-    server = native.build_device_server(architecture)
-    with subprocess.Popen(
-        [*emulator, str(server), "--port", "0"], stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            port = int(process.stderr.readline().rsplit(":", 1)[1])
-            with rpc.connect("127.0.0.1", port) as remote:
-                remote.upload(artifact)
-                loaded = remote.load_module("model.tar")
-                check(graph_executor.GraphModule(loaded["default"](remote.cpu(0))), reference(name))
-        finally:
-            process.kill()
+    build(model_file(name), target).export_library(artifact)
+    remote.upload(artifact)
+    loaded = remote.load_module("model.tar")
+    check(graph_executor.GraphModule(loaded["default"](remote.cpu(0))), reference(name))

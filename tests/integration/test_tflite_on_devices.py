@@ -1,58 +1,31 @@
 """Integer TFLite models on emulated devices give the bytes of TensorFlow Lite Micro."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
+from litert import pseudo_random
 
 import slipway as tvm
-from slipway import relay, rpc
+from slipway import relay
 from slipway.contrib import graph_executor
-from slipway.toolchain import emulators, native
 
-TARGETS = {
-    "aarch64": "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+neon",
-    "armv7": "llvm -mtriple=armv7l-none-linux-gnueabihf -mcpu=cortex-a53 -mattr=+neon",
-    "riscv64": "llvm -mtriple=riscv64-unknown-linux-gnu",
-}
 MODELS = (
     "ad01_int8", "hello_world_int8", "kws_ref_model", "micro_speech_quantized", "person_detect",
     "pretrainedResnet_quant", "str_ww_ref_model", "vww_96_int8",
 )  # fmt: skip
 
 
-def pseudo_random(seed, count):
-    """The bytes of golden_tflm.json: a linear congruential generator's top bytes."""
-    out = bytearray()
-    for _ in range(count):
-        seed = (seed * 1664525 + 1013904223) & 0xFFFFFFFF
-        out.append(seed >> 24)
-    return np.frombuffer(bytes(out), np.int8)
-
-
-@pytest.mark.parametrize("architecture", TARGETS)
-def test_integer_models_on_a_device(architecture, shared, tmp_path):
+@pytest.mark.parametrize("architecture", ["aarch64", "armv7", "riscv64"])
+def test_integer_models_on_a_device(architecture, device, shared, tmp_path):
     folder = shared / "models" / "tflite"
     if not folder.is_dir():
         pytest.skip(f"no folder {folder}")
-    emulator = emulators.find(architecture)
-    if emulator is None:
-        pytest.skip(emulators.install_hint(architecture))
+    remote, target = device(architecture)
     golden = json.loads((folder / "golden_tflm.json").read_text())["models"]
-    server = native.build_device_server(architecture)
-    with subprocess.Popen(
-        [*emulator, str(server), "--port", "0"], stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            port = int(process.stderr.readline().rsplit(":", 1)[1])
-            with rpc.connect("127.0.0.1", port) as remote:
-                for name in MODELS:
-                    path = folder / f"{name}.tflite"
-                    found = run_on(remote, path, TARGETS[architecture], golden, tmp_path)
-                    assert found == golden[path.name]["outputs"]
-        finally:
-            process.kill()
+    for name in MODELS:
+        path = folder / f"{name}.tflite"
+        assert run_on(remote, path, target, golden, tmp_path) == golden[path.name]["outputs"]
 
 
 def run_on(remote, path, target, golden, folder):

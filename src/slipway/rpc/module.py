@@ -12,7 +12,7 @@ from slipway.errors import ExecutionError
 from slipway.rpc.link import REPLY, UNSENT
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, get_result, put_args
-from slipway.runtime.module import MAIN
+from slipway.runtime.function_table import MAIN, FunctionTable
 from slipway.runtime.timing import BenchmarkResult
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def get_function(session: RPCSession, module: int, name: str) -> RemoteFunction 
     return function
 
 
-class RemoteModule(Remote):
+class RemoteModule(Remote, FunctionTable):
     """A module loaded on the device, with the faces of a local one.
 
     Got from ``remote.load_module("model.tar")``, or from a function that makes one.
@@ -84,12 +84,8 @@ class RemoteModule(Remote):
     def __init__(self, session: RPCSession, handle: int) -> None:
         self.session = session
         self.handle = handle
-        self.imported_modules: list[RemoteModule] = []
-        self._functions: dict[str, RemoteFunction] = {}
-
-    def implements_function(self, name: str, query_imports: bool = False) -> bool:
-        """Tell whether there is a function `name`."""
-        return self._lookup(name, query_imports) is not None
+        self.imported_modules = []
+        self._functions = {}
 
     def get_function(self, name: str, query_imports: bool = False) -> RemoteFunction:
         """Return the function `name`; with `query_imports` also look into imported modules.
@@ -97,22 +93,12 @@ class RemoteModule(Remote):
         Raises AttributeError if there is none.
         """
         function = self._lookup(name, query_imports)
-        if function is None:
+        if not isinstance(function, RemoteFunction):
             raise AttributeError(f"the remote module {self!r} has no function {name!r}.")
         return function
 
-    def _lookup(self, name: str, query_imports: bool) -> RemoteFunction | None:
-        function = self._functions.get(name)
-        if function is None:
-            function = get_function(self.session, self.handle, name)
-            if function is not None:
-                self._functions[name] = function
-        if function is None and query_imports:
-            for module in self.imported_modules:
-                function = module._lookup(name, query_imports)
-                if function is not None:
-                    break
-        return function
+    def _find_function(self, name: str) -> RemoteFunction | None:
+        return get_function(self.session, self.handle, name)
 
     def __getitem__(self, name: str) -> RemoteFunction:
         return self.get_function(name)

@@ -357,17 +357,18 @@ def _mac(token: str, label: bytes, first: bytes, second: bytes) -> bytes:
 
 
 def _receive(link: socket.socket) -> tuple[int, bytes]:
-    size, code, _, _, _ = HEADER.unpack(_exactly(link, HEADER.size))
+    size, code, _, _, _ = HEADER.unpack(receive_exactly(link, HEADER.size))
     if size > 2 * HELLO_MAX_BYTES:
         raise ConnectionError("the peer answered with something that is not this protocol")
-    return code, _exactly(link, size)
+    return code, receive_exactly(link, size)
 
 
-def _exactly(link: socket.socket, size: int) -> bytes:
+def receive_exactly(link: socket.socket, size: int, peer: str = "peer") -> bytes:
+    """Return the next `size` bytes.  Raises ConnectionError when the connection ends before."""
     parts = bytearray()
     while len(parts) < size:
         part = link.recv(size - len(parts))
         if not part:
-            raise ConnectionError("the peer closed the connection")
+            raise ConnectionError(f"the {peer} closed the connection")
         parts += part
     return bytes(parts)

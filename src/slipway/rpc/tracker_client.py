@@ -14,7 +14,16 @@ from typing import Any
 
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
-from slipway.rpc.protocol import HEADER, Code, Failure, Role, frame, greet, read_error
+from slipway.rpc.protocol import (
+    HEADER,
+    Code,
+    Failure,
+    Role,
+    frame,
+    greet,
+    read_error,
+    receive_exactly,
+)
 from slipway.rpc.tls import TLSOption, client_context, wrap
 
 REQUEST_TIMEOUT_S = 600.0
@@ -206,8 +215,9 @@ class TrackerSession:
             try:
                 link.settimeout(timeout_s)
                 link.sendall(frame(code, self._number, payload))
-                size, answer, _, _, _ = HEADER.unpack(_exactly(link, HEADER.size))
-                content = _exactly(link, min(size, _MAX_REPLY_BYTES))
+                head = receive_exactly(link, HEADER.size, "tracker")
+                size, answer, _, _, _ = HEADER.unpack(head)
+                content = receive_exactly(link, min(size, _MAX_REPLY_BYTES), "tracker")
             except TimeoutError as error:
                 self.close()
                 raise RPCTimeoutError(f"{self} did not answer within {timeout_s:g} s.") from error
@@ -243,13 +253,3 @@ def connect_tracker(
     `drain`.
     """
     return TrackerSession(url, port, token, tls=tls, tls_name=tls_name, admin_token=admin_token)
-
-
-def _exactly(link: socket.socket, size: int) -> bytes:
-    content = bytearray()
-    while len(content) < size:
-        part = link.recv(size - len(content))
-        if not part:
-            raise ConnectionError("the tracker closed the connection")
-        content += part
-    return bytes(content)

@@ -10,15 +10,14 @@ from typing import Any
 
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.runtime.devices import Device
+from slipway.runtime.function_table import MAIN, FunctionTable
 from slipway.runtime.library import FUNCTION_PREFIX, Library, fill_slots
 from slipway.runtime.native_library import native_runtime, tvm_ffi
 from slipway.runtime.packed_func import PackedFunc, get_global_func, to_ffi_function
 from slipway.runtime.timing import BenchmarkResult
 
-MAIN = "__tvm_main__"  # the classic name of a module's entry
 
-
-class Module:
+class Module(FunctionTable):
     """Base of all modules: compiled libraries, graph executors, remote modules.
 
     A kind implements `_find_function` (a callable or None) and `function_names`; `type_key` names
@@ -28,35 +27,13 @@ class Module:
     type_key = "module"
 
     def __init__(self, entry_name: str | None = None) -> None:
-        self.entry_name: str = entry_name or MAIN
-        self.imported_modules: list[Module] = []
-        self._functions: dict[str, Callable[..., Any]] = {}
-
-    def _find_function(self, name: str) -> Callable[..., Any] | None:
-        """Return the module's own function `name`, or None."""
-        raise NotImplementedError
+        self.entry_name = entry_name or MAIN
+        self.imported_modules = []
+        self._functions = {}
 
     def function_names(self) -> list[str]:
         """Return the names of the module's own functions."""
         return []
-
-    def implements_function(self, name: str, query_imports: bool = False) -> bool:
-        """Tell whether there is a function `name`."""
-        return self._lookup(name, query_imports) is not None
-
-    def _lookup(self, name: str, query_imports: bool) -> Callable[..., Any] | None:
-        found = self._functions.get(name)
-        if found is None:
-            own_name = self.entry_name if name == MAIN else name
-            found = self._find_function(own_name)
-            if found is not None:
-                self._functions[name] = found
-        if found is None and query_imports:
-            for module in self.imported_modules:
-                found = module._lookup(name, query_imports)
-                if found is not None:
-                    break
-        return found
 
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
         """Return the function `name`; with `query_imports` also look into imported modules.

@@ -10,7 +10,8 @@ from typing import Any
 from slipway import dtypes
 from slipway.codegen import legalize, math
 from slipway.codegen.capability import hardware
-from slipway.codegen.llvm.expressions import ExpressionEmitter, mangle
+from slipway.codegen.llvm.expressions import mangle
+from slipway.codegen.llvm.memory import MemoryEmitter
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.hardware import HardwareIntrinsic
@@ -31,7 +32,7 @@ _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr"
              "storage_sync"}  # fmt: skip
 
 
-class IntrinsicEmitter(ExpressionEmitter):
+class IntrinsicEmitter(MemoryEmitter):
     """Adds calls to the expressions."""
 
     def _emit_Call(self, node: Any) -> str:

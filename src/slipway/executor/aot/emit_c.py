@@ -183,17 +183,16 @@ class _Emitter:
         return [comment, f"  (void){text};"]
 
     def _argument(self, argument: Argument) -> str:
-        place = argument.place
-        ty = c_type(argument.type.dtype)
-        match place.space:
+        ty, pointer = c_type(argument.type.dtype), self._raw(argument.place)
+        match argument.place.space:
             case "constant":
-                return self.constant_names[place.name]
+                return pointer
             case "input":
-                return f"(const {ty} *)inputs->{self.program.inputs[place.index].c_name}"
+                return f"(const {ty} *){pointer}"
             case "output":
-                return f"({ty} *)outputs->{self.program.outputs[place.index].c_name}"
+                return f"({ty} *){pointer}"
             case _:
-                return f"({ty} *)(void *)({self._raw(place)})"
+                return f"({ty} *)(void *)({pointer})"
 
     def _raw(self, place: Place) -> str:
         match place.space:
