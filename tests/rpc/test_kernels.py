@@ -116,7 +116,7 @@ def test_endless_loop_meets_the_session_timeout(server, kernels):
 def test_memory_limit(kernels):
     options = rpc.ServerOptions(max_memory_bytes=512 << 20, is_quiet=True)
     with rpc.Server("127.0.0.1", 0, use_popen=False, options=options) as limited:
-        session = rpc.connect("127.0.0.1", limited.port)
+        session = rpc.connect("127.0.0.1", limited.port, tls=False)
         session.upload(kernels)
         module = session.load_module("kernels.so")
         with pytest.raises(MemoryError, match="no memory is left"):

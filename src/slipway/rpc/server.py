@@ -216,11 +216,12 @@ def serve(
     options: ServerOptions,
     watch_fd: int = -1,
     connection: int | None = None,
+    line: tuple[str, int] | None = None,
 ) -> int:
     """Serve on `listener` until a signal or the end of `watch_fd`; return an errno or 0.
 
     With `connection`, a socket's descriptor, or -1 for standard input and output, serve that one
-    session instead.
+    session instead; with `line`, a serial port and its rate, whoever opens sessions over that.
     Takes over the process: call it on the main thread of one that has nothing else to do.
     """
     library = native.library()
@@ -267,6 +268,11 @@ def serve(
         fd = library.slw_rpc_stdio_connection() if connection < 0 else connection
         if not library.slw_rpc_server_adopt(ctypes.byref(config), fd):
             raise RPCError("cannot serve the connection: there are no descriptors left.")
+    if line is not None:
+        library.slw_rpc_server_serial.restype = ctypes.c_bool
+        opened = library.slw_rpc_server_serial(ctypes.byref(config), os.fsencode(line[0]), line[1])
+        if not opened:
+            raise RPCError(f"cannot open the serial line {line[0]} at {line[1]} baud.")
     run = library.slw_rpc_server_run
     run.argtypes, run.restype = [ctypes.POINTER(_Config)], ctypes.c_int
     status: int = run(ctypes.byref(config))

@@ -66,6 +66,12 @@ SLW_API int slw_rpc_server_run(const slw_rpc_server_config *config);
  * @return false when there are no descriptors left */
 SLW_API bool slw_rpc_server_adopt(slw_rpc_server_config *config, int fd);
 
+/** Serve the serial line at `path` (8N1, no flow control), one session after the other, in the
+ * packets of serial_link.h; a line that hangs up is opened again. Call it before
+ * slw_rpc_server_run, in place of listening.
+ * @return false, with errno, when there is no such line; EINVAL: no such rate */
+SLW_API bool slw_rpc_server_serial(slw_rpc_server_config *config, const char *path, uint32_t baud);
+
 /** One descriptor for standard input and output: a socket that is both, else one that two small
  * processes copy from and to. From then on what is printed goes to standard error.
  * @return -1 on failure */
