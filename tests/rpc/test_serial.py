@@ -85,7 +85,7 @@ def serving(kind, wire, tmp_path):
 
 
 @pytest.mark.parametrize("wire", [0.0, 0.02], indirect=True, ids=["true", "lying"])
-@pytest.mark.parametrize("kind", ["static", "python"])
+@pytest.mark.parametrize("kind", ["static", pytest.param("python", marks=pytest.mark.long)])
 def test_sessions_over_a_serial_line(wire, kind, tmp_path, kernels):
     data = np.random.default_rng(0).random(20_000, "float32")
     with serving(kind, wire, tmp_path):
