@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-upload", type=int, default=0, metavar="MIB")
     parser.add_argument("--max-memory", type=int, default=0, metavar="MIB")
     parser.add_argument("--max-cpu", type=int, default=0, metavar="SECONDS")
+    parser.add_argument("--max-files", type=int, default=0, metavar="N", help="open ones")
     parser.add_argument("--max-handles", type=int, default=65536, metavar="N")
     add_log_format(parser)
     parser.add_argument("--silent", action="store_true", help="write no log")
@@ -123,6 +124,7 @@ def _options(arguments: argparse.Namespace) -> ServerOptions:
         max_upload_bytes=arguments.max_upload << 20,
         max_memory_bytes=arguments.max_memory << 20,
         max_cpu_s=arguments.max_cpu,
+        max_files=arguments.max_files,
         max_handles=arguments.max_handles,
         is_quiet=arguments.silent,
         log_format=arguments.log_format,

@@ -39,6 +39,8 @@ static const char USAGE[] =
     "  --session-timeout S    longest session in seconds (default: no limit)\n"
     "  --max-upload MIB       largest file (default: what the disk takes)\n"
     "  --max-memory MIB       memory that one session may use (default: what the system has)\n"
+    "  --max-files N          open files of one session, 32 or more (default: what the system has)\n"
+    "  --max-handles N        live objects of one session (default 65536)\n"
     "  --max-cpu S            processor time of one session in seconds (default: no limit)\n"
     "  --log-json             write the log as JSON lines\n"
     "  --version\n";
@@ -170,6 +172,10 @@ static void parse(options *all, int argc, char **argv) {
       server->max_upload_bytes = (uint64_t)number(name, value, 1u << 30) << 20;
     } else if (strcmp(name, "--max-memory") == 0) {
       server->max_memory_bytes = (uint64_t)number(name, value, 1u << 30) << 20;
+    } else if (strcmp(name, "--max-files") == 0) {
+      server->max_files = (uint32_t)number(name, value, 1u << 20);
+    } else if (strcmp(name, "--max-handles") == 0) {
+      server->max_handles = (uint32_t)number(name, value, 1u << 24);
     } else if (strcmp(name, "--max-cpu") == 0) {
       server->max_cpu_s = (uint32_t)number(name, value, 1u << 30);
     } else {

@@ -43,6 +43,7 @@ typedef struct slw_rpc_server_config {
   int32_t adopt_fd;             /* an end of slw_rpc_channel_open() that brings connections; -1 */
   uint32_t log_json;           /* the log in JSON lines */
   uint32_t is_single;           /* the server ends with its first session */
+  uint32_t max_files;           /* descriptors of one session's process; 0: what the system has */
   void *context;
   /* fork(2) for this process; NULL: fork(2) itself. */
   int (*fork_session)(void *context);
