@@ -79,10 +79,8 @@ class Device:
             if payload[32:64] != hmac.digest(token.encode(), message, hashlib.sha256):
                 raise RuntimeError("the device does not know the token itself")
         assert code == WELCOME
-        self.frame_bytes, key_size, name_size = (
-            *struct.unpack_from("<I", payload, 24),
-            *struct.unpack_from("<HH", payload, 64),
-        )
+        (self.frame_bytes,) = struct.unpack_from("<I", payload, 24)
+        key_size, name_size = struct.unpack_from("<HH", payload, 64)
         self.name = payload[73 + key_size : 73 + key_size + name_size].decode()
 
     def request(self, code, payload):

@@ -105,6 +105,7 @@ class Noisy(micro.SerialPort):
         super().write(bytes(changed), timeout_sec)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("port", [micro.SerialPort, Noisy])
 def test_sessions_of_this_machine_over_a_terminal(resident, port):
     """Upload, load, copies both ways, calls and errors, on two sessions, one behind the other."""

@@ -60,6 +60,14 @@ def pid():
     return os.getpid()
 
 
+@tvm_ffi.register_global_func("test.rpc.open_files", override=True)
+def open_files(count):
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(count)]
+    for fd in files:
+        os.close(fd)
+    return len(files)
+
+
 @tvm_ffi.register_global_func("test.rpc.exit", override=True)
 def leave(status):
     os._exit(status)

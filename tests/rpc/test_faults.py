@@ -1,5 +1,34 @@
 """Whatever dies, hangs or is cut off, in the middle of whatever: the client gets an error that has
-a name, within its time, and the device serves the next session."""
+a name, within its time, and the device serves the next session.
+
+Each in the middle of an upload, a call and a copy, except where it says otherwise:
+
+==================  ===========================================================================
+kill -9 of
+  session process   test_killed_session_process
+  device server     test_killed_device_server
+  client            test_client_that_dies_or_hangs[killed]
+  tracker           test_killed_tracker_disturbs_no_session; who waits for a device:
+                    test_client_that_waits_hears_of_the_trackers_death
+  proxy             test_proxy_faults.py::test_proxy_that_dies_or_hangs[killed]
+SIGSTOP of
+  session process   test_hung_session_process
+  device server     test_hung_tracker_or_device_server_disturbs_no_session[server]; new sessions:
+                    test_hung_device_server_is_not_handed_out (long)
+  client            test_client_that_dies_or_hangs[stopped]
+  tracker           test_hung_tracker_or_device_server_disturbs_no_session[tracker]; requests:
+                    test_hung_tracker
+  proxy             test_proxy_faults.py::test_proxy_that_dies_or_hangs[stopped] (long)
+network cut
+  1 s, 30 s         test_network_that_comes_back (30 s: long); the device from its tracker, in
+                    namespaces: test_network.py::test_device_cut_off_from_its_tracker_comes_back
+  for ever          test_network_that_does_not_come_back; in namespaces:
+                    test_network.py::test_client_whose_network_is_cut_for_ever_frees_its_device
+full disk           test_full_disk, test_file_size_limit_of_the_system
+kernels             test_bad_kernels: loops, divides by zero, writes out of bounds, allocates;
+                    on every processor's static server: test_static_server.py
+==================  ===========================================================================
+"""
 
 import contextlib
 import importlib.util
@@ -220,7 +249,9 @@ def test_hung_session_process(lab, moment, monkeypatch):
 
 
 @pytest.mark.parametrize("who", ["tracker", "server"])
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment", ["upload", *(pytest.param(m, marks=pytest.mark.long) for m in ("call", "copy"))]
+)
 def test_hung_tracker_or_device_server_disturbs_no_session(lab, moment, who):
     """What runs goes on: a session is a process of its own."""
     work = Work(lab, moment, call_s=2.0)

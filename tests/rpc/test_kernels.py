@@ -116,7 +116,7 @@ def test_endless_loop_meets_the_session_timeout(server, kernels):
 def test_memory_limit(kernels):
     options = rpc.ServerOptions(max_memory_bytes=512 << 20, is_quiet=True)
     with rpc.Server("127.0.0.1", 0, use_popen=False, options=options) as limited:
-        session = rpc.connect("127.0.0.1", limited.port)
+        session = rpc.connect("127.0.0.1", limited.port, tls=False)
         session.upload(kernels)
         module = session.load_module("kernels.so")
         with pytest.raises(MemoryError, match="no memory is left"):
@@ -124,6 +124,34 @@ def test_memory_limit(kernels):
         assert module["add_ints"](1, 1) == 2
         with pytest.raises(MemoryError):
             session.cpu(0).empty((1 << 30,), "int8")
+
+
+def test_processor_time_limit(kernels):
+    options = rpc.ServerOptions(max_cpu_s=1, is_quiet=True)
+    with rpc.Server("127.0.0.1", 0, use_popen=False, options=options) as limited:
+        with rpc.connect("127.0.0.1", limited.port, tls=False) as session:
+            session.upload(kernels)
+            spin = session.load_module("kernels.so")["spin"]
+            with pytest.raises(RemoteError, match=r"SIGXCPU.*while it ran 'spin'"):
+                spin()
+        with rpc.connect("127.0.0.1", limited.port, tls=False) as session:
+            assert session.ping(b"next") == b"next"
+
+
+def test_open_files_limit(server):
+    del server  # with it, the functions are there
+    options = rpc.ServerOptions(max_files=64, is_quiet=True)
+    with (
+        rpc.Server("127.0.0.1", 0, use_popen=False, options=options) as limited,
+        rpc.connect("127.0.0.1", limited.port, tls=False) as session,
+    ):
+        open_files = session.get_function("test.rpc.open_files")
+        assert open_files(20) == 20
+        with pytest.raises(RemoteError, match="Too many open files"):
+            open_files(100)
+        with pytest.raises(RemoteError, match="Too many open files"):  # they are still open
+            session.upload(b"x", "x")
+        assert session.ping(b"x") == b"x"
 
 
 def test_process_that_leaves(server, remote):

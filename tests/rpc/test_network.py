@@ -161,8 +161,9 @@ def test_session_over_tls(programs, wire, certificate):
     assert wire.dropped > 0
 
 
-@pytest.mark.parametrize("tls", [pytest.param(False, marks=pytest.mark.long), True])
-@pytest.mark.parametrize("client", ["near", pytest.param("far", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("client", ["near", "far"])
 def test_session_through_a_proxy(programs, wire, certificate, client, tls):
     """The device dials out over the wire; the client is beside the proxy or the device."""
     proxy = ("-m", "slipway.exec.rpc_proxy", "--host", network.NEAR, "--port", "0")

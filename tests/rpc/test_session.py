@@ -193,7 +193,7 @@ def test_deleted_objects_are_freed_and_live_ones_are_limited():
     options = rpc.ServerOptions(max_handles=100, is_quiet=True)
     with (
         rpc.Server("127.0.0.1", 0, use_popen=False, options=options) as server,
-        rpc.connect("127.0.0.1", server.port) as session,
+        rpc.connect("127.0.0.1", server.port, tls=False) as session,
     ):
         for _ in range(1000):
             session.cpu(0).empty((1,), "int8")

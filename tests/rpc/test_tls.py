@@ -1,6 +1,9 @@
 """TLS in front of servers, trackers and proxies; who may administrate a tracker."""
 
 import os
+import platform
+import socket
+import subprocess
 import time
 
 import numpy as np
@@ -9,6 +12,8 @@ import trustme
 
 from slipway import nd, rpc
 from slipway.errors import RPCConnectionError, RPCError
+from slipway.exec import rpc_proxy
+from slipway.toolchain import native
 
 
 def wait_for(condition, seconds=20.0):
@@ -93,6 +98,39 @@ def test_tracker_proxy_and_device_over_tls(files):
         wait_for(lambda: client.summary()["queue_info"].get("far", {}).get("free") == 1)
         with client.request("far") as session:
             assert session.ping(b"x") == b"x"
+
+
+def test_static_server_behind_a_proxy_with_tls(files, tmp_path):
+    """A device that has no TLS itself: its clients have it, as far as the proxy."""
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        plain = reserved.getsockname()[1]
+    server = native.build_device_server(f"{platform.machine()}-linux-gnu")
+    dial = ["--through-proxy", "--host", "127.0.0.1", "--port", str(plain), "--key", "static"]
+    with (
+        rpc.Proxy(
+            "127.0.0.1", 0, tls_cert=files["cert"], plain_devices=("127.0.0.1", plain), silent=True
+        ) as proxy,
+        subprocess.Popen(
+            [server, *dial], env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.DEVNULL
+        ) as device,
+    ):
+        with rpc.connect_tracker("127.0.0.1", proxy.port, tls=files["ca"]) as client:
+            wait_for(lambda: client.summary()["queue_info"].get("static", {}).get("free") == 1)
+        with rpc.connect("127.0.0.1", proxy.port, key="static", tls=files["ca"]) as session:
+            assert session.description.startswith("slipway-server")
+            session.upload(bytes(1 << 20), "f")
+            assert session.download("f") == bytes(1 << 20)
+        for connect in (rpc.connect, rpc.connect_tracker):
+            with pytest.raises(RPCError, match="for devices; clients connect to its other one"):
+                connect("127.0.0.1", plain)
+        with pytest.raises(RPCError):  # and nobody gets around TLS at the other port
+            rpc.connect("127.0.0.1", proxy.port, key="static", tls=False)
+        device.terminate()
+
+
+def test_a_plain_port_needs_one_with_tls(capsys):
+    assert rpc_proxy.main(["--plain-devices", "127.0.0.1:0"]) == 2
+    assert "beside the one with --tls-cert" in capsys.readouterr().err
 
 
 def only(client):

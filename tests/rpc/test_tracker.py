@@ -174,6 +174,21 @@ def test_static_server_registers(client, tracker, tmp_path_factory, static_serve
     wait_for(lambda: client.summary()["server_info"] == [])
 
 
+def test_clients_get_the_address_that_a_device_gives(tracker, client):
+    """As behind a forwarded port: the tracker sees another address than clients are to use."""
+    address = ("127.0.0.1", tracker.port)
+    with rpc.Server(
+        "0.0.0.0", 0, key="far", tracker_addr=address, custom_addr="127.0.0.2", silent=True
+    ) as server:
+        wait_for(lambda: free(client, "far") == 1)
+        (entry,) = client.summary()["server_info"]
+        assert entry["addr"] == ["127.0.0.2", server.port]
+        with client.request("far", session_timeout=7) as session:
+            assert session.link.peer == f"127.0.0.2:{server.port}"
+            assert session.session_timeout_s == 7
+            assert session.ping(b"x") == b"x"
+
+
 def test_nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -27,6 +27,9 @@ def rpc_proxy(
     token_file: TokenFile = None,
     tls_cert: Certificate = None,
     tls_key: CertificateKey = None,
+    plain_devices: Annotated[
+        str | None, typer.Option(help="HOST:PORT of a second port, without TLS, for devices only.")
+    ] = None,
     tls_ca: Annotated[
         str | None, typer.Option(help='Whom to trust as the tracker: a PEM file, or "system".')
     ] = None,
@@ -38,6 +41,8 @@ def rpc_proxy(
         slipway rpc-proxy --host 0.0.0.0 --port 9090 --token-file token.txt
 
         slipway rpc-server --through-proxy --host proxy.lab --port 9090 --key rpi4
+
+        slipway rpc-proxy --host 0.0.0.0 --tls-cert proxy.pem --plain-devices 192.168.7.1:9091
     """
     from slipway.exec import rpc_proxy as proxy
 
@@ -51,6 +56,7 @@ def rpc_proxy(
                 token_file=token_file,
                 tls_cert=tls_cert,
                 tls_key=tls_key,
+                plain_devices=plain_devices,
                 tls_ca=tls_ca,
             )
         )

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from slipway.errors import SlipwayError
+from slipway.errors import RPCError, SlipwayError
 from slipway.exec.arguments import (
     add_tls,
     add_tls_ca,
@@ -36,6 +36,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--custom-addr", default="", help="address that the tracker gives out")
     add_token(parser)
     add_tls(parser)
+    parser.add_argument(
+        "--plain-devices",
+        default="",
+        metavar="HOST:PORT",
+        help="with --tls-cert: listen there, too, without TLS, for devices only",
+    )
     add_tls_ca(parser, "tracker")
     parser.add_argument("--silent", action="store_true", help="write no log")
     parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -48,7 +54,13 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the proxy until SIGTERM or Ctrl-C."""
     arguments = _parser().parse_args(argv)
+    plain = None
     try:
+        if arguments.plain_devices:
+            if arguments.tls_cert is None:
+                raise RPCError("--plain-devices is a second port beside the one with --tls-cert.")
+            host, port = parse_address(arguments.plain_devices)
+            plain = listen(host, port, port + 1)
         proxy = ProxyServer(
             read_token(arguments),
             parse_address(arguments.tracker) if arguments.tracker else None,
@@ -69,8 +81,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.listen_fd < 0:
         address = f"{arguments.host}:{listener.getsockname()[1]}"
         print(f"INFO:root:RPCProxy: bind to {address}", file=sys.stderr, flush=True)
+    if plain is not None:
+        address = f"{host}:{plain.getsockname()[1]}"
+        words = "devices without TLS connect to"
+        print(f"INFO:root:RPCProxy: {words} {address}", file=sys.stderr, flush=True)
     with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(run_until_stopped(proxy.serve(listener), arguments.watch_fd))
+        asyncio.run(run_until_stopped(proxy.serve(listener, plain), arguments.watch_fd))
     return 0
 
 

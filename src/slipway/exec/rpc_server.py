@@ -48,6 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--stdio", action="store_true", help="serve one session over standard input and output"
     )
+    parser.add_argument(
+        "--serial", default="", metavar="PATH", help="serve a serial line, not the network"
+    )
+    parser.add_argument("--baud", type=int, default=115200, help="its rate (%(default)s)")
     parser.add_argument("--load-library", default="", help="libraries to load first, ':' between")
     add_token(parser)
     add_tls(parser)
@@ -58,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-upload", type=int, default=0, metavar="MIB")
     parser.add_argument("--max-memory", type=int, default=0, metavar="MIB")
     parser.add_argument("--max-cpu", type=int, default=0, metavar="SECONDS")
+    parser.add_argument("--max-files", type=int, default=0, metavar="N", help="open ones")
     parser.add_argument("--max-handles", type=int, default=65536, metavar="N")
     add_log_format(parser)
     parser.add_argument("--silent", action="store_true", help="write no log")
@@ -80,7 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
         if arguments.listen_fd >= 0:
             listener = socket.socket(fileno=arguments.listen_fd)
-        elif not options.through_proxy and not arguments.stdio and arguments.connection_fd < 0:
+        elif not (options.through_proxy or arguments.stdio or arguments.serial) and (
+            arguments.connection_fd < 0
+        ):
             listener = listen(arguments.host, arguments.port, arguments.port_end)
     except (OSError, SlipwayError) as error:
         print(f"rpc_server: error: {error}", file=sys.stderr)
@@ -90,7 +97,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     connection = arguments.connection_fd if arguments.connection_fd >= 0 else None
     if arguments.stdio:
         connection = -1
-    return 0 if serve(listener, options, arguments.watch_fd, connection) == 0 else 1
+    line = (arguments.serial, arguments.baud) if arguments.serial else None
+    try:
+        return 0 if serve(listener, options, arguments.watch_fd, connection, line) == 0 else 1
+    except RPCError as error:
+        print(f"rpc_server: error: {error}", file=sys.stderr)
+        return 2
 
 
 def _options(arguments: argparse.Namespace) -> ServerOptions:
@@ -99,6 +111,8 @@ def _options(arguments: argparse.Namespace) -> ServerOptions:
         if tracker is not None:
             raise RPCError("--through-proxy excludes --tracker; give --tracker to the proxy.")
         tracker = (arguments.host, arguments.port)
+    if arguments.serial and (tracker is not None or arguments.stdio or arguments.tls_cert):
+        raise RPCError("--serial excludes --tracker, --through-proxy, --stdio and --tls-cert.")
     if tracker is not None and not arguments.key:
         raise RPCError("--tracker and --through-proxy need --key, the kind of device this is.")
     return ServerOptions(
@@ -110,6 +124,7 @@ def _options(arguments: argparse.Namespace) -> ServerOptions:
         max_upload_bytes=arguments.max_upload << 20,
         max_memory_bytes=arguments.max_memory << 20,
         max_cpu_s=arguments.max_cpu,
+        max_files=arguments.max_files,
         max_handles=arguments.max_handles,
         is_quiet=arguments.silent,
         log_format=arguments.log_format,

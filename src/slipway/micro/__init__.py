@@ -16,6 +16,7 @@ from slipway.micro.project import (
     get_standalone_crt_dir,
 )
 from slipway.micro.serial_port import SerialPort
+from slipway.micro.serial_session import SerialSession
 from slipway.micro.session import (
     Session,
     create_local_debug_executor,
@@ -26,6 +27,7 @@ __all__ = [
     "GeneratedProject",
     "NotATemplateProjectError",
     "SerialPort",
+    "SerialSession",
     "Session",
     "TemplateProject",
     "TemplateProjectError",

@@ -15,6 +15,7 @@ import secrets
 import socket
 import ssl
 import struct
+from dataclasses import replace
 from typing import Any
 
 from slipway.errors import RPCError
@@ -104,6 +105,12 @@ class ProxyServer:
             "rpc.connect_tracker(host, port).request(key)",
             token,
         )
+        self._device_gate = replace(
+            self._gate,
+            roles=frozenset({Role.DEVICE, Role.CARRIER}),
+            advice="this port of the proxy is for devices; clients connect to its other one, with "
+            "TLS",
+        )
         self._token = token
         self._tracker = tracker
         self._tracker_tls = tracker_tls
@@ -117,22 +124,45 @@ class ProxyServer:
         self._tickets: dict[str, asyncio.Future[_Carrier]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def serve(self, listener: socket.socket) -> None:
-        """Serve on a listening socket until cancelled."""
+    async def serve(
+        self, listener: socket.socket, plain_devices: socket.socket | None = None
+    ) -> None:
+        """Serve on a listening socket until cancelled.
+
+        `plain_devices` is a second one, without TLS, for devices that have none: clients, and what
+        they send, are refused there.
+        """
         self._port = listener.getsockname()[1]
         server = await asyncio.start_server(
             self._handle, sock=listener, ssl=self._tls, limit=READ_AHEAD_BYTES
         )
-        async with server:
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(server)
+            if plain_devices is not None:
+                second = await asyncio.start_server(
+                    self._handle_plain_device, sock=plain_devices, limit=READ_AHEAD_BYTES
+                )
+                await stack.enter_async_context(second)
             await server.serve_forever()
 
-    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_plain_device(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await self._handle(reader, writer, self._device_gate)
+
+    async def _handle(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        gate: Gate | None = None,
+    ) -> None:
+        gate = gate or self._gate
         peer = writer.get_extra_info("peername")
         streams = (reader, writer)
         async with serving(writer, lambda refused: _log.info("refused %s: %s", peer, refused)):
             is_local = is_local_peer(peer)
             async with asyncio.timeout(GREETING_TIMEOUT_S):
-                hello, payload = await self._gate.admit(streams, is_local=is_local)
+                hello, payload = await gate.admit(streams, is_local=is_local)
             if hello.role == Role.DEVICE:
                 await self._serve_device(streams, hello)
             elif hello.role == Role.CARRIER:

@@ -59,6 +59,7 @@ class _Config(ctypes.Structure):
         ("adopt_fd", ctypes.c_int32),
         ("log_json", ctypes.c_uint32),
         ("is_single", ctypes.c_uint32),
+        ("max_files", ctypes.c_uint32),
         ("context", ctypes.c_void_p),
         ("fork_session", _FORK),
         ("ffi_get_global", ctypes.c_void_p),
@@ -88,6 +89,8 @@ class ServerOptions:
         bytes of one file, and of memory a session may add; 0 is what the system has.
     max_cpu_s
         processor seconds of one session; 0 is no limit.
+    max_files
+        descriptors of one session's process, of which it needs about 20; 0 is what the system has.
     max_handles
         remote objects that one session may hold.
     tracker, custom_address
@@ -114,6 +117,7 @@ class ServerOptions:
     max_upload_bytes: int = 0
     max_memory_bytes: int = 0
     max_cpu_s: int = 0
+    max_files: int = 0
     max_handles: int = 65536
     tracker: tuple[str, int] | None = None
     custom_address: str = ""
@@ -216,11 +220,12 @@ def serve(
     options: ServerOptions,
     watch_fd: int = -1,
     connection: int | None = None,
+    line: tuple[str, int] | None = None,
 ) -> int:
     """Serve on `listener` until a signal or the end of `watch_fd`; return an errno or 0.
 
     With `connection`, a socket's descriptor, or -1 for standard input and output, serve that one
-    session instead.
+    session instead; with `line`, a serial port and its rate, whoever opens sessions over that.
     Takes over the process: call it on the main thread of one that has nothing else to do.
     """
     library = native.library()
@@ -247,6 +252,7 @@ def serve(
     config.max_upload_bytes = options.max_upload_bytes
     config.max_memory_bytes = options.max_memory_bytes
     config.max_cpu_s = options.max_cpu_s
+    config.max_files = options.max_files
     config.max_handles = options.max_handles
     config.custom_address = options.custom_address.encode()
     config.own_port = 0 if listener is None else port_of(listener)
@@ -267,6 +273,11 @@ def serve(
         fd = library.slw_rpc_stdio_connection() if connection < 0 else connection
         if not library.slw_rpc_server_adopt(ctypes.byref(config), fd):
             raise RPCError("cannot serve the connection: there are no descriptors left.")
+    if line is not None:
+        library.slw_rpc_server_serial.restype = ctypes.c_bool
+        opened = library.slw_rpc_server_serial(ctypes.byref(config), os.fsencode(line[0]), line[1])
+        if not opened:
+            raise RPCError(f"cannot open the serial line {line[0]} at {line[1]} baud.")
     run = library.slw_rpc_server_run
     run.argtypes, run.restype = [ctypes.POINTER(_Config)], ctypes.c_int
     status: int = run(ctypes.byref(config))
@@ -476,6 +487,7 @@ def options_to_arguments(options: ServerOptions) -> list[str]:
         "--max-upload", str(options.max_upload_bytes >> 20),
         "--max-memory", str(options.max_memory_bytes >> 20),
         "--max-cpu", str(options.max_cpu_s),
+        "--max-files", str(options.max_files),
         "--max-handles", str(options.max_handles),
     ]  # fmt: skip
     if options.key:

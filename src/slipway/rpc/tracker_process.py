@@ -98,7 +98,8 @@ class Proxy(_Program):
     """A proxy, ended by `terminate` or with this process; `port` is where it listens.
 
     `tracker_addr` is the tracker to register its devices with, `custom_addr` what that tells
-    clients to connect to; without one the proxy hands the devices out itself.
+    clients to connect to; without one the proxy hands the devices out itself.  `plain_devices` is
+    where devices without TLS connect, when clients come with it.
     """
 
     _module = "slipway.exec.rpc_proxy"
@@ -116,8 +117,11 @@ class Proxy(_Program):
         tls_cert: str = "",
         tls_key: str = "",
         tls_ca: str = "",
+        plain_devices: tuple[str, int] | None = None,
     ) -> None:
         arguments = _tls_arguments(silent, tls_cert, tls_key)
+        if plain_devices is not None:
+            arguments += ["--plain-devices", f"{plain_devices[0]}:{plain_devices[1]}"]
         if tracker_addr is not None:
             arguments += ["--tracker", f"{tracker_addr[0]}:{tracker_addr[1]}"]
         if custom_addr:

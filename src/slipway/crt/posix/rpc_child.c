@@ -182,6 +182,9 @@ static void confine(const slw_rpc_server_config *config, pid_t supervisor) {
   if (config->max_cpu_s != 0u) {
     LIMIT(RLIMIT_CPU, config->max_cpu_s);
   }
+  if (config->max_files != 0u) {
+    LIMIT(RLIMIT_NOFILE, config->max_files);
+  }
   if (config->max_memory_bytes != 0u) {
     LIMIT(RLIMIT_AS, address_space_in_use() + config->max_memory_bytes);
   }

@@ -23,6 +23,8 @@ static const char USAGE[] =
     "usage: slipway-server [options]\n"
     "Runs compiled models that a Slipway client uploads.\n"
     "  --stdio                serve one session over standard input and output\n"
+    "  --serial PATH          serve a serial line, one session after the other\n"
+    "  --baud N               its rate (default 115200)\n"
     "  --host ADDRESS         listen on this address (default 127.0.0.1)\n"
     "  --port N               first port to try (default 9090)\n"
     "  --port-end N           try ports up to this one (default: port + 100)\n"
@@ -37,6 +39,8 @@ static const char USAGE[] =
     "  --session-timeout S    longest session in seconds (default: no limit)\n"
     "  --max-upload MIB       largest file (default: what the disk takes)\n"
     "  --max-memory MIB       memory that one session may use (default: what the system has)\n"
+    "  --max-files N          open files of one session, 32 or more (default: what the system has)\n"
+    "  --max-handles N        live objects of one session (default 65536)\n"
     "  --max-cpu S            processor time of one session in seconds (default: no limit)\n"
     "  --log-json             write the log as JSON lines\n"
     "  --version\n";
@@ -49,6 +53,8 @@ typedef struct options {
   char tracker[256];
   bool through_proxy;
   bool stdio;
+  const char *serial;
+  uint32_t baud;
 } options;
 
 static _Noreturn void fail(const char *what, const char *detail) {
@@ -140,7 +146,11 @@ static void parse(options *all, int argc, char **argv) {
     if (value == NULL) {
       fail(name, "needs a value (see --help)");
     }
-    if (strcmp(name, "--host") == 0) {
+    if (strcmp(name, "--serial") == 0) {
+      all->serial = value;
+    } else if (strcmp(name, "--baud") == 0) {
+      all->baud = (uint32_t)number(name, value, 4000000);
+    } else if (strcmp(name, "--host") == 0) {
       all->host = value;
     } else if (strcmp(name, "--port") == 0) {
       all->port = number(name, value, 65535);
@@ -162,6 +172,10 @@ static void parse(options *all, int argc, char **argv) {
       server->max_upload_bytes = (uint64_t)number(name, value, 1u << 30) << 20;
     } else if (strcmp(name, "--max-memory") == 0) {
       server->max_memory_bytes = (uint64_t)number(name, value, 1u << 30) << 20;
+    } else if (strcmp(name, "--max-files") == 0) {
+      server->max_files = (uint32_t)number(name, value, 1u << 20);
+    } else if (strcmp(name, "--max-handles") == 0) {
+      server->max_handles = (uint32_t)number(name, value, 1u << 24);
     } else if (strcmp(name, "--max-cpu") == 0) {
       server->max_cpu_s = (uint32_t)number(name, value, 1u << 30);
     } else {
@@ -170,6 +184,9 @@ static void parse(options *all, int argc, char **argv) {
   }
   if (server->key[0] != '\0' && strlen(server->key) > SLW_RPC_NAME_MAX_BYTES) {
     fail("the key is too long", server->key);
+  }
+  if (all->serial != NULL && (server->tracker_host != NULL || all->through_proxy || all->stdio)) {
+    fail("--serial excludes --tracker, --through-proxy and --stdio", "");
   }
   if (all->through_proxy && server->tracker_host != NULL) {
     fail("--through-proxy and --tracker exclude each other", "give --tracker to the proxy");
@@ -243,6 +260,7 @@ int main(int argc, char **argv) {
   unsigned port = 0;
   all.host = "127.0.0.1";
   all.port = 9090;
+  all.baud = 115200;
   all.server.key = "";
   all.server.custom_address = "";
   all.server.watch_fd = -1;
@@ -268,6 +286,15 @@ int main(int argc, char **argv) {
     if (!slw_rpc_server_adopt(&all.server, slw_rpc_stdio_connection())) {
       fail("cannot serve standard input and output", strerror(errno));
     }
+    return slw_rpc_server_run(&all.server) == 0 ? 0 : 1;
+  }
+  if (all.serial != NULL) {
+    if (!slw_rpc_server_serial(&all.server, all.serial, all.baud)) {
+      (void)fprintf(stderr, "slipway-server: cannot open the serial line %s at %u baud: %s\n",
+                    all.serial, all.baud, strerror(errno));
+      return 2;
+    }
+    (void)fprintf(stderr, "INFO:root:RPCServer: serves the line %s\n", all.serial);
     return slw_rpc_server_run(&all.server) == 0 ? 0 : 1;
   }
   if (all.through_proxy) {

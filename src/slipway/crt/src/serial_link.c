@@ -197,22 +197,51 @@ static bool take_packet(slw_serial_link *link, bool keep, const packet_head *hea
   return false;
 }
 
-/* Wait for the stream's next bytes; false when it has ended. */
-static bool next_data(slw_serial_link *link) {
-  packet_head head;
+/* What was dropped for want of room is asked for when there is room again. */
+static void ask_for_dropped(slw_serial_link *link) {
   if (link->must_ask) {
     link->must_ask = false;
     send_control(link, SLW_SERIAL_RESEND, NULL, 0);
   }
+}
+
+/* Receive one packet; true when it brought the stream's next bytes. */
+static bool receive_data(slw_serial_link *link) {
+  packet_head head;
+  enum outcome outcome = receive_packet(link, true, &head);
+  if (outcome == GOT_DAMAGE) {
+    send_control(link, SLW_SERIAL_RESEND, NULL, 0);
+  }
+  return outcome == GOT_PACKET && take_packet(link, true, &head);
+}
+
+/* Wait for the stream's next bytes; false when it has ended. */
+static bool next_data(slw_serial_link *link) {
+  ask_for_dropped(link);
   while (link->is_open) {
-    enum outcome outcome = receive_packet(link, true, &head);
-    if (outcome == GOT_DAMAGE) {
-      send_control(link, SLW_SERIAL_RESEND, NULL, 0);
-    } else if (outcome == GOT_PACKET && take_packet(link, true, &head)) {
+    if (receive_data(link)) {
       return true;
     }
   }
   return false;
+}
+
+void slw_serial_link_step(slw_serial_link *link) { (void)receive_data(link); }
+
+size_t slw_serial_link_ready(const slw_serial_link *link) {
+  return link->packet_size - link->packet_at;
+}
+
+const uint8_t *slw_serial_link_peek(const slw_serial_link *link, size_t *size_bytes) {
+  *size_bytes = slw_serial_link_ready(link);
+  return link->packet + link->packet_at;
+}
+
+void slw_serial_link_skip(slw_serial_link *link, size_t size_bytes) {
+  link->packet_at += size_bytes;
+  if (slw_serial_link_ready(link) == 0u) {
+    ask_for_dropped(link);
+  }
 }
 
 static ptrdiff_t read_stream(void *context, void *buffer, size_t min, size_t max) {

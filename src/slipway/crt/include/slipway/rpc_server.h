@@ -43,6 +43,7 @@ typedef struct slw_rpc_server_config {
   int32_t adopt_fd;             /* an end of slw_rpc_channel_open() that brings connections; -1 */
   uint32_t log_json;           /* the log in JSON lines */
   uint32_t is_single;           /* the server ends with its first session */
+  uint32_t max_files;           /* descriptors of one session's process; 0: what the system has */
   void *context;
   /* fork(2) for this process; NULL: fork(2) itself. */
   int (*fork_session)(void *context);
@@ -65,6 +66,12 @@ SLW_API int slw_rpc_server_run(const slw_rpc_server_config *config);
  * Takes the descriptor over. Call it before slw_rpc_server_run.
  * @return false when there are no descriptors left */
 SLW_API bool slw_rpc_server_adopt(slw_rpc_server_config *config, int fd);
+
+/** Serve the serial line at `path` (8N1, no flow control), one session after the other, in the
+ * packets of serial_link.h; a line that hangs up is opened again. Call it before
+ * slw_rpc_server_run, in place of listening.
+ * @return false, with errno, when there is no such line; EINVAL: no such rate */
+SLW_API bool slw_rpc_server_serial(slw_rpc_server_config *config, const char *path, uint32_t baud);
 
 /** One descriptor for standard input and output: a socket that is both, else one that two small
  * processes copy from and to. From then on what is printed goes to standard error.

@@ -81,6 +81,15 @@ void slw_serial_link_accept(slw_serial_link *link);
 /** The open stream as a session's transport; it fails once the stream has ended. */
 slw_rpc_transport slw_serial_link_transport(slw_serial_link *link);
 
+/** For who waits for other things, too: receive one packet and act on it; bytes of it that are
+ * the stream's next are then ready. Call it when a byte is there and none is ready. */
+void slw_serial_link_step(slw_serial_link *link);
+
+/** Received bytes of the stream that nobody has taken yet: how many, where, and to take some. */
+size_t slw_serial_link_ready(const slw_serial_link *link);
+const uint8_t *slw_serial_link_peek(const slw_serial_link *link, size_t *size_bytes);
+void slw_serial_link_skip(slw_serial_link *link, size_t size_bytes);
+
 /** End the stream: the host learns it by a FAULT packet. */
 void slw_serial_link_close(slw_serial_link *link);
 
