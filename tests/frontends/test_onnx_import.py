@@ -145,3 +145,54 @@ def test_run_time_condition_becomes_a_choice():
     for flag in (True, False):
         want = np.abs(x) if flag else -x
         assert interpret(mod, c=np.array(flag), x=x).tolist() == want.tolist()
+
+
+# -- open dimensions ---------------------------------------------------------------------------
+
+
+def test_a_dimension_stays_open_where_operators_allow_it():
+    """The network in miniature for any number of images, computed for several."""
+    any_size = relay.Any()
+    proto = small_cnn()
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    with pytest.raises(ModelError, match=r"not fixed: pass shape=.*or relay.Any\(\)"):
+        relay.frontend.from_onnx(proto)
+    mod, _ = relay.frontend.from_onnx(proto, shape={"x": (any_size, 3, 16, 16)})
+    assert str(mod["main"].checked_type.ret_type) == "Tensor[(?, 5), float32]"
+    run = relay.create_executor("vm", mod=mod).evaluate()
+    for count in (1, 3):
+        x = np.random.default_rng(count).standard_normal((count, 3, 16, 16)).astype(np.float32)
+        fixed, _ = relay.frontend.from_onnx(proto, shape={"x": x.shape})
+        wanted = interpret(fixed, x)
+        np.testing.assert_allclose(interpret(mod, x), wanted, rtol=1e-6)
+        np.testing.assert_allclose(run(x).numpy(), wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        helper.make_node("Softmax", ["x"], ["y"]),
+        helper.make_node("Flatten", ["x"], ["y"], axis=2),
+        helper.make_node("Flatten", ["x"], ["y"], axis=0),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+        helper.make_node("MatMul", ["x", "x"], ["y"]),
+        helper.make_node("Dropout", ["x"], ["y", "mask"]),
+        helper.make_node("Celu", ["x"], ["y"]),
+    ],
+)
+def test_nodes_on_an_open_dimension(node):
+    weights = {"w": np.ones((4, 5), np.float32)}
+    proto = model([node], {"x": ("float32", ("n", 3, 4, 4))}, ["y"], weights, opset=12)
+    mod, _ = relay.frontend.from_onnx(proto, shape={"x": (relay.Any(), 3, 4, 4)})
+    for count in (1, 2, 5):
+        x = np.random.default_rng(count).standard_normal((count, 3, 4, 4)).astype(np.float32)
+        fixed, _ = relay.frontend.from_onnx(proto, shape={"x": x.shape})
+        np.testing.assert_allclose(interpret(mod, x), interpret(fixed, x), rtol=1e-6)
+
+
+def test_a_node_that_needs_the_size_is_named():
+    shape = np.array([6, 4], np.int64)
+    node = helper.make_node("Reshape", ["x", "s"], ["y"], name="turn")
+    proto = model([node], {"x": ("float32", ("n", 3, 4))}, ["y"], {"s": shape})
+    with pytest.raises(ModelError, match=r"Reshape x 1 \(turn\).*does not allow the open dim"):
+        relay.frontend.from_onnx(proto, shape={"x": (relay.Any(), 3, 4)})

@@ -61,7 +61,7 @@ def test_a_function_written_by_hand():
         ("fn (%x: Tensor[(2,), float32]) {\n  exp(%y)\n}", "line 2, column 7: %y is not defined"),
         ("fn (%x: Tensor[(2,), float32]) { exp(%x)", "expected '}'"),
         ("fn () { meta[relay.Constant][0] }", "show_meta_data"),
-        ("def @main () { ? }", "'\\?' begins nothing"),
+        ("def @main () { ! }", "'!' begins nothing"),
     ],
 )
 def test_errors_say_where(text, words):

@@ -12,7 +12,7 @@ from slipway.errors import ModelError, did_you_mean
 
 FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch"}
 FORMAT_NAMES = "onnx|tflite|pytorch"
-_SHAPE = re.compile(r"\s*(?P<name>[^\s:]+)\s*:\s*\[(?P<dims>[\d\s,]*)\]")
+_SHAPE = re.compile(r"\s*(?P<name>[^\s:]+)\s*:\s*\[(?P<dims>[\d\s,?]*)\]")
 
 
 Shapes = dict[str, tuple[int, ...]]
@@ -79,12 +79,14 @@ def survey_model(
 
 
 def parse_shapes(text: str | None) -> Shapes | None:
-    """Return {name: shape} of tvmc's spelling, ``"image:[1,1,8,8] mask:[1]"``.
+    """Return {name: shape} of tvmc's spelling, ``"image:[1,1,8,8] mask:[1]"``; ``?`` stays open.
 
     Raises ModelError with an example when the text is spelled otherwise.
     """
     if not text:
         return None
+    from slipway.relay.types import ANY
+
     shapes: Shapes = {}
     position = 0
     while position < len(text.rstrip(" ,")):
@@ -95,7 +97,7 @@ def parse_shapes(text: str | None) -> Shapes | None:
                 'with a blank between them: --input-shapes "image:[1,3,224,224] mask:[1]"'
             )
         sizes = match["dims"].replace(",", " ").split()
-        shapes[match["name"]] = tuple(int(size) for size in sizes)
+        shapes[match["name"]] = tuple(ANY if size == "?" else int(size) for size in sizes)
         position = match.end()
         while position < len(text) and text[position] in " ,":
             position += 1

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.relay.types import ANY
 
 
 def product_of(a: Any, b: Any, out_dtype: str = "") -> Any:
@@ -23,11 +24,12 @@ def product_of(a: Any, b: Any, out_dtype: str = "") -> Any:
         flat = a if len(left) == 2 else relay.reshape(a, (-1, left[-1]))
         result = relay.nn.dense(flat, relay.transpose(b, (1, 0)), out_dtype=out_dtype)
         return result if len(left) == 2 else relay.reshape(result, (*left[:-1], right[-1]))
-    batch = np.broadcast_shapes(left[:-2], right[:-2])
-    count = int(np.prod(batch))
+    same = left[:-2] == right[:-2]
+    batch = left[:-2] if same else np.broadcast_shapes(left[:-2], right[:-2])
+    count = element_count(batch)
 
     def flattened(x: Any, shape: tuple[int, ...]) -> Any:
-        own = int(np.prod(shape[:-2]))
+        own = element_count(shape[:-2])
         if own not in (1, count):
             x = relay.broadcast_to(x, (*batch, *shape[-2:]))
             own = count
@@ -38,3 +40,8 @@ def product_of(a: Any, b: Any, out_dtype: str = "") -> Any:
     )
     out = (*batch, left[-2], right[-1])
     return result if result.tensor_type.shape == out else relay.reshape(result, out)
+
+
+def element_count(shape: tuple[int, ...]) -> int:
+    """The product of the sizes; open where one of them is."""
+    return ANY if ANY in shape else int(np.prod(shape))

@@ -7,7 +7,7 @@ table is looked for among the operators.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+import typing
 
 _OF_EXPR = "Call Constant Expr Function GlobalVar If Let Op Tuple TupleGetItem TupleWrapper Var"
 _OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
@@ -32,6 +32,7 @@ _PLACES = {
         for family, names in _COMPOSITES.items()
         for name in names.split()
     },
+    "Any": "slipway.relay.types:OpenDim",
     "ty": "slipway.relay.types",
     "var": "slipway.relay.construct:var",
     "bind": "slipway.relay.construct:bind",
@@ -45,7 +46,7 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     place = _PLACES.get(name)
     if place is not None:
         module, _, attribute = place.partition(":")

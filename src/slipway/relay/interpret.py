@@ -74,7 +74,7 @@ def _bind(
         array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
         if isinstance(p.type, TensorType):
             found = TensorType(array.shape, array.dtype.name)
-            if found != p.type:
+            if not p.type.takes(found):
                 raise ExecutionError(f"the input {p.name!r} must be {p.type}, got {found}")
         values.append(array)
     return values

@@ -45,6 +45,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.errors import TypeInferenceError, did_you_mean
 from slipway.ir.node import Node
+from slipway.relay import open_dims
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
 from slipway.relay.types import FuncType, TensorType, TupleType, Type, flatten
 
@@ -343,7 +344,7 @@ def infer_call(call: Call) -> Type | None:
     types = [argument.checked_type for argument in call.args]
     if isinstance(call.op, Op):
         try:
-            return get(call.op.name).infer(call.attrs, types)
+            return _infer_operator(call, types)
         except TypeInferenceError as error:
             where = f" (node {call.span!r})" if call.span else ""
             raise TypeInferenceError(f"{call.op.name}{where}: {error}") from None
@@ -359,6 +360,13 @@ def infer_call(call: Call) -> Type | None:
         given = ", ".join(str(t) for t in types)
         raise TypeInferenceError(f"a function over ({wanted}) is called with ({given})")
     return function_type.ret_type
+
+
+def _infer_operator(call: Call, types: list[Type]) -> Type:
+    definition = get(call.op.name)
+    if any(open_dims.has_open(t) for t in types):
+        return open_dims.infer_open(lambda t: definition.infer(call.attrs, t), types, call.attrs)
+    return definition.infer(call.attrs, types)
 
 
 def call_definition(expr: Any) -> OpDefinition | None:

@@ -34,7 +34,7 @@ from slipway.relay.expr import (
     Var,
 )
 from slipway.relay.text import METADATA
-from slipway.relay.types import FuncType, TensorType, TupleType, Type
+from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|/\*.*?\*/)
@@ -45,7 +45,7 @@ _TOKEN = re.compile(
       | (?P<string>"[^"]*"|'[^']*')
       | (?P<number>-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?![A-Za-z_.]*\()(?:f|u?int\d+|float\d+)?)
       | (?P<word>[A-Za-z_][A-Za-z0-9_.]*)
-      | (?P<sign>[(){}\[\],:;=.])""",
+      | (?P<sign>[(){}\[\],:;=.?])""",
     re.VERBOSE | re.DOTALL,
 )
 _NUMBER = re.compile(r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan))(.*)")
@@ -314,7 +314,7 @@ class _Parser:
             self.take("(")
             dims = []
             while not self.accept(")"):
-                dims.append(int(self.take()))
+                dims.append(ANY if self.accept("?") else int(self.take()))
                 self.accept(",")
             self.take(",")
             dtype = self.take()

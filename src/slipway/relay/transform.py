@@ -6,13 +6,14 @@ Each name makes a pass object, called on a module: ``relay.transform.FoldConstan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.passes.context import PassContext
 from slipway.relay.expr import Expr, Function
+from slipway.relay.open_dims import fix_shapes
 from slipway.relay.passes.alter_layout import alter_layout
 from slipway.relay.passes.common_subexpr import eliminate_common_subexpr
 from slipway.relay.passes.dead_channels import remove_dead_channels
@@ -22,14 +23,14 @@ from slipway.relay.passes.fold_scale_axis import fold_scale_axis
 from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
-from slipway.relay.passes.pipeline import lower_ready, optimize
+from slipway.relay.passes.pipeline import lower_ready, main_function, optimize
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 
 __all__ = [
     "AlterOpLayout", "CanonicalizeOps", "DeadCodeElimination", "EliminateCommonSubexpr",
-    "FoldConstant", "FoldScaleAxis", "FuseOps", "InferType", "Inline", "Pass", "PassContext",
-    "RemoveDeadChannels", "Sequential", "SimplifyExpr", "SimplifyInference",
+    "FixShapes", "FoldConstant", "FoldScaleAxis", "FuseOps", "InferType", "Inline", "Pass",
+    "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr", "SimplifyInference",
     "ToGraphNormalForm", "build_config", "function_pass", "lower_ready", "module_pass",
     "optimize",
 ]  # fmt: skip
@@ -100,6 +101,11 @@ class Sequential(Pass):
 def InferType() -> Pass:
     """Give every expression its `checked_type`."""
     return _on_functions("InferType", 0, lambda f, m: infer_type(f))
+
+
+def FixShapes(shapes: Mapping[str, Sequence[int]]) -> Pass:
+    """Give inputs of "main" that have open dimensions (`relay.Any()`) their shapes."""
+    return Pass("FixShapes", 0, lambda m: m.update("main", fix_shapes(main_function(m), shapes)))
 
 
 def SimplifyInference() -> Pass:

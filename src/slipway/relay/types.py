@@ -4,14 +4,14 @@ The whole grammar::
 
     type = TensorType((d0, d1, ...), dtype) | TupleType((type, ...)) | FuncType((type, ...), type)
 
-Dimensions are Python ints; a symbolic dimension may later be an `ir.SizeVar`.  Types compare
-and hash by value, unlike other nodes, because two equal types are the same type.
+Dimensions are Python ints, or open (`Any`, written ``?``): known only when the model runs.  Types
+compare and hash by value, unlike other nodes, because two equal types are the same type.
 """
 
 from __future__ import annotations
 
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from slipway import dtypes
 from slipway.errors import TypeInferenceError
@@ -19,6 +19,46 @@ from slipway.ir.node import Node, node
 from slipway.ir.printer import register_printer
 
 MAX_EXTENT = 1 << 47  # elements along one axis
+
+
+class OpenDim:
+    """A dimension whose size is known only when the model runs; there is one object of it.
+
+    It equals itself and nothing else.  Computing with it raises TypeInferenceError: whoever needs
+    the number cannot have the dimension open.
+    """
+
+    __slots__ = ()
+    _only: ClassVar[OpenDim | None] = None
+
+    def __new__(cls) -> OpenDim:
+        """Return the one object."""
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __str__(self) -> str:
+        return "?"
+
+    def __repr__(self) -> str:
+        return "Any()"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OpenDim, ()
+
+    def _unknown(self, *other: Any) -> NoReturn:
+        raise TypeInferenceError(
+            "the size of an open dimension is needed here: give the input a fixed shape"
+        )
+
+    __int__ = __index__ = __float__ = __neg__ = _unknown
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
+    __mod__ = __rmod__ = __pow__ = __rpow__ = _unknown
+    __lt__ = __le__ = __gt__ = __ge__ = _unknown
+
+
+ANY: Any = OpenDim()  # where dimensions are ints, it is one of them
 
 
 class Type(Node):
@@ -61,10 +101,23 @@ class TensorType(Type):
         """Number of axes."""
         return len(self.shape)
 
+    def takes(self, value: TensorType) -> bool:
+        """Tell whether a value of that type may stand where this type is asked for."""
+        return (
+            self.dtype == value.dtype
+            and len(self.shape) == len(value.shape)
+            and all(d is ANY or d == v for d, v in zip(self.shape, value.shape, strict=True))
+        )
+
     @property
     def size(self) -> int:
         """Number of elements."""
         return prod(self.shape)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known to have no elements."""
+        return 0 in self.shape and ANY not in self.shape
 
     @property
     def size_bytes(self) -> int:
@@ -78,14 +131,17 @@ class TensorType(Type):
 
 def _shape(shape: Any) -> tuple[int, ...]:
     try:
-        dims = tuple(int(d) for d in ((shape,) if isinstance(shape, int) else shape))
+        dims = tuple(
+            d if d is ANY else int(d) for d in ((shape,) if isinstance(shape, int) else shape)
+        )
     except (TypeError, ValueError) as error:
         raise TypeInferenceError(
-            f"{shape!r} is not a shape: dimensions are integers; give symbolic ones a size"
+            f"{shape!r} is not a shape: dimensions are integers, or relay.Any() where they are open"
         ) from error
-    if any(d > MAX_EXTENT for d in dims):
+    sizes = [d for d in dims if d is not ANY]
+    if any(d > MAX_EXTENT for d in sizes):
         raise TypeInferenceError(f"{shape!r} is not a shape: it has more elements than any memory")
-    if any(d < 0 for d in dims):
+    if any(d < 0 for d in sizes):
         raise TypeInferenceError(f"{shape!r} is not a shape: a dimension cannot be negative")
     return dims
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from slipway import dtypes, relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.product import element_count
 
 
 @converter("Relu")
@@ -161,8 +162,11 @@ def softmax(node: NodeView) -> Any:
     axis = node.attr("axis", -1 if node.opset >= 13 else 1)
     flat = node.opset < 13 and axis % max(len(shape), 1) != len(shape) - 1
     if flat:
-        rows = int(np.prod(shape[: axis % len(shape)], dtype=np.int64))
-        x, axis = relay.reshape(x, (rows, -1)), -1
+        rows, columns = shape[: axis % len(shape)], shape[axis % len(shape) :]
+        x, axis = (
+            relay.reshape(x, (element_count(rows), element_count(columns)), allowzero=True),
+            -1,
+        )
     if node.kind == "Hardmax":
         depth = x.tensor_type.shape[axis]
         best = relay.argmax(x, axis)

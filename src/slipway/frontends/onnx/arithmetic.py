@@ -9,6 +9,7 @@ import numpy as np
 from slipway import dtypes, relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.reader import DTYPE_OF
+from slipway.relay.open_dims import has_open
 
 UNARY = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh",
@@ -170,7 +171,9 @@ def identity(node: NodeView) -> Any:
         ratio = float(node.constant(1, "the ratio").reshape(-1)[0]) if node.has(1) else 0.5
         if training and ratio:
             raise node.unsupported("it is in training mode")
-    if node.kind == "Dropout" and len(node.outputs) > 1:
+    # A mask of open size is left out: mostly nothing reads it.
+    masked = node.kind == "Dropout" and any(node.outputs[1:])
+    if masked and not has_open(node.type()):
         return [node.input(0), relay.const(np.ones(node.type().shape, bool))]
     return node.inputs[0]
 

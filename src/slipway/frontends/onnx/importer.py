@@ -41,7 +41,7 @@ from slipway.frontends.report import NodeReport, ReportBook
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Function, Tuple, TupleWrapper, Var
-from slipway.relay.types import TensorType
+from slipway.relay.types import ANY, TensorType
 
 MAX_NODES = 200_000
 MAX_DEPTH = 32  # of functions that call functions
@@ -59,7 +59,8 @@ def from_onnx(
 
     `shape` gives inputs their shapes; it is needed where the model leaves a dimension open.  For a
     sequence it lists the shapes of the elements, which become inputs ``x.0``, ``x.1``, ...; for an
-    optional input None says that it is missing.
+    optional input None says that it is missing.  ``relay.Any()`` leaves a dimension open, where the
+    operators allow that.
     `dtype`, as a dictionary, overrides the element type of inputs.  `opset` overrides the file's.
     With `freeze_params` weights are constants of the graph; without, they are its parameters.
 
@@ -221,10 +222,11 @@ class _Importer:
                 shown = ", ".join(str(d) for d in dims)
                 raise ModelError(
                     f"the input {name!r} has shape ({shown}), which is not fixed: "
-                    f"pass shape={{{name!r}: ({example})}}"
+                    f"pass shape={{{name!r}: ({example})}}, or relay.Any() for a size that is to "
+                    "stay open"
                 )
             return dims
-        wanted = tuple(int(d) for d in given)
+        wanted = tuple(d if d is ANY else int(d) for d in given)
         clash = dims != ("?",) and (
             len(wanted) != len(dims)
             or any(

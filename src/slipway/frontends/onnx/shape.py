@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.bounds import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.product import element_count
 
 
 @converter("Shape")
@@ -40,9 +41,8 @@ def flatten(node: NodeView) -> Any:
     axis = axis + len(shape) if axis < 0 else axis
     if axis == 1 and shape:
         return relay.nn.batch_flatten(node.input(0))
-    rows = int(np.prod(shape[:axis], dtype=np.int64))
-    columns = int(np.prod(shape[axis:], dtype=np.int64))
-    return relay.reshape(node.input(0), (rows, columns), allowzero=True)
+    sizes = (element_count(shape[:axis]), element_count(shape[axis:]))
+    return relay.reshape(node.input(0), sizes, allowzero=True)
 
 
 @converter("Transpose")

@@ -8,7 +8,7 @@ from typing import Any
 from slipway.frontends.onnx.einsum import is_equation
 from slipway.frontends.onnx.reader import onnx_package, value_type
 from slipway.relay.expr import Var
-from slipway.relay.types import TensorType
+from slipway.relay.types import ANY, TensorType
 
 MAX_INFERRED_BYTES = 1 << 27  # a larger model is not copied for shape inference
 MAX_LENGTH = 1 << 16  # of an integer vector: inference makes a shape of as many dimensions of it
@@ -58,7 +58,8 @@ class StandIns:
         for info in fixed.graph.input:
             dims = info.type.tensor_type.shape.dim
             for dim, size in zip(dims, self.shapes.get(info.name, ()), strict=False):
-                dim.dim_value = size
+                if size is not ANY:
+                    dim.dim_value = size
         if any(_is_long(info) for info in (*fixed.graph.input, *fixed.graph.value_info)):
             return self.proto
         if not all(_is_sound(node) for node in _all_nodes(fixed.graph)):

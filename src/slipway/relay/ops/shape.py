@@ -13,7 +13,7 @@ from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import normal_axes
 from slipway.relay.ops.tensors import injective, reshape_indices, shape_of, te
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import ANY, TensorType, Type
 
 
 def _reshape_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
@@ -112,8 +112,12 @@ RESHAPE.compute(_reshape_compute)
 
 @RESHAPE.face
 def reshape(data: Any, newshape: Any, allowzero: bool = False) -> Call:
-    """Give the tensor another shape; see `ReshapeAttrs` for 0, -1, -2, -3 and -4."""
-    shape = (newshape,) if isinstance(newshape, int) else tuple(int(d) for d in newshape)
+    """Give the tensor another shape; see `ReshapeAttrs` for 0, -1, -2, -3 and -4.
+
+    An open dimension (`relay.Any()`) is written as -1.
+    """
+    dims = (newshape,) if isinstance(newshape, int) else newshape
+    shape = tuple(-1 if d is ANY else int(d) for d in dims)
     return RESHAPE(data, attrs=ReshapeAttrs(shape, bool(allowzero)))
 
 

@@ -32,7 +32,7 @@ def fold_one(expr: Any) -> Expr | None:
     if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.type is None:
         return None
     leaves = flatten(expr.type)
-    if all(leaf.size == 0 for leaf in leaves):  # nothing to compute
+    if all(leaf.is_empty for leaf in leaves):  # nothing to compute
         empty = [Constant(np.zeros(leaf.shape, leaf.dtype)) for leaf in leaves]
         return empty[0] if isinstance(expr.type, TensorType) else Tuple(tuple(empty))
     values = [_constant_value(argument) for argument in expr.args]
@@ -52,7 +52,7 @@ def _constant_value(argument: Expr) -> Any:
     """The array (or tuple of arrays) of a constant argument, or None."""
     if isinstance(argument, Constant):
         return argument.array
-    if isinstance(argument.type, TensorType) and argument.type.size == 0:
+    if isinstance(argument.type, TensorType) and argument.type.is_empty:
         return np.zeros(argument.type.shape, argument.type.dtype)  # its values are known: none
     if isinstance(argument, Tuple):
         values = [_constant_value(f) for f in argument.fields]

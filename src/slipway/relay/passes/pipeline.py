@@ -14,6 +14,7 @@ from slipway.passes.context import PassContext
 from slipway.relay.construct import bind
 from slipway.relay.expr import Expr, Function
 from slipway.relay.op_registry import is_call_of
+from slipway.relay.open_dims import need_fixed
 from slipway.relay.passes.alter_layout import alter_layout
 from slipway.relay.passes.common_subexpr import eliminate_common_subexpr
 from slipway.relay.passes.dead_channels import remove_dead_channels
@@ -93,6 +94,7 @@ def optimize_steps(
     context = PassContext.current()
     level = context.opt_level if opt_level is None else opt_level
     main = inline(bind(main_function(mod), params or {}), mod)
+    need_fixed(main)
     yield "Inline", main
     instructions = packing_instructions(target)
     packs = bool(instructions) and _enabled(context, "PackQuantizedWeights", 2, level)

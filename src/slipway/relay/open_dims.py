@@ -1,0 +1,146 @@
+"""Types with open dimensions: found by example, and fixed again.
+
+An open dimension (`relay.Any()`) has a size that is known only when the model runs.  Type rules
+compute with numbers, so the rule of an operator is asked at several sizes: what stays the same is
+fixed, what changes is open.  An operator whose rule fails at these sizes does not allow the
+dimension to be open (a reshape to fixed sizes, say), and the error says so.
+
+All open dimensions of a call stand for one size.  Two inputs that are open in different ways and
+are added, say, must have equal sizes when the model runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import prod
+from typing import Any
+
+from slipway.errors import LoweringError, TypeInferenceError
+from slipway.relay.expr import Expr, Function, Var
+from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten
+from slipway.relay.visit import substitute
+
+SIZES = (211, 307)  # primes: a rule that divides or splits a size by a number refuses them
+SMALL = 2  # asked too, if the rule takes it: `min(size, 100)` is no fixed 100
+
+Rule = Callable[[Sequence[Type]], Type]
+
+
+def has_open(type_: Type | None) -> bool:
+    """Tell whether a type has an open dimension."""
+    if isinstance(type_, TensorType):
+        return ANY in type_.shape
+    if isinstance(type_, TupleType):
+        return any(has_open(f) for f in type_.fields)
+    if isinstance(type_, FuncType):
+        return any(has_open(t) for t in (*type_.arg_types, type_.ret_type))
+    return False
+
+
+def infer_open(rule: Rule, types: Sequence[Type], attrs: Any = None) -> Type:
+    """Return the result type of a rule for types of which some have open dimensions.
+
+    Raises TypeInferenceError where the rule does not allow them.
+    """
+    try:
+        found = [rule([_at(t, size) for t in types]) for size in SIZES]
+    except TypeInferenceError as error:
+        try:
+            factor = _divisor(attrs)
+            found = [rule([_at(t, size * factor) for t in types]) for size in SIZES]
+        except TypeInferenceError:
+            given = ", ".join(str(t) for t in types)
+            raise TypeInferenceError(
+                f"it does not allow the open dimension of {given}: with {SIZES[0]} for it, {error}"
+            ) from None
+    with suppress(TypeInferenceError):  # a window may be larger than its data
+        found.append(rule([_at(t, SMALL) for t in types]))
+    return _common(found)
+
+
+def _divisor(attrs: Any) -> int:
+    """Return what the data of a reshape with a -1 must be a multiple of.
+
+    Whether it is, is seen when the shape is fixed: axes that were joined (of which one is open) and
+    are taken apart again have that factor, which an open dimension does not tell.
+    """
+    newshape = getattr(attrs, "newshape", ())
+    return prod(d for d in newshape if d > 0) if -1 in newshape else 1
+
+
+def _at(type_: Type, size: int) -> Type:
+    """Return a type with `size` for its open dimensions."""
+    if isinstance(type_, TensorType):
+        return TensorType(tuple(size if d is ANY else d for d in type_.shape), type_.dtype)
+    if isinstance(type_, TupleType):
+        return TupleType(tuple(_at(f, size) for f in type_.fields))
+    return type_
+
+
+def _common(types: Sequence[Type]) -> Type:
+    """Return the type that holds all of these: dimensions that differ are open."""
+    first = types[0]
+    if isinstance(first, TensorType):
+        shapes = [t.shape for t in types if isinstance(t, TensorType)]
+        if len({len(s) for s in shapes}) == 1 == len({t.dtype for t in _all_flat(types)}):
+            dims = tuple(d[0] if len(set(d)) == 1 else ANY for d in zip(*shapes, strict=True))
+            return TensorType(dims, first.dtype)
+    elif isinstance(first, TupleType):
+        parts = [t.fields for t in types if isinstance(t, TupleType)]
+        if len({len(p) for p in parts}) == 1:
+            return TupleType(tuple(_common(p) for p in zip(*parts, strict=True)))
+    raise TypeInferenceError("the number of its results or axes depends on an open dimension")
+
+
+def _all_flat(types: Sequence[Type]) -> list[TensorType]:
+    """Return the tensor types inside all `types`."""
+    return [leaf for type_ in types for leaf in flatten(type_)]
+
+
+def open_inputs(function: Function) -> list[Var]:
+    """Return the parameters that have open dimensions."""
+    return [p for p in function.params if has_open(p.type)]
+
+
+def fix_shapes(function: Function, shapes: Mapping[str, Sequence[int]]) -> Function:
+    """Return `function` with the given shapes for its inputs, and every type found anew.
+
+    Raises TypeInferenceError for an unknown input, a shape that does not fit, and a graph that does
+    not bear these sizes.
+    """
+    named = {p.name: p for p in function.params}
+    table: dict[Var, Expr] = {}
+    for name, shape in shapes.items():
+        param = named.get(name)
+        if param is None:
+            raise TypeInferenceError(
+                f"the function has no input {name!r}; it has {', '.join(named)}"
+            )
+        old = param.checked_type
+        if not isinstance(old, TensorType):
+            raise TypeInferenceError(f"the input {name!r} is {old}, which has no shape")
+        new = TensorType(tuple(shape), old.dtype)
+        fits = len(new.shape) == len(old.shape) and all(
+            d is ANY or d == n for d, n in zip(old.shape, new.shape, strict=True)
+        )
+        if not fits:
+            raise TypeInferenceError(f"the input {name!r} is {old}; it cannot become {new}")
+        table[param] = Var(name, new)
+    params = tuple(table.get(p, p) for p in function.params)
+    return Function(params, substitute(function.body, table), None, function.attrs)  # type: ignore[arg-type]
+
+
+def need_fixed(function: Function) -> None:
+    """Raise LoweringError, with the ways out, if an input has an open dimension."""
+    found = open_inputs(function)
+    if not found:
+        return
+    shapes = {p.name: p.checked_type.shape for p in found}  # type: ignore[attr-defined]
+    example = {n: tuple(1 if d is ANY else d for d in shape) for n, shape in shapes.items()}
+    listed = ", ".join(f"{p.name!r} is {p.checked_type}" for p in found)
+    raise LoweringError(
+        f"a library has fixed sizes, but the input {listed}. Fix them, as in "
+        f"relay.transform.FixShapes({example})(mod), or run the module with "
+        'relay.create_executor("vm"), which compiles it for each size that it meets.'
+    )

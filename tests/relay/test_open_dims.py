@@ -1,0 +1,118 @@
+"""Open dimensions: types found by example, fixed again, run for each size."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.errors import ExecutionError, LoweringError, TypeInferenceError
+from slipway.ir.function import IRModule
+from slipway.relay import transform
+from slipway.relay.interpret import interpret
+from slipway.relay.text import astext
+
+RNG = np.random.default_rng(3)
+ANY = relay.Any()
+
+
+def weights(*shape):
+    return relay.const(RNG.standard_normal(shape).astype(np.float32))
+
+
+def network():
+    x = relay.var("x", shape=(ANY, 3, 8, 8))
+    y = relay.nn.relu(relay.nn.conv2d(x, weights(4, 3, 3, 3), padding=1))
+    y = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(y))
+    return IRModule.from_expr(relay.nn.softmax(relay.nn.dense(y, weights(5, 4))))
+
+
+def shape_of(expr):
+    return expr.checked_type.shape
+
+
+def test_there_is_one_open_dimension():
+    assert relay.Any() is relay.Any()
+    assert relay.TensorType((ANY, 2)) == relay.TensorType((relay.Any(), 2))
+    assert relay.TensorType((ANY, 2)) != relay.TensorType((1, 2))
+    assert str(relay.TensorType((ANY, 2))) == "Tensor[(?, 2), float32]"
+    with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
+        _ = relay.TensorType((ANY, 2)).size
+
+
+def test_types_follow_through_operators():
+    x, y = relay.var("x", shape=(ANY, 6)), relay.var("y", shape=(1, 6))
+    assert shape_of(x + y) == (ANY, 6)
+    assert shape_of(relay.transpose(x)) == (6, ANY)
+    assert shape_of(relay.sum(x, axis=0)) == (6,)
+    assert shape_of(relay.concatenate([x, y], 0)) == (ANY, 6)
+    assert shape_of(relay.reshape(x, (-1, 2, 3))) == (ANY, 2, 3)
+    assert shape_of(relay.reshape(x, (ANY, 3, 2))) == (ANY, 3, 2)
+    assert [shape_of(p) for p in relay.split(x, 2, 1)] == [(ANY, 3)] * 2
+    image = relay.var("i", shape=(1, 3, ANY, 20))
+    pooled = relay.nn.max_pool2d(image, (3, 3), (2, 2), padding=1)
+    assert shape_of(pooled) == (1, 3, ANY, 10)
+
+
+def test_what_is_fixed_only_for_great_sizes_stays_open():
+    x = relay.var("x", shape=(ANY, 6))
+    assert shape_of(relay.strided_slice(x, [0], [100], axes=[0])) == (ANY, 6)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda x: relay.reshape(x, (1, 24)), r"reshape: it does not allow the open dimension"),
+        (lambda x: relay.split(x, 2, 0), r"the size of an open dimension is needed"),
+        (lambda x: x + relay.var("y", shape=(4, 6)), r"add: it does not allow .*211"),
+    ],
+)
+def test_operators_that_do_not_allow_it(make, words):
+    with pytest.raises(TypeInferenceError, match=words):
+        make(relay.var("x", shape=(ANY, 6)))
+
+
+def test_text_is_read_back():
+    text = astext(network(), show_meta_data=True)
+    assert "%x: Tensor[(?, 3, 8, 8), float32]" in text
+    assert "-> Tensor[(?, 5), float32]" in text
+    again = relay.fromtext(text)
+    assert astext(again, show_meta_data=True) == text
+
+
+def test_shapes_are_fixed():
+    mod = network()
+    fixed = transform.FixShapes({"x": (2, 3, 8, 8)})(mod)
+    assert str(fixed["main"].checked_type.ret_type) == "Tensor[(2, 5), float32]"
+    with pytest.raises(TypeInferenceError, match="cannot become"):
+        transform.FixShapes({"x": (2, 4, 8, 8)})(mod)
+    with pytest.raises(TypeInferenceError, match="no input 'z'"):
+        transform.FixShapes({"z": (2, 3, 8, 8)})(mod)
+
+
+def test_a_library_wants_fixed_sizes():
+    with pytest.raises(LoweringError, match=r"FixShapes\(\{'x': \(1, 3, 8, 8\)\}\)"):
+        relay.build(network(), target="llvm")
+
+
+def test_the_interpreter_takes_every_size():
+    mod = network()
+    x = RNG.standard_normal((4, 3, 8, 8)).astype(np.float32)
+    whole = interpret(mod, x)
+    assert whole.shape == (4, 5)
+    np.testing.assert_allclose(interpret(mod, x[:1]), whole[:1], rtol=1e-5)
+    with pytest.raises(ExecutionError, match=r"must be Tensor\[\(\?, 3, 8, 8\)"):
+        interpret(mod, x[:, :2])
+
+
+def test_vm_compiles_each_size_once(monkeypatch):
+    from slipway.executor import create_executor as place
+
+    made, build = [], place.build
+    monkeypatch.setattr(place, "build", lambda *a, **k: made.append(1) or build(*a, **k))
+    mod = network()
+    run = relay.create_executor("vm", mod=mod).evaluate()
+    for size in (1, 3, 1, 3):
+        x = RNG.standard_normal((size, 3, 8, 8)).astype(np.float32)
+        np.testing.assert_allclose(run(x=x).numpy(), interpret(mod, x), rtol=1e-4, atol=1e-5)
+    assert len(made) == 2
+    with pytest.raises(ExecutionError, match="the input 'x' is missing"):
+        run()
