@@ -62,9 +62,9 @@ def import_model(name):
     return relay.frontend.from_tflite((SHARED / f"{name}.tflite").read_bytes())
 
 
-def compile_model(name, target):
+def compile_model(name, target, config=None):
     mod, params = import_model(name)
-    with tvm.transform.PassContext(opt_level=3):
+    with tvm.transform.PassContext(opt_level=3, config=config or {}):
         return relay.build(
             mod,
             target=tvm.target.Target(target),
