@@ -104,7 +104,6 @@ def test_exported_files_are_linked_for_the_device(firmware, tmp_path):
     project, target = firmware("mps2-an386")
     lib = twice(target)
     lib.export_library(tmp_path / "twice.a")
-    (tmp_path / "twice.so").write_bytes(b"")
     archive = tmp_path / "k.tar"
     micro.export_model_library_format(build(keyword_net(), target=target), archive)
     operators = micro.export_model_library_format(lib, tmp_path / "op.tar")
@@ -117,8 +116,30 @@ def test_exported_files_are_linked_for_the_device(firmware, tmp_path):
         model = GraphModule(session.load_module("k.tar")["default"](session.device))
         model.run()
         assert model.get_output(0).numpy().sum() == pytest.approx(1, abs=1e-5)
-        with pytest.raises(ArtifactError, match="is linked already"):
-            session.upload(tmp_path / "twice.so")
+
+
+def test_what_is_linked_already_or_for_another_machine_is_refused_with_what_to_do(
+    firmware, tmp_path
+):
+    project, _ = firmware("mps2-an386")
+    elsewhere = twice("llvm -mtriple=aarch64-linux-gnu")
+    for name in ("twice.so", "twice.o", "twice.tar"):
+        elsewhere.export_library(tmp_path / name)
+    (tmp_path / "shared.o").write_bytes((tmp_path / "twice.so").read_bytes())
+    (tmp_path / "model.onnx").write_bytes(b"\x08\x07")
+    takes = r'linked for its own memory.*Session.load\(lib\).*export_library\("model.o"\)'
+    with micro.Session(project.transport()) as session:
+        for name in ("twice.so", "twice.tar", "shared.o"):
+            with pytest.raises(ArtifactError, match=takes):
+                session.upload(tmp_path / name)
+        wrong = r"aarch64 \(64 bits\), and mps2-an386 runs code for arm \(32 bits\): build it"
+        with pytest.raises(ArtifactError, match=wrong):
+            session.upload(tmp_path / "twice.o")
+        with pytest.raises(ArtifactError, match=wrong):
+            session.load(elsewhere)
+        with pytest.raises(ArtifactError, match=r"model.onnx is no code that a device could run"):
+            session.upload(tmp_path / "model.onnx")
+        assert session.rpc.listdir() == []
 
 
 def test_what_is_no_image_or_for_another_place_is_refused(firmware):

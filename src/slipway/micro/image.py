@@ -20,7 +20,7 @@ from slipway.micro.board_tools import need_tools
 from slipway.micro.program import declared, included
 from slipway.micro.toolchain import run_tool
 from slipway.runtime.library import GRAPH_SYMBOL, PARAMS_SYMBOL
-from slipway.toolchain.elf import ElfFile
+from slipway.toolchain.elf import ET_REL, MACHINE_NAMES, ElfFile
 
 _PREFIX = "__tvm_ffi_"
 _PT_LOAD = 1
@@ -143,6 +143,7 @@ class ImageLinker:
             (folder / name).write_bytes(content)
         files = [folder / Path(name).name for name in (*parts.sources, "slw_image_head.c")]
         made = [self._compile(folder, path) for path in files]
+        self._check_machines(objects, ElfFile(made[-1].read_bytes(), "the compiler's object"))
         for number, content in enumerate(parts.objects):
             made.append(folder / f"given{number}.o")
             made[-1].write_bytes(content)
@@ -167,6 +168,16 @@ class ImageLinker:
         run_tool(command, f"linking code for {self.name}")
         return _flat(ElfFile(out.read_bytes(), "the linked image"), space, self.name)
 
+    def _check_machines(self, objects: Sequence[ElfFile], own: ElfFile) -> None:
+        for elf in objects:
+            if elf.type != ET_REL:
+                raise ArtifactError(linked_already(elf.name))
+            if (elf.machine, elf.is_64) != (own.machine, own.is_64):
+                raise ArtifactError(
+                    f"{elf.name} is code for {_machine(elf)}, and {self.name} runs code for "
+                    f"{_machine(own)}: build it with the device's target"
+                )
+
     def _compile(self, folder: Path, source: Path) -> Path:
         out = source.with_suffix(".o")
         runtime = find_crt_include_path()[0]
@@ -176,6 +187,21 @@ class ImageLinker:
         command = [self.compiler, *self.flags, *flags, "-c", str(source), "-o", str(out)]
         run_tool(command, f"compiling code for {self.name}")
         return out
+
+
+def linked_already(name: str) -> str:
+    """Return why a device refuses a shared library or a program, and what it takes instead."""
+    return (
+        f"{name} is linked already, for a system with a loader; a device without operating system "
+        "takes code that is linked for its own memory, which the session does. Give the module "
+        'itself to Session.load(lib), or upload what lib.export_library("model.o") (or .a) or '
+        "micro.export_model_library_format wrote"
+    )
+
+
+def _machine(elf: ElfFile) -> str:
+    name = MACHINE_NAMES.get(elf.machine, f"ELF machine {elf.machine}")
+    return f"{name} ({64 if elf.is_64 else 32} bits)"
 
 
 def _head(parts: ImageParts, objects: Sequence[ElfFile]) -> tuple[str, dict[str, bytes]]:

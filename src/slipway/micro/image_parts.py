@@ -12,7 +12,7 @@ from slipway.executor.aot.factory import AotExecutorFactoryModule
 from slipway.executor.operator_module import OperatorModule
 from slipway.executor.relay_build import ModelFactory
 from slipway.micro.baremetal import TEMPLATE_SOURCES
-from slipway.micro.image import ImageParts
+from slipway.micro.image import ImageParts, linked_already
 from slipway.micro.model_config import model_config
 from slipway.micro.model_contents import library_of_aot
 from slipway.micro.model_library import ModelLibrary, only_model, unpack_model_library
@@ -20,6 +20,7 @@ from slipway.micro.program import is_ahead_of_time, packed_functions
 from slipway.runtime.artifact import LIBRARY_MEMBER, read_tar
 from slipway.runtime.graph_format import GraphTables
 from slipway.toolchain.ar import read_archive
+from slipway.toolchain.elf import is_elf
 
 _OBJECTS = (".o", ".obj")
 
@@ -81,10 +82,12 @@ def parts_of_file(path: Path) -> ImageParts:
             return _archive(path)
         if objects:
             return ImageParts(objects=objects)
+    if path.suffix in (".so", ".dll", ".dylib", ".elf", ".tar") or is_elf(data):
+        raise ArtifactError(linked_already(path.name))
     raise ArtifactError(
-        f"{path.name} is linked already, and a device without operating system takes code that is "
-        "linked for its memory: export an object (.o), an archive (.a) or a Model Library Format "
-        "archive, or give the module itself to Session.load"
+        f"{path.name} is no code that a device could run: an object (.o, .obj), an archive (.a) or "
+        "a Model Library Format archive (.tar) is. Bytes that are to travel as they are: "
+        "Session.upload(path.read_bytes(), name)"
     )
 
 

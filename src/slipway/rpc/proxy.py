@@ -9,6 +9,7 @@ a connection (OPEN with a ticket), and then passes bytes between the two without
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import secrets

@@ -62,7 +62,7 @@ _FILES = {
     "addition": ("addition",),
     "dsp": ("dsp_words", "dsp"),
     "mve": ("mve",),
-    "scalar": ("scalar",),
+    "scalar": ("scalar_sums", "scalar"),
 }
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */

@@ -1,115 +1,98 @@
-/* Integer layers one product at a time, for cores that only multiply words: what counts is how often
- * a byte that was loaded is used.  A tile is four output channels of four pixels.
- */
+/* Integer layers for cores that only multiply words (scalar_sums.c). */
 
-struct slw_range {
-  int32_t twice_zero, low, high; /* 2 * zero point + 1 */
+/* A sum times a multiplier and 2^-right, rounded twice as TFLite's reference kernels do, plus the zero
+ * point, clipped.  With `twice` = 2 * multiplier, v has one bit more than the first rounding keeps:
+ * that is (v + 1) >> 1.  The second adds a half and takes 1 off what is negative.  Both at once, and
+ * the zero point: (v + 1 + ((2 * zero + 1) << right)) >> (right + 1), with v - 1 for what is negative.
+ * |sum| is below 2^29, and the zero point's term below 2^26, which whoever chose this kernel has
+ * checked. */
+struct slw_scale {
+  int32_t twice, low, high;
+  int32_t word; /* 1 + the zero point's term, and in the last five bits right + 1 */
 };
 
-static inline struct slw_range slw_range_of(const struct slw_layer *layer) {
-  const struct slw_range range = {2 * layer->out_zero + 1, layer->out_min, layer->out_max};
-  return range;
-}
-
-/* slw_requantize of dsp.c, for right shifts of at least 1: `twice` is 2 * multiplier, so that the
- * product's upper word is what the first rounding keeps; `right` is ~shift, the shift less 1. */
-static inline int8_t slw_scale(struct slw_range range, int32_t sum, int32_t twice, int32_t right) {
-  const int64_t product = (int64_t)sum * (uint32_t)twice;
-  int32_t value = (int32_t)(product >> 32) + (int32_t)((uint32_t)product >> 31);
-  value += (value >> 31) + (int32_t)((uint32_t)range.twice_zero << right);
-  value = value >> right >> 1;
-  value = value < range.low ? range.low : value;
-  value = value > range.high ? range.high : value;
-  return (int8_t)value;
-}
-
-/* Four sums += x * w0 ... x * w3.  On RISC-V in words of the machine and in this very order: the
- * compiler would rename the sums, which leaves no registers for the windows. */
-#if defined(__riscv_mul) && defined(__GNUC__)
-typedef long slw_word;
-static inline void slw_mac4(slw_word x, slw_word w0, slw_word w1, slw_word w2, slw_word w3,
-                            slw_word *s0, slw_word *s1, slw_word *s2, slw_word *s3) {
-  slw_word t;
-  __asm__ volatile(
-      "mul %[t], %[x], %[w0]\n add %[s0], %[s0], %[t]\n"
-      "mul %[t], %[x], %[w1]\n add %[s1], %[s1], %[t]\n"
-      "mul %[t], %[x], %[w2]\n add %[s2], %[s2], %[t]\n"
-      "mul %[t], %[x], %[w3]\n add %[s3], %[s3], %[t]\n"
-      : [s0] "+r"(*s0), [s1] "+r"(*s1), [s2] "+r"(*s2), [s3] "+r"(*s3), [t] "=&r"(t)
-      : [x] "r"(x), [w0] "r"(w0), [w1] "r"(w1), [w2] "r"(w2), [w3] "r"(w3)
-      : "memory");
-}
+static inline void slw_scale(const struct slw_scale *scale, int32_t sum, int32_t less,
+                             int8_t *out) {
+#if defined(__riscv_xlen) && __riscv_xlen == 64
+  slw_word value = ((int64_t)sum * (uint32_t)scale->twice) >> 31;
 #else
-typedef int32_t slw_word;
-static inline void slw_mac4(slw_word x, slw_word w0, slw_word w1, slw_word w2, slw_word w3,
-                            slw_word *s0, slw_word *s1, slw_word *s2, slw_word *s3) {
-  *s0 += x * w0;
-  *s1 += x * w1;
-  *s2 += x * w2;
-  *s3 += x * w3;
-}
+  slw_word value = (slw_word)(((int64_t)(2 * sum) * (uint32_t)scale->twice) >> 32);
 #endif
-
-/* sums[4 * pixel + channel] = bias[channel] + weights x windows; returns the weights behind. */
-static SLW_SHARED const int8_t *slw_tile(const int8_t *weights, const int8_t *const *windows,
-                                         uint32_t size, const int32_t *bias, int32_t *sums) {
-  const int8_t *a = windows[0];
-  const int8_t *b = windows[1];
-  const int8_t *c = windows[2];
-  const int8_t *d = windows[3];
-  const int8_t *end = a + size;
-  slw_word a0 = bias[0], a1 = bias[1], a2 = bias[2], a3 = bias[3];
-  slw_word b0 = bias[0], b1 = bias[1], b2 = bias[2], b3 = bias[3];
-  slw_word c0 = bias[0], c1 = bias[1], c2 = bias[2], c3 = bias[3];
-  slw_word d0 = bias[0], d1 = bias[1], d2 = bias[2], d3 = bias[3];
-#define SLW_STEP(k)                                                                          \
-  {                                                                                          \
-    const slw_word w0 = weights[4 * (k)];                                                    \
-    const slw_word w1 = weights[4 * (k) + 1];                                                \
-    const slw_word w2 = weights[4 * (k) + 2];                                                \
-    const slw_word w3 = weights[4 * (k) + 3];                                                \
-    slw_mac4(a[k], w0, w1, w2, w3, &a0, &a1, &a2, &a3);                              \
-    slw_mac4(b[k], w0, w1, w2, w3, &b0, &b1, &b2, &b3);                              \
-    slw_mac4(c[k], w0, w1, w2, w3, &c0, &c1, &c2, &c3);                            \
-    slw_mac4(d[k], w0, w1, w2, w3, &d0, &d1, &d2, &d3);                          \
+  value += (value >> 31) & less;
+  value = (value + (scale->word >> 5)) >> ((uint32_t)scale->word & 31u);
+  if (value < scale->low) {
+    value = scale->low;
   }
-  for (; size % 4u != 0u; --size, ++a, ++b, ++c, ++d, weights += 4) {
-    SLW_STEP(0)
+  if (value > scale->high) {
+    value = scale->high;
   }
-  for (; a != end; a += 4, b += 4, c += 4, d += 4, weights += 16) {
-    SLW_STEP(0)
-    SLW_STEP(1)
-    SLW_STEP(2)
-    SLW_STEP(3)
-  }
-#undef SLW_STEP
-  sums[0] = (int32_t)a0, sums[1] = (int32_t)a1, sums[2] = (int32_t)a2, sums[3] = (int32_t)a3;
-  sums[4] = (int32_t)b0, sums[5] = (int32_t)b1, sums[6] = (int32_t)b2, sums[7] = (int32_t)b3;
-  sums[8] = (int32_t)c0, sums[9] = (int32_t)c1, sums[10] = (int32_t)c2, sums[11] = (int32_t)c3;
-  sums[12] = (int32_t)d0, sums[13] = (int32_t)d1, sums[14] = (int32_t)d2, sums[15] = (int32_t)d3;
-  return weights;
+  *out = (int8_t)value;
 }
 
-/* One window: sums[channel] = bias[channel] + weights x window; returns the weights behind. */
-static inline const int8_t *slw_row(const int8_t *weights, const int8_t *window, uint32_t size,
-                                    const int32_t *bias, int32_t *sums) {
-  const int8_t *end = window + size;
-  slw_word s0 = bias[0], s1 = bias[1], s2 = bias[2], s3 = bias[3];
-#define SLW_STEP(k)                                                                          \
-  slw_mac4(window[k], weights[4 * (k)], weights[4 * (k) + 1], weights[4 * (k) + 2],          \
-           weights[4 * (k) + 3], &s0, &s1, &s2, &s3);
-  for (; size % 4u != 0u; --size, ++window, weights += 4) {
-    SLW_STEP(0)
+/* The outputs of the channels of a tile, which has four sums of each pixel.  `less` is -2, or 0 where
+ * every output above the lowest comes from a positive sum. */
+static inline void slw_scale_channels(const struct slw_layer *layer, const int32_t *sums,
+                                      const int32_t *end, const int32_t *multiplier,
+                                      const int32_t *shift, uint32_t pixels, int32_t less,
+                                      int8_t *out) {
+  const uint32_t channels = layer->out_channels;
+  const uint32_t step = layer->per_channel;
+  struct slw_scale scale = {0, layer->out_min, layer->out_max, 0};
+  for (; sums != end; ++sums, ++out, multiplier += step, shift += step) {
+    int8_t *to = out;
+    scale.twice = *multiplier;
+    scale.word = *shift;
+    if (pixels == 4u) {
+      slw_scale(&scale, sums[0], less, to);
+      to += channels;
+      slw_scale(&scale, sums[4], less, to);
+      to += channels;
+      slw_scale(&scale, sums[8], less, to);
+      to += channels;
+      slw_scale(&scale, sums[12], less, to);
+    } else {
+      for (uint32_t i = 0; i < pixels; ++i, to += channels) {
+        slw_scale(&scale, sums[4u * i], less, to);
+      }
+    }
   }
-  for (; window != end; window += 4, weights += 16) {
-    SLW_STEP(0)
-    SLW_STEP(1)
-    SLW_STEP(2)
-    SLW_STEP(3)
+}
+
+/* The outputs of up to four channels of so many pixels; sums[4 * pixel + channel]. */
+static SLW_SHARED void slw_scale_tile(const struct slw_layer *layer,
+                                      const struct slw_scales *scales, uint32_t c,
+                                      const int32_t *sums, uint32_t pixels, int8_t *out) {
+  const uint32_t left = layer->out_channels - c;
+  const int32_t *multiplier = scales->multiplier + c * layer->per_channel;
+  const int32_t *shift = scales->shift + c * layer->per_channel;
+  const int32_t *end = sums + (left < 4u ? left : 4u);
+  if (pixels != 4u) {
+    slw_scale_channels(layer, sums, end, multiplier, shift, pixels, -2, out + c);
+  } else if (layer->out_min < layer->out_zero) {
+    slw_scale_channels(layer, sums, end, multiplier, shift, 4u, -2, out + c);
+  } else {
+    slw_scale_channels(layer, sums, end, multiplier, shift, 4u, 0, out + c);
   }
-#undef SLW_STEP
-  sums[0] = (int32_t)s0, sums[1] = (int32_t)s1, sums[2] = (int32_t)s2, sums[3] = (int32_t)s3;
-  return weights;
+}
+
+/* The outputs of one window. */
+static SLW_SHARED void slw_pixel(const struct slw_layer *layer, const int8_t *window,
+                                 uint32_t size, const int8_t *weights,
+                                 const struct slw_scales *scales, int8_t *out) {
+  const uint32_t channels = layer->out_channels;
+  for (uint32_t c = 0; c < channels; c += 4u) {
+    int32_t sums[8];
+    if (channels - c > 4u) {
+      slw_row_of_eight(weights, weights + 4u * size, window, size, scales->bias + c, sums);
+      slw_scale_tile(layer, scales, c, sums, 1u, out);
+      c += 4u;
+      slw_scale_tile(layer, scales, c, sums + 4, 1u, out);
+      weights += 8u * size;
+    } else {
+      slw_row(weights, window, size, scales->bias + c, sums);
+      slw_scale_tile(layer, scales, c, sums, 1u, out);
+    }
+  }
 }
 
 /* weights: [out_channels / 4][window][4], and biases, filled up with zeros; scales as slw_scale wants
@@ -121,8 +104,6 @@ static SLW_SHARED void slw_conv_scalar(const struct slw_layer *layer, const int8
       (uint32_t)(layer->kernel_height * layer->kernel_width) * layer->in_channels;
   const uint32_t channels = layer->out_channels;
   const uint32_t pixels = (uint32_t)(layer->out_height * layer->out_width);
-  const uint32_t step = layer->per_channel;
-  const struct slw_range range = slw_range_of(layer);
   int32_t y = 0;
   int32_t x = 0;
   for (uint32_t pixel = 0; pixel < pixels; pixel += 4u) {
@@ -130,32 +111,24 @@ static SLW_SHARED void slw_conv_scalar(const struct slw_layer *layer, const int8
     const int8_t *w = weights;
     const int8_t *windows[4];
     for (uint32_t i = 0; i < count; ++i) {
-      windows[i] = slw_gather(layer, data, y, x, (int8_t *)workspace + i * size, 1u);
+      if (layer->direct != 0u) {
+        const int32_t at = y * layer->stride_y * layer->in_width + x * layer->stride_x;
+        windows[i] = data + (uint32_t)at * size;
+      } else {
+        windows[i] = slw_gather(layer, data, y, x, (int8_t *)workspace + i * size, 1u);
+      }
       if (++x == layer->out_width) {
         x = 0;
         ++y;
       }
     }
-    for (uint32_t c = 0; c < channels; c += 4u) {
-      const uint32_t lanes = channels - c < 4u ? channels - c : 4u;
+    for (uint32_t c = 0; count == 4u && c < channels; c += 4u) {
       int32_t sums[16];
-      if (count == 4u) {
-        w = slw_tile(w, windows, size, scales->bias + c, sums);
-      } else {
-        const int8_t *next = w;
-        for (uint32_t i = 0; i < count; ++i) {
-          next = slw_row(w, windows[i], size, scales->bias + c, sums + 4u * i);
-        }
-        w = next;
-      }
-      for (uint32_t lane = 0; lane < lanes; ++lane) {
-        const int32_t multiplier = scales->multiplier[(c + lane) * step];
-        const int32_t shift = scales->shift[(c + lane) * step];
-        int8_t *to = out + c + lane;
-        for (uint32_t i = 0; i < count; ++i, to += channels) {
-          *to = slw_scale(range, sums[4u * i + lane], multiplier, shift);
-        }
-      }
+      w = slw_tile(w, windows, size, scales->bias + c, sums);
+      slw_scale_tile(layer, scales, c, sums, 4u, out);
+    }
+    for (uint32_t i = 0; count != 4u && i < count; ++i) {
+      slw_pixel(layer, windows[i], size, weights, scales, out + i * channels);
     }
     out += 4u * channels;
   }
@@ -165,69 +138,82 @@ static SLW_SHARED void slw_conv_scalar(const struct slw_layer *layer, const int8
 static SLW_SHARED void slw_dense_scalar(const struct slw_layer *layer, const int8_t *data,
                                         const int8_t *weights, const struct slw_scales *scales,
                                         int8_t *out, uint8_t *workspace) {
-  const uint32_t channels = layer->out_channels;
-  const uint32_t step = layer->per_channel;
-  const struct slw_range range = slw_range_of(layer);
   (void)workspace;
-  for (uint32_t c = 0; c < channels; c += 4u) {
-    int32_t sums[4];
-    weights = slw_row(weights, data, layer->in_channels, scales->bias + c, sums);
-    for (uint32_t lane = 0; lane < 4u && c + lane < channels; ++lane) {
-      const uint32_t at = (c + lane) * step;
-      out[c + lane] = slw_scale(range, sums[lane], scales->multiplier[at], scales->shift[at]);
+  slw_pixel(layer, data, layer->in_channels, weights, scales, out);
+}
+
+/* The window of output pixel (y, x) into every fourth pointer, from that of four pixels before. */
+static inline void slw_fourth_window(const struct slw_layer *layer, const int8_t *data, int32_t y,
+                                     int32_t x, const int8_t *border, const int8_t **window) {
+  const int32_t left = x * layer->stride_x - layer->pad_left;
+  const int32_t top = y * layer->stride_y - layer->pad_top;
+  const int32_t right = layer->in_width - (layer->kernel_width - 1) * layer->dilation_x;
+  const int32_t bottom = layer->in_height - (layer->kernel_height - 1) * layer->dilation_y;
+  if (left >= 4 * layer->stride_x && left < right && top >= 0 && top < bottom) {
+    /* As the pixel before, all inside: every pointer moves by four strides. */
+    const uint32_t stride = 4u * (uint32_t)layer->stride_x * layer->in_channels;
+    const int8_t **end = window + 4u * (uint32_t)(layer->kernel_height * layer->kernel_width);
+    for (; window != end; window += 4) {
+      *window += stride;
+    }
+    return;
+  }
+  for (int32_t row = top; row < top + layer->kernel_height * layer->dilation_y;
+       row += layer->dilation_y) {
+    const int has_row = row >= 0 && row < layer->in_height;
+    int32_t column = left;
+    for (int32_t kx = 0; kx < layer->kernel_width; ++kx, column += layer->dilation_x, window += 4) {
+      const int inside = has_row && column >= 0 && column < layer->in_width;
+      *window = inside ? data + (uint32_t)(row * layer->in_width + column) * layer->in_channels
+                       : border;
     }
   }
 }
 
-/* weights: [channels / 4][window][4], filled up with zeros.
- * workspace: channels bytes of border, then a pointer for each window element. */
+/* weights: [channels / 4][window][4]; the last four overlap those before where channels are no
+ * multiple of four, and are filled up with zeros where there are less.
+ * workspace: channels bytes of border, then four pointers for each window element. */
 static SLW_SHARED void slw_depthwise_scalar(const struct slw_layer *layer, const int8_t *data,
                                             const int8_t *weights,
                                             const struct slw_scales *scales, int8_t *out,
                                             uint8_t *workspace) {
   const uint32_t channels = layer->in_channels;
-  const uint32_t step = layer->per_channel;
-  const struct slw_range range = slw_range_of(layer);
+  const uint32_t pixels = (uint32_t)(layer->out_height * layer->out_width);
+  const uint32_t taps = (uint32_t)(layer->kernel_height * layer->kernel_width);
   int8_t *border = (int8_t *)workspace;
   const int8_t **window = (const int8_t **)(void *)(workspace + ((channels + 15u) & ~15u));
+  int32_t y = 0;
+  int32_t x = 0;
   slw_fill(border, layer->pad_value, channels);
-  for (int32_t y = 0; y < layer->out_height; ++y) {
-    for (int32_t x = 0; x < layer->out_width; ++x) {
-      const int8_t **end = slw_next_window(layer, data, y, x, border, window);
-      const int32_t *multiplier = scales->multiplier;
-      const int32_t *shift = scales->shift;
-      const int8_t *w = weights;
-      for (uint32_t c = 0; c < channels; c += 4u) {
-        const int32_t *bias = scales->bias + c;
-        const int8_t **tap = window;
-        if (channels - c >= 4u) {
-          int32_t s0 = bias[0], s1 = bias[1], s2 = bias[2], s3 = bias[3];
-          for (; tap != end; ++tap, w += 4) {
-            const int8_t *at = *tap + c;
-            s0 += at[0] * w[0];
-            s1 += at[1] * w[1];
-            s2 += at[2] * w[2];
-            s3 += at[3] * w[3];
-          }
-          out[0] = slw_scale(range, s0, multiplier[0], shift[0]);
-          out[1] = slw_scale(range, s1, multiplier[step], shift[step]);
-          out[2] = slw_scale(range, s2, multiplier[2u * step], shift[2u * step]);
-          out[3] = slw_scale(range, s3, multiplier[3u * step], shift[3u * step]);
-          out += 4;
-          multiplier += 4u * step;
-          shift += 4u * step;
-        } else {
-          for (uint32_t lane = 0; c + lane < channels; ++lane) {
-            int32_t sum = bias[lane];
-            for (tap = window; tap != end; ++tap) {
-              sum += (*tap)[c + lane] * w[4 * (tap - window) + (int32_t)lane];
-            }
-            *out++ = slw_scale(range, sum, *multiplier, *shift);
-            multiplier += step;
-            shift += step;
-          }
-        }
+  for (uint32_t i = 0; i < 4u * taps; ++i) {
+    window[i] = border; /* what pixels behind the last one read */
+  }
+  for (uint32_t pixel = 0; pixel < pixels; pixel += 4u) {
+    const uint32_t count = pixels - pixel < 4u ? pixels - pixel : 4u;
+    const int8_t *w = weights;
+    for (uint32_t i = 0; i < count; ++i) {
+      slw_fourth_window(layer, data, y, x, border, window + i);
+      if (++x == layer->out_width) {
+        x = 0;
+        ++y;
       }
     }
+    for (uint32_t done = 0; done < channels; done += 4u, w += 4u * taps) {
+      const uint32_t c = channels - done >= 4u || channels < 4u ? done : channels - 4u;
+      int32_t sums[16];
+      if (channels >= 4u) {
+        slw_taps(w, window, taps, c, scales->bias + c, sums);
+      } else {
+        for (uint32_t at = 0; at < 16u; ++at) {
+          int32_t sum = scales->bias[at % 4u];
+          for (uint32_t tap = 0; at % 4u < channels && tap < taps; ++tap) {
+            sum += window[4u * tap + at / 4u][at % 4u] * w[4u * tap + at % 4u];
+          }
+          sums[at] = sum;
+        }
+      }
+      slw_scale_tile(layer, scales, c, sums, count, out);
+    }
+    out += 4u * channels;
   }
 }
