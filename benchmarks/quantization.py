@@ -39,7 +39,13 @@ def random_inputs(model, count, seed):
     return found
 
 
-def by_onnxruntime(model, samples, method, wide):
+def _activation(kinds, wide, unsigned):
+    if unsigned:
+        return kinds.QUInt8
+    return kinds.QInt16 if wide else kinds.QInt8
+
+
+def by_onnxruntime(model, samples, method, wide, unsigned=False):
     from onnxruntime import quantization as ort
 
     class Reader(ort.CalibrationDataReader):
@@ -59,7 +65,7 @@ def by_onnxruntime(model, samples, method, wide):
         ort.shape_inference.quant_pre_process(str(model), str(plain), skip_symbolic_shape=True)
         ort.quantize_static(
             str(plain), str(target), Reader(), quant_format=ort.QuantFormat.QDQ, per_channel=True,
-            activation_type=ort.QuantType.QInt16 if wide else ort.QuantType.QInt8,
+            activation_type=_activation(ort.QuantType, wide, unsigned),
             weight_type=ort.QuantType.QInt8, calibrate_method=kinds[method],
             extra_options={"ActivationSymmetric": wide},
         )  # fmt: skip

@@ -169,3 +169,21 @@ def test_haswell_code_gives_the_same_bytes():
     taps = Function((x,), relay.qnn.op.depthwise_conv2d_nhwc(x, weight, padding=(1,) * 4))
     want = relay.interpret.interpret(taps, data)
     np.testing.assert_array_equal(run(taps, [data], target), want)
+
+
+@pytest.mark.parametrize("shape", [(1, 70), (5, 64), (2, 3, 30)])
+@pytest.mark.parametrize("units", [16, 24, 10])
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_dense_gives_the_same_bytes(shape, units, kind):
+    rng = np.random.default_rng(units)
+    info = np.iinfo(kind)
+    data = rng.integers(info.min, info.max + 1, shape).astype(kind)
+    weight = rng.integers(-128, 128, (shape[-1], units)).astype(np.int8)
+    (x,) = variables([data])
+    total = relay.qnn.op.dense_packed(x, weight) + relay.const(
+        rng.integers(-99, 99, units), "int32"
+    )
+    scaled = relay.qnn.op.requantize(total, 0.002, 0, 0.9, -3)
+    function = Function((x,), scaled)
+    want = relay.interpret.interpret(function, data)
+    np.testing.assert_array_equal(run(function, [data], "llvm"), want)

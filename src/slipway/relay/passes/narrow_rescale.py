@@ -21,6 +21,7 @@ from slipway.relay.visit import rewrite
 Array = np.ndarray[Any, Any]
 
 GREATEST = -2  # the shift of factors below a quarter
+LEAST = -32  # of shifts, for the half that is added to fit
 HALF = (1 << 30, 0)  # multiplier and shift
 BYTE_BITS = 10  # of a byte less its zero point, with sign
 NAME = "qnn.contrib_rescale_high"
@@ -52,7 +53,7 @@ def _narrowed(expr: Any) -> Expr | None:
     if excess > 0:
         data = _shifted(data, excess)
         power = power - excess
-    if data is None or factor.size == 0:
+    if data is None or factor.size == 0 or power.min() < LEAST:
         return None
     places = -1 - power
     made: Expr = _high(data, factor, np.int64(1) << (places - 1), places, expr)
