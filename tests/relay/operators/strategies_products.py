@@ -184,7 +184,7 @@ def winograd_conv(d):
     block, out_block, inner, outer = d.pick([1, 4]), d.pick([4, 8]), d.int(1, 2), d.int(1, 2)
     attrs = OPS[d.name].attrs_type(d.ints(4, 0, 1), f"NCHW{block}c", f"NCHW{out_block}c")
     data = (d.int(1, 2), inner, d.int(3, 11), d.int(3, 11), block)
-    kernel = (6, 6, outer, inner, block, out_block)
+    kernel = (outer, 6, 6, inner, block, out_block)
     made = summed(d, d.name, attrs, (data, kernel), ("float32",))
     # The transforms add up to 10 times 8 times as much as they return.
     made.terms, made.scale = 0, 200.0 * inner * block

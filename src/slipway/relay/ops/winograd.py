@@ -10,7 +10,7 @@ with the matrices of Lavin and Gray, "Fast Algorithms for Convolutional Neural N
 (interpolation points 0, 1, -1, 2, -2, infinity).  The result differs from the direct sum by
 rounding: a few units in the sixth digit (docs/performance.md has the measurement).
 
-    kernel  (6, 6, OC/oc, IC/ic, ic, oc), made by nn.contrib_winograd_weight from OIHW{ic}i{oc}o
+    kernel  (OC/oc, 6, 6, IC/ic, ic, oc), made by nn.contrib_winograd_weight from OIHW{ic}i{oc}o
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KERNEL = (
 
 WEIGHT = register_op(
     "nn.contrib_winograd_weight", "kernel", pattern=OpPattern.OPAQUE,
-    doc="G g G^T of each filter: (OC/oc, IC/ic, 3, 3, ic, oc) to (6, 6, OC/oc, IC/ic, ic, oc).",
+    doc="G g G^T of each filter: (OC/oc, IC/ic, 3, 3, ic, oc) to (OC/oc, 6, 6, IC/ic, ic, oc).",
 )  # fmt: skip
 
 
@@ -68,14 +68,14 @@ def weight_type(attrs: None, kernel: TensorType) -> Type:
     outer, inner, kh, kw, ic, oc = kernel.shape
     need_shape("kernel", kernel, (outer, inner, 3, 3, ic, oc), "F(4x4, 3x3)")
     del kh, kw
-    return TensorType((ALPHA, ALPHA, outer, inner, ic, oc), kernel.dtype)
+    return TensorType((outer, ALPHA, ALPHA, inner, ic, oc), kernel.dtype)
 
 
 @WEIGHT.reference
 def weight_reference(attrs: None, kernel: Any) -> Any:
     """Two products with G, in float64."""
     g = np.asarray(KERNEL)
-    return np.einsum("xa,yb,oiabcd->xyoicd", g, g, kernel.astype(np.float64)).astype(kernel.dtype)
+    return np.einsum("xa,yb,oiabcd->oxyicd", g, g, kernel.astype(np.float64)).astype(kernel.dtype)
 
 
 @WEIGHT.compute
@@ -95,7 +95,7 @@ def weight_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) 
     return [
         te().compute(
             out_types[0].shape,
-            lambda x, y, o, i, ci, co: te().sum(
+            lambda o, x, y, i, ci, co: te().sum(
                 kernel(o, i, a, b, ci, co) * matrix(x, a) * matrix(y, b), axis=[a, b]
             ),
             name="winograd_weight",
@@ -134,8 +134,8 @@ def conv_type(attrs: WinogradAttrs, data: TensorType, kernel: TensorType) -> Typ
     need_rank("data", data, 5)
     need_rank("kernel", kernel, 6)
     need_dtype("kernel", kernel, data.dtype, "data")
-    outer, oc = kernel.shape[2], kernel.shape[5]
-    wanted = (ALPHA, ALPHA, outer, data.shape[1], data.shape[4], oc)
+    outer, oc = kernel.shape[0], kernel.shape[5]
+    wanted = (outer, ALPHA, ALPHA, data.shape[1], data.shape[4], oc)
     need_shape("kernel", kernel, wanted, "input channels as in data")
     top, left, bottom, right = attrs.padding
     height, width = data.shape[2] + top + bottom - 2, data.shape[3] + left + right - 2
@@ -154,8 +154,8 @@ def conv_reference(attrs: WinogradAttrs, data: Any, kernel: Any) -> Any:
     rows, columns = -(-height // TILE), -(-width // TILE)
     full = np.zeros((n, channels, rows * TILE + 2, columns * TILE + 2))
     full[:, :, top : top + h, left : left + w] = plain
-    u = kernel.astype(np.float64).transpose(0, 1, 2, 5, 3, 4)
-    u = u.reshape(ALPHA, ALPHA, kernel.shape[2] * kernel.shape[5], channels)
+    u = kernel.astype(np.float64).transpose(1, 2, 0, 5, 3, 4)
+    u = u.reshape(ALPHA, ALPHA, kernel.shape[0] * kernel.shape[5], channels)
     b, a = np.asarray(INPUT, np.float64), np.asarray(OUTPUT, np.float64)
     result = np.zeros((n, u.shape[2], rows * TILE, columns * TILE))
     for y, x in np.ndindex(rows, columns):
@@ -245,7 +245,7 @@ def winograd_stages(
     m = te().compute(
         (batch, parts, blocks, ALPHA, ALPHA, padded_tiles, lanes),
         lambda n, part, o, x, y, q, ob: te().sum(
-            v(n, part, chunk, x, y, q, lane) * kernel(x, y, o, chunk, lane, ob), axis=[chunk, lane]
+            v(n, part, chunk, x, y, q, lane) * kernel(o, x, y, chunk, lane, ob), axis=[chunk, lane]
         ),
         name="products",
         tag="winograd_products",
@@ -295,8 +295,8 @@ def contrib_conv2d_winograd_nchwc(
 
 
 # Small values: transforms amplify, and rounding errors go with the largest terms.
-CONV.sample_case((1, 2, 9, 8, 4), (6, 6, 2, 2, 4, 4), low=-0.2, high=0.2)
+CONV.sample_case((1, 2, 9, 8, 4), (2, 6, 6, 2, 4, 4), low=-0.2, high=0.2)
 CONV.sample_case(
-    (2, 1, 6, 5, 4), (6, 6, 1, 1, 4, 4), attrs=WinogradAttrs(padding=(0, 0, 0, 0)), low=-0.2,
+    (2, 1, 6, 5, 4), (1, 6, 6, 1, 4, 4), attrs=WinogradAttrs(padding=(0, 0, 0, 0)), low=-0.2,
     high=0.2,
 )  # fmt: skip

@@ -21,6 +21,7 @@ from slipway.schedules.cpu.tiles import (
     crowds_cache,
     positions_per_part,
     rows_per_part,
+    steps_ahead,
     worth_sharing,
 )
 from slipway.schedules.generic import (
@@ -134,6 +135,8 @@ def schedule_conv2d_nchwc(
     inner.compute_at(stage, each)
     n, oc, p, ob = inner.op.axis
     chunk, kh, kw, ic = inner.op.reduce_axis
+    if ahead := steps_ahead(block):
+        inner.prefetch(sums.op.input_tensors[1], ic, ahead)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
     inner.reorder(n, chunk, kh, kw, ic, p, oc, ob)
     inner.unroll(oc)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from slipway import te
-from slipway.schedules.cpu.tiles import choose_tile, worth_sharing
+from slipway.schedules.cpu.tiles import choose_tile, steps_ahead, worth_sharing
 from slipway.schedules.generic import (
     inline_injective,
     shape_of,
@@ -48,6 +48,8 @@ def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Ten
     m, n = inner.op.axis
     (k,) = inner.op.reduce_axis
     n_block, n_lane = inner.split(n, factor=lanes)
+    if rows > 1 and (ahead := steps_ahead(lanes)):
+        inner.prefetch(dense.op.input_tensors[1], k, ahead)
     inner.reorder(k, m, n_block, n_lane)
     inner.unroll(m)
     inner.unroll(n_block)

@@ -46,6 +46,17 @@ _LEAST_CYCLES_TO_SHARE = 20_000
 CACHE_BYTES = 512 << 10  # of the second level
 # The first level: 64 sets of 8 lines of 64 bytes; half of each may hold data, weights pass through.
 _SETS, _LINE_BYTES, _WAYS_FOR_DATA = 64, 64, 4
+_AHEAD_BYTES = 2048
+
+
+def steps_ahead(lanes: int) -> int:
+    """Return how many steps of an inner loop ahead its weights are asked for; 0: they are not.
+
+    A step reads `lanes` float32 of a panel.  Where that is a whole line, a core is through with
+    the lines of a panel sooner than its own prefetcher brings the next ones from memory; with
+    shorter vectors it is not, and asking only takes instructions.
+    """
+    return _AHEAD_BYTES // _LINE_BYTES if 4 * lanes >= _LINE_BYTES else 0
 
 
 def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.ops.winograd import ALPHA, TILE, TileBlocks, winograd_stages
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.tiles import CACHE_BYTES, Tile, choose_tile
+from slipway.schedules.cpu.tiles import CACHE_BYTES, Tile, choose_tile, steps_ahead
 from slipway.schedules.generic import inline_injective, producers, shape_of, vector_lanes
 from slipway.schedules.registry import register_implementation
 
@@ -150,6 +150,8 @@ def _schedule_products(schedule: te.Schedule, products: te.Tensor, tile: Tile) -
     inner.compute_at(stage, q_outer)
     n, part, o, x, y, q, ob = inner.op.axis
     chunk, lane = inner.op.reduce_axis
+    if ahead := steps_ahead(shape_of(products)[-1]):
+        inner.prefetch(products.op.input_tensors[1], lane, ahead)
     inner.reorder(n, part, x, y, chunk, lane, q, o, ob)
     inner.unroll(o)
     inner.unroll(q)
