@@ -1,8 +1,10 @@
 """Generic walks over any IR object: children, pre- and post-order visits, rewriting.
 
 Three tools by the shape of the job.  A query: ``for n in walk(root)``.  A local rewrite:
-`rewrite_bottom_up(root, rule)` or `substitute`.  A pass that carries context: a subclass of
-`Mutator` (returns new IR) or `Visitor`, one ``visit_<ClassName>`` method per node class.
+`rewrite_bottom_up(root, rule)` or `substitute`.  A pass that carries context: a class that takes
+the nodes it knows apart and hands the others to `map_children`, as those of ``slipway/passes`` do;
+a subclass of `Mutator` (returns new IR) or `Visitor` does so with one ``visit_<ClassName>`` method
+per node class.
 
 `walk`, `post_order` and `substitute` use an explicit stack, so that deep graphs do not meet
 Python's recursion limit; `Mutator` recurses, which loops and expressions are shallow enough for.
