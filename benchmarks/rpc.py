@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
-from rpc_peers import BATCH, BULK_BYTES, Cores, Raw, Static, Tvm
+from _rpc_peers import BATCH, BULK_BYTES, Cores, Raw, Static, Tvm
 
 from slipway import nd, rpc
 

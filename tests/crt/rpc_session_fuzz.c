@@ -125,6 +125,7 @@ static int echo(void *self, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *
   int32_t i;
   size_t k;
   (void)self;
+  (void)sum;
   for (i = 0; i < num_args; ++i) {
     const char *data = NULL;
     size_t size = 0;

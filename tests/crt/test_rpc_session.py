@@ -14,12 +14,8 @@ RPC = sorted((native.CRT / "src").glob("rpc_*.c"))
 INCLUDE = ["-I", str(native.include_path())]
 
 
-@pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory):
-    compiler = shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs gcc or clang with sanitizers")
-    out = tmp_path_factory.mktemp("fuzz") / "fuzz"
+def compile_fuzzer(compiler, out, *flags):
+    """Compile the session and its fuzzer under sanitizers; return the finished process."""
     parts = ("error", "format", "object", "sha256", "status", "tensor")
     needed = [
         *RPC,
@@ -28,9 +24,18 @@ def fuzzer(tmp_path_factory):
         HERE / "rpc_session_fuzz.c",
     ]
     sanitize = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    subprocess.run(
-        [compiler, *STRICT, *sanitize, *INCLUDE, "-D_GNU_SOURCE", "-o", out, *needed], check=True
-    )
+    command = [compiler, *STRICT, *sanitize, *flags, *INCLUDE, "-D_GNU_SOURCE", "-o", out, *needed]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def fuzzer(tmp_path_factory):
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs gcc or clang with sanitizers")
+    out = tmp_path_factory.mktemp("fuzz") / "fuzz"
+    done = compile_fuzzer(compiler, out)
+    assert done.returncode == 0, done.stderr
     return out
 
 
@@ -51,6 +56,22 @@ def test_mutated_frames(fuzzer, seed):
 def test_a_million_mutated_frames(fuzzer):
     for seed in range(10, 20):
         fuzz(fuzzer, 10_000, seed)
+
+
+@pytest.mark.long
+def test_libfuzzer(tmp_path):
+    """Streams that libFuzzer makes to reach new code, for a minute."""
+    if shutil.which("clang") is None:
+        pytest.skip("needs clang")
+    out = tmp_path / "fuzz"
+    done = compile_fuzzer("clang", out, "-fsanitize=fuzzer", "-DSLW_LIBFUZZER")
+    if "clang_rt.fuzzer" in done.stderr:
+        pytest.skip("this clang has no libFuzzer (Debian: libclang-rt-14-dev)")
+    assert done.returncode == 0, done.stderr
+    limits = ["-max_total_time=60", "-timeout=20", "-malloc_limit_mb=64", "-max_len=32768"]
+    done = subprocess.run([out, *limits], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "Done " in done.stderr
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "arm-none-eabi-gcc"])

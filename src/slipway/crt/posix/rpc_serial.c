@@ -16,6 +16,10 @@
 #include "rpc_server_internal.h"
 #include "slipway/serial_link.h"
 
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0
+#endif
+
 #define PIECE_BYTES 16384u
 #define REOPEN_S 1u
 
@@ -34,8 +38,13 @@ static speed_t speed_of(uint32_t baud) {
   static const struct {
     uint32_t baud;
     speed_t speed;
-  } known[] = {{9600, B9600},     {19200, B19200},   {38400, B38400},   {57600, B57600},
-               {115200, B115200}, {230400, B230400}, {460800, B460800}, {921600, B921600}};
+  } known[] = {
+      {9600, B9600},     {19200, B19200},   {38400, B38400}, {57600, B57600},
+      {115200, B115200}, {230400, B230400},
+#if defined(B460800) && defined(B921600)
+      {460800, B460800}, {921600, B921600},
+#endif
+  };
   size_t i;
   for (i = 0; i < sizeof known / sizeof known[0]; ++i) {
     if (known[i].baud == baud) {
