@@ -30,6 +30,9 @@ def subpixel_conv(function: Function) -> Function:
     return rewrite(function, _rule)  # type: ignore[no-any-return]
 
 
+MAX_FILLING = 8  # times the taps of the kernel: with great strides most would be zeros
+
+
 def _rule(call: Any) -> Expr | None:
     if not is_call_of(call, "nn.conv2d_transpose"):
         return None
@@ -37,6 +40,9 @@ def _rule(call: Any) -> Expr | None:
     if not isinstance(kernel, Constant) or attrs.groups != 1 or tuple(attrs.dilation) != (1, 1):
         return None
     sh, sw = attrs.strides
+    kh, kw = kernel.array.shape[2:]
+    if -(-kh // sh) * sh * -(-kw // sw) * sw > MAX_FILLING * kh * kw:
+        return None
     batch, channels, height, width = call.tensor_type.shape
     weight = phases(kernel.array, (sh, sw))
     th, tw = weight.shape[2:]
