@@ -21,6 +21,8 @@ from slipway.relay.expr import Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import rewrite
 
+MAX_FILLING = 8  # times the taps of the kernel: with great strides most would be zeros
+
 
 def subpixel_conv(function: Function) -> Function:
     """Return `function` with its two-dimensional transposed convolutions rewritten.
@@ -28,9 +30,6 @@ def subpixel_conv(function: Function) -> Function:
     Those with constant kernels, one group and no dilation; others stay.
     """
     return rewrite(function, _rule)  # type: ignore[no-any-return]
-
-
-MAX_FILLING = 8  # times the taps of the kernel: with great strides most would be zeros
 
 
 def _rule(call: Any) -> Expr | None:
