@@ -10,6 +10,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+from operator_origins import Origins, origins, table
+
+GROUPS = (
+    ("floats", ("float16", "bfloat16", "float32", "float64")),
+    ("integers", ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
+    ("bool", ("bool",)),
+)
 PAGE = Path(__file__).parent.parent / "docs" / "operators.md"
 HEAD = """# Operators
 
@@ -17,7 +25,12 @@ HEAD = """# Operators
 
 Each operator is one section of a file in `src/slipway/relay/ops/`: attributes, type relation, NumPy
 reference, tensor expression, fusion kind, counts, sample cases.  `relay.<name>` or
-`relay.nn.<name>` builds a call; attributes not given have the default shown.
+`relay.nn.<name>` builds a call; attributes not given have the default shown.  Types are those that
+the first argument may hold; what only moves elements takes the small types too (docs/onnx.md).
+"Tuned for" names the folders of `src/slipway/schedules` with a schedule of the operator's own; the
+others get that of their fusion kind.  The last column has the operators of model formats that
+become this one alone; the tables below say everything that an operator of a format may become, as
+the importers report it for the examples of their tests.
 
 """
 
@@ -35,24 +48,74 @@ def attributes(definition: Any) -> str:
     return f"`{', '.join(shown)}`"
 
 
-def operators() -> list[str]:
+def operators(formats: dict[str, Origins]) -> list[str]:
     """Return the table of relay operators."""
     from slipway.relay.op_registry import load_ops
 
     lines = [
-        "| operator | arguments | attributes | fusion | meaning |",
-        "| --- | --- | --- | --- | --- |",
+        "| operator | arguments | attributes | types | fusion | tuned for | meaning | in models |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, definition in sorted(load_ops().items()):
+        names = []
+        for form, found in formats.items():
+            alone = sorted(n for n, used in found.items() if used.get(name))
+            names += [f"{form} {', '.join(alone)}"] if alone else []
         cells = (
             f"`{name}`",
             ", ".join(definition.arguments),
             attributes(definition).replace("|", "\\|"),
+            element_types(definition),
             definition.pattern.name.lower(),
+            tuned(name),
             definition.doc.replace("|", "\\|"),
+            "; ".join(names),
         )
         lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def element_types(definition: Any) -> str:
+    """Return the element types of the first argument with which the sample cases are typed."""
+    from slipway.errors import TypeInferenceError
+
+    served = set()
+    for case in definition.cases:
+        given = case.dtypes or ("float32",) * len(case.shapes)
+        for dtype in (t for _, members in GROUPS for t in members):
+            kinds = [dtype if k == given[0] else k for k in given] if given else []
+            try:
+                definition.infer(case.attrs, _types(case.shapes, kinds))
+            except TypeInferenceError:
+                continue
+            if given:
+                served.add(dtype)
+    shown = [
+        group if set(members) <= served else ", ".join(t for t in members if t in served)
+        for group, members in GROUPS
+        if served.intersection(members)
+    ]
+    return "all" if len(served) == sum(len(m) for _, m in GROUPS) else ", ".join(shown)
+
+
+def _types(shapes: Any, kinds: list[str]) -> list[Any]:
+    from slipway.relay.types import TensorType, TupleType
+
+    return [
+        TupleType(tuple(TensorType(tuple(s), kind) for s in shape))
+        if isinstance(shape, list)
+        else TensorType(tuple(shape), kind)
+        for shape, kind in zip(shapes, kinds, strict=True)
+    ]
+
+
+def tuned(name: str) -> str:
+    """Return the kinds of target for which the operator has a schedule of its own."""
+    from slipway.schedules import registry
+
+    registry._load()
+    places = {e.schedule.__module__.split(".")[2] for e in registry._IMPLEMENTATIONS.get(name, ())}
+    return ", ".join(sorted(places))
 
 
 def onnx_operators() -> list[str]:
@@ -109,7 +172,11 @@ def page() -> str:
     """Return the whole page."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return HEAD + "\n".join([*operators(), *onnx_operators(), *torch_operators()]) + "\n"
+        formats = origins()
+        lines = [*operators(formats), *onnx_operators(), "", *table(formats["ONNX"])]
+        lines += ["", "## TFLite", "", *table(formats["TFLite"])]
+        lines += [*torch_operators(), "", *table(formats["PyTorch"])]
+        return HEAD + "\n".join(lines) + "\n"
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ from graphs import helper, model, small_cnn
 
 from slipway import relay
 from slipway.errors import ModelError
+from slipway.frontends.onnx.importer import check_onnx
 from slipway.relay.interpret import interpret
 from slipway.relay.passes.pipeline import optimize
 
@@ -196,3 +197,18 @@ def test_a_node_that_needs_the_size_is_named():
     proto = model([node], {"x": ("float32", ("n", 3, 4))}, ["y"], {"s": shape})
     with pytest.raises(ModelError, match=r"Reshape x 1 \(turn\).*does not allow the open dim"):
         relay.frontend.from_onnx(proto, shape={"x": (relay.Any(), 3, 4)})
+
+
+def test_a_check_of_what_is_no_tensor():
+    """An optional that is missing, and a sequence, are results of nodes like any other."""
+    kind = helper.make_tensor_type_proto(1, (2,))
+    nodes = [
+        helper.make_node("Optional", [], ["none"], type=kind),
+        helper.make_node("OptionalHasElement", ["none"], ["there"]),
+        helper.make_node("SequenceConstruct", ["x", "x"], ["list"]),
+        helper.make_node("ConcatFromSequence", ["list"], ["y"], axis=0),
+    ]
+    proto = model(nodes, {"x": ("float32", (2,))}, ["y", "there"], opset=18)
+    statuses = {e.kind: e.status for e in check_onnx(proto)}
+    assert statuses["ConcatFromSequence"] == "native"
+    assert "unsupported" not in statuses.values()

@@ -17,7 +17,12 @@ from slipway import relay
 from slipway.contrib import graph_executor
 
 MAKER = Path(__file__).parents[2].parent / "shared" / "models" / "make_models.py"
-MODELS = ("squeezenet1_1", "mobilenet_v2", "resnet18")
+QUICK = ("squeezenet1_1", "mobilenet_v2", "resnet18")
+OTHERS = (
+    "ds_cnn", "mobilenet_v3_small", "efficientnet_lite0", "resnet50", "unet", "vit_tiny", "bert",
+    "lstm_tagger",
+)  # fmt: skip
+MODELS = [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 
 pytestmark = pytest.mark.skipif(not MAKER.is_file(), reason=f"no {MAKER.name} beside the checkout")
 
@@ -44,7 +49,10 @@ def reference(model_file):
         session = onnxruntime.InferenceSession(model_file(name), providers=["CPUExecutionProvider"])
         rng = np.random.default_rng(0)
         feeds = {
-            i.name: rng.standard_normal(i.shape).astype("float32") for i in session.get_inputs()
+            i.name: rng.standard_normal(i.shape).astype("float32")
+            if i.type == "tensor(float)"
+            else rng.integers(0, 100, i.shape)  # token numbers
+            for i in session.get_inputs()
         }
         return feeds, session.run(None, feeds)
 

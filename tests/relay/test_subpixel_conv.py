@@ -32,3 +32,11 @@ def test_a_kernel_that_is_no_constant_stays():
     x, w = relay.var("x", shape=(1, 3, 4, 4)), relay.var("w", shape=(3, 2, 2, 2))
     function = relay.nn.conv2d_transpose(x, w, strides=(2, 2)).as_function()
     assert subpixel_conv(function) is function
+
+
+def test_a_stride_far_beyond_the_kernel_stays():
+    """The kernels of its phases would be zeros but for a few taps: gigabytes of them."""
+    x = relay.var("x", shape=(1, 3, 4, 4))
+    weight = relay.const(np.ones((3, 2, 2, 2), "float32"))
+    function = relay.nn.conv2d_transpose(x, weight, strides=(1 << 30, 2)).as_function()
+    assert subpixel_conv(function) is function

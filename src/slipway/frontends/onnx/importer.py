@@ -294,7 +294,8 @@ class _Importer:
             else:
                 values.update(zip(node.output, found, strict=False))
                 if not self.depth:
-                    self.book.done(_name_of(node), node.op_type, found, _key_of(node))
+                    tensors = [t for v in found if v is not None for t in tensors_of(v)]
+                    self.book.done(_name_of(node), node.op_type, tensors, _key_of(node))
                 continue
             for name in node.output:
                 made = None if self.depth else self.stand_ins.of(name)

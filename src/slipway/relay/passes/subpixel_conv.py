@@ -21,6 +21,8 @@ from slipway.relay.expr import Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import rewrite
 
+MAX_FILLING = 8  # times the taps of the kernel: with great strides most would be zeros
+
 
 def subpixel_conv(function: Function) -> Function:
     """Return `function` with its two-dimensional transposed convolutions rewritten.
@@ -37,6 +39,9 @@ def _rule(call: Any) -> Expr | None:
     if not isinstance(kernel, Constant) or attrs.groups != 1 or tuple(attrs.dilation) != (1, 1):
         return None
     sh, sw = attrs.strides
+    kh, kw = kernel.array.shape[2:]
+    if -(-kh // sh) * sh * -(-kw // sw) * sw > MAX_FILLING * kh * kw:
+        return None
     batch, channels, height, width = call.tensor_type.shape
     weight = phases(kernel.array, (sh, sw))
     th, tw = weight.shape[2:]
