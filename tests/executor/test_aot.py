@@ -134,14 +134,16 @@ CALL_WITH_EVERY_ALIGNMENT = """
 #include "tvmgen_default.h"
 #include <stdlib.h>
 int main(void) {
-  for (int shift = 0; shift < 8; ++shift) {
+  for (int shifts = 0; shifts < 64; ++shifts) {
+    const int shift = shifts % 8, behind = shifts / 8;
     /* The memory ends where the tensors end. */
     unsigned char *in = calloc(1, TVMGEN_DEFAULT_DATA_SIZE + shift);
-    unsigned char *out = malloc(TVMGEN_DEFAULT_OUTPUT_SIZE);
+    unsigned char *out = malloc(TVMGEN_DEFAULT_OUTPUT_SIZE + behind);
     struct tvmgen_default_inputs inputs = {in + shift};
-    struct tvmgen_default_outputs outputs = {out};
-    int want = shift % TVMGEN_DEFAULT_DATA_ALIGNMENT == 0 ? TVMGEN_DEFAULT_STATUS_OK
-                                                          : TVMGEN_DEFAULT_STATUS_MISALIGNED;
+    struct tvmgen_default_outputs outputs = {out + behind};
+    int fits = shift % TVMGEN_DEFAULT_DATA_ALIGNMENT == 0 &&
+               behind % TVMGEN_DEFAULT_OUTPUT_ALIGNMENT == 0;
+    int want = fits ? TVMGEN_DEFAULT_STATUS_OK : TVMGEN_DEFAULT_STATUS_MISALIGNED;
     if (tvmgen_default_run(&inputs, &outputs) != want) return 1;
     free(in);
     free(out);

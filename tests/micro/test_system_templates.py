@@ -120,7 +120,10 @@ def drive(program, wanted):
 
 
 def test_arduino_sketch_serves_sessions(model, wanted, tmp_path):
-    tools("gcc", "g++")
+    tools("gcc")
+    cxx = shutil.which("g++") or shutil.which("clang++")
+    if cxx is None:
+        pytest.skip("neither g++ nor clang++ is installed")
     options = {"board": "nano33ble", "project_type": "host_driven", "heap_bytes": 32768}
     micro.generate_project("arduino", model, tmp_path / "kws", options).close()
     sketch = tmp_path / "kws"
@@ -132,8 +135,8 @@ def test_arduino_sketch_serves_sessions(model, wanted, tmp_path):
     main = tmp_path / "main.cpp"
     main.write_text("void setup();\nvoid loop();\nint main() { setup(); for (;;) loop(); }\n")
     flags = ["-std=gnu++11", *STRICT, "-include", tmp_path / "Arduino.h"]
-    run("g++", *flags, "-x", "c++", "-c", sketch / "kws.ino", "-o", tmp_path / "ino.o")
-    run("g++", "-o", tmp_path / "board", tmp_path / "ino.o", main, *objects)
+    run(cxx, *flags, "-x", "c++", "-c", sketch / "kws.ino", "-o", tmp_path / "ino.o")
+    run(cxx, "-o", tmp_path / "board", tmp_path / "ino.o", main, *objects)
     drive(tmp_path / "board", wanted)
 
 

@@ -94,25 +94,40 @@ inline void delay(unsigned long) {}
 """
 
 
-def test_arduino_template_compiles_against_a_core(model, tmp_path):
+@pytest.mark.parametrize(
+    ("compiler", "c_compiler"),
+    [("g++", "gcc"), ("clang++", "clang"), ("arm-none-eabi-g++", "arm-none-eabi-gcc")],
+)
+def test_arduino_template_compiles_against_a_core(compiler, c_compiler, model, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
     options = {"board": "nano33ble", "project_type": "example_project"}
-    project = micro.generate_project(
+    micro.generate_project(
         template_dir="arduino",
         module=model,
         generated_project_dir=tmp_path / "kws",
         options=options,
-    )
-    sketch = tmp_path / "kws/kws.ino"
-    assert sketch.is_file()
-    if shutil.which("g++"):
-        (tmp_path / "Arduino.h").write_text(ARDUINO_STUB)
-        flags = ["-x", "c++", "-std=gnu++11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
-        subprocess.run(["g++", *flags, "-include", tmp_path / "Arduino.h", sketch], check=True)
-        for source in (tmp_path / "kws/src").glob("*.c"):
-            subprocess.run(["gcc", "-std=gnu11", "-Wall", "-fsyntax-only", source], check=True)
-    if shutil.which("arduino-cli") is None:
-        with pytest.raises(ServerError, match=r"arduino-cli is not installed.*arduino\.github\.io"):
-            project.build()
+    ).close()
+    (tmp_path / "Arduino.h").write_text(ARDUINO_STUB)
+    core = ["-mcpu=cortex-m4", "-mthumb"] if compiler.startswith("arm") else []
+    core += ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    flags = [*core, "-x", "c++", "-std=gnu++11", "-include", tmp_path / "Arduino.h"]
+    subprocess.run([compiler, *flags, tmp_path / "kws/kws.ino"], check=True)
+    sources = sorted((tmp_path / "kws/src").rglob("*.c"))
+    assert sources
+    for source in sources:
+        subprocess.run([c_compiler, *core, "-std=gnu11", source], check=True)
+
+
+def test_arduino_build_without_the_tool_says_where_it_comes_from(model, tmp_path):
+    options = {
+        "board": "nano33ble",
+        "project_type": "example_project",
+        "arduino_cli_cmd": os.fspath(tmp_path / "arduino-cli"),
+    }
+    project = micro.generate_project("arduino", model, tmp_path / "kws", options)
+    with pytest.raises(ServerError, match=r"arduino-cli.* is not installed.*arduino\.github\.io"):
+        project.build()
     project.close()
 
 
