@@ -74,7 +74,7 @@ def test_profile_of_a_model_file(digits, tmp_path):
     nodes = [node.name for node in onnx.load(digits / "digits.onnx").graph.node]
     assert {name for o in report["operators"] for name in o["nodes"]} <= set(nodes)
     strange = {o["name"] for o in report["operators"]} - set(nodes)
-    assert strange <= {"layout_transform"}  # the compiler's own, at the edges of the graph
+    assert strange <= {"layout_transform"}  # the compiler's own, at the graph's edges
     events = json.loads(trace.read_text())["traceEvents"]
     assert len([e for e in events if e["ph"] == "X"]) == len(report["operators"])
 

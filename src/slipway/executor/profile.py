@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slipway.executor.graph import NOP
 from slipway.executor.limits import Limits
 from slipway.runtime.artifact import read_artifact
 
@@ -128,6 +129,8 @@ def profile_model(
     measured: Sequence[tuple[str, str, float]] = module.profile(number=number, repeat=repeat)
     found = []
     for name, kernel, seconds in measured:
+        if kernel == NOP:
+            continue
         known = costs.get(name, {})
         flops, size = float(known.get("flops", 0)), int(known.get("bytes", 0))
         found.append(

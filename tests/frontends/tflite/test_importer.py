@@ -52,8 +52,8 @@ def test_an_operator_without_converter_is_reported():
 
 def test_what_an_operator_does_not_support_is_reported():
     whole = [T((5, 6), "int8", 0.1, 0), T((5, 6), "int8", 0.0625, 127)]
-    data = model("LOG_SOFTMAX", whole[:1], whole[1:], "LogSoftmaxOptions")
-    with pytest.raises(ModelError, match="floating point data only"):
+    data = model("NEG", whole[:1], whole[1:], "NegOptions")
+    with pytest.raises(ModelError, match="not supported on quantised numbers"):
         relay.frontend.from_tflite(data)
 
 
