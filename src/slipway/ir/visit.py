@@ -62,14 +62,14 @@ def post_order_by(
     Objects whose ids are in `known` are left out, and so is what only they reach.
     """
     order: list[T] = []
-    seen = set(known)
+    seen: set[int] = set()
     stack = [(root, False) for root in roots][::-1]
     while stack:
         item, ready = stack.pop()
         if ready:
             order.append(item)
             continue
-        if id(item) in seen:
+        if id(item) in seen or id(item) in known:
             continue
         seen.add(id(item))
         stack.append((item, True))
