@@ -50,7 +50,11 @@ def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Ten
     n_block, n_lane = inner.split(n, factor=lanes)
     if rows > 1 and (ahead := steps_ahead(lanes)):
         inner.prefetch(dense.op.input_tensors[1], k, ahead)
-    inner.reorder(k, m, n_block, n_lane)
+    steps = [k]
+    if rows == 1 and depth % 4 == 0:  # few sums: counting would take as much as adding
+        steps = list(inner.split(k, factor=4))
+        inner.unroll(steps[1])
+    inner.reorder(*steps, m, n_block, n_lane)
     inner.unroll(m)
     inner.unroll(n_block)
     inner.vectorize(n_lane)
