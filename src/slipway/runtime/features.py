@@ -14,7 +14,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "llvm": ("llvmlite",),
     "ziglang": ("ziglang",),
     "onnx": ("onnx",),
-    "tflite": ("tflite", "flatbuffers"),
+    "tflite": ("ml_dtypes",),
 }
 
 
