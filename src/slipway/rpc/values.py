@@ -269,8 +269,8 @@ def _tensor(session: RPCSession, reply: memoryview, at: int) -> Any:
         raise ValueError("it has too many dimensions")
     shape = struct.unpack_from(f"<{ndim}q", reply, at + TENSOR_HEAD.size)
     dtype = dtypes.from_dlpack(code, bits, lanes)
-    # What is read later goes into memory of this size.
-    if min(shape, default=0) < 0 or nbytes != dtypes.array_bytes(math.prod(shape), dtype):
+    # What is read later goes into memory of this size: the runtime's, a byte for four bits.
+    if min(shape, default=0) < 0 or nbytes != math.prod(shape) * dtypes.bytes_of(dtype):
         raise ValueError("its size is not that of its shape")
     device = RemoteDevice(session, device_type, device_id)
     return RemoteNDArray(session, handle, shape, dtype, nbytes, device)

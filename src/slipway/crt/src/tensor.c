@@ -9,10 +9,7 @@
 
 slw_status slw_tensor_size_bytes(const int64_t *shape, int32_t ndim, DLDataType dtype,
                                  size_t *size_bytes) {
-  /* Integers of four bits lie two in a byte. */
-  int is_integer = dtype.code == (uint8_t)kDLInt || dtype.code == (uint8_t)kDLUInt;
-  int is_packed = is_integer && dtype.bits == 4U;
-  uint64_t total = is_packed ? dtype.lanes : ((uint64_t)dtype.bits * dtype.lanes + 7U) / 8U;
+  uint64_t total = ((uint64_t)dtype.bits * dtype.lanes + 7U) / 8U;
   int is_empty = 0;
   if (ndim < 0 || ndim > SLW_TENSOR_MAX_NDIM || total == 0 || (ndim > 0 && shape == NULL)) {
     return SLW_ERROR_ARGUMENT;
@@ -26,9 +23,6 @@ slw_status slw_tensor_size_bytes(const int64_t *shape, int32_t ndim, DLDataType 
     } else if (!slw_multiply(total, (uint64_t)shape[i], &total)) {
       return SLW_ERROR_ARGUMENT;
     }
-  }
-  if (is_packed) {
-    total = total / 2U + total % 2U;
   }
   /* Half the address space, so that later sums with small constants cannot wrap. */
   if (total > SIZE_MAX / 2) {
