@@ -145,6 +145,8 @@ def _signed(name: str, reference: Callable[..., Any], element: Callable[[Any, An
     made = _function(name, _number, reference, element)
     made.sample_case((2, 3, 5))
     made.sample_case((4, 3), dtypes=("int32",), low=-5, high=5)
+    specials = np.array([1.0, -2.5, np.nan, np.inf, -np.inf, 0.0], np.float32)
+    made.sample_case((6,), make=lambda rng: [specials])
     return made.face_function
 
 
@@ -152,7 +154,7 @@ def _sign(te_: Any, x: Any) -> Any:
     zero, one, minus = (te_.const(v, x.dtype) for v in (0, 1, -1))
     if dtypes.is_uint(x.dtype):
         return te_.select(x > zero, one, zero)
-    return te_.select(x > zero, one, te_.select(x < zero, minus, zero))
+    return te_.select(x > zero, one, te_.select(x < zero, minus, x))  # zero, or not a number
 
 
 def _absolute(te_: Any, x: Any) -> Any:
