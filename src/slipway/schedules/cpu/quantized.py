@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.schedules.cpu.tiles import choose_tile
+from slipway.schedules.cpu.tiles import choose_tile, worth_sharing
 from slipway.schedules.generic import (
     extent_of,
     inline_injective,
@@ -25,8 +25,6 @@ from slipway.schedules.registry import register_implementation
 if TYPE_CHECKING:
     from slipway.target import Target
 
-# Below this many multiply-adds a launch of the thread pool costs more than it saves.
-PARALLEL_PRODUCTS = 1 << 18
 UNROLL_LIMIT = 128  # copies of a multiply-add
 
 
@@ -85,7 +83,7 @@ def schedule_qnn_conv(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
     if depthwise and window * rows <= UNROLL_LIMIT:
         for axis in reduced:
             inner.unroll(axis)
-    parallel = prod(shape_of(conv)) * window >= PARALLEL_PRODUCTS and height > 1
+    parallel = height > 1 and worth_sharing(prod(shape_of(conv)) * window, target)
     if parallel:
         stage.parallel(stage.fuse(n, y))
     for tensor in pad:
@@ -143,6 +141,6 @@ def schedule_qnn_dense(target: Target, outs: Sequence[te.Tensor], dense: te.Tens
     inner.unroll(m_in)
     inner.unroll(vector)
     inner.vectorize(lane)
-    if batch[0] * units * extent_of(k) >= PARALLEL_PRODUCTS:
+    if worth_sharing(batch[0] * units * extent_of(k), target):
         stage.parallel(n_outer)
     return schedule

@@ -14,7 +14,7 @@ from slipway import dtypes, te
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.qnn_packed import data_kind
-from slipway.schedules.cpu.tiles import CACHE_BYTES
+from slipway.schedules.cpu.tiles import CACHE_BYTES, worth_sharing
 from slipway.schedules.generic import inline_injective, is_injective, producers, shape_of
 from slipway.schedules.registry import register_implementation
 from slipway.te.hardware import hardware_intrinsic
@@ -28,7 +28,6 @@ TAPS = {
     "x86.taps.vnni": 1.0, "x86.taps.vnni.256": 0.6, "x86.taps.avxvnni": 0.6,
     "x86.taps.pmaddwd": 0.6,
 }  # fmt: skip
-PARALLEL_PRODUCTS = 1 << 18  # below it a launch of the thread pool costs more than it saves
 UNROLL_LIMIT = 40  # steps
 COPY_BYTES = 64
 
@@ -83,7 +82,7 @@ def schedule_taps(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) ->
     stage.unroll(x_inner)
     stage.vectorize(c_inner)
     task = stage.fuse(n, y_outer)
-    if prod(shape_of(output)) * kh * steps * entry.depth >= PARALLEL_PRODUCTS:
+    if worth_sharing(prod(shape_of(output)) * kh * steps * entry.depth, target):
         stage.parallel(task)
     if is_injective(data.op):
         _copy_at(schedule, data, stage, task)

@@ -15,7 +15,13 @@ from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.qnn_packed import data_kind
 from slipway.relay.passes.pack_quantized import INSTRUCTIONS
-from slipway.schedules.cpu.tiles import Tile, positions_per_part, step_cost, tiles_in_registers
+from slipway.schedules.cpu.tiles import (
+    Tile,
+    positions_per_part,
+    step_cost,
+    tiles_in_registers,
+    worth_sharing,
+)
 from slipway.schedules.generic import (
     inline_injective,
     is_injective,
@@ -29,9 +35,6 @@ from slipway.te.hardware import hardware_intrinsic
 if TYPE_CHECKING:
     from slipway.relay.types import Type
     from slipway.target import Target
-
-# Below this many multiply-adds a launch of the thread pool costs more than it saves.
-PARALLEL_PRODUCTS = 1 << 18
 
 
 def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
@@ -77,7 +80,7 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     schedule[sums].set_scope("local")
     _, positions, blocks, lanes = shape_of(sums)
     tile = _tile(positions, blocks, target)
-    parallel = prod(shape_of(sums)) * prod(shape_of(weight)[1:4]) >= PARALLEL_PRODUCTS
+    parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if copies:
         _schedule_copy(schedule, data, target, parallel)
 
