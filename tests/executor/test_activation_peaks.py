@@ -2,19 +2,11 @@
 
 import pytest
 from aot_models import build
+from benchmarks.memory import ACTIVATION_PEAKS
 
 from slipway import relay
 from slipway.executor.memory_plan import check_plan
 
-ACTIVATION_PEAKS = {
-    "kws_ref_model": 16_000,
-    "vww_96_int8": 55_296,
-    "pretrainedResnet_quant": 49_152,
-    "ad01_int8": 768,
-    "str_ww_ref_model": 6_656,
-    "micro_speech_quantized": 5_960,
-    "person_detect": 55_296,
-}
 TARGETS = {
     "dsp": "c -keys=arm_cpu -mcpu=cortex-m4",
     "mve": "c -keys=arm_cpu -mcpu=cortex-m55",

@@ -35,7 +35,7 @@ _REDUCTIONS = ("mean", "sum", "max", "min")
 # They give a finite number for zero, and for each other's results.
 _FINITE = {
     "add", "subtract", "multiply", "maximum", "minimum", "negative", "clip", "sigmoid", "tanh",
-    "nn.relu", "nn.leaky_relu", "nn.prelu", "nn.bias_add",
+    "nn.relu", "nn.leaky_relu",
 }  # fmt: skip
 
 
@@ -352,7 +352,7 @@ def _plain(value: _Blocked) -> Expr:
 def _fill(expr: Expr, source: str, target: str) -> Expr:
     """The plain value in blocks, with zeros at the end of axes that they do not divide."""
     blocks = parse_layout(target)
-    if target == f"{source[:1]}{source[1:]}1c":  # nothing moves
+    if target == f"{source}1c":  # nothing moves
         return _reshape(expr, (*expr.tensor_type.shape, 1))
     sizes = zip(source, expr.tensor_type.shape, strict=True)
     missing = [-size % blocks.block_of(axis) for axis, size in sizes]
