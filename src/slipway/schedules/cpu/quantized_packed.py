@@ -90,7 +90,9 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     c_vector, c_lane = stage.split(c_inner, factor=lanes)
     sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (data, weight)]
     panels = blocks // tile.vectors
-    part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile)
+    part = positions_per_part(
+        positions, sizes[0], sizes[1] * blocks, panels, tile, target.num_cores
+    )
     p_part, p_tiles = stage.split(stage.fuse(y, x), factor=part, tail="shift")
     p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
     stage.reorder(n, p_part, c_outer, p_outer, p_inner, c_vector, c_lane)
