@@ -52,13 +52,13 @@ def peer_python(name):
 class Worker:
     """An engine in its process."""
 
-    def __init__(self, engine, model, threads):
+    def __init__(self, engine, model, threads, target="llvm"):
         python = sys.executable if engine == "slipway" else peer_python(engine)
         environment = {**os.environ, "SLIPWAY_NUM_THREADS": str(threads)}
         if engine != "slipway":
             environment.pop("PYTHONPATH", None)
         self.process = subprocess.Popen(
-            [python, str(HERE / "cpu_worker.py"), engine, str(model), str(threads)],
+            [python, str(HERE / "cpu_worker.py"), engine, str(model), str(threads), target],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,9 +1,9 @@
 """One engine with one model in a process of its own; `benchmarks.cpu` talks to it over pipes.
 
-Started as ``python cpu_worker.py ENGINE MODEL.onnx THREADS``.  Prints a line of JSON when ready,
-then one for each request: "run N" gives the wall and processor seconds of N runs, "output FILE"
-saves the outputs.  Needs nothing but the engine and NumPy, so that it runs in a peer's own
-virtual environment.
+Started as ``python cpu_worker.py ENGINE MODEL.onnx THREADS [TARGET]``.  Prints a line of JSON when
+ready, then one for each request: "run N" gives the wall and processor seconds of N runs, "output
+FILE" saves the outputs, "load FILE" puts another model in the place of the first, which is "-" for
+none.  Needs nothing but the engine and NumPy, so that it runs in a peer's own virtual environment.
 """
 
 import json
@@ -13,6 +13,8 @@ import time
 
 import numpy as np
 
+TARGET = sys.argv[4] if len(sys.argv) > 4 else "llvm"  # what Slipway compiles for
+
 
 def feeds_of(descriptions):
     """Deterministic inputs: normal floats, small non-negative integers."""
@@ -20,7 +22,7 @@ def feeds_of(descriptions):
     feeds = {}
     for name, shape, dtype in sorted(descriptions):
         if "float" in dtype:
-            feeds[name] = rng.standard_normal(shape).astype("float32")
+            feeds[name] = rng.standard_normal(shape).astype(dtype)
         else:
             feeds[name] = rng.integers(0, 100, shape).astype(dtype)
     return feeds
@@ -52,7 +54,7 @@ def slipway_engine(path, threads, feeds):
     tvm.runtime.set_num_threads(threads)
     mod, params = relay.frontend.from_onnx(path)
     with tvm.transform.PassContext(opt_level=3):
-        lib = relay.build(mod, target="llvm", params=params)
+        lib = relay.build(mod, target=TARGET, params=params)
     model = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
     model.set_input(**feeds)
     return model.run, lambda: [model.get_output(i).numpy() for i in range(model.get_num_outputs())]
@@ -65,7 +67,16 @@ def onnxruntime_engine(path, threads, feeds):
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return (lambda: session.run(None, feeds)), (lambda: session.run(None, feeds))
+    binding = session.io_binding()
+    for name, value in feeds.items():
+        binding.bind_cpu_input(name, value)
+    for output in session.get_outputs():
+        binding.bind_output(output.name)
+    session.run_with_iobinding(binding)
+    made = dict(zip((o.name for o in session.get_outputs()), binding.get_outputs(), strict=True))
+    for name, value in made.items():  # results stay in place, as the other engines' do
+        binding.bind_ortvalue_output(name, value)
+    return (lambda: session.run_with_iobinding(binding)), (lambda: session.run(None, feeds))
 
 
 def openvino_engine(path, threads, feeds):
@@ -212,17 +223,24 @@ ENGINES = {
 }
 
 
-def main():
-    engine, path, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    pipe = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what engines print must not mix with the protocol
+def load(engine, path, threads):
+    """Return (run, outputs, line of JSON that says so)."""
+    run = outputs = None
+    start = time.perf_counter()
     try:
-        start = time.perf_counter()
         run, outputs = ENGINES[engine](path, threads, feeds_of(describe(path)))
         run()
         ready = {"prepare_s": time.perf_counter() - start}
     except Exception as error:
         ready = {"error": f"{type(error).__name__}: {error}"[:300]}
+    return run, outputs, ready
+
+
+def main():
+    engine, path, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    pipe = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what engines print must not mix with the protocol
+    run, outputs, ready = (None, None, {}) if path == "-" else load(engine, path, threads)
     print(json.dumps(ready), file=pipe, flush=True)
     for line in sys.stdin:
         word, argument = line.split()
@@ -231,6 +249,9 @@ def main():
             for _ in range(int(argument)):
                 run()
             reply = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
+        elif word == "load":
+            run = outputs = None  # the memory of the model before goes first
+            run, outputs, reply = load(engine, argument, threads)
         else:
             np.savez(argument, *outputs())
             reply = {}
