@@ -41,6 +41,7 @@ CASES = {
     "conv/groups32_of_4": _conv((1, 128, 56, 56), 128, 3, groups=32),
     "conv/groups32_of_16": _conv((1, 512, 14, 14), 512, 3, groups=32),
     "conv/groups32_stride2": _conv((1, 256, 56, 56), 256, 3, 2, groups=32),
+    "conv/groups32_bottleneck": _case(m.bottleneck, (1, 256, 56, 56), 128, 32),
     "conv/groups3_1x1": _conv((1, 240, 28, 28), 240, 1, groups=3),
     "conv/groups2_5x5": _conv((1, 96, 27, 27), 256, 5, groups=2),
     # Depthwise.

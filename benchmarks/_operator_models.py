@@ -79,6 +79,16 @@ def conv(g, shape, filters, kernel, stride=1, pad=None, dilation=1, groups=1, re
     return g("Relu", made) if relu else made
 
 
+def bottleneck(g, shape, width, groups):
+    """The middle of a ResNeXt block: 1x1, 3x3 in groups, 1x1."""
+    x = conv(g, shape, width, 1)
+    for shape_in, filters, kernel, parts in ((width, width, 3, groups), (width, shape[1], 1, 1)):
+        weight = g.weight(filters, shape_in // parts, kernel, kernel)
+        x = g("Conv", x, weight, pads=[kernel // 2] * 4, group=parts)
+        x = g("Relu", x)
+    return x
+
+
 def deconv(g, shape, filters, kernel, stride, pad=0, more=0):
     """A transposed convolution with bias."""
     rank = len(shape) - 2

@@ -125,3 +125,34 @@ def test_a_value_in_smaller_blocks_joins_one_that_is_filled_up():
     depthwise = relay.nn.conv2d(x, weights(24, 1, 3, 3), padding=1, groups=24)
     blocked(relay.add(wide, depthwise), 16)
     blocked(relay.add(depthwise, x), 16)
+
+
+@pytest.mark.parametrize(("channels", "filters", "groups"), [
+    (32, 32, 2), (32, 48, 8), (12, 24, 3), (60, 60, 3), (16, 16, 4), (9, 6, 3), (48, 96, 48),
+])  # fmt: skip
+def test_groups_are_convolutions_in_blocks(channels, filters, groups):
+    x = relay.var("x", shape=(1, channels, 6, 7))
+    body = relay.nn.relu(conv(relay.nn.relu(x), filters, 3, groups=groups))
+    done = blocked(conv(body, 8), 16)
+    assert not {"nn.conv2d", "nn.conv1d"} & set(operators(done))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 24])
+def test_sequences_and_volumes_are_in_blocks(groups):
+    for count, layout in ((1, "NCW"), (3, "NCDHW")):
+        x = relay.var("x", shape=(1, 24, 7, 6, 5)[: count + 2])
+        face = {1: relay.nn.conv1d, 3: relay.nn.conv3d}[count]
+        pool = {1: relay.nn.max_pool1d, 3: relay.nn.max_pool3d}[count]
+        body = face(x, weights(24, 24 // groups, *(3,) * count), padding=1, groups=groups)
+        body = relay.nn.relu(relay.nn.bias_add(body, weights(24)))
+        body = face(pool(body, pool_size=2), weights(8, 24, *(1,) * count))
+        found = operators(done := blocked(body, 16))
+        assert found.count("layout_transform") == 5  # two kernels, bias, data, result
+        assert f"nn.max_pool{count}d" in found
+        assert layouts(done) == {f"{layout}16c", f"{layout}8c"}
+
+
+def test_few_filters_take_the_smallest_vector():
+    assert "nn.contrib_conv2d_nchwc" in operators(
+        blocked(conv(relay.var("x", shape=(1, 6, 5, 5)), 3, 3), 16)
+    )

@@ -40,3 +40,19 @@ def test_a_stride_far_beyond_the_kernel_stays():
     weight = relay.const(np.ones((3, 2, 2, 2), "float32"))
     function = relay.nn.conv2d_transpose(x, weight, strides=(1 << 30, 2)).as_function()
     assert subpixel_conv(function) is function
+
+
+@pytest.mark.parametrize(("count", "kernel"), [(1, 6), (1, 3), (3, 2), (3, 3)])
+def test_sequences_and_volumes(count, kernel):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, 4, *(kernel,) * count)).astype("float32")
+    x = relay.var("x", shape=(2, 3, 4, 5, 3)[: count + 2])
+    face = {1: relay.nn.conv1d_transpose, 3: relay.nn.conv3d_transpose}[count]
+    before = face(x, relay.const(weight), strides=2, padding=1).as_function()
+    after = subpixel_conv(before)
+    names = {e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)}
+    assert f"nn.conv{count}d" in names
+    data = rng.standard_normal(x.tensor_type.shape).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )

@@ -59,6 +59,27 @@ def test_convolution_on_blocks(target, shape, stride, kernel, pad, channels):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("size", [(13,), (5, 7), (3, 5, 6)])
+def test_convolution_on_blocks_of_any_rank(target, groups, size):
+    count = len(size)
+    face = getattr(relay.nn, f"contrib_conv{count}d_nchwc")
+    letters = {1: "W", 2: "HW", 3: "DHW"}[count]
+    conv = face(
+        var("x", 2, 2 * groups, *size, 8), var("w", 3 * groups, 2, *(3,) * count, 8, 8), padding=1,
+        groups=groups, data_layout=f"NC{letters}8c", kernel_layout=f"OI{letters}8i8o",
+    )  # fmt: skip
+    assert run(relay.nn.relu(conv), target) == "conv2d_nchwc.direct"
+    run(conv, target)
+    face = getattr(relay.nn, f"contrib_depthwise_conv{count}d_nchwc")
+    depthwise = face(
+        var("x", 1, 2, *size, 8), var("w", 2, 1, *(3,) * count, 1, 8), padding=1, groups=16,
+        data_layout=f"NC{letters}8c", kernel_layout=f"OI{letters}1i8o",
+    )  # fmt: skip
+    assert run(depthwise, target) == "depthwise_nchwc.direct"
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("size", "stride", "kernel"), [(9, 1, 3), (12, 2, 3), (7, 1, 5), (29, 1, 3)]
 )

@@ -150,22 +150,25 @@ def whole_pool(d):
 # -- blocked -------------------------------------------------------------------------------------
 
 
-@strategy("nn.contrib_conv2d_nchwc", "nn.contrib_depthwise_conv2d_nchwc")
+@strategy(*(f"nn.contrib_{kind}{n}d_nchwc" for kind in ("conv", "depthwise_conv")
+            for n in (1, 2, 3)))  # fmt: skip
 def blocked_conv(d):
-    size, window, strides, dilation, padding = geometry(d, 2)
+    count = int(d.name.removesuffix("d_nchwc")[-1])
+    size, window, strides, dilation, padding = geometry(d, count)
     block, out_block = d.pick([1, 4, 8]), d.pick([4, 8, 16])
-    inner, outer = d.int(1, 3), d.int(1, 3)
+    inner, outer, groups = d.int(1, 3), d.int(1, 3), d.pick([1, 1, 2])
     depthwise = "depthwise" in d.name
     if depthwise:
-        block, inner = out_block, outer
+        block, inner, groups = out_block, outer, 1
+    letters = LETTERS[count]
     attrs = OPS[d.name].attrs_type(
-        strides, padding, dilation, inner * block if depthwise else 1, f"NCHW{block}c",
-        f"OIHW{1 if depthwise else block}i{out_block}o", f"NCHW{out_block}c",
+        strides, padding, dilation, inner * block if depthwise else groups, f"NC{letters}{block}c",
+        f"OI{letters}{1 if depthwise else block}i{out_block}o", f"NC{letters}{out_block}c",
     )  # fmt: skip
-    data = (d.int(1, 2), inner, *size, block)
+    data = (d.int(1, 2), inner * groups, *size, block)
     kernel = (
         (outer, 1, *window, 1, out_block) if depthwise
-        else (outer, inner, *window, block, out_block)
+        else (outer * groups, inner, *window, block, out_block)
     )  # fmt: skip
     terms = int(np.prod(window)) * (1 if depthwise else inner * block)
     return summed(d, d.name, attrs, (data, kernel), ("float32",), terms)

@@ -24,7 +24,7 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.layout import transform_array
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
-from slipway.relay.ops.blocked import BlockedConvAttrs, padded
+from slipway.relay.ops.blocked_conv import BlockedConvAttrs, padded
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape, pad_amounts
 from slipway.relay.ops.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type

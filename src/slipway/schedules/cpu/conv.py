@@ -1,4 +1,4 @@
-"""Convolutions on blocked channels (NCHW{c}c): direct, from a tile of registers.
+"""Convolutions on blocked channels (NCHW{c}c and its like): direct, from a tile of registers.
 
 One task computes some rows of the image for a few blocks of output channels.  Its inner loops run
 over the input channels and the window, with the accumulators of `tiles.choose_tile` kept in
@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.relay.ops.blocked import input_channel, padded
+from slipway.relay.ops.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.tiles import (
     CACHE_BYTES,
@@ -45,46 +45,61 @@ def _flat_compute(
     data, kernel = padded(inputs[0], attrs), inputs[1]
     (out,) = out_types
     assert isinstance(out, TensorType)
-    n, blocks, height, width, lanes = out.shape
-    _, chunks, kh, kw, block, _ = shape_of(kernel)
-    (sh, sw), (dh, dw) = attrs.strides, attrs.dilation
+    n, blocks, *size, lanes = out.shape
+    _, chunks, *window, block, _ = shape_of(kernel)
     near = None
-    if (kh, kw) == (1, 1) and crowds_cache(chunks, shape_of(data)[2:]):
+    if prod(window) == attrs.groups == 1 and crowds_cache(chunks, shape_of(data)[2:]):
 
         def side_by_side(b: Any, c: Any, p: Any, i: Any) -> Any:
             c, i = input_channel(data, kernel, c, i)
-            return data(b, c, te.floordiv(p, width) * sh, te.floormod(p, width) * sw, i)
+            at = zip(_position(p, size), attrs.strides, strict=True)
+            return data(b, c, *(x * stride for x, stride in at), i)
 
         near = te.compute(
-            (n, chunks, height * width, block), side_by_side, name="near", tag="conv_near"
+            (n, chunks, prod(size), block), side_by_side, name="near", tag="conv_near"
         )
     chunk = te.reduce_axis((0, chunks), name="ic_chunk")
-    ky = te.reduce_axis((0, kh), name="kh")
-    kx = te.reduce_axis((0, kw), name="kw")
+    taps = taps_of(kernel)
     lane = te.reduce_axis((0, block), name="ic")
-    block_of, lane_of = input_channel(data, kernel, chunk, lane)
 
     def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
-        y, x = te.floordiv(p, width) * sh + ky * dh, te.floormod(p, width) * sw + kx * dw
-        value = data(b, block_of, y, x, lane_of) if near is None else near(b, chunk, p, lane)
+        if near is None:
+            whole = chunk_of(kernel, attrs.groups, o, chunk)
+            block_of, lane_of = input_channel(data, kernel, whole, lane)
+            value = data(b, block_of, *read_at(_position(p, size), taps, attrs), lane_of)
+        else:
+            value = near(b, chunk, p, lane)
         return te.sum(
-            value.astype(out.dtype) * kernel(o, chunk, ky, kx, lane, ob).astype(out.dtype),
-            axis=[chunk, ky, kx, lane],
+            value.astype(out.dtype) * kernel(o, chunk, *taps, lane, ob).astype(out.dtype),
+            axis=[chunk, *taps, lane],
         )
 
-    flat = te.compute((n, blocks, height * width, lanes), element, name="sums", tag="conv_sums")
-    return [
-        te.compute(
-            out.shape,
-            lambda b, o, y, x, ob: flat(b, o, y * width + x, ob),
-            name="conv2d_NCHWc",
-            tag="injective",
-        )
-    ]
+    tag = f"conv_sums,{attrs.groups}"
+    flat = te.compute((n, blocks, prod(size), lanes), element, name="sums", tag=tag)
+
+    def spread(b: Any, o: Any, *rest: Any) -> Any:
+        *at, ob = rest
+        place = at[0]
+        for x, extent in zip(at[1:], size[1:], strict=True):
+            place = place * extent + x
+        return flat(b, o, place, ob)
+
+    return [te.compute(out.shape, spread, name="conv_NCHWc", tag="injective")]
+
+
+def _position(place: Any, size: Sequence[int]) -> list[Any]:
+    """Return the coordinates of position `place` of a flattened image of `size`."""
+    at = []
+    for extent in reversed(size[1:]):
+        at.append(te.floormod(place, extent))
+        place = te.floordiv(place, extent)
+    return [place, *reversed(at)]
 
 
 @register_implementation(
-    "nn.contrib_conv2d_nchwc", name="conv2d_nchwc.direct", compute=_flat_compute
+    *(f"nn.contrib_conv{n}d_nchwc" for n in (1, 2, 3)),
+    name="conv2d_nchwc.direct",
+    compute=_flat_compute,
 )
 def schedule_conv2d_nchwc(
     target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
@@ -92,7 +107,7 @@ def schedule_conv2d_nchwc(
     """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    tagged = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
+    tagged = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
     sums, near = tagged["conv_sums"], tagged.get("conv_near")
     pad = _padding_of(sums if near is None else near)
     inline_injective(schedule, outs, keep=[sums, *pad, *([near] if near is not None else [])])
@@ -101,25 +116,27 @@ def schedule_conv2d_nchwc(
     schedule[sums].set_scope("local")
     _, blocks, positions, block = shape_of(sums)
     width = max(1, block // vector_lanes(target, sums.dtype))
-    tile = choose_tile(positions, blocks, target, width)
+    groups = int(sums.op.tag.split(",")[1])
+    tile = choose_tile(positions, blocks // groups, target, width, whole=groups > 1)
     data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in sums.op.input_tensors)
+    data_bytes //= groups
     panel_bytes = weight_bytes * tile.vectors
     stage = schedule[output]
-    n, oc, oh, ow, ob = stage.op.axis
+    n, oc, *place, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
     if near is None:  # all tiles of a part, one panel of weights after the other
         panels = -(-blocks // tile.vectors)
         part = positions_per_part(
             positions, data_bytes, panel_bytes * panels, panels, tile, target.num_cores
         )
-        p_part, p_tiles = stage.split(stage.fuse(oh, ow), factor=part, tail="shift")
+        p_part, p_tiles = stage.split(stage.fuse(*place), factor=part, tail="shift")
         p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
         stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
         task, each = stage.fuse(n, p_part, oc_outer), p_outer
     else:  # many panels for one tile, whose data is copied side by side first
         together = max(1, 2 * CACHE_BYTES // panel_bytes)
         oc_part, oc_outer = stage.split(oc_outer, factor=together)
-        p_outer, p_inner = stage.split(stage.fuse(oh, ow), factor=tile.rows, tail="shift")
+        p_outer, p_inner = stage.split(stage.fuse(*place), factor=tile.rows, tail="shift")
         stage.reorder(n, oc_part, p_outer, oc_outer, oc_inner, p_inner, ob)
         task, each = stage.fuse(n, oc_part, p_outer), oc_outer
         schedule[near].compute_at(stage, task)
@@ -134,37 +151,43 @@ def schedule_conv2d_nchwc(
     inner = schedule[sums]
     inner.compute_at(stage, each)
     n, oc, p, ob = inner.op.axis
-    chunk, kh, kw, ic = inner.op.reduce_axis
+    chunk, *taps, ic = inner.op.reduce_axis
     if ahead := steps_ahead(block):
         inner.prefetch(sums.op.input_tensors[1], ic, ahead)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
-    inner.reorder(n, chunk, kh, kw, ic, p, oc, ob)
+    inner.reorder(n, chunk, *taps, ic, p, oc, ob)
     inner.unroll(oc)
     inner.unroll(p)
     inner.vectorize(ob)
     return schedule
 
 
-@register_implementation("nn.contrib_depthwise_conv2d_nchwc", name="depthwise_nchwc.direct")
+@register_implementation(
+    *(f"nn.contrib_depthwise_conv{n}d_nchwc" for n in (1, 2, 3)), name="depthwise_nchwc.direct"
+)
 def schedule_depthwise_nchwc(
     target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
 ) -> te.Schedule:
-    """Direct depthwise convolution, the window unrolled."""
+    """Direct depthwise convolution, a window of a few taps unrolled."""
     schedule = te.create_schedule([t.op for t in outs])
     pad = _padding_of(conv)
     out = _tile_in_registers(schedule, outs, conv, keep=[conv, *pad])
-    images, planes, height, width, _ = shape_of(conv)
+    images, planes, *size, _ = shape_of(conv)
+    width = size[-1]
     tile = choose_tile(min(width, 8), 1, target)
-    rows = rows_per_part(height, images * planes, target.num_cores)
     stage = schedule[out.output]
-    n, c, oh, ow, cb = stage.op.axis
-    oh_part, oh_inner = stage.split(oh, factor=rows, tail="shift")
+    n, c, *rows, ow, cb = stage.op.axis
     ow_outer, ow_inner = stage.split(ow, factor=tile.rows, tail="shift")
-    stage.reorder(n, c, oh_part, oh_inner, ow_outer, ow_inner, cb)
+    outer, cut = [n, c], []
+    if rows:
+        each = rows_per_part(size[0], images * planes, target.num_cores)
+        first, rest = stage.split(rows[0], factor=each, tail="shift")
+        outer, cut = [n, c, first], [rest, *rows[1:]]
+    stage.reorder(*outer, *cut, ow_outer, ow_inner, cb)
     stage.unroll(ow_inner)
     stage.vectorize(cb)
-    part = stage.fuse(n, c, oh_part)
-    window = prod(shape_of(conv.op.input_tensors[1])[2:4])
+    part = stage.fuse(*outer)
+    window = prod(shape_of(conv.op.input_tensors[1])[2:-2])
     if worth_sharing(prod(shape_of(conv)) * window, target):
         stage.parallel(part)
     for tensor in pad:  # one part at a time, so that it is read back from a near cache
@@ -173,12 +196,12 @@ def schedule_depthwise_nchwc(
 
     inner = schedule[out.accumulator]
     inner.compute_at(stage, ow_outer)
-    n, c, oh, ow, cb = inner.op.axis
-    kh, kw = inner.op.reduce_axis
-    inner.reorder(n, c, oh, kh, kw, ow, cb)
-    if extent_of(kh) * extent_of(kw) * tile.rows <= 128:
-        inner.unroll(kh)
-        inner.unroll(kw)
+    n, c, *rows, ow, cb = inner.op.axis
+    taps = inner.op.reduce_axis
+    inner.reorder(n, c, *rows, *taps, ow, cb)
+    if window * tile.rows <= 128:
+        for tap in taps:
+            inner.unroll(tap)
     inner.unroll(ow)
     inner.vectorize(cb)
     return schedule
@@ -215,9 +238,9 @@ def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> N
     stage: Any = schedule[tensor]
     if not is_injective(tensor.op):
         return
-    n, c, h, w, block = stage.op.axis
+    *outer, w, block = stage.op.axis
     if extent_of(block) > 1:
         stage.vectorize(block)
     elif extent_of(w) >= lanes > 1:
         stage.vectorize(stage.split(w, factor=lanes, tail="shift")[1])
-    stage.parallel(stage.fuse(n, c, h))
+    stage.parallel(stage.fuse(*outer))

@@ -91,11 +91,14 @@ def tiles_in_registers(
             yield Tile(rows, vectors)
 
 
-def choose_tile(positions: int, chunks: int, target: Target, width: int = 1) -> Tile:
+def choose_tile(
+    positions: int, chunks: int, target: Target, width: int = 1, whole: bool = False
+) -> Tile:
     """Choose the tile for `positions` output positions in a row and `chunks` channel blocks.
 
     The one whose steps cost least for all the work, that of last tiles that overlap the ones before
-    included (``split(..., tail="shift")``).  A block is `width` registers wide.
+    included (``split(..., tail="shift")``).  A block is `width` registers wide.  With `whole` the
+    vectors of a tile divide the chunks: those of the next group read other data.
     """
 
     def cost(tile: Tile) -> float:
@@ -103,7 +106,8 @@ def choose_tile(positions: int, chunks: int, target: Target, width: int = 1) -> 
         each = step_cost(tile.rows, tile.vectors * width, target.vector_bits // 8)
         return steps * tile.rows * tile.vectors * each
 
-    return min(tiles_in_registers(positions, chunks, target, width), key=cost)
+    tiles = tiles_in_registers(positions, chunks, target, width)
+    return min((t for t in tiles if not whole or chunks % t.vectors == 0), key=cost)
 
 
 def positions_per_part(
