@@ -1,16 +1,22 @@
-"""topk and argsort, by rank counting: the rank of an element is the number that come before it."""
+"""topk and argsort, by a heap of the first k: the one that comes last among them is its root.
+
+An element that comes before the root takes its place.  In the end the roots are taken one by one,
+and fill the result from its end.  The heap lies where the result will be.
+"""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from slipway.ir import ops
+from slipway.ir import builder, ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_number, normal_axis
+from slipway.relay.ops.loops import WORTH_SHARING, nest
 from slipway.relay.ops.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
 
@@ -54,41 +60,101 @@ def _topk_reference(attrs: TopKAttrs, data: Any) -> Any:
     return np.take_along_axis(data, order, attrs.axis), order.astype(attrs.dtype)
 
 
+class _Heap:
+    """Statements on a heap of (value, position) pairs, in rows of two buffers."""
+
+    def __init__(self, ib: Any, rises: bool, values: Any, positions: Any, at: Any) -> None:
+        self.ib, self.rises = ib, rises
+        self.values, self.positions, self.at = values, positions, at
+        self.hole = ib.allocate("int32", (1,), "hole", scope="local")
+        self.child = ib.allocate("int32", (1,), "child", scope="local")
+
+    def value(self, place: Any) -> Any:
+        return self.values[self.at(place)]
+
+    def position(self, place: Any) -> Any:
+        return self.positions[self.at(place)]
+
+    def put(self, place: Any, value: Any, position: Any) -> None:
+        self.values[self.at(place)] = value
+        self.positions[self.at(place)] = position
+
+    def before(self, value: Any, other: Any) -> Any:
+        """Tell whether a value comes before another in the result."""
+        return value < other if self.rises else value > other
+
+    def comes_later(self, value: Any, position: Any, other: Any, other_position: Any) -> Any:
+        """Tell whether a pair comes behind another in the result: equal values keep their order."""
+        tied = te().all(ops.equal(value, other), position > other_position)
+        return te().any(self.before(other, value), tied)
+
+    def sift(self, hole: Any, size: Any, value: Any, position: Any) -> None:
+        """Put a pair where the hole `hole` of a heap of `size` is, below all that come later."""
+        ib = self.ib
+        self.hole[0] = hole
+        self.child[0] = 2 * hole + 1
+        with ib.while_loop(self.child[0] < size):
+            right = ib.let("right", te().min(self.child[0] + 1, size - 1))
+            later = self.comes_later(
+                self.value(right), self.position(right),
+                self.value(self.child[0]), self.position(self.child[0]),
+            )  # fmt: skip
+            child = ib.let("child", te().select(later, right, self.child[0]))
+            above = ib.let("above", self.value(child))
+            place = ib.let("place", self.position(child))
+            rises = self.comes_later(above, place, value, position)
+            with ib.if_scope(rises):
+                self.put(self.hole[0], above, place)
+                self.hole[0] = child
+                self.child[0] = 2 * child + 1
+            with ib.else_scope():
+                self.child[0] = size
+        self.put(self.hole[0], value, position)
+
+
 @TOPK.compute
 def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-    (x,) = inputs
-    values, positions = out_types
-    shape = [int(d) for d in x.shape]
+    values_type, positions_type = out_types
+    shape = tuple(int(d) for d in inputs[0].shape)
     axis = attrs.axis % len(shape)
-    other = te().reduce_axis((0, shape[axis]), name="other")
+    length, count = shape[axis], values_type.shape[axis]
+    others = [extent for a, extent in enumerate(shape) if a != axis]
 
-    def before(*i: Any) -> Any:
-        mine, theirs = x(*i), x(*i[:axis], other, *i[axis + 1 :])
-        better = theirs < mine if attrs.is_ascend else theirs > mine
-        tied = te().all(ops.equal(theirs, mine), other < i[axis])
-        return te().sum(te().select(te().any(better, tied), 1, 0), axis=[other])
+    def statements(ins: list[Any], outs: list[Any]) -> Any:
+        ib = builder.create()
+        x, values, positions = (ib.buffer_ptr(b) for b in (*ins, *outs))
+        shared = prod(shape) >= WORTH_SHARING
+        if not prod(values_type.shape):
+            return ib.get()
+        with nest(ib, others, shared) as row:
 
-    rank = te().compute(shape, before, name="rank", tag="comm_reduce")
-    place = te().reduce_axis((0, shape[axis]), name="place")
+            def at(place: Any) -> tuple[Any, ...]:
+                return (*row[:axis], place, *row[axis:])
 
-    def find(*i: Any) -> Any:
-        hit = ops.equal(rank(*i[:axis], place, *i[axis + 1 :]), i[axis])
-        return te().sum(te().select(hit, place, 0), axis=[place])
+            heap = _Heap(ib, attrs.is_ascend, values, positions, at)
+            with ib.for_range(0, count, "i") as i:
+                heap.put(i, x[at(i)], i)
+            with ib.for_range(0, count // 2, "i") as i:
+                hole = ib.let("parent", count // 2 - 1 - i)
+                value = ib.let("value", heap.value(hole))
+                heap.sift(hole, count, value, ib.let("position", heap.position(hole)))
+            with ib.for_range(count, length, "i") as i:
+                value = ib.let("value", x[at(i)])
+                with ib.if_scope(heap.before(value, heap.value(0))):
+                    heap.sift(0, count, value, i.astype(positions_type.dtype))
+            with ib.for_range(0, count - 1, "i") as i:
+                end = ib.let("end", count - 1 - i)
+                value = ib.let("value", heap.value(end))
+                position = ib.let("position", heap.position(end))
+                heap.put(end, heap.value(0), heap.position(0))
+                heap.sift(0, end, value, position)
+        return ib.get()
 
-    order = te().compute(positions.shape, find, name="order", tag="comm_reduce")
-    taken = te().compute(
-        values.shape,
-        lambda *i: x(*i[:axis], order(*i), *i[axis + 1 :]),
-        name="T_topk",
-        tag="injective",
-    )
-    numbers = te().compute(
-        positions.shape,
-        lambda *i: order(*i).astype(attrs.dtype),
-        name="T_topk_indices",
-        tag="elemwise",
-    )
-    return [taken, numbers]
+    made = te().extern(
+        [values_type.shape, positions_type.shape], inputs, statements, "T_topk",
+        [values_type.dtype, positions_type.dtype],
+    )  # fmt: skip
+    return list(made)
 
 
 @TOPK.face

@@ -1,0 +1,21 @@
+"""Loops of operators that are written as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+WORTH_SHARING = 1 << 15  # elements
+
+
+@contextmanager
+def nest(ib: Any, extents: Sequence[int], shared: bool = False) -> Iterator[list[Any]]:
+    """Open one loop for each extent; with `shared` the first that has steps is parallel."""
+    with ExitStack() as loops:
+        places: list[Any] = []
+        for extent in extents:
+            kind = "parallel" if shared and extent > 1 else "serial"
+            shared = shared and extent == 1
+            places.append(loops.enter_context(ib.for_range(0, extent, "i", kind=kind)))
+        yield places
