@@ -142,6 +142,24 @@ def test_calls_of_functions_are_inlined():
         ),
         (lambda x: relay.clip(relay.nn.relu(x), 0, 6), ["clip"]),
         (lambda x: relay.strided_slice(x, [0], [2], axes=[0]), []),
+        (
+            lambda x: relay.nn.batch_matmul(x, relay.transpose(x, (0, 2, 1)), transpose_b=False),
+            ["nn.batch_matmul"],
+        ),
+        (
+            lambda x: relay.nn.batch_matmul(relay.transpose(x, (0, 2, 1)), x, transpose_b=False),
+            ["nn.batch_matmul"],
+        ),
+        (
+            lambda x: relay.nn.dense(
+                relay.reshape(x, (6, 4)), relay.transpose(relay.reshape(x, (4, 6)), (1, 0))
+            ),
+            ["reshape", "reshape", "nn.matmul"],
+        ),
+        (
+            lambda x: relay.nn.dense(x, relay.transpose(weights(4, 5), (1, 0))),
+            ["transpose", "nn.dense"],
+        ),
     ],
 )
 def test_simplify_expr(build, want):

@@ -106,8 +106,31 @@ def test_product_with_packed_weights(target, rows):
 def test_batched_product(target, transpose_b, m, k, n):
     right = var("b", 3, n, k) if transpose_b else var("b", 3, k, n)
     product = relay.nn.batch_matmul(var("a", 3, m, k), right, transpose_b=transpose_b)
-    assert run(product * relay.const(0.5), target) == "batch_matmul.tile"
+    expected = "matmul.rows" if m < 4 and not transpose_b else "batch_matmul.tile"
+    assert run(product * relay.const(0.5), target) == expected
     run(product, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("m", "k", "n"), [(13, 7, 37), (32, 16, 64), (3, 64, 100), (1, 9, 700)])
+def test_product_of_two_matrices(target, m, k, n):
+    rows = m < 4
+    for transpose_a in (False, True):
+        left = var("a", k, m) if transpose_a else var("a", m, k)
+        product = relay.nn.matmul(left, var("b", k, n), transpose_a=transpose_a)
+        expected = "matmul.rows" if rows else "batch_matmul.tile"
+        assert run(product + var("c", n), target) == expected
+    if not rows:
+        dense = relay.nn.dense(var("a", m, k), var("b", n, k))
+        assert run(relay.nn.relu(dense), target) == "dense.tile"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("rows", "units"), [(1, 41), (13, 45), (32, 10)])
+def test_product_with_packed_weights_of_which_some_count(target, rows, units):
+    weight = var("w", -(-units // 8), 37, 8)
+    dense = relay.nn.contrib_dense_pack(var("x", rows, 37), weight, units=units)
+    assert run(dense + var("b", units), target) == "dense_pack.cut"
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -198,7 +198,7 @@ def winograd_conv(d):
 def dense_pack(d):
     block = d.pick([4, 8, 16])
     depth, outer = d.int(1, 40), d.int(1, 4)
-    attrs = OPS[d.name].attrs_type()
+    attrs = OPS[d.name].attrs_type("", d.pick([0, outer * block - d.int(0, block - 1)]))
     shapes = ((d.int(1, 9), depth), (outer, depth, block))
     assert accepts(d.name, attrs, [(s, "float32") for s in shapes])
     return summed(d, d.name, attrs, shapes, ("float32",), depth)

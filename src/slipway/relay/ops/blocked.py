@@ -79,9 +79,10 @@ LAYOUT_TRANSFORM.sample_case((2, 2, 3, 5, 4), attrs=LayoutTransformAttrs("NCHW4c
 
 @node
 class DensePackAttrs(Attrs):
-    """Attributes of nn.contrib_dense_pack."""
+    """`units` 0 are those of all blocks; fewer are cut off the last one."""
 
     out_dtype: str = ""
+    units: int = 0
 
 
 DENSE_PACK = register_op(
@@ -99,13 +100,17 @@ def dense_pack_type(attrs: DensePackAttrs, data: TensorType, weight: TensorType)
     need_dtype("weight", weight, data.dtype, "data")
     blocks, _, block = weight.shape
     need_shape("weight", weight, (blocks, data.shape[1], block), "depth as in data")
-    return TensorType((data.shape[0], blocks * block), attrs.out_dtype or data.dtype)
+    if not blocks * block - block < (attrs.units or blocks * block) <= blocks * block:
+        raise BadArgument("units", f"is {attrs.units}, but weight has {blocks} blocks of {block}")
+    units = attrs.units or blocks * block
+    return TensorType((data.shape[0], units), attrs.out_dtype or data.dtype)
 
 
 @DENSE_PACK.reference
 def dense_pack_reference(attrs: DensePackAttrs, data: Any, weight: Any) -> Any:
     """The plain product with the plain weight."""
     plain = weight.transpose(0, 2, 1).reshape(-1, weight.shape[1])
+    plain = plain[: attrs.units or None]
     dtype = attrs.out_dtype or data.dtype
     return data.astype(dtype) @ plain.T.astype(dtype)
 
@@ -140,9 +145,10 @@ def dense_pack_flops(attrs: DensePackAttrs, in_types: Any, out_type: Any) -> flo
 
 
 @DENSE_PACK.face
-def contrib_dense_pack(data: Any, weight: Any, out_dtype: str = "") -> Call:
-    """Matrix product with a weight in blocks of units."""
-    return DENSE_PACK(data, weight, attrs=DensePackAttrs(out_dtype))
+def contrib_dense_pack(data: Any, weight: Any, out_dtype: str = "", units: int = 0) -> Call:
+    """Matrix product with a weight in blocks of units, of which the first `units` count."""
+    return DENSE_PACK(data, weight, attrs=DensePackAttrs(out_dtype, units))
 
 
 DENSE_PACK.sample_case((3, 7), (2, 7, 4))
+DENSE_PACK.sample_case((3, 7), (2, 7, 4), attrs=DensePackAttrs(units=5))

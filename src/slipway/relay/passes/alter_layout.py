@@ -295,7 +295,10 @@ class _AlterLayout:
     def dense(self, call: Call) -> Expr | None:
         """A product with constant weights takes them in blocks of units; the data stays plain."""
         data, weight = (a.tensor_type for a in call.args)
-        block = block_size(weight.shape[0], self.lanes)
+        units = weight.shape[0]
+        block = block_size(units, self.lanes)
+        if block < 4 or data.shape[0] > 1:  # a single row waits for the weights: none filled up
+            block = best_block(units, self.lanes)
         if (
             not isinstance(call.args[1], Constant)
             or data.rank != 2
@@ -306,10 +309,9 @@ class _AlterLayout:
             return None
         packed = self.pack(call.args[1], "NK", f"NK{block}n")
         definition = op_registry.get("nn.contrib_dense_pack")
-        assert definition.attrs_type is not None
-        return definition(
-            self.as_plain(call.args[0]), packed, attrs=definition.attrs_type(), span=call.span
-        )
+        make: Any = definition.attrs_type
+        attrs = make(units=units if units % block else 0)
+        return definition(self.as_plain(call.args[0]), packed, attrs=attrs, span=call.span)
 
     def elementwise(self, call: Call) -> _Blocked | None:
         """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""

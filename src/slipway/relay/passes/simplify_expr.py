@@ -6,6 +6,7 @@
     transpose(transpose(x))         ->  transpose(x)
     x + 0, x - 0, x * 1, x / 1      ->  x
     x - c                           ->  x + (-c)            float constants
+    product(x, transpose(y))        ->  product with transpose_b    of computed matrices
     clip(relu(x), 0, 6)             ->  clip(x, 0, 6)
 
 Every rule keeps the values bit for bit.
@@ -145,6 +146,37 @@ def _clip(call: Call) -> Expr | None:
     return None
 
 
+def _is_turned(expr: Expr) -> bool:
+    """Tell whether `expr` is a computed matrix, or batch of them, with its last axes swapped."""
+    if not is_call_of(expr, "transpose"):
+        return False
+    rank = expr.tensor_type.rank
+    order = tuple(a % rank for a in expr.attrs.axes or range(rank)[::-1])  # type: ignore[attr-defined]
+    wanted = (*range(rank - 2), rank - 1, rank - 2)
+    return order == wanted and not isinstance(expr.args[0], Constant)  # type: ignore[attr-defined]
+
+
+def _product(call: Call) -> Expr | None:
+    """A product reads its operands either way: no transposed copy is needed."""
+    a, b = call.args
+    dense = call.op.name == "nn.dense"
+    if not dtypes.is_float(a.tensor_type.dtype) or (dense and a.tensor_type.rank != 2):
+        return None
+    turned_a, turned_b = _is_turned(a) and not dense, _is_turned(b)
+    if not turned_a and not turned_b:
+        return None
+    attrs = call.attrs
+    with op_registry.span(call.span):
+        face: Any = op_registry.face("nn.matmul" if dense else call.op.name)
+        return face(  # type: ignore[no-any-return]
+            a.args[0] if turned_a else a,  # type: ignore[attr-defined]
+            b.args[0] if turned_b else b,  # type: ignore[attr-defined]
+            out_dtype=attrs.out_dtype,
+            transpose_a=not dense and attrs.transpose_a != turned_a,
+            transpose_b=(dense or attrs.transpose_b) != turned_b,
+        )
+
+
 RULES: dict[str, Callable[[Call], Expr | None]] = {
     "nn.bias_add": _bias_add,
     **dict.fromkeys(RESHAPES, _reshape),
@@ -161,4 +193,7 @@ RULES: dict[str, Callable[[Call], Expr | None]] = {
     "divide": _neutral(1, both_sides=False),
     "subtract": _subtract,
     "clip": _clip,
+    "nn.dense": _product,
+    "nn.matmul": _product,
+    "nn.batch_matmul": _product,
 }
