@@ -174,3 +174,16 @@ def test_substitution_reaches_into_quotients():
     result = an.to_expr(an.substitute(linear, values))
     expected = substitute(FloorDiv(f, ops.const(3)) + FloorMod(f, ops.const(5)), {f: i + 7})
     assert an.can_prove_equal(result, expected)
+
+
+def test_a_remainder_joins_the_quotient_of_a_value_that_differs_by_a_multiple():
+    """Of x = 64 * i + j the remainder x % 56 is (8 * i + j) % 56, and still belongs to x // 56."""
+    an = Analyzer()
+    i, j = Var("i"), Var("j")
+    an.bind(i, 0, 48)
+    an.bind(j, 0, 63)
+    x = i * 64 + j
+    whole = FloorDiv(x, ops.const(56)) * 56 + FloorMod(x, ops.const(56))
+    assert str(an.simplify(whole)) == str(an.simplify(x))
+    other = FloorDiv(x, ops.const(56)) * 56 + FloorMod(x + 1, ops.const(56))
+    assert str(an.simplify(other)) != str(an.simplify(x + 1))

@@ -345,19 +345,33 @@ class Analyzer:
         return atom
 
     def recombine(self, x: Linear) -> Linear:
-        """Undo ``c * (y // c) + y % c`` to y, wherever both are in the sum."""
+        """Undo ``c * (y // c) + z % c`` to y, where y - z is a multiple of c, in the whole sum."""
         for atom, k in x.terms.items():
             if atom.kind != "mod":
                 continue
             assert atom.arg is not None
-            quotient = self.floordiv(atom.arg, atom.divisor)
-            if len(quotient.terms) != 1 or quotient.const:
-                continue
-            ((div, one),) = quotient.terms.items()
-            if one == 1 and x.terms.get(div) == k * atom.divisor:
+            div, whole = self._quotient_beside(x, atom, k)
+            if div is not None:
                 terms = {a: n for a, n in x.terms.items() if a is not atom and a is not div}
-                return self.recombine(Linear(terms, x.const, x.dtype).plus(atom.arg, k))
+                return self.recombine(Linear(terms, x.const, x.dtype).plus(whole, k))
         return x
+
+    def _quotient_beside(self, x: Linear, mod: Atom, k: int) -> tuple[Atom | None, Linear]:
+        """Return the quotient in `x` that belongs to remainder `mod`, and what is divided."""
+        assert mod.arg is not None
+        c, wanted = mod.divisor, k * mod.divisor
+        quotient = self.floordiv(mod.arg, c)
+        if len(quotient.terms) == 1 and not quotient.const:
+            ((div, one),) = quotient.terms.items()
+            if one == 1 and x.terms.get(div) == wanted:
+                return div, mod.arg
+        for div, n in x.terms.items():
+            if n == wanted and div.kind == "div" and div.divisor == c:
+                assert div.arg is not None
+                apart = div.arg.minus(mod.arg)
+                if apart.const % c == 0 and all(m % c == 0 for m in apart.terms.values()):
+                    return div, div.arg
+        return None, mod.arg
 
     def minimum(self, x: Linear, y: Linear) -> Linear:
         """Return min(x, y), decided when the difference has a sign."""

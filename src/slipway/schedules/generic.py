@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.errors import LoweringError
-from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
-from slipway.ir.visit import post_order_by, walk
+from slipway.ir.visit import post_order_by
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -117,12 +116,12 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
     inner = loops.pop()
     while loops and inner.extent < lanes:
         inner = fuse(stage, [loops.pop(), inner])
-    _vectorize(stage, loops, inner, lanes)
+    vectorize(stage, loops, inner, lanes)
     if loops and total >= PARALLEL_ELEMENTS:
         _parallel_outer(stage, loops, total)
 
 
-def _vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
+def vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
     """Make vectors of the innermost loop; what is left of it joins `outer`."""
     if inner.extent > lanes and (inner.extent % lanes == 0 or inner.extent > 4 * lanes):
         rest, inner = split(stage, inner, lanes)
@@ -151,68 +150,3 @@ def schedule_injective(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule
     for tensor in {id(t.op): t for t in outs}.values():
         schedule_elementwise_stage(schedule, tensor, target)
     return schedule
-
-
-def schedule_opaque(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
-    """Each reduction its own loops, each output elementwise; maps between them inlined."""
-    schedule = te.create_schedule([t.op for t in outs])
-    inline_injective(schedule, outs)
-    for op in producers(outs):
-        if isinstance(op, te.ComputeOp) and op.reduce_axis:
-            schedule_reduction_stage(schedule, op.output(0), target)
-    for tensor in {id(t.op): t for t in outs}.values():
-        if is_injective(tensor.op):
-            schedule_elementwise_stage(schedule, tensor, target)
-    return schedule
-
-
-schedule_reduce = schedule_opaque
-
-
-def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
-    """Schedule one reduction: parallel outside, vectors inside.
-
-    Where the data lies along a kept axis, that axis is the vector, with the reduction around it.
-    Where it lies along the reduction, the reduction keeps one partial result a lane (rfactor) and
-    joins them at the end of each row.
-    """
-    stage = schedule[tensor]
-    loops, reduced = Loop.of(stage.op.axis), Loop.of(stage.op.reduce_axis)
-    total = prod(loop.extent for loop in (*loops, *reduced))
-    lanes = vector_lanes(target, tensor.dtype)
-    along = _contiguous_axis(tensor.op)
-    row = next((loop for loop in reduced if loop.axis is along), None)
-    partial = None
-    splits = len(reduced) == 1 and stage.op.num_outputs == 1
-    if row is None and loops and loops[-1].extent > 1:
-        inner = _vectorize(stage, loops, loops.pop(), lanes)
-        stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
-    elif row is not None and splits and loops and row.extent >= 2 * lanes:
-        _, lane = stage.split(row.axis, factor=lanes)
-        partial = schedule.rfactor(tensor, lane)
-        stage = schedule[tensor]
-        loops = Loop.of(stage.op.axis)
-    if loops and total >= PARALLEL_ELEMENTS:
-        loops = [fuse(stage, loops)]
-        stage.parallel(loops[0].axis)
-    if partial is not None:
-        part = schedule[partial]
-        part.compute_at(stage, loops[-1].axis)
-        lane_axis, *axes = part.op.axis
-        part.reorder(*axes, *part.op.reduce_axis, lane_axis)
-        part.vectorize(lane_axis)
-        part.set_scope("local")
-
-
-def _contiguous_axis(op: te.ComputeOp) -> te.IterVar | None:
-    """Return the axis that runs along the last dimension of what a reduction reads."""
-    last: dict[int, int] = {}
-    for body in getattr(op, "body", ()):
-        for node in walk(body):
-            if isinstance(node, ProducerLoad) and node.indices:
-                for variable in walk(node.indices[-1]):
-                    last[id(variable)] = last.get(id(variable), 0) + 1
-    best = max(
-        (*op.axis, *op.reduce_axis), key=lambda axis: last.get(id(axis.var), 0), default=None
-    )
-    return best if best is not None and id(best.var) in last else None

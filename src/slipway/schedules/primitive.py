@@ -19,7 +19,8 @@ from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import flatten
 from slipway.relay.visit import post_order
 from slipway.schedules import registry
-from slipway.schedules.generic import schedule_injective, schedule_opaque, schedule_reduce
+from slipway.schedules.generic import schedule_injective
+from slipway.schedules.reduction import schedule_opaque, schedule_reduce
 
 if TYPE_CHECKING:
     from slipway.target import Target

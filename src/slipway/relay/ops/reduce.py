@@ -239,6 +239,8 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
         (x,), (out,) = inputs, out_types
         shape = [int(d) for d in x.shape]
         axes = tuple(range(len(shape))) if attrs.axis is None else (attrs.axis % len(shape),)
+        if axes[-1] == len(shape) - 1:
+            return _place_in_rows(attrs, x, out, axes, greatest)
         taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
 
         def combine(lhs: Any, rhs: Any) -> Any:
@@ -278,6 +280,45 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
         (3, 5), attrs=ArgReduceAttrs(0, False, True), dtypes=("int32",), low=0, high=2
     )
     return definition
+
+
+def _place_in_rows(
+    attrs: ArgReduceAttrs, x: Any, out: TensorType, axes: Sequence[int], greatest: bool
+) -> list[Any]:
+    """Find along memory: the extreme first, then the first (or last) place that has it.
+
+    Two plain reductions, which run in vectors where one of pairs does not.
+    """
+    shape = [int(d) for d in x.shape]
+    count = product(shape[a] for a in axes)
+    find, last = (te().max if greatest else te().min), attrs.select_last_index
+
+    def taps_of(name: str) -> list[Any]:
+        return [te().reduce_axis((0, shape[a]), name=f"{name}{a}") for a in axes]
+
+    def read(i: Sequence[Any], taps: Sequence[Any]) -> Any:
+        return x(*_source(i, taps, axes, len(shape), attrs.keepdims))
+
+    k = taps_of("k")
+    extreme = te().compute(out.shape, lambda *i: find(read(i, k), axis=k), name="extreme")
+    j = taps_of("j")
+    position: Any = 0
+    for a, tap in zip(axes, j, strict=True):
+        position = tap if len(axes) == 1 else position * shape[a] + tap
+
+    def place(*i: Any) -> Any:
+        found = ops.equal(read(i, j), extreme(*i))
+        if last:
+            return te().max(te().select(found, position, -1), axis=j)
+        return te().min(te().select(found, position, count), axis=j)
+
+    places = te().compute(out.shape, place, name="place", tag="comm_reduce_idx")
+
+    def within(*i: Any) -> Any:
+        """An array with NaN may have none that equals the extreme."""
+        return te().max(te().min(places(*i), count - 1), 0).astype(out.dtype)
+
+    return [te().compute(out.shape, within, name="arg_reduce", tag="elemwise")]
 
 
 ARGMAX, ARGMIN = _arg_reducer("argmax", True), _arg_reducer("argmin", False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from slipway import te
-from slipway.schedules.generic import schedule_opaque
+from slipway.schedules.reduction import schedule_opaque
 from slipway.schedules.registry import register_implementation
 
 if TYPE_CHECKING:

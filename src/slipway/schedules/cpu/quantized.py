@@ -16,10 +16,10 @@ from slipway.schedules.generic import (
     extent_of,
     inline_injective,
     is_injective,
-    schedule_opaque,
     shape_of,
     vector_lanes,
 )
+from slipway.schedules.reduction import schedule_opaque
 from slipway.schedules.registry import register_implementation
 
 if TYPE_CHECKING:
