@@ -183,6 +183,8 @@ def _pool_compute(attrs: PoolAttrs, inputs: list[Any], out: TensorType, average:
             if dtypes.is_float(out.dtype):
                 return value * te().const(1.0 / number, out.dtype)
             return te().div(value, te().const(number, out.dtype))
+        if dtypes.is_float(out.dtype):  # one division for a vector of channels
+            return value * te().div(te().const(1.0, out.dtype), number.astype(out.dtype))
         return te().div(value, number.astype(out.dtype))
 
     return [te().compute(out.shape, mean, name="pool_avg", tag="elemwise")]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 from slipway import dtypes
@@ -38,6 +38,7 @@ _CONVS = tuple(f"nn.conv{n}d" for n in SPATIAL)
 _POOLS = tuple(
     f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "global_avg", "global_max") for n in SPATIAL
 )
+MANY_READS = 4  # of each element by a pool's windows; to bring it into blocks takes as long as two
 _REDUCTIONS = ("mean", "sum", "max", "min")
 # They give a finite number for zero, and for each other's results.
 _FINITE = {
@@ -361,11 +362,25 @@ class _AlterLayout:
         return _Blocked(added, held.layout, held.channels)
 
     def pool(self, call: Call) -> _Blocked | None:
-        held = self.blocked.get(id(call.args[0]))
+        held = self.blocked.get(id(call.args[0])) or self.worth_blocking(call)
         if held is None or call.attrs.layout != held.plain:
             return None
         attrs = call.attrs.replace(layout=held.layout)
         return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
+
+    def worth_blocking(self, call: Call) -> _Blocked | None:
+        """The plain data of a pool in blocks, where its windows read each element often enough.
+
+        Along an image's rows each tap would ask of each lane whether it is on the border.
+        """
+        attrs, data = call.attrs, call.args[0].tensor_type
+        if not hasattr(attrs, "pool_size") or data.dtype != "float32" or data.rank > 5:
+            return None
+        block = block_size(data.shape[1], self.lanes)
+        if block < 4 or prod(attrs.pool_size) < MANY_READS * prod(attrs.strides):
+            return None
+        layout = f"{plain_layout(data.rank)}{block}c"
+        return _Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
 
     def reduction(self, call: Call) -> _Blocked | None:
         """A reduction over spatial axes only, which stay where they are."""
