@@ -148,7 +148,7 @@ def test_winograd_agrees_with_the_direct_convolution():
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [(2, 3, 8), (5, 37), (2, 2, 3, 64), (3, 17)])
 def test_softmax_of_rows(target, shape):
-    assert run(relay.nn.softmax(var("x", *shape)), target) == "softmax.rows"
+    assert run(relay.nn.softmax(var("x", *shape)), target) in ("softmax.rows", "softmax.long")
     run(relay.nn.softmax(var("x", *shape)) * relay.const(3.0), target)
 
 

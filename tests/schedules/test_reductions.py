@@ -71,3 +71,11 @@ def test_the_first_or_last_of_equal_elements(target, shape, last):
         else:
             wanted = find(data, axis=axis)
         assert (model.get_output(0).numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("shape", [(3, 128), (2, 2, 77), (1, 501)])
+def test_long_softmax(target, shape):
+    assert run(relay.nn.softmax(var("x", *shape)), target) == "softmax.long"
+    body = relay.nn.log_softmax(var("x", *shape)) * relay.const(2.0)
+    assert run(body, target) == "softmax.long"

@@ -108,7 +108,7 @@ def reduce_row(
 
     `row` is a loop of the stage of `tensor`, the only one along memory.
     """
-    width = lanes * SUMS if row.extent >= 2 * lanes * SUMS else lanes
+    width = _width(row.extent, lanes)
     partials: list[te.Tensor] = []
     _, lane = schedule[tensor].split(row.axis, factor=width)
     partials.append(schedule.rfactor(tensor, lane))
@@ -139,6 +139,15 @@ def reduce_row(
             for step in steps:
                 part.unroll(step)
     return outer
+
+
+def _width(extent: int, lanes: int) -> int:
+    """Return how many partial results a row has: of some vectors, which divide it if any do."""
+    if extent < 2 * lanes * SUMS:
+        return lanes
+    vectors, rest = divmod(extent, lanes)
+    fitting = [n for n in (SUMS, 3, 5, 6, 7, 2) if not rest and vectors % n == 0]
+    return lanes * (fitting[0] if fitting else SUMS)
 
 
 def row_axes(op: te.ComputeOp) -> list[te.IterVar]:

@@ -44,9 +44,9 @@ class Implementation:
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
-    "cpu.conv", "cpu.dense", "cpu.gemm", "cpu.norm", "cpu.pool", "cpu.product", "cpu.quantized",
-    "cpu.quantized_depthwise", "cpu.quantized_packed",
-    "cpu.softmax", "cpu.winograd", "micro.direct",
+    "cpu.conv", "cpu.dense", "cpu.gemm", "cpu.long_softmax", "cpu.norm", "cpu.pool", "cpu.product",
+    "cpu.quantized", "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.softmax",
+    "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False
 

@@ -116,11 +116,20 @@ def expm1(x: E.PrimExpr) -> E.PrimExpr:
     return b.close(_expm1(b, x))
 
 
+def _expm1_of_negative(b: Block, x: E.PrimExpr) -> E.PrimExpr:
+    """e^x - 1 for x <= 0: no power of two exceeds one."""
+    x = b.let(E.Max(pick(x, -40.0, -80.0), x), "x")
+    i, r = _ln2_reduced(b, x)
+    p = b.let(E.Add(E.Mul(E.Mul(r, r), poly(r, table.EXP)), r), "p")  # exp(r) - 1
+    whole = b.let(power_of_two(i, x))
+    return b.let(E.Add(E.Mul(p, whole), E.Sub(whole, num(1.0, x))))
+
+
 def tanh(x: E.PrimExpr) -> E.PrimExpr:
     """The hyperbolic tangent: -e / (2 + e) with e = expm1(-2 |x|)."""
     b = Block()
     x = b.let(x, "x")
-    e = _expm1(b, b.let(E.Mul(fabs(x), num(-2.0, x))))
+    e = _expm1_of_negative(b, b.let(E.Mul(fabs(x), num(-2.0, x))))
     return b.close(copysign(E.Div(e, E.Add(e, num(2.0, x))), x))
 
 

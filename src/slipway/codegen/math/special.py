@@ -65,9 +65,14 @@ def _erf_single(b: Block, x: E.PrimExpr) -> E.PrimExpr:
 
 
 def power(x: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
-    """x^y with the special cases of IEEE 754 (C's pow)."""
+    """x^y with the special cases of IEEE 754 (C's pow); squares and cubes are products."""
     b = Block()
-    x, y = b.let(x, "x"), b.let(y, "y")
+    constant = y.value if isinstance(y, E.Broadcast) else y
+    x = b.let(x, "x")
+    if isinstance(constant, E.FloatImm) and constant.value in (2.0, 3.0):
+        square = E.Mul(x, x)
+        return b.close(square if constant.value == 2.0 else E.Mul(square, x))
+    y = b.let(y, "y")
     a = b.let(fabs(x), "a")
     size = _single(b, a, y) if bits_of(x) == 32 else _double(b, a, y)
     return b.close(_pow_specials(b, x, y, a, size))

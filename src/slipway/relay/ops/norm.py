@@ -304,6 +304,14 @@ def _lrn_reference(attrs: LrnAttrs, data: Any) -> Any:
     return np.moveaxis(out, 0, attrs.axis).astype(data.dtype)
 
 
+def _power(x: Any, exponent: float) -> Any:
+    """X to a power; through roots where the usual ones are all there is to it."""
+    if exponent == 0.75:
+        root = te().sqrt(x)
+        return root * te().sqrt(root)
+    return te().sqrt(x) if exponent == 0.5 else te().power(x, te().const(exponent, x.dtype))
+
+
 @LRN.compute
 def _lrn_compute(attrs: LrnAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     (data,) = inputs
@@ -321,13 +329,11 @@ def _lrn_compute(attrs: LrnAttrs, inputs: list[Any], out_types: list[TensorType]
         return te().sum(value * value, axis=[k])
 
     squares = te().compute(out.shape, window, name="lrn_squares")
-    bias, alpha, beta = (
-        te().const(v, data.dtype) for v in (attrs.bias, attrs.alpha / attrs.size, attrs.beta)
-    )
+    bias, alpha = (te().const(v, data.dtype) for v in (attrs.bias, attrs.alpha / attrs.size))
     return [
         te().compute(
             out.shape,
-            lambda *i: data(*i) / te().power(bias + alpha * squares(*i), beta),
+            lambda *i: data(*i) / _power(bias + alpha * squares(*i), attrs.beta),
             name="T_lrn",
         )
     ]
