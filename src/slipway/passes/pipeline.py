@@ -22,6 +22,7 @@ from slipway.passes.remove_unused import remove_unused
 from slipway.passes.serialize_threads import serialize_threads
 from slipway.passes.simplify import simplify
 from slipway.passes.storage_rewrite import storage_rewrite
+from slipway.passes.transpose_loads import transpose_loads
 from slipway.passes.unroll_loop import unroll_loop
 from slipway.passes.vectorize_loop import vectorize_loop
 
@@ -38,6 +39,7 @@ PIPELINE: tuple[Pass, ...] = (
     loop_partition,
     vectorize_loop,
     unroll_loop,
+    transpose_loads,
     simplify,
     remove_unused,
 )

@@ -15,6 +15,7 @@ from slipway import dtypes, te
 from slipway.errors import LoweringError
 from slipway.ir.ops import as_int
 from slipway.ir.visit import post_order_by
+from slipway.schedules.transposition import schedule_turned
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -104,7 +105,8 @@ def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
 def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
     """Schedule a stage without reduction: parallel outside, vectorised inside.
 
-    The innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
+    What reads across memory is done in square tiles (see `transposition`).  Else the
+    innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
     with it first.
     """
     stage = schedule[tensor]
@@ -113,6 +115,8 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
         return
     total = prod(loop.extent for loop in loops)
     lanes = vector_lanes(target, tensor.dtype)
+    if schedule_turned(schedule, tensor, target, lanes):
+        return
     inner = loops.pop()
     while loops and inner.extent < lanes:
         inner = fuse(stage, [loops.pop(), inner])

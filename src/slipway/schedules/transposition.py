@@ -1,0 +1,180 @@
+"""Stages that read across memory: square tiles, so that both sides are touched by whole vectors.
+
+Where the last axes of the result run across what is read, and other axes of it along, a tile of
+both is written out; the pass TransposeLoads turns it in registers::
+
+    T[c, p] = A[p, c]  ->  for c.outer, p.outer: unrolled for c.inner: vectorized for p.inner
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes, te
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import Linear
+from slipway.ir import ops
+from slipway.ir.expr import Call, ProducerLoad, Range, Var
+from slipway.ir.visit import children, substitute
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+SIZES = (16, 8, 4)
+WORTH_SHARING = 1 << 15  # elements
+RUN = 4  # tiles that are read one after the other before those beside them
+_MOST_INLINED = 16
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Positions of the axes that are read along and across memory, and the extent of the tile."""
+
+    along: tuple[int, ...]
+    across: tuple[int, ...]
+    size: int
+    shifts: bool  # a last tile along memory may begin anywhere
+
+
+def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> Tile | None:
+    """Return the tile of a stage that reads across memory; None for one that does not."""
+    if dtypes.bits_of(op.output(0).dtype) != 32 or op.num_outputs != 1 or lanes < SIZES[-1]:
+        return None
+    extents = [_constant(axis.dom) for axis in op.axis]
+    if prod(extents) < SIZES[0] * SIZES[0]:
+        return None
+    load = _only_large_load(schedule, op)
+    if load is None or dtypes.bits_of(load.producer.dtype) != 32:
+        return None
+    return _Reading(op, extents, load).tile(lanes)
+
+
+def schedule_turned(schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int) -> bool:
+    """Schedule a stage in square tiles if it reads across memory; tell whether it does."""
+    if target.kind.name != "llvm":
+        return False
+    found = find_tile(schedule, tensor.op, lanes)
+    if found is None:
+        return False
+    stage: Any = schedule[tensor]
+    axes = list(stage.op.axis)
+    across = stage.fuse(*(axes[p] for p in found.across))
+    others = [axis for p, axis in enumerate(axes) if p not in (*found.along, *found.across)]
+    stage.reorder(*others, *(axes[p] for p in found.along), across)
+    along = stage.fuse(*(axes[p] for p in found.along))
+    length = prod(extent_of(axis) for axis in (axes[p] for p in found.along))
+    tail = "shift" if found.shifts else "guard"
+    run = RUN * found.size if found.shifts and length >= 2 * RUN * found.size else found.size
+    u_outer, u_tiles = stage.split(along, factor=run, tail=tail)
+    u_tile, u_inner = stage.split(u_tiles, factor=found.size)
+    v_outer, v_inner = stage.split(across, factor=found.size, tail="shift")
+    stage.reorder(*others, u_outer, v_outer, u_tile, u_inner, v_inner)
+    stage.unroll(u_inner)
+    stage.vectorize(v_inner)
+    if prod(extent_of(axis) for axis in axes) >= WORTH_SHARING:
+        stage.parallel(stage.fuse(*others, u_outer))
+    return True
+
+
+class _Reading:
+    """Where in memory the elements of a result come from, as a sum over its axes."""
+
+    def __init__(self, op: te.ComputeOp, extents: Sequence[int], load: ProducerLoad) -> None:
+        self.extents = extents
+        self.variables = [axis.var for axis in op.axis]
+        self.an = Analyzer()
+        for variable, extent in zip(self.variables, extents, strict=True):
+            self.an.bind(variable, 0, extent - 1)
+        flat: Any = ops.const(0)
+        for index, extent in zip(load.indices, load.producer.shape, strict=True):
+            flat = flat * extent + index
+        self.flat: Linear = self.an.recombine(self.an.linear(flat))
+
+    def steps(self, variable: Var, flat: Linear) -> int:
+        """How far one step of a variable goes; 0 where that depends on where it is."""
+        atom = self.an.var_atom(variable)
+        if any(a is not atom and atom in a.variables for a in flat.terms):
+            return 0
+        return int(flat.terms.get(atom, 0))
+
+    def run(self, last: int, free: Sequence[int]) -> tuple[int, ...]:
+        """The neighbouring axes, `last` the innermost, that are one run of equal steps."""
+        axes = [last]
+        step = self.steps(self.variables[last], self.flat)
+        extent = self.extents[last]
+        while step and axes[0] - 1 in free:
+            if self.steps(self.variables[axes[0] - 1], self.flat) != step * extent:
+                break
+            axes.insert(0, axes[0] - 1)
+            extent *= self.extents[axes[0]]
+        return tuple(axes)
+
+    def tile(self, lanes: int) -> Tile | None:
+        """Return the greatest tile that fits."""
+        last = len(self.extents) - 1
+        stride = self.steps(self.variables[last], self.flat)
+        across = self.run(last, range(last))
+        width = prod(self.extents[a] for a in across)
+        sizes = [s for s in SIZES if s <= min(lanes, width, stride)]
+        free = [a for a in range(last) if a not in across]
+        for axis in reversed(free):
+            if self.steps(self.variables[axis], self.flat) == 1:
+                along = self.run(axis, free)
+                fitting = [s for s in sizes if s <= prod(self.extents[a] for a in along)]
+                if fitting:
+                    return Tile(along, across, fitting[0], True)
+            for size in sizes:
+                if self.extents[axis] % size == 0 and self.runs_in_blocks(axis, size):
+                    return Tile((axis,), across, size, False)
+        return None
+
+    def runs_in_blocks(self, axis: int, size: int) -> bool:
+        """Tell whether `size` steps of an axis, from a multiple of it, lie side by side."""
+        outer, inner = Var("outer"), Var("inner")
+        self.an.bind(outer, 0, self.extents[axis] // size - 1)
+        self.an.bind(inner, 0, size - 1)
+        place = self.an.linear(outer * size + inner)
+        cut = self.an.substitute(self.flat, {self.an.var_atom(self.variables[axis]): place})
+        return self.steps(inner, cut) == 1
+
+
+def extent_of(axis: te.IterVar) -> int:
+    """The extent of an axis of constant extent."""
+    return _constant(axis.dom)
+
+
+def _constant(dom: Range | None) -> int:
+    """The extent of a range; 0 where it is not known."""
+    return 0 if dom is None else ops.as_int(dom.extent) or 0
+
+
+def _only_large_load(schedule: te.Schedule, op: te.ComputeOp) -> ProducerLoad | None:
+    """The load of as many elements as are made, with what is inlined written out.
+
+    None where there are several, or where a condition guards loads.
+    """
+    size = prod(_constant(axis.dom) for axis in op.axis)
+    found: list[ProducerLoad] = []
+    stack: list[Any] = list(op.body)
+    inlined = 0
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Call) and node.op == "if_then_else":
+            return None
+        if not isinstance(node, ProducerLoad):
+            stack.extend(children(node))
+            continue
+        made = node.producer.op
+        if isinstance(made, te.ComputeOp) and schedule[made].attach_type == "inline":
+            inlined += 1
+            if inlined > _MOST_INLINED:
+                return None
+            variables = [axis.var for axis in made.axis]
+            place = dict(zip(variables, node.indices, strict=True))
+            stack.append(substitute(made.body[node.producer.value_index], place))
+        elif 2 * prod(ops.as_int(d) or 0 for d in node.producer.shape) >= size:
+            found.append(node)
+    return found[0] if len(found) == 1 else None
