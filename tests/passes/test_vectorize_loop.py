@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 
 from slipway import te
+from slipway.ir import builder as ir_builder
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.function import PrimFunc
 from slipway.ir.interpret import run
 from slipway.ir.verify import verify
 from slipway.ir.visit import walk
 from slipway.passes.context import PassContext
 from slipway.passes.pipeline import run_pipeline
+from slipway.passes.vectorize_loop import vectorize_loop
 
 
 def vectorized(body, n=64, dtype="float32", inputs=1):
@@ -98,3 +102,24 @@ def test_vectorisation_can_be_turned_off():
     with PassContext(config={"tir.disable_vectorize": True}):
         func = vectorized(lambda a, i: a[i] * 2.0)
     assert lanes_stored(func) == {1}
+
+
+@pytest.mark.parametrize(
+    ("index", "picks"),
+    [
+        (lambda i: i // 2, (0, 0, 1, 1, 2, 2, 3, 3)),
+        (lambda i: i // 4 * 4 + 3 - i % 4, (3, 2, 1, 0, 7, 6, 5, 4)),
+    ],
+)
+def test_lanes_that_lie_near_each_other_are_loaded_at_once(index, picks):
+    ib = ir_builder.create()
+    a, b = decl_buffer((64,), "float32", name="A"), decl_buffer((64,), "float32", name="B")
+    with (
+        ib.for_range(0, 8, "o") as o,
+        ib.for_range(0, 8, "v", kind="vectorized") as v,
+    ):
+        ib.buffer_ptr(b)[o * 8 + v] = ib.buffer_ptr(a)[index(o * 8 + v)]
+    handles = E.Var("A", "handle"), E.Var("B", "handle")
+    func = PrimFunc(handles, ib.get(), ((handles[0], a), (handles[1], b)))
+    (shuffle,) = (n for n in walk(vectorize_loop(func).body) if isinstance(n, E.Shuffle))
+    assert shuffle.indices == picks

@@ -156,3 +156,23 @@ def test_few_filters_take_the_smallest_vector():
     assert "nn.contrib_conv2d_nchwc" in operators(
         blocked(conv(relay.var("x", shape=(1, 6, 5, 5)), 3, 3), 16)
     )
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest_neighbor"])
+def test_images_are_resized_in_blocks(case, method):
+    first, lanes, more = case
+    attributes = {"method": method, "coordinate_transformation_mode": "half_pixel"}
+    body = relay.image.resize(relay.nn.relu(first), [0, 0, 12, 9], **attributes)
+    done = blocked(conv(body, more), lanes)
+    (resized,) = (call for call in calls(done) if call.op.name == "image.resize")
+    assert resized.tensor_type.rank == 5
+    plain = relay.image.resize(relay.var("x", shape=(1, 21, 5, 6)), [0, 0, 9, 9], **attributes)
+    assert ("layout_transform" in operators(blocked(plain, lanes))) == (method == "linear")
+
+
+def test_overlapping_windows_are_pooled_in_blocks():
+    x = relay.var("x", shape=(1, 24, 9, 9))
+    done = blocked(relay.nn.avg_pool2d(x, (3, 3), (1, 1), padding=1), 16)
+    assert operators(done).count("layout_transform") == 2
+    done = blocked(relay.nn.max_pool2d(x, (2, 2), (2, 2)), 16)
+    assert operators(done).count("layout_transform") == 0

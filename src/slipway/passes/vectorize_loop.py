@@ -259,6 +259,9 @@ class _Lanes:
                     stride = ops.const(step, node.dtype)
                     return E.Ramp(self.an.to_expr(base), stride, self.lanes)
         if isinstance(node, E.BufferLoad):
+            picked = self.picked_load(node)
+            if picked is not None:
+                return picked
             return E.BufferLoad(node.buffer, tuple(self.expr(i) for i in node.indices))
         if isinstance(node, E.Call):
             return self.call(node)
@@ -281,6 +284,36 @@ class _Lanes:
             remake: Any = type(node)
             return node if a is node.a and b is node.b else remake(a, b)
         raise _CannotVectorizeError
+
+    def picked_load(self, node: E.BufferLoad) -> Any | None:
+        """A load whose lanes lie near each other, in any order: all of them, then a shuffle.
+
+        x[(8 * i + v) // 2] reads half as many elements as there are lanes, each of them twice.
+        """
+        if len(node.indices) != 1 or node.indices[0].dtype != "int32" or node.lanes > 1:
+            return None
+        linear = self.an.linear(node.indices[0])
+        inside = [a for a in linear.terms if a is not self.atom and self.atom in a.variables]
+        if not inside or not all(a.pure for a in linear.terms):
+            return None
+        places = [
+            self.an.substitute(linear, {self.atom: self.first.shifted(lane)})
+            for lane in range(self.lanes)
+        ]
+        apart = [place.minus(places[0]) for place in places]
+        if any(a.terms for a in apart):
+            return None
+        least = min(a.const for a in apart)
+        span = max(a.const for a in apart) - least + 1
+        if span > 2 * self.lanes:
+            return None
+        start = self.an.to_expr(places[0].shifted(least))
+        picks = tuple(a.const - least for a in apart)
+        if span == 1:
+            return E.BufferLoad(node.buffer, (start,))
+        run = E.Ramp(start, ops.const(1, start.dtype), span)
+        load = E.BufferLoad(node.buffer, (run,))
+        return load if picks == tuple(range(span)) else E.Shuffle((load,), picks)
 
     def select(self, node: E.Select) -> Any:
         condition = self.expr(node.condition)

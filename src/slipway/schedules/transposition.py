@@ -126,15 +126,16 @@ class _Reading:
                 fitting = [s for s in sizes if s <= prod(self.extents[a] for a in along)]
                 if fitting:
                     return Tile(along, across, fitting[0], True)
-            for size in sizes:
-                if self.extents[axis] % size == 0 and self.runs_in_blocks(axis, size):
+            # Blocks that divide the axis first: the others leave some of it element by element.
+            for size in sorted(sizes, key=lambda s: (self.extents[axis] % s != 0, -s)):
+                if size <= self.extents[axis] and self.runs_in_blocks(axis, size):
                     return Tile((axis,), across, size, False)
         return None
 
     def runs_in_blocks(self, axis: int, size: int) -> bool:
         """Tell whether `size` steps of an axis, from a multiple of it, lie side by side."""
         outer, inner = Var("outer"), Var("inner")
-        self.an.bind(outer, 0, self.extents[axis] // size - 1)
+        self.an.bind(outer, 0, -(-self.extents[axis] // size) - 1)
         self.an.bind(inner, 0, size - 1)
         place = self.an.linear(outer * size + inner)
         cut = self.an.substitute(self.flat, {self.an.var_atom(self.variables[axis]): place})

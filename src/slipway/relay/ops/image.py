@@ -39,8 +39,8 @@ class ResizeAttrs(Attrs):
 
 
 RESIZE = register_op(
-    "image.resize", "data", attrs=ResizeAttrs, pattern=OpPattern.INJECTIVE, flops_per_element=8,
-    doc="The tensor resampled along any axes.",
+    "image.resize", "data", attrs=ResizeAttrs, pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
+    flops_per_element=8, doc="The tensor resampled along any axes.",
 )  # fmt: skip
 
 
@@ -185,6 +185,22 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any) -> Any
             return (at + number(0.5)) / number(scale) - number(0.5)
 
 
+def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any) -> Any | None:
+    """The nearest element to output position `i` as plain integer arithmetic, if it is that simple.
+
+    i // n for an enlargement by n, i * n + c for a reduction.
+    """
+    if attrs.method != "nearest_neighbor":
+        return None
+    places = taps_of(attrs, axis, extent, out)[0][:, 0]
+    at = np.arange(out)
+    if out % extent == 0 and (places == at // (out // extent)).all():
+        return te().floordiv(i, out // extent)
+    if extent % out == 0 and (places == at * (extent // out) + places[0]).all():
+        return i * (extent // out) + int(places[0])
+    return None
+
+
 @RESIZE.compute
 def _resize_compute(
     attrs: ResizeAttrs, inputs: list[Any], out_types: list[TensorType]
@@ -200,6 +216,9 @@ def _resize_compute(
     def reads(axis: int, i: Any) -> list[tuple[Any, Any]]:
         """(position, weight) pairs along one axis; a weight of None is one."""
         extent = shape[axis]
+        whole = _whole_step(attrs, axis, extent, out.shape[axis], i)
+        if whole is not None:
+            return [(whole, None)]
         at = _source(attrs, axis, extent, out.shape[axis], i)
 
         def inside(position: Any) -> Any:

@@ -110,6 +110,7 @@ class _AlterLayout:
             "nn.dense": self.dense,
             "nn.bias_add": self.bias_add,
             "concatenate": self.concatenate,
+            "image.resize": self.resize,
             **dict.fromkeys(_POOLS, self.pool),
             **dict.fromkeys(_REDUCTIONS, self.reduction),
         }
@@ -381,6 +382,26 @@ class _AlterLayout:
             return None
         layout = f"{plain_layout(data.rank)}{block}c"
         return _Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
+
+    def resize(self, call: Call) -> _Blocked | None:
+        """A resampling of spatial axes, whose elements are whole vectors in blocks.
+
+        Interpolation pays for bringing plain data into blocks: in a row each lane has its own
+        places and weights.
+        """
+        held, data = self.blocked.get(id(call.args[0])), call.args[0].tensor_type
+        attrs = call.attrs
+        if call.tensor_type.shape[:2] != data.shape[:2]:
+            return None
+        if held is None:
+            several = 3 <= data.rank <= 5 and data.shape[1] >= 8 and data.dtype == "float32"
+            if attrs.method == "nearest_neighbor" or not several:
+                return None
+            layout = f"{plain_layout(data.rank)}{best_block(data.shape[1], self.lanes)}c"
+            held = _Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
+        scales = (*attrs.scales, 1.0) if attrs.scales else ()
+        attrs = attrs.replace(size=(0, 0, *attrs.size[2:], 0), scales=scales)
+        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
 
     def reduction(self, call: Call) -> _Blocked | None:
         """A reduction over spatial axes only, which stay where they are."""
