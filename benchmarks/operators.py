@@ -27,7 +27,7 @@ from benchmarks.cpu import Worker, difference
 PEERS = ("onnxruntime", "openvino")
 GOAL = 1.05  # of the better peer's time
 # Idle threads of the engine before spin for about a millisecond.
-SETTLE_SECONDS = 0.003
+SETTLE_SECONDS = 0.02
 ITEM_BYTES = {1: 4, 2: 1, 3: 1, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 16: 2}
 
 
