@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,19 @@ class _Direction:
         cut = relay.strided_slice(value, [index], [index + 1], axes=[0])
         return relay.squeeze(cut, [0])
 
+    @cached_property
+    def reset_parts(self) -> tuple[Any, Any]:
+        """Of a GRU: (weights of update and reset, of the candidate), and the biases (or None).
+
+        Made once: every step reads the same constants.
+        """
+        size = self.hidden
+        weights = relay.split(self.recurrence, [2 * size], axis=0)
+        if self.bias is None:
+            return weights, None
+        bias = relay.strided_slice(self.bias, [3 * size], [6 * size])
+        return weights, relay.split(bias, [2 * size], axis=0)
+
     def input_gates(self, gates: int) -> list[Any]:
         """Return x_t @ W.T + bias for each step: one product for the whole sequence."""
         steps, batch, width = self.node.type().shape
@@ -91,13 +105,8 @@ def _gru_step(d: _Direction, x: Any) -> Any:
     """Gates in ONNX order z, r, h."""
     node, size = d.node, d.hidden
     gate, cell = d.functions
-    rows = relay.split(d.recurrence, [2 * size], axis=0)
+    rows, biases = d.reset_parts
     xs = relay.split(x, [2 * size], axis=1)
-    biases = None
-    if d.bias is not None:
-        biases = relay.split(
-            relay.strided_slice(d.bias, [3 * size], [6 * size]), [2 * size], axis=0
-        )
     both = relay.add(xs[0], relay.nn.dense(d.h, rows[0]))
     if biases is not None:
         both = relay.nn.bias_add(both, biases[0], axis=-1)
