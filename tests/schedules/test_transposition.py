@@ -51,3 +51,9 @@ def test_what_runs_along_memory_is_left_alone():
 
 def test_c_has_no_vectors_to_turn():
     assert shuffles(TURNED["two axes"](), "c") == 0
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("channels", [2, 3, 4, 5])
+def test_few_channels_are_taken_apart(target, channels):
+    run(relay.transpose(var("x", 1, 9, 37, channels), (0, 3, 1, 2)), target)

@@ -3,8 +3,9 @@
 before: ``vectorized for v in range(8): B[i * 8 + v] = A[i * 8 + v] + 1f``
 after:  ``B[ramp(i * 8, 1, 8)] = A[ramp(i * 8, 1, 8)] + broadcast(1f, 8)``
 
-A loop is cut into pieces of at most 64 bytes of its widest element type (16 float32 lanes); up to
-16 pieces are written out, more run in a serial loop.  Where a boundary check differs between
+A loop is cut into pieces of 64 bytes of its widest element type (16 float32 lanes) and a rest:
+two pieces of 12 lanes would take more registers and instructions than 16 and 8.  Up to 16 pieces
+are written out, more run in a serial loop.  Where a boundary check differs between
 lanes, the vector form runs when the check holds in all of them, and a serial loop otherwise;
 the same goes for a load that an if_then_else guards (padding).
 What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
@@ -60,10 +61,7 @@ class _Outer:
         width = VECTOR_BYTES // _widest_bytes(node.body)
         if extent <= width:
             return self.lanes(node.loop_var, node.min, extent, node.body)
-        lanes = max(d for d in range(1, width + 1) if extent % d == 0)
-        if lanes * 2 <= width:
-            lanes = width
-        return self.pieces(node, extent, lanes)
+        return self.pieces(node, extent, width)
 
     def pieces(self, node: S.For, extent: int, lanes: int) -> S.Stmt:
         """Cut a long vectorized loop into whole vectors and a rest."""

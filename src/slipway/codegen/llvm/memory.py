@@ -82,6 +82,8 @@ class MemoryEmitter(ExpressionEmitter):
         vector = f"<{lanes} x {ty}>"
         if form is not None and step is not None and step in (2, -1) and lanes > 1:
             return self.from_memory(self._strided(data, ty, size, form, step, lanes), node.dtype)
+        if form is not None and step in (3, 4) and lanes >= 4:
+            return self.from_memory(self._spread(data, ty, size, form, step, lanes), node.dtype)
         result = "poison"
         own = max(1, dtypes.bits_of(buffer.dtype) // 8)
         for lane, at in enumerate(self._lane_pointers(node.indices, data, ty, size, form, step)):
@@ -103,6 +105,25 @@ class MemoryEmitter(ExpressionEmitter):
         b = self.w.put(f"load {vector}, ptr {second}, align {size}")
         picks = [2 * i if 2 * i < lanes else lanes + 2 * i - lanes + 1 for i in range(lanes)]
         return self._shuffle(vector, a, b, picks)
+
+    def _spread(self, data: str, ty: str, size: int, form: Any, step: int, lanes: int) -> str:
+        """Load every third or fourth element: all that lie between, the last vector ending there.
+
+        Shuffles join what has been picked so far with the next vector.
+        """
+        vector = f"<{lanes} x {ty}>"
+        last = step * (lanes - 1)
+        picked, known = "poison", 0
+        for part in range(step):
+            first = min(part * lanes, last - lanes + 1)
+            at = self.address.pointer(data, ty, size, (form[0] + first, form[1]))
+            whole = self.w.put(f"load {vector}, ptr {at}, align {size}")
+            here = [i for i in range(known, lanes) if step * i < first + lanes]
+            picks = [*range(known), *(lanes + step * i - first for i in here)]
+            picks += [picks[0]] * (lanes - len(picks))
+            picked = self._shuffle(vector, picked, whole, picks)
+            known += len(here)
+        return picked
 
     def _lane_pointers(
         self, indices: Any, data: str, ty: str, size: int, form: Any, step: int | None

@@ -38,7 +38,6 @@ _CONVS = tuple(f"nn.conv{n}d" for n in SPATIAL)
 _POOLS = tuple(
     f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "global_avg", "global_max") for n in SPATIAL
 )
-MANY_READS = 4  # of each element by a pool's windows; to bring it into blocks takes as long as two
 _REDUCTIONS = ("mean", "sum", "max", "min")
 # They give a finite number for zero, and for each other's results.
 _FINITE = {
@@ -372,13 +371,14 @@ class _AlterLayout:
     def worth_blocking(self, call: Call) -> _Blocked | None:
         """The plain data of a pool in blocks, where its windows read each element often enough.
 
-        Along an image's rows each tap would ask of each lane whether it is on the border.
+        Along an image's rows each tap would ask of each lane whether it is on the border; the
+        fewer lanes, the more vectors do so.
         """
         attrs, data = call.attrs, call.args[0].tensor_type
         if not hasattr(attrs, "pool_size") or data.dtype != "float32" or data.rank > 5:
             return None
         block = block_size(data.shape[1], self.lanes)
-        if block < 4 or prod(attrs.pool_size) < MANY_READS * prod(attrs.strides):
+        if block < 4 or 4 * prod(attrs.pool_size) < self.lanes * prod(attrs.strides):
             return None
         layout = f"{plain_layout(data.rank)}{block}c"
         return _Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
