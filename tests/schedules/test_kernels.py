@@ -162,6 +162,23 @@ def test_pointwise_convolution_whose_data_is_copied_near(target, chunks, size, s
     assert run(relay.nn.relu(conv), target) == "conv2d_nchwc.direct"
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("chunks", "size", "stride", "kernel", "channels"),
+    [(64, 7, 1, 1, 64), (33, 5, 1, 3, 33), (64, 6, 2, 1, 68), (32, 9, 1, 3, 32), (64, 1, 1, 1, 64)],
+)
+def test_deep_convolution_whose_weights_are_streamed(
+    target, chunks, size, stride, kernel, channels
+):
+    weight = var("w", channels, chunks, kernel, kernel, 8, 8)
+    conv = relay.nn.contrib_conv2d_nchwc(
+        var("x", 2, chunks, size, size, 8), weight, stride, kernel // 2, data_layout="NCHW8c",
+        kernel_layout="OIHW8i8o",
+    )  # fmt: skip
+    body = relay.nn.relu(conv + var("b", 1, channels, 1, 1, 8))
+    assert run(body, target) == "conv2d_nchwc.streamed"
+
+
 def test_what_crowds_the_cache():
     assert crowds_cache(64, (13, 13, 8))  # half of it in all
     assert crowds_cache(32, (56, 56, 8))  # planes that begin on two sets

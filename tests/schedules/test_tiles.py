@@ -5,6 +5,7 @@ import pytest
 from slipway.schedules.cpu.tiles import (
     Tile,
     choose_tile,
+    even_tasks,
     positions_per_part,
     rows_per_part,
     steps_ahead,
@@ -49,3 +50,15 @@ def test_short_work_stays_on_one_core():
 def test_weights_are_asked_for_ahead_where_a_vector_is_a_line():
     assert steps_ahead(16) == 32
     assert steps_ahead(8) == steps_ahead(4) == 0
+
+
+def test_a_tile_that_divides_the_blocks():
+    assert 33 % choose_tile(49, 33, WIDE, divides=True).vectors == 0
+    assert choose_tile(49, 7, WIDE, divides=True).vectors == 1
+
+
+@pytest.mark.parametrize(
+    ("pieces", "cores", "tasks"), [(16, 1, 1), (16, 2, 2), (16, 6, 16), (7, 2, 7)]
+)
+def test_equal_tasks(pieces, cores, tasks):
+    assert even_tasks(pieces, cores) == tasks

@@ -91,11 +91,14 @@ def tiles_in_registers(
             yield Tile(rows, vectors)
 
 
-def choose_tile(positions: int, chunks: int, target: Target, width: int = 1) -> Tile:
+def choose_tile(
+    positions: int, chunks: int, target: Target, width: int = 1, divides: bool = False
+) -> Tile:
     """Choose the tile for `positions` output positions in a row and `chunks` channel blocks.
 
     The one whose steps cost least for all the work, that of last tiles that overlap the ones before
-    included (``split(..., tail="shift")``).  A block is `width` registers wide.
+    included (``split(..., tail="shift")``).  A block is `width` registers wide.  With `divides`,
+    the blocks of a tile divide all blocks.
     """
 
     def cost(tile: Tile) -> float:
@@ -103,7 +106,8 @@ def choose_tile(positions: int, chunks: int, target: Target, width: int = 1) -> 
         each = step_cost(tile.rows, tile.vectors * width, target.vector_bits // 8)
         return steps * tile.rows * tile.vectors * each
 
-    return min(tiles_in_registers(positions, chunks, target, width), key=cost)
+    tiles = tiles_in_registers(positions, chunks, target, width)
+    return min((t for t in tiles if not divides or chunks % t.vectors == 0), key=cost)
 
 
 def positions_per_part(
@@ -134,6 +138,16 @@ def positions_per_part(
     sizes = {-(-tiles // p) for p in range(parts, parts + 2 * cores)}
     each = min((size for size in sizes if size <= most_each), key=cost)
     return min(positions, each * tile.rows)
+
+
+def even_tasks(pieces: int, cores: int) -> int:
+    """Return into how many equal tasks to cut `pieces`: few, and little for the busiest core."""
+
+    def busiest(tasks: int) -> int:
+        return -(-tasks // cores) * (pieces // tasks)
+
+    divisors = [d for d in range(1, pieces + 1) if pieces % d == 0]
+    return min(divisors, key=lambda tasks: (busiest(tasks), tasks))
 
 
 def rows_per_part(height: int, planes: int, cores: int) -> int:
