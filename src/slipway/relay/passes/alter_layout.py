@@ -26,6 +26,7 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import OpPattern
+from slipway.relay.passes.winograd_choice import winograd_tile
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild
 
@@ -60,7 +61,7 @@ def alter_layout(function: Function, lanes: int, winograd: bool = False) -> Func
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
-    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) where it saves time.
+    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
     """
     return _AlterLayout(max(4, lanes), winograd).run(function)
 
@@ -190,19 +191,21 @@ class _AlterLayout:
         else:
             in_block = 1 if channels < 4 else block_size(channels, self.lanes)
         layouts = f"NCHW{in_block}c", f"OIHW{in_block}i{out_block}o", f"NCHW{out_block}c"
-        if self.winograd and _suits_winograd(call, kernel, in_block):
-            return self.winograd_conv(call, layouts)
+        tile = winograd_tile(call, self.lanes) if self.winograd and in_block >= 4 else 0
+        if tile:
+            return self.winograd_conv(call, layouts, tile)
         read = gcd(channels, in_block)  # the kernel skips the channels that fill up the data
         layouts = layouts[0], f"OIHW{read}i{out_block}o", layouts[2]
         return self.blocked_conv("nn.contrib_conv2d_nchwc", call, layouts)
 
-    def winograd_conv(self, call: Call, layouts: tuple[str, str, str]) -> _Blocked:
+    def winograd_conv(self, call: Call, layouts: tuple[str, str, str], tile: int) -> _Blocked:
         definition = op_registry.get("nn.contrib_conv2d_winograd_nchwc")
         make: Any = definition.attrs_type
-        key = id(call.args[1]), "winograd"
+        key = id(call.args[1]), f"winograd {tile}"
         if key not in self.packed:
             packed = self.pack(call.args[1], "OIHW", layouts[1])
-            self.packed[key] = op_registry.get("nn.contrib_winograd_weight")(packed)
+            face: Any = op_registry.face("nn.contrib_winograd_weight")
+            self.packed[key] = face(packed, tile)
         data = self.as_blocked(call.args[0], layouts[0])
         attrs = make(padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2])
         made = definition(data, self.packed[key], attrs=attrs, span=call.span)
@@ -324,21 +327,6 @@ class _AlterLayout:
         fields = Tuple(tuple(h.expr for h in found))
         made = Call(call.op, (fields,), call.attrs.replace(axis=1), call.span)
         return _Blocked(made, layouts.pop(), call.tensor_type.shape[1])
-
-
-def _suits_winograd(call: Call, kernel: TensorType, in_block: int) -> bool:
-    """Tell whether F(4x4, 3x3) pays: enough tiles for its larger kernel to be read often."""
-    attrs, out = call.attrs, call.tensor_type
-    tiles = out.shape[0] * -(-out.shape[2] // 4) * -(-out.shape[3] // 4)
-    return (
-        kernel.shape[2:] == (3, 3)
-        and tuple(attrs.strides) == (1, 1)
-        and tuple(attrs.dilation) == (1, 1)
-        and isinstance(call.args[1], Constant)
-        and in_block >= 4
-        and min(kernel.shape[:2]) >= 16
-        and tiles >= 12
-    )
 
 
 def _plain(value: _Blocked) -> Expr:

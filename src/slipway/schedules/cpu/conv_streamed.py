@@ -17,13 +17,15 @@ The last tile is shifted inwards: it begins R positions before the end of the im
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd, prod
+from functools import partial as partial_call
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.ir import ops
 from slipway.relay.ops.blocked import input_channel, padded
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.panels import Progress, ask_for_next, split_steps
 from slipway.schedules.cpu.tiles import choose_tile, even_tasks, worth_sharing
 from slipway.schedules.generic import (
     extent_of,
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 _PANEL_BYTES = 24 << 10
 _FEW_POSITIONS = 100
 _LARGE_KERNEL = 1 << 20  # bytes
-_UNROLLED = 4  # steps of a tile's loop, which ask for one line of each channel block
 
 
 def _chunks_in_block(chunks: int, chunk_bytes: int) -> int:
@@ -174,12 +175,10 @@ def _schedule_partial(
     chunk, kh, kw, ic = inner.op.reduce_axis
     _, _, _, tiles, _, _ = shape_of(partial)
     _, _, height, width, block, _ = shape_of(kernel)
-    unrolled = gcd(_UNROLLED, block)
-    ic_outer, ic_inner = inner.split(ic, factor=unrolled)
-    inner.reorder(n, ko, chunk, kh, kw, ic_outer, ic_inner, r, o, ob)
-    inner.unroll(ic_inner)
-    inner.unroll(r)
-    inner.unroll(o)
+    split = split_steps(inner, ic)
+    inner.reorder(n, ko, chunk, kh, kw, split.asking, split.unrolled, r, o, ob)
+    for axis in (split.unrolled, r, o):
+        inner.unroll(axis)
     inner.vectorize(ob)
     per_task, vectors = widths
     steps = extent_of(chunk) * height * width * block
@@ -187,7 +186,10 @@ def _schedule_partial(
     last = te.floormod(o, per_task) == per_task - vectors
     next_o = ops.select(last, o - (per_task - vectors), o + vectors)
     next_ko = ops.select(last, ko + 1, ko)
+
+    def place(vector: int, line: Any) -> tuple[Any, ...]:
+        return next_o + vector, 0, 0, 0, next_ko * steps + line, 0
+
+    at = Progress(t, tiles, step, steps)
     for vector in range(vectors):
-        for more in range(-(-unrolled // tiles)):
-            place = next_ko * steps + te.floordiv(t * steps + step, tiles) + more
-            inner.prefetch_at(kernel, ic_outer, (next_o + vector, 0, 0, 0, place, 0))
+        ask_for_next(inner, kernel, split, at, partial_call(place, vector))
