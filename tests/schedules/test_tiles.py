@@ -8,6 +8,7 @@ from slipway.schedules.cpu.tiles import (
     even_tasks,
     positions_per_part,
     rows_per_part,
+    step_cost,
     steps_ahead,
     vector_registers,
     worth_sharing,
@@ -29,9 +30,24 @@ def test_a_tile_fits_the_registers(target, positions, chunks):
 
 def test_a_layer_of_one_panel_is_cut_for_every_core():
     tile = Tile(14, 2)
-    sizes = [positions_per_part(784, 38_000, 1_500, 1, tile, cores) for cores in (1, 2, 4)]
+    targets = [Target(f"{WIDE} -num-cores={cores}") for cores in (1, 2, 4)]
+    sizes = [positions_per_part(784, 38_000, 1_500, 1, tile, target) for target in targets]
     assert sizes == [784, 392, 196]
-    assert positions_per_part(784, 38_000, 12_000, 8, tile, 2) == 784  # panels enough
+    assert positions_per_part(784, 38_000, 12_000, 8, tile, targets[1]) == 784  # panels enough
+
+
+def test_parts_of_an_image_fit_the_second_level_that_the_target_has():
+    small, large = (Target(f"{WIDE} -num-cores=1 -l2-cache-bytes={size << 20}") for size in (1, 8))
+    given = 12_544, 3 << 20, 1_500, 4, Tile(14, 2)
+    assert positions_per_part(*given, large) == 12_544
+    assert positions_per_part(*given, small) * (3 << 20) / 12_544 <= 0.8 * (1 << 20) + 14 * 256
+
+
+def test_tiles_follow_the_units_of_the_core():
+    """One multiply-add at a time with a short latency is busy with fewer sums."""
+    slow = Target(f"{WIDE} -fma-units=1 -fma-latency=2")
+    assert step_cost(2, 1, slow) < step_cost(2, 1, WIDE)
+    assert step_cost(14, 2, slow) > 1.9 * step_cost(14, 2, WIDE)
 
 
 def test_planes_are_cut_only_where_they_do_not_divide_among_the_cores():

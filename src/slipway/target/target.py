@@ -22,6 +22,7 @@ from typing import Any
 
 from slipway.errors import TargetError
 from slipway.target import cpus
+from slipway.target.cores import Core, core_of
 from slipway.target.kinds import TargetKind, convert_option, find_kind, list_kinds
 from slipway.target.tags import find_tag, list_tags
 from slipway.target.triple import Triple, host_triple, parse_triple
@@ -245,6 +246,11 @@ class Target:
         if table == "hexagon":
             return 1024 if has("hvx-length128b") else 512 if has("hvx-length64b") else 0
         return 0
+
+    @cached_property
+    def core(self) -> Core:
+        """What a core can do in a cycle and what its caches hold: see target/cores.py."""
+        return core_of(self.mcpu, self.vector_bits, self.attrs)
 
     @property
     def num_cores(self) -> int:

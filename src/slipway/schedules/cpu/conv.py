@@ -16,7 +16,6 @@ from slipway import te
 from slipway.relay.ops.blocked import input_channel, padded
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.tiles import (
-    CACHE_BYTES,
     choose_tile,
     crowds_cache,
     positions_per_part,
@@ -49,7 +48,7 @@ def _flat_compute(
     _, chunks, kh, kw, block, _ = shape_of(kernel)
     (sh, sw), (dh, dw) = attrs.strides, attrs.dilation
     near = None
-    if (kh, kw) == (1, 1) and crowds_cache(chunks, shape_of(data)[2:]):
+    if (kh, kw) == (1, 1) and crowds_cache(chunks, shape_of(data)[2:], target):
 
         def side_by_side(b: Any, c: Any, p: Any, i: Any) -> Any:
             c, i = input_channel(data, kernel, c, i)
@@ -109,15 +108,13 @@ def schedule_conv2d_nchwc(
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
     if near is None:  # all tiles of a part, one panel of weights after the other
         panels = -(-blocks // tile.vectors)
-        part = positions_per_part(
-            positions, data_bytes, panel_bytes * panels, panels, tile, target.num_cores
-        )
+        part = positions_per_part(positions, data_bytes, panel_bytes * panels, panels, tile, target)
         p_part, p_tiles = stage.split(stage.fuse(oh, ow), factor=part, tail="shift")
         p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
         stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
         task, each = stage.fuse(n, p_part, oc_outer), p_outer
     else:  # many panels for one tile, whose data is copied side by side first
-        together = max(1, 2 * CACHE_BYTES // panel_bytes)
+        together = max(1, 2 * target.core.l2_bytes // panel_bytes)
         oc_part, oc_outer = stage.split(oc_outer, factor=together)
         p_outer, p_inner = stage.split(stage.fuse(oh, ow), factor=tile.rows, tail="shift")
         stage.reorder(n, oc_part, p_outer, oc_outer, oc_inner, p_inner, ob)

@@ -58,7 +58,7 @@ def _tile(positions: int, blocks: int, target: Target) -> Tile:
 
     def cost(tile: Tile) -> float:
         steps = -(-positions // tile.rows) * tile.rows
-        return steps * step_cost(tile.rows, tile.vectors, target.vector_bits // 8)
+        return steps * step_cost(tile.rows, tile.vectors, target)
 
     fitting = tiles_in_registers(positions, blocks, target)
     return min((t for t in fitting if blocks % t.vectors == 0), key=cost)
@@ -90,9 +90,7 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     c_vector, c_lane = stage.split(c_inner, factor=lanes)
     sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (data, weight)]
     panels = blocks // tile.vectors
-    part = positions_per_part(
-        positions, sizes[0], sizes[1] * blocks, panels, tile, target.num_cores
-    )
+    part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile, target)
     p_part, p_tiles = stage.split(stage.fuse(y, x), factor=part, tail="shift")
     p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
     stage.reorder(n, p_part, c_outer, p_outer, p_inner, c_vector, c_lane)

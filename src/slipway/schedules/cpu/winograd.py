@@ -17,7 +17,7 @@ from slipway import te
 from slipway.relay.ops.winograd import TileBlocks, winograd_stages
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.panels import Progress, ask_for_next, split_steps
-from slipway.schedules.cpu.tiles import CACHE_BYTES, Tile, choose_tile
+from slipway.schedules.cpu.tiles import Tile, choose_tile
 from slipway.schedules.generic import inline_injective, producers, shape_of, vector_lanes
 from slipway.schedules.registry import register_implementation
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LEAST_TILES = 20
 
 
-def _blocks_of_rows(rows: int, columns: int, elements: int, cores: int) -> int:
+def _blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> int:
     """Return the rows of tiles in a block: as many as the cache holds, or all of them.
 
     A transformed tile has so many `elements` in all channels.
@@ -38,7 +38,7 @@ def _blocks_of_rows(rows: int, columns: int, elements: int, cores: int) -> int:
     least work to the core that has most, where small blocks pay for reading the kernel more often.
     """
     per_row = elements * columns * 4
-    fitting = CACHE_BYTES * 0.6 // per_row
+    fitting, cores = target.core.l2_bytes * 0.6 // per_row, target.num_cores
     sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= LEAST_TILES // 2]
 
     def cost(size: int) -> float:
@@ -63,7 +63,7 @@ def _winograd_compute(
     _, chunks, _, _, ic = shape_of(inputs[0])
     side = shape_of(inputs[1])[1]
     rows, columns = -(-height // (side - 2)), -(-width // (side - 2))
-    size = _blocks_of_rows(rows, columns, side * side * chunks * ic, target.num_cores)
+    size = _blocks_of_rows(rows, columns, side * side * chunks * ic, target)
     tile = _product_tile(size * columns, blocks, lanes, target)
     return [winograd_stages(attrs, list(inputs), out, TileBlocks(size, tile.rows))]
 
