@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from slipway.codegen.compiled import CompiledModule
 from slipway.executor.cost import kernel_cost
 from slipway.executor.export import ModelParts, export
@@ -21,7 +19,7 @@ from slipway.relay.expr import Expr, Function
 from slipway.relay.passes.pipeline import optimize
 from slipway.runtime.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
-from slipway.runtime.ndarray import array
+from slipway.runtime.ndarray import NDArray
 from slipway.schedules.generic import vector_lanes
 from slipway.target import Target
 from slipway.target.choose import cpu_target
@@ -146,14 +144,14 @@ class ModelFactory(GraphExecutorFactoryModule):
         runtime: Runtime | None,
     ) -> None:
         library = OperatorModule(compiled)
-        params = {name: array(np.ascontiguousarray(value)) for name, value in graph.params.items()}
         metadata = _metadata(graph, places, mod_name)
-        super().__init__(graph_tables(graph, places), library, params, mod_name, metadata)
+        super().__init__(graph_tables(graph, places), library, graph.params, mod_name, metadata)
         self.ir_mod = ir_mod
         self.target = target
         self.graph = graph
         self.memory_plan = places.plan
         self.compiled = compiled
+        self._has_store = False
         self.executor = executor or Executor("graph")
         self.runtime = runtime or Runtime("cpp")
 
@@ -176,6 +174,14 @@ class ModelFactory(GraphExecutorFactoryModule):
     def get_source(self, fmt: str = "") -> str:
         """Return the source of the compiled functions."""
         return self.compiled.get_source(fmt)
+
+    def _shared_params(self) -> dict[str, NDArray]:
+        """Return the parameters; the compiler's own arrays of them go once they are copied."""
+        arrays = super()._shared_params()
+        if not self._has_store:
+            self.graph.params.update((name, values._read()) for name, values in arrays.items())
+            self._has_store = True
+        return arrays
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         model = ModelParts(

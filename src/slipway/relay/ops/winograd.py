@@ -60,9 +60,16 @@ def weight_type(attrs: WinogradWeightAttrs, kernel: TensorType) -> Type:
 
 @WEIGHT.reference
 def weight_reference(attrs: WinogradWeightAttrs, kernel: Any) -> Any:
-    """Two products with G, in float64."""
-    g = np.asarray(FILTERINGS[attrs.tile_size].kernel)
-    return np.einsum("xa,yb,oiabcd->oxyicd", g, g, kernel.astype(np.float64)).astype(kernel.dtype)
+    """Both products with G as one, in float64, one output block after the other."""
+    matrix = FILTERINGS[attrs.tile_size].kernel
+    side = len(matrix)
+    outer, inner, _, _, ic, oc = kernel.shape
+    both = np.kron(matrix, matrix)  # of 9 elements
+    out = np.empty((outer, side, side, inner, ic, oc), kernel.dtype)
+    for o in range(outer):
+        window = kernel[o].transpose(1, 2, 0, 3, 4).reshape(9, -1).astype(np.float64)
+        out[o] = (both @ window).reshape(side, side, inner, ic, oc)
+    return out
 
 
 @WEIGHT.compute
