@@ -66,7 +66,7 @@ def alter_layout(
 
     The result computes the same values; sums over channels are taken in another order.  With
     `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) where it saves time.  Products with
-    constant weights take those in blocks of at most ``panel_units(rows of data)`` units, or `lanes`.
+    constant weights take those in blocks of at most ``panel_units(rows of data)`` units, if given.
     """
     lanes = max(4, lanes)
     return _AlterLayout(lanes, winograd, panel_units or (lambda rows: lanes)).run(function)
