@@ -24,29 +24,74 @@ GROUP = 4  # values of a row that are loaded together
 _ACROSS = 8  # vectors of weights in a step, at most
 
 
-def lane_tiles(rows: int, vectors: int, target: Target, width: int = 1) -> Iterator[Tile]:
-    """All tiles whose sums, a group of each row and two vectors of weights fit the registers."""
+def lane_tiles(rows: int, chunks: int, target: Target, width: int = 1) -> Iterator[Tile]:
+    """All tiles whose sums, a group of each row and two vectors of weights fit the registers.
+
+    A chunk is `width` vectors wide; `Tile.vectors` counts chunks.
+    """
     registers = vector_registers(target)
-    for chunks in range(1, max(1, min(_ACROSS // width, vectors)) + 1):
-        across = chunks * width
-        for height in range(1, rows + 1):
-            if height * across + height + 2 <= registers:
-                yield Tile(height, chunks)
+    for number in range(1, max(1, min(_ACROSS // width, chunks)) + 1):
+        across = number * width
+        most = (registers - 2) // (across + 1)
+        for height in range(1, max(1, min(rows, most)) + 1):
+            yield Tile(height, number)
+
+
+def instructions(tile: Tile, rows: int, chunks: int, width: int) -> float:
+    """Return how many instructions a step takes for all tiles that cover `rows` by `chunks`."""
+    across = tile.vectors * width
+    loads = tile.rows / GROUP + tile.vectors * ((width + 1) // 2)
+    tiles = -(-rows // tile.rows) * -(-chunks // tile.vectors)
+    return tiles * (tile.rows * across + loads + 1)
 
 
 def choose_lane_tile(rows: int, chunks: int, target: Target, width: int = 1) -> Tile:
     """Choose the tile that takes the fewest instructions for `rows` by `chunks`.
 
-    A chunk is `width` vectors wide.  Work of tiles that overlap the ones before is counted.
+    A chunk is `width` vectors wide.
     """
+    tiles = lane_tiles(rows, chunks, target, width)
+    return min(tiles, key=lambda tile: instructions(tile, rows, chunks, width))
 
-    def cost(tile: Tile) -> float:
-        across = tile.vectors * width
-        steps = -(-rows // tile.rows) * -(-chunks // tile.vectors)
-        loads = tile.rows / GROUP + (across + 1) // 2
-        return steps * (tile.rows * across + loads + 1)
 
-    return min(lane_tiles(rows, chunks, target, width), key=cost)
+def choose_width(rows: int, vectors: int, target: Target) -> int:
+    """Return how many vectors of weights are best put side by side, for `rows` by `vectors`."""
+
+    def cost(width: int) -> float:
+        chunks = -(-vectors // width)
+        tile = choose_lane_tile(rows, chunks, target, width)
+        return instructions(tile, rows, chunks, width)
+
+    return min((4, 3, 2, 1), key=cost)
+
+
+def multiply_by_lane(
+    schedule: te.Schedule, accumulator: te.Tensor, data: te.Tensor, rows: int, lanes: int
+) -> None:
+    """Order the loops of the sums `accumulator`, whose stage stands where it is computed already.
+
+    Its axis number `rows` counts rows of `data`, which are read along the axis of the sum; the axes
+    behind it are columns, `lanes` of which fill a vector.
+    """
+    stage: Any = schedule[accumulator]
+    outer, row, columns = (
+        stage.op.axis[:rows],
+        stage.op.axis[rows],
+        stage.op.axis[rows + 1 :],
+    )
+    (k,) = stage.op.reduce_axis
+    k_outer, k_inner = stage.split(k, factor=GROUP)
+    vector, lane = stage.split(columns[-1], factor=lanes)
+    vectors = [*columns[:-1], vector]
+    # Rows innermost: a vector of weights is used at once for all of them and forgotten.
+    stage.reorder(*outer, k_outer, k_inner, *vectors, row, lane)
+    for axis in (k_inner, *vectors, row):
+        stage.unroll(axis)
+    stage.vectorize(lane)
+    copy: Any = schedule[schedule.cache_read(data, "local", [accumulator])]
+    copy.compute_at(stage, k_outer)
+    copy.unroll(copy.op.axis[-2])
+    copy.vectorize(copy.op.axis[-1])
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -87,23 +132,6 @@ def schedule_dense_by_lane(
     if worth_sharing(rows * weights, target, 4 * weights):
         stage.parallel(n_outer)
 
-    inner = schedule[accumulator]
-    inner.compute_at(stage, m_outer)
-    m, n = inner.op.axis
-    (k,) = inner.op.reduce_axis
-    k_outer, k_inner = inner.split(k, factor=GROUP)
-    n_vector, n_lane = inner.split(n, factor=lanes)
-    # Rows innermost: a vector of weights is used at once for all of them and forgotten.
-    inner.reorder(k_outer, k_inner, n_vector, m, n_lane)
-    inner.unroll(k_inner)
-    inner.unroll(n_vector)
-    inner.unroll(m)
-    inner.vectorize(n_lane)
-
-    group = schedule.cache_read(accumulator.op.input_tensors[0], "local", [accumulator])
-    copy = schedule[group]
-    copy.compute_at(inner, k_outer)
-    m, k = copy.op.axis
-    copy.unroll(m)
-    copy.vectorize(k)
+    schedule[accumulator].compute_at(stage, m_outer)
+    multiply_by_lane(schedule, accumulator, accumulator.op.input_tensors[0], 0, lanes)
     return schedule
