@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.tiles import Tile, vector_registers, worth_sharing
-from slipway.schedules.generic import inline_injective, shape_of, vector_lanes
+from slipway.schedules.generic import extent_of, inline_injective, shape_of, vector_lanes
 from slipway.schedules.registry import register_implementation
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def lane_tiles(rows: int, chunks: int, target: Target, width: int = 1) -> Iterat
 def instructions(tile: Tile, rows: int, chunks: int, width: int) -> float:
     """Return how many instructions a step takes for all tiles that cover `rows` by `chunks`."""
     across = tile.vectors * width
-    loads = tile.rows / GROUP + tile.vectors * ((width + 1) // 2)
+    pairs = 0.5 if width == 1 else -(-width // 2)
+    loads = tile.rows / GROUP + tile.vectors * pairs
     tiles = -(-rows // tile.rows) * -(-chunks // tile.vectors)
     return tiles * (tile.rows * across + loads + 1)
 
@@ -66,29 +67,37 @@ def choose_width(rows: int, vectors: int, target: Target) -> int:
 
 
 def multiply_by_lane(
-    schedule: te.Schedule, accumulator: te.Tensor, data: te.Tensor, rows: int, lanes: int
+    schedule: te.Schedule,
+    accumulator: te.Tensor,
+    groups: te.Tensor,
+    *,
+    row: int,
+    columns: Sequence[int],
+    lanes: int,
 ) -> None:
     """Order the loops of the sums `accumulator`, whose stage stands where it is computed already.
 
-    Its axis number `rows` counts rows of `data`, which are read along the axis of the sum; the axes
-    behind it are columns, `lanes` of which fill a vector.
+    `row` and `columns` are the numbers of its axes that count rows of data and columns of weights,
+    `lanes` of which fill a vector.  It sums along its last reduced axis innermost, a group at a
+    time.  The stage `groups` holds the data, its last axes (rows, that axis); it becomes registers.
     """
     stage: Any = schedule[accumulator]
-    outer, row, columns = (
-        stage.op.axis[:rows],
-        stage.op.axis[rows],
-        stage.op.axis[rows + 1 :],
-    )
-    (k,) = stage.op.reduce_axis
+    axes = stage.op.axis
+    *reduced, k = stage.op.reduce_axis
     k_outer, k_inner = stage.split(k, factor=GROUP)
-    vector, lane = stage.split(columns[-1], factor=lanes)
-    vectors = [*columns[:-1], vector]
-    # Rows innermost: a vector of weights is used at once for all of them and forgotten.
-    stage.reorder(*outer, k_outer, k_inner, *vectors, row, lane)
-    for axis in (k_inner, *vectors, row):
+    vector, lane = stage.split(axes[columns[-1]], factor=lanes)
+    vectors = [*(axes[c] for c in columns[:-1]), vector]
+    # Rows innermost: a vector of weights is used at once for all of them and forgotten.  Two of
+    # them lie side by side in a block of several vectors, or for two k in a block of one.
+    one_vector = extent_of(axes[columns[-1]]) == lanes
+    steps = [*vectors, k_inner] if one_vector else [k_inner, *vectors]
+    outer = [axis for number, axis in enumerate(axes) if number not in (row, *columns)]
+    stage.reorder(*outer, *reduced, k_outer, *steps, axes[row], lane)
+    for axis in (*steps, axes[row]):
         stage.unroll(axis)
     stage.vectorize(lane)
-    copy: Any = schedule[schedule.cache_read(data, "local", [accumulator])]
+    copy: Any = schedule[groups]
+    copy.set_scope("local")
     copy.compute_at(stage, k_outer)
     copy.unroll(copy.op.axis[-2])
     copy.vectorize(copy.op.axis[-1])
@@ -133,5 +142,6 @@ def schedule_dense_by_lane(
         stage.parallel(n_outer)
 
     schedule[accumulator].compute_at(stage, m_outer)
-    multiply_by_lane(schedule, accumulator, accumulator.op.input_tensors[0], 0, lanes)
+    groups = schedule.cache_read(accumulator.op.input_tensors[0], "local", [accumulator])
+    multiply_by_lane(schedule, accumulator, groups, row=0, columns=[1], lanes=lanes)
     return schedule

@@ -149,7 +149,8 @@ def schedule_batch_matmul(
 
     schedule[accumulator].compute_at(stage, part)
     if by_lane:
-        multiply_by_lane(schedule, accumulator, left, 1, lanes)
+        groups = schedule.cache_read(left, "local", [accumulator])
+        multiply_by_lane(schedule, accumulator, groups, row=1, columns=[2, 3], lanes=lanes)
     else:
         registers = schedule[accumulator]
         p, row, block, lane = registers.op.axis
