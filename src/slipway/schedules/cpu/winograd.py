@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.ops.winograd import ALPHA, TILE, TileBlocks, winograd_stages
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.by_lane import GROUP, choose_lane_tile, multiply_by_lane
 from slipway.schedules.cpu.tiles import CACHE_BYTES, Tile, choose_tile, steps_ahead
 from slipway.schedules.generic import inline_injective, producers, shape_of, vector_lanes
 from slipway.schedules.registry import register_implementation
@@ -47,7 +48,8 @@ def _blocks_of_rows(rows: int, columns: int, channels: int, cores: int) -> int:
 
 
 def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
-    return choose_tile(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
+    choose = choose_lane_tile if target.multiplies_by_lane else choose_tile
+    return choose(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
 
 
 def _winograd_compute(
@@ -107,7 +109,7 @@ def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
 
     _schedule_back(schedule, rest, stage, tx)
     schedule[products].compute_at(stage, products_at)
-    _schedule_products(schedule, products, tile)
+    _schedule_products(schedule, products, tile, target)
     _schedule_data(schedule, half, data, pad)
     return schedule
 
@@ -136,7 +138,9 @@ def _schedule_data(
     inner.vectorize(i)
 
 
-def _schedule_products(schedule: te.Schedule, products: te.Tensor, tile: Tile) -> None:
+def _schedule_products(
+    schedule: te.Schedule, products: te.Tensor, tile: Tile, target: Target
+) -> None:
     """A matrix product, tiles by output channels, for each of the 36 elements."""
     registers = schedule.cache_write(products, "local")
     stage = schedule[products]
@@ -148,6 +152,12 @@ def _schedule_products(schedule: te.Schedule, products: te.Tensor, tile: Tile) -
     stage.vectorize(ob)
     inner = schedule[registers]
     inner.compute_at(stage, q_outer)
+    data, kernel = inner.op.input_tensors
+    if target.multiplies_by_lane and shape_of(kernel)[-2] % GROUP == 0:
+        groups = schedule.cache_read(data, "local", [registers])
+        lanes = min(shape_of(products)[-1], vector_lanes(target, products.dtype))
+        multiply_by_lane(schedule, registers, groups, row=5, columns=[2, 6], lanes=lanes)
+        return
     n, part, o, x, y, q, ob = inner.op.axis
     chunk, lane = inner.op.reduce_axis
     if ahead := steps_ahead(shape_of(products)[-1]):
