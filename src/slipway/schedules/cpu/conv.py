@@ -65,6 +65,7 @@ def _flat_compute(
     lane = te.reduce_axis((0, block), name="ic")
 
     def datum(b: Any, c: Any, y: Any, x: Any, p: Any, i: Any) -> Any:
+        """What position p is multiplied by at (y, x) of the window, channel i of chunk c."""
         if near is not None:
             return near(b, c, p, i)
         y, x = te.floordiv(p, width) * sh + y * dh, te.floormod(p, width) * sw + x * dw
@@ -74,12 +75,7 @@ def _flat_compute(
     groups = None
     if target.multiplies_by_lane and block % GROUP == 0 and out.dtype == "float32":
         shape = (n, chunks, kh, kw, height * width, block)
-        groups = te.compute(
-            shape,
-            lambda b, c, y, x, p, i: datum(b, c, y, x, p, i),
-            name="groups",
-            tag="conv_groups",
-        )
+        groups = te.compute(shape, datum, name="groups", tag="conv_groups")
 
     def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
         read = datum if groups is None else groups
@@ -110,7 +106,7 @@ def schedule_conv2d_nchwc(
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     tagged = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
-    sums, near, groups = (tagged.get(f"conv_{name}") for name in ("sums", "near", "groups"))
+    sums, near, groups = tagged["conv_sums"], tagged.get("conv_near"), tagged.get("conv_groups")
     stages = [t for t in (near, groups, sums) if t is not None]
     data, kernel = stages[0].op.input_tensors[0], sums.op.input_tensors[1]
     pad = _padding_of(stages[0])
