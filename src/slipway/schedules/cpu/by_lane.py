@@ -38,12 +38,14 @@ def lane_tiles(rows: int, chunks: int, target: Target, width: int = 1) -> Iterat
 
 
 def instructions(tile: Tile, rows: int, chunks: int, width: int) -> float:
-    """Return how many instructions a step takes for all tiles that cover `rows` by `chunks`."""
-    across = tile.vectors * width
+    """Return how many instructions a step takes for all tiles that cover `rows` by `chunks`.
+
+    Weights are loaded in pairs near the first chunk's pointer, one by one from those further away.
+    """
     pairs = 0.5 if width == 1 else -(-width // 2)
-    loads = tile.rows / GROUP + tile.vectors * pairs
+    loads = tile.rows / GROUP + pairs + (tile.vectors - 1) * width
     tiles = -(-rows // tile.rows) * -(-chunks // tile.vectors)
-    return tiles * (tile.rows * across + loads + 1)
+    return tiles * (tile.rows * tile.vectors * width + loads + 1)
 
 
 def choose_lane_tile(rows: int, chunks: int, target: Target, width: int = 1) -> Tile:
