@@ -131,3 +131,24 @@ def test_a_store_holds_every_kind_of_array():
         assert arrays[name].numpy().dtype == expected.dtype
     again = load_param_dict(save_param_dict(arrays))
     assert save_param_dict(again) == save_param_dict(given)
+
+
+def test_reshapes_in_place_follow_what_they_read():
+    """At level 0 nothing is fused: both the input and the parameter go through a reshape."""
+    x = relay.var("x", shape=(2, 2))
+    body = relay.add(
+        relay.reshape(x, (1, 4)), relay.reshape(relay.const(WEIGHT.reshape(2, 8)), (4, 4))
+    )
+    with tvm.transform.PassContext(opt_level=0):
+        lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], body)), target="llvm")
+    assert sum(node.function == "__nop" for node in lib.tables.nodes) == 2
+    model = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+    values = np.arange(4, dtype="float32").reshape(2, 2)
+    own = tvm.nd.array(values)
+    model.set_input_zero_copy("x", own)
+    ((name, _),) = lib.get_params().items()
+    for weight in (WEIGHT, WEIGHT * 2):
+        if weight is not WEIGHT:
+            model.set_input(name, weight.reshape(2, 8))
+        model.run()
+        np.testing.assert_array_equal(model.get_output(0).numpy(), values.reshape(1, 4) + weight)

@@ -253,6 +253,11 @@ class Target:
         return core_of(self.mcpu, self.vector_bits, self.attrs)
 
     @property
+    def multiplies_by_lane(self) -> bool:
+        """Whether one instruction multiplies a vector by a lane of another, and adds: AArch64."""
+        return self.parsed_triple.table == "aarch64" and "neon" in self.features
+
+    @property
     def num_cores(self) -> int:
         """CPU cores to plan for: -num-cores, this machine's for a host target, else 4."""
         if "num-cores" in self.attrs:

@@ -143,8 +143,7 @@ void slw_graph_own_input(slw_graph_module *self, uint32_t input, int keep_values
   if (shared->keep == NULL) {
     return;
   }
-  model->data = shared->own_data;
-  model->byte_offset = 0;
+  slw_graph_place_input(&self->graph, input, shared->own_data, 0);
   if (keep_values) {
     (void)slw_tensor_copy(&common, model);
   }
@@ -179,35 +178,41 @@ static int set_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMF
                       model);
 }
 
-static int set_pointer(const char *function, const char *name, DLTensor *model,
-                       const TVMFFIAny *arg) {
-  DLTensor *given = slw_any_get_tensor(arg);
+/* The caller's tensor, for a tensor of the model to lie in; NULL with the thread's error. */
+static const DLTensor *place_given(const char *function, const char *name, const DLTensor *model,
+                                   const TVMFFIAny *arg) {
+  const DLTensor *given = slw_any_get_tensor(arg);
   if (given == NULL) {
-    return slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
+    (void)slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
+    return NULL;
   }
   if (slw_graph_check_tensor(function, name, model, given) != 0) {
-    return -1;
+    return NULL;
   }
   if (((uintptr_t)given->data + (uintptr_t)given->byte_offset) % SLW_TENSOR_ALIGNMENT != 0) {
-    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be aligned to %d bytes",
-                          function, name, SLW_TENSOR_ALIGNMENT);
+    (void)slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be aligned to %d bytes",
+                         function, name, SLW_TENSOR_ALIGNMENT);
+    return NULL;
   }
-  model->data = given->data;
-  model->byte_offset = given->byte_offset;
-  return 0;
+  return given;
 }
 
 static int set_input_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
                                TVMFFIAny *result) {
   slw_graph_module *self = handle;
   uint32_t input = 0;
+  const DLTensor *given;
   (void)result;
   if (slw_graph_arg_count("set_input_zero_copy", num_args, 2, 2) != 0 ||
-      slw_graph_arg_input(self, args, num_args, "set_input_zero_copy", &input) != 0 ||
-      set_pointer("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
-                  slw_graph_input(&self->graph, input), &args[1]) != 0) {
+      slw_graph_arg_input(self, args, num_args, "set_input_zero_copy", &input) != 0) {
     return -1;
   }
+  given = place_given("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
+                      slw_graph_input(&self->graph, input), &args[1]);
+  if (given == NULL) {
+    return -1;
+  }
+  slw_graph_place_input(&self->graph, input, given->data, given->byte_offset);
   slw_object_release(self->shared[input].keep);
   self->shared[input].keep = NULL;
   return 0;
@@ -217,14 +222,22 @@ static int set_output_zero_copy(void *handle, const TVMFFIAny *args, int32_t num
                                 TVMFFIAny *result) {
   slw_graph_module *self = handle;
   uint32_t output = 0;
+  const DLTensor *given;
+  DLTensor *model;
   (void)result;
   if (slw_graph_arg_count("set_output_zero_copy", num_args, 2, 2) != 0 ||
       slw_graph_arg_index(args, 0, self->graph.num_outputs, "set_output_zero_copy", "output",
                           &output) != 0) {
     return -1;
   }
-  return set_pointer("set_output_zero_copy", "output", slw_graph_output(&self->graph, output),
-                     &args[1]);
+  model = slw_graph_output(&self->graph, output);
+  given = place_given("set_output_zero_copy", "output", model, &args[1]);
+  if (given == NULL) {
+    return -1;
+  }
+  model->data = given->data;
+  model->byte_offset = given->byte_offset;
+  return 0;
 }
 
 slw_status slw_graph_module_load_params(slw_module *module, const void *data, size_t size_bytes,

@@ -29,8 +29,7 @@ slw_status slw_graph_module_share_param(slw_module *module, uint32_t input,
   }
   slw_object_release(shared->keep);
   shared->keep = keep;
-  model->data = values->data;
-  model->byte_offset = values->byte_offset;
+  slw_graph_place_input(&self->graph, input, values->data, values->byte_offset);
   self->is_param[input] = 1;
   return SLW_OK;
 }

@@ -57,13 +57,21 @@ class _Blocked:
         return self.channels % self.block != 0
 
 
-def alter_layout(function: Function, lanes: int, winograd: bool = False) -> Function:
+def alter_layout(
+    function: Function,
+    lanes: int,
+    winograd: bool = False,
+    panel_units: Callable[[int], int] | None = None,
+) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
     `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
+    Products with constant weights take those in blocks of at most ``panel_units(rows of data)``
+    units, if given.
     """
-    return _AlterLayout(max(4, lanes), winograd).run(function)
+    lanes = max(4, lanes)
+    return _AlterLayout(lanes, winograd, panel_units or (lambda rows: lanes)).run(function)
 
 
 def block_size(channels: int, lanes: int) -> int:
@@ -87,9 +95,10 @@ def best_block(channels: int, lanes: int) -> int:
 
 
 class _AlterLayout:
-    def __init__(self, lanes: int, winograd: bool) -> None:
+    def __init__(self, lanes: int, winograd: bool, panel_units: Callable[[int], int]) -> None:
         self.lanes = lanes
         self.winograd = winograd
+        self.panel_units = panel_units
         self.plain: dict[int, Expr] = {}
         self.blocked: dict[int, _Blocked] = {}
         self.packed: dict[tuple[int, str], Expr] = {}
@@ -237,10 +246,11 @@ class _AlterLayout:
     def dense(self, call: Call) -> Expr | None:
         """A product with constant weights takes them in blocks of units; the data stays plain."""
         data, weight = (a.tensor_type for a in call.args)
-        block = block_size(weight.shape[0], self.lanes)
+        if data.rank != 2:
+            return None
+        block = block_size(weight.shape[0], self.panel_units(data.shape[0]))
         if (
             not isinstance(call.args[1], Constant)
-            or data.rank != 2
             or data.dtype != "float32"
             or block < 4
             or (call.attrs.out_dtype or data.dtype) != data.dtype

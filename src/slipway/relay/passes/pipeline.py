@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from slipway.errors import LoweringError
@@ -108,7 +109,8 @@ def optimize_steps(
     if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 2, level):
         altered = subpixel_conv(main)
         yield "SubpixelConv", altered
-        altered = alter_layout(altered, layout_lanes, winograd=allows_winograd(target))
+        units = partial(panel_units, target, layout_lanes)
+        altered = alter_layout(altered, layout_lanes, allows_winograd(target), units)
         yield "AlterOpLayout", altered
         main = fold_constant(simplify_expr(altered))
         yield "FoldConstant", main
@@ -144,6 +146,17 @@ def ends_quantized_layer(expr: Expr) -> bool:
         and expr.attrs.dtype == "int8"  # type: ignore[attr-defined]
         and is_call_of(expr.args[0], "clip")  # type: ignore[attr-defined]
     )
+
+
+def panel_units(target: Any, lanes: int, rows: int) -> int:
+    """Return how many units of a product of `rows` have their weights of a step side by side.
+
+    Where data is multiplied by lane, four vectors, so that two are loaded at once; sixteen for one
+    row, whose few sums leave registers for them.  One vector of `lanes` elsewhere.
+    """
+    if target is None or target.kind.name != "llvm" or not target.multiplies_by_lane:
+        return lanes
+    return 16 * lanes if rows == 1 else 4 * lanes
 
 
 def allows_winograd(target: Any) -> bool:

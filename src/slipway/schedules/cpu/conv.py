@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.ops.blocked import input_channel, padded
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.by_lane import GROUP, choose_lane_tile, multiply_by_lane
 from slipway.schedules.cpu.tiles import (
     choose_tile,
     crowds_cache,
@@ -61,11 +62,23 @@ def _flat_compute(
     ky = te.reduce_axis((0, kh), name="kh")
     kx = te.reduce_axis((0, kw), name="kw")
     lane = te.reduce_axis((0, block), name="ic")
-    block_of, lane_of = input_channel(data, kernel, chunk, lane)
+
+    def datum(b: Any, c: Any, y: Any, x: Any, p: Any, i: Any) -> Any:
+        """What position p is multiplied by at (y, x) of the window, channel i of chunk c."""
+        if near is not None:
+            return near(b, c, p, i)
+        y, x = te.floordiv(p, width) * sh + y * dh, te.floormod(p, width) * sw + x * dw
+        c, i = input_channel(data, kernel, c, i)
+        return data(b, c, y, x, i)
+
+    groups = None
+    if target.multiplies_by_lane and block % GROUP == 0 and out.dtype == "float32":
+        shape = (n, chunks, kh, kw, height * width, block)
+        groups = te.compute(shape, datum, name="groups", tag="conv_groups")
 
     def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
-        y, x = te.floordiv(p, width) * sh + ky * dh, te.floormod(p, width) * sw + kx * dw
-        value = data(b, block_of, y, x, lane_of) if near is None else near(b, chunk, p, lane)
+        read = datum if groups is None else groups
+        value = read(b, chunk, ky, kx, p, lane)
         return te.sum(
             value.astype(out.dtype) * kernel(o, chunk, ky, kx, lane, ob).astype(out.dtype),
             axis=[chunk, ky, kx, lane],
@@ -92,16 +105,19 @@ def schedule_conv2d_nchwc(
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     tagged = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
-    sums, near = tagged["conv_sums"], tagged.get("conv_near")
-    pad = _padding_of(sums if near is None else near)
-    inline_injective(schedule, outs, keep=[sums, *pad, *([near] if near is not None else [])])
+    sums, near, groups = tagged["conv_sums"], tagged.get("conv_near"), tagged.get("conv_groups")
+    stages = [t for t in (near, groups, sums) if t is not None]
+    data, kernel = stages[0].op.input_tensors[0], sums.op.input_tensors[1]
+    pad = _padding_of(stages[0])
+    inline_injective(schedule, outs, keep=[*stages, *pad])
     for tensor in pad:
         _schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
     schedule[sums].set_scope("local")
     _, blocks, positions, block = shape_of(sums)
     width = max(1, block // vector_lanes(target, sums.dtype))
-    tile = choose_tile(positions, blocks, target, width)
-    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in sums.op.input_tensors)
+    choose = choose_tile if groups is None else choose_lane_tile
+    tile = choose(positions, blocks, target, width)
+    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
     panel_bytes = weight_bytes * tile.vectors
     stage = schedule[output]
     n, oc, oh, ow, ob = stage.op.axis
@@ -125,11 +141,15 @@ def schedule_conv2d_nchwc(
     stage.unroll(oc_inner)
     stage.unroll(p_inner)
     stage.vectorize(ob)
-    if worth_sharing(positions * prod(shape_of(sums.op.input_tensors[1])), target):
+    if worth_sharing(positions * prod(shape_of(kernel)), target):
         stage.parallel(task)
 
     inner = schedule[sums]
     inner.compute_at(stage, each)
+    if groups is not None:
+        lanes = min(block, vector_lanes(target, sums.dtype))
+        multiply_by_lane(schedule, sums, groups, row=2, columns=[1, 3], lanes=lanes)
+        return schedule
     n, oc, p, ob = inner.op.axis
     chunk, kh, kw, ic = inner.op.reduce_axis
     if ahead := steps_ahead(block):

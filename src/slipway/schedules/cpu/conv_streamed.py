@@ -39,16 +39,19 @@ from slipway.schedules.registry import register_implementation
 if TYPE_CHECKING:
     from slipway.target import Target
 
-# Half of a first-level cache of 48 KB: the other half has the tile's data and the next panel.
-_PANEL_BYTES = 24 << 10
 _FEW_POSITIONS = 100
 _LARGE_KERNEL = 1 << 20  # bytes
 
 
-def _chunks_in_block(chunks: int, chunk_bytes: int) -> int:
-    """Return how many channel chunks one block of the sum has: a divisor of all."""
+def _chunks_in_block(chunks: int, chunk_bytes: int, target: Target) -> int:
+    """Return how many channel chunks one block of the sum has: a divisor of all.
+
+    A panel fills half of the first-level cache: the tile's data and the next panel need the rest.
+    """
     fitting = [
-        n for n in range(1, chunks + 1) if chunks % n == 0 and n * chunk_bytes <= _PANEL_BYTES
+        n
+        for n in range(1, chunks + 1)
+        if chunks % n == 0 and n * chunk_bytes <= target.core.l1_bytes // 2
     ]
     return max(fitting, default=1)
 
@@ -66,7 +69,7 @@ def _compute(
     registers = max(1, lanes // vector_lanes(target, out.dtype))
     tile = choose_tile(positions, blocks, target, registers, divides=True)
     tiles = -(-positions // tile.rows)
-    each = _chunks_in_block(chunks, 4 * kh * kw * block * lanes * tile.vectors)
+    each = _chunks_in_block(chunks, 4 * kh * kw * block * lanes * tile.vectors, target)
     parts = chunks // each
 
     def side_by_side(b: Any, ko: Any, c: Any, ky: Any, kx: Any, t: Any, r: Any, i: Any) -> Any:
@@ -116,7 +119,8 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
     positions = prod(data.shape[2:4]) // prod(attrs.strides)
-    return positions <= _FEW_POSITIONS and 4 * prod(kernel.shape) >= _LARGE_KERNEL
+    few = positions <= _FEW_POSITIONS and 4 * prod(kernel.shape) >= _LARGE_KERNEL
+    return few and not target.multiplies_by_lane  # short vectors take longer than memory
 
 
 @register_implementation(

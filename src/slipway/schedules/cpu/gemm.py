@@ -1,10 +1,9 @@
 """Matrix products of two computed matrices: attention scores, and what has no packed weight.
 
-The right matrix is copied into blocks of columns, one vector wide, and padded to whole tiles; rows
-of the left one beyond its end repeat the last.  So the inner loops have no guards, and only the
-copy of a finished tile to its place looks at the edges.
+The right matrix is copied into blocks of columns and padded to whole tiles; the last rows of the
+left one are in two tiles where tiles do not divide them.  So no loop has guards but that copy.
 
-    packed (b, N/n, K, n)     tiles (b, M/m, m, N/n, n)     result (b, M, N)
+    packed (b, N/n, K, n)     tiles (b, M, N/n, n)     result (b, M, N)
 """
 
 from __future__ import annotations
@@ -15,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.tiles import choose_tile, worth_sharing
+from slipway.schedules.cpu.by_lane import (
+    GROUP,
+    choose_lane_tile,
+    choose_width,
+    multiply_by_lane,
+)
+from slipway.schedules.cpu.tiles import Tile, choose_tile, worth_sharing
 from slipway.schedules.generic import (
-    Loop,
-    fuse,
     inline_injective,
     producers,
     shape_of,
-    split,
     vector_lanes,
 )
 from slipway.schedules.registry import register_implementation
@@ -40,8 +42,8 @@ def _matmul_compute(
     assert isinstance(out, TensorType)
     batch, rows, columns = out.shape
     depth = shape_of(a)[1 if attrs.transpose_a else 2]
-    lanes = vector_lanes(target, out.dtype)
-    tile = choose_tile(rows, -(-columns // lanes), target)
+    by_lane = _reads_groups(target, attrs, a)
+    lanes, tile = _panel(target, rows, columns, out.dtype, by_lane)
     blocks = -(-columns // (lanes * tile.vectors)) * tile.vectors
     a_batch, b_batch = shape_of(a)[0], shape_of(b)[0]
 
@@ -57,34 +59,41 @@ def _matmul_compute(
     )
     k = te.reduce_axis((0, depth), name="k")
 
-    def tile_element(p: Any, outer: Any, inner: Any, block: Any, lane: Any) -> Any:
-        row = outer * tile.rows + inner
-        if rows % tile.rows:
-            row = te.min(row, rows - 1)
+    def sum_of(p: Any, row: Any, block: Any, lane: Any) -> Any:
         left = a(0 if a_batch == 1 else p, *((k, row) if attrs.transpose_a else (row, k)))
         right = packed(0 if b_batch == 1 else p, block, k, lane)
         return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[k])
 
     tiles = te.compute(
-        (batch, -(-rows // tile.rows), tile.rows, blocks, lanes),
-        tile_element,
+        (batch, rows, blocks, lanes),
+        sum_of,
         name="tiles",
-        tag=f"matmul_tiles,{tile.vectors}",
+        tag=f"matmul_tiles,{tile.rows},{tile.vectors},{'by_lane' if by_lane else ''}",
     )
     return [
         te.compute(
             out.shape,
-            lambda p, m, n: tiles(
-                p,
-                te.floordiv(m, tile.rows),
-                te.floormod(m, tile.rows),
-                te.floordiv(n, lanes),
-                te.floormod(n, lanes),
-            ),
+            lambda p, m, n: tiles(p, m, te.floordiv(n, lanes), te.floormod(n, lanes)),
             name="T_batch_matmul",
             tag="injective",
         )
     ]
+
+
+def _panel(target: Target, rows: int, columns: int, dtype: str, by_lane: bool) -> tuple[int, Tile]:
+    """Return (columns that are packed side by side, the tile in blocks of so many)."""
+    lanes = vector_lanes(target, dtype)
+    if not by_lane:
+        return lanes, choose_tile(rows, -(-columns // lanes), target)
+    width = choose_width(rows, -(-columns // lanes), target)
+    return width * lanes, choose_lane_tile(rows, -(-columns // (width * lanes)), target, width)
+
+
+def _reads_groups(target: Target, attrs: Any, a: te.Tensor) -> bool:
+    """Tell whether rows of the left matrix are loaded a few values at a time."""
+    depth = shape_of(a)[2]
+    plain = isinstance(a.op, te.PlaceholderOp) and not attrs.transpose_a
+    return target.multiplies_by_lane and plain and a.dtype == "float32" and depth % GROUP == 0
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -107,40 +116,49 @@ def schedule_batch_matmul(
     (output,) = {id(t.op): t for t in outs}.values()
     stages = {getattr(op, "tag", "").split(",")[0]: op for op in producers(outs)}
     tiles = stages["matmul_tiles"].output(0)
-    vectors = int(tiles.op.tag.split(",")[1])
+    _, height, vectors, by_lane = tiles.op.tag.split(",")
     packed = next(t for t in tiles.op.input_tensors if "pack" in getattr(t.op, "tag", ""))
     inline_injective(schedule, outs, keep=[packed])
+    left = next(t for t in tiles.op.input_tensors if t.op is not packed.op)
     accumulator = schedule.cache_write(tiles, "local")
-    _, _, height, _, lanes = shape_of(tiles)
+    lanes = vector_lanes(target, tiles.dtype)
+    panel = shape_of(packed)[-1]
     parallel = worth_sharing(prod(shape_of(tiles)) * shape_of(packed)[2], target)
 
     copy = schedule[output]
-    batch, rows, columns = Loop.of(copy.op.axis)
-    m_outer, m_inner = split(copy, rows, height)
-    n_outer, n_lane = split(copy, columns, lanes)
-    copy.reorder(*(x.axis for x in (batch, m_outer, m_inner, n_outer, n_lane)))
-    copy.vectorize(n_lane.axis)
-    task = fuse(copy, (batch, m_outer))
+    batch, rows, columns = copy.op.axis
+    m_outer, m_inner = copy.split(rows, factor=int(height), tail="shift")
+    together = min(panel, shape_of(output)[2])
+    n_outer, n_lane = copy.split(columns, factor=together, tail="shift")
+    copy.reorder(batch, m_outer, m_inner, n_outer, n_lane)
+    copy.vectorize(n_lane)
+    task = copy.fuse(batch, m_outer)
     if parallel:
-        copy.parallel(task.axis)
+        copy.parallel(task)
 
     stage = schedule[tiles]
-    stage.compute_at(copy, task.axis)
-    p, outer, inner, block, lane = stage.op.axis
-    block_outer, block_inner = stage.split(block, factor=vectors)
-    stage.reorder(p, outer, block_outer, inner, block_inner, lane)
-    stage.unroll(inner)
-    stage.unroll(block_inner)
+    stage.compute_at(copy, task)
+    p, row, block, lane = stage.op.axis
+    part, block = stage.split(block, factor=int(vectors))
+    vector, lane = stage.split(lane, factor=lanes)
+    stage.reorder(p, part, row, block, vector, lane)
+    stage.unroll(row)
+    stage.unroll(block)
+    stage.unroll(vector)
     stage.vectorize(lane)
 
-    registers = schedule[accumulator]
-    registers.compute_at(stage, block_outer)
-    p, outer, inner, block, lane = registers.op.axis
-    (k,) = registers.op.reduce_axis
-    registers.reorder(p, outer, k, inner, block, lane)
-    registers.unroll(inner)
-    registers.unroll(block)
-    registers.vectorize(lane)
+    schedule[accumulator].compute_at(stage, part)
+    if by_lane:
+        groups = schedule.cache_read(left, "local", [accumulator])
+        multiply_by_lane(schedule, accumulator, groups, row=1, columns=[2, 3], lanes=lanes)
+    else:
+        registers = schedule[accumulator]
+        p, row, block, lane = registers.op.axis
+        (k,) = registers.op.reduce_axis
+        registers.reorder(p, k, row, block, lane)
+        registers.unroll(row)
+        registers.unroll(block)
+        registers.vectorize(lane)
 
     pack = schedule[packed]
     p, block, k, lane = pack.op.axis

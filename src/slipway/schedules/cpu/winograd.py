@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.ops.winograd import TileBlocks, winograd_stages
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.by_lane import GROUP, choose_lane_tile, multiply_by_lane
 from slipway.schedules.cpu.panels import Progress, ask_for_next, split_steps
 from slipway.schedules.cpu.tiles import Tile, choose_tile
 from slipway.schedules.generic import inline_injective, producers, shape_of, vector_lanes
@@ -51,7 +52,8 @@ def _blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> i
 
 
 def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
-    return choose_tile(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
+    choose = choose_lane_tile if target.multiplies_by_lane else choose_tile
+    return choose(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
 
 
 def _winograd_compute(
@@ -113,7 +115,7 @@ def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
 
     _schedule_back(schedule, rest, stage, tx)
     schedule[products].compute_at(stage, products_at)
-    _schedule_products(schedule, products, tile)
+    _schedule_products(schedule, products, tile, target)
     _schedule_data(schedule, half, data, pad)
     return schedule
 
@@ -142,7 +144,9 @@ def _schedule_data(
     inner.vectorize(i)
 
 
-def _schedule_products(schedule: te.Schedule, products: te.Tensor, tile: Tile) -> None:
+def _schedule_products(
+    schedule: te.Schedule, products: te.Tensor, tile: Tile, target: Target
+) -> None:
     """A matrix product, tiles by output channels, for each element of a transformed tile."""
     registers = schedule.cache_write(products, "local")
     stage = schedule[products]
@@ -154,9 +158,14 @@ def _schedule_products(schedule: te.Schedule, products: te.Tensor, tile: Tile) -
     stage.vectorize(ob)
     inner = schedule[registers]
     inner.compute_at(stage, q_outer)
+    data, kernel = inner.op.input_tensors
+    if target.multiplies_by_lane and shape_of(kernel)[-2] % GROUP == 0:
+        groups = schedule.cache_read(data, "local", [registers])
+        lanes = min(shape_of(products)[-1], vector_lanes(target, products.dtype))
+        multiply_by_lane(schedule, registers, groups, row=5, columns=[2, 6], lanes=lanes)
+        return
     n, part, o, x, y, q, ob = inner.op.axis
     chunk, lane = inner.op.reduce_axis
-    kernel = products.op.input_tensors[1]
     _, _, _, chunks, block, _ = shape_of(kernel)
     split = split_steps(inner, lane)
     inner.reorder(n, part, x, y, chunk, split.asking, split.unrolled, q, o, ob)
