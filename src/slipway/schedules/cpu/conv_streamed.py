@@ -26,7 +26,7 @@ from slipway.ir import ops
 from slipway.relay.ops.blocked import input_channel, padded
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.panels import Progress, ask_for_next, split_steps
-from slipway.schedules.cpu.tiles import choose_tile, even_tasks, worth_sharing
+from slipway.schedules.cpu.tiles import Tile, choose_tile, even_tasks, worth_sharing
 from slipway.schedules.generic import (
     extent_of,
     inline_injective,
@@ -164,13 +164,18 @@ def schedule_streamed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
     copy.compute_at(whole, ko)
     copy.vectorize(copy.op.axis[-1])
 
-    _schedule_partial(schedule, partial, kernel, (each, vectors))
+    _schedule_partial(schedule, partial, kernel, each, Tile(shape_of(sums)[3], vectors), target)
     schedule[partial].compute_at(whole, t)
     return schedule
 
 
 def _schedule_partial(
-    schedule: te.Schedule, partial: te.Tensor, kernel: te.Tensor, widths: tuple[int, int]
+    schedule: te.Schedule,
+    partial: te.Tensor,
+    kernel: te.Tensor,
+    per_task: int,
+    tile: Tile,
+    target: Target,
 ) -> None:
     """Products in registers; each tile asks for its share of the next panel."""
     inner = schedule[partial]
@@ -179,21 +184,20 @@ def _schedule_partial(
     chunk, kh, kw, ic = inner.op.reduce_axis
     _, _, _, tiles, _, _ = shape_of(partial)
     _, _, height, width, block, _ = shape_of(kernel)
-    split = split_steps(inner, ic)
+    split = split_steps(inner, ic, tile, target)
     inner.reorder(n, ko, chunk, kh, kw, split.asking, split.unrolled, r, o, ob)
     for axis in (split.unrolled, r, o):
         inner.unroll(axis)
     inner.vectorize(ob)
-    per_task, vectors = widths
     steps = extent_of(chunk) * height * width * block
     step = ((chunk * height + kh) * width + kw) * block + ic
-    last = te.floormod(o, per_task) == per_task - vectors
-    next_o = ops.select(last, o - (per_task - vectors), o + vectors)
+    last = te.floormod(o, per_task) == per_task - tile.vectors
+    next_o = ops.select(last, o - (per_task - tile.vectors), o + tile.vectors)
     next_ko = ops.select(last, ko + 1, ko)
 
     def place(vector: int, line: Any) -> tuple[Any, ...]:
         return next_o + vector, 0, 0, 0, next_ko * steps + line, 0
 
     at = Progress(t, tiles, step, steps)
-    for vector in range(vectors):
+    for vector in range(tile.vectors):
         ask_for_next(inner, kernel, split, at, partial_call(place, vector))

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slipway import te
+from slipway.schedules.cpu.tiles import Tile, vector_registers
 from slipway.schedules.generic import extent_of
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,13 @@ class Steps(NamedTuple):
     at_once: int
 
 
-def split_steps(stage: te.Stage, lane: te.IterVar) -> Steps:
-    """Split the loop `lane` of a reduction into steps that ask and steps that are unrolled."""
-    at_once = gcd(4, extent_of(lane))
+def split_steps(stage: te.Stage, lane: te.IterVar, tile: Tile, target: Target) -> Steps:
+    """Split the loop `lane` of a reduction into steps that ask and steps that are unrolled.
+
+    LLVM loads the weights of all unrolled steps first, so they need registers beside the sums.
+    """
+    free = vector_registers(target) - tile.rows * tile.vectors
+    at_once = gcd(4, extent_of(lane)) if free >= 6 else 1
     return Steps(*stage.split(lane, factor=at_once), at_once)
 
 

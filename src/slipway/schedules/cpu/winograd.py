@@ -167,7 +167,7 @@ def _schedule_products(
     n, part, o, x, y, q, ob = inner.op.axis
     chunk, lane = inner.op.reduce_axis
     _, _, _, chunks, block, _ = shape_of(kernel)
-    split = split_steps(inner, lane)
+    split = split_steps(inner, lane, tile, target)
     inner.reorder(n, part, x, y, chunk, split.asking, split.unrolled, q, o, ob)
     inner.unroll(split.unrolled)
     tiles = -(-shape_of(products)[5] // tile.rows)
