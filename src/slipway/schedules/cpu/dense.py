@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.schedules.cpu.panels import Progress, ask_for_next, split_steps
-from slipway.schedules.cpu.tiles import choose_tile, worth_sharing
+from slipway.schedules.cpu.tiles import choose_tile, steps_ahead, worth_sharing
 from slipway.schedules.generic import (
     inline_injective,
     shape_of,
@@ -53,7 +53,7 @@ def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Ten
     split = split_steps(inner, k, tile, target)
     inner.reorder(split.asking, split.unrolled, m, n_block, n_lane)
     inner.unroll(split.unrolled)
-    if rows > 1:
+    if rows > 1 and steps_ahead(lanes):  # else asking takes longer than waiting
         at = Progress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
         for vector in range(tile.vectors):
             block = te.floordiv(n, lanes) + tile.vectors + vector
