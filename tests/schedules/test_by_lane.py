@@ -11,8 +11,8 @@ import pytest
 
 from slipway import relay
 from slipway.codegen.build import build_module
-from slipway.executor.operator_module import OperatorModule
 from slipway.executor.kernels import lower_kernel
+from slipway.executor.operator_module import OperatorModule
 from slipway.nd import array, empty
 from slipway.relay.interpret import interpret
 from slipway.relay.passes.pipeline import panel_units
