@@ -11,7 +11,9 @@ from slipway.relay.expr import Call, Constant
 # Cycles for each pair of an input and an output channel.
 _PRODUCT = 0.5  # two multiply-adds start in a cycle, each for one vector of channels
 _TRANSFORM = 2.4  # for one element of a vector of tiles, in and out
-_VALUE = 0.5  # to read a float32 of the kernel from memory at 8 bytes a cycle
+_VALUE = 0.35  # to read a float32 of the kernel: 11 bytes a cycle come from beyond the caches
+_VALUE_OF_MANY = 0.5  # the same where the kernel is so long that nothing of it stays near
+_MANY_BYTES = 8 << 20
 # What the products of few tiles lose, and what is not counted here.
 _WORTHWHILE = 0.85
 
@@ -33,11 +35,15 @@ def winograd_tile(call: Call, lanes: int) -> int:
     images, _, height, width = out.shape
     transform = _TRANSFORM * sum(1 / channels for channels in kernel.shape[:2])
 
-    def cost(m: int) -> float:
-        tiles = images * -(-height // m) * -(-width // m)
-        each = tiles / lanes * (_PRODUCT + transform) + _VALUE
-        return (m + 2) ** 2 * each
+    def reading(elements: int) -> float:
+        kernel_bytes = 4 * elements * kernel.shape[0] * kernel.shape[1]
+        return elements * (_VALUE if kernel_bytes < _MANY_BYTES else _VALUE_OF_MANY)
 
-    direct = 9 * (images * height * width / lanes * _PRODUCT + _VALUE)
+    def cost(m: int) -> float:
+        elements = (m + 2) ** 2
+        tiles = images * -(-height // m) * -(-width // m)
+        return elements * tiles / lanes * (_PRODUCT + transform) + reading(elements)
+
+    direct = 9 * images * height * width / lanes * _PRODUCT + reading(9)
     best = min((2, 4), key=cost)
     return best if cost(best) <= _WORTHWHILE * direct else 0
