@@ -44,9 +44,9 @@ class Implementation:
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
-    "cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool", "cpu.quantized", "cpu.quantized_depthwise",
-    "cpu.quantized_packed",
-    "cpu.softmax", "cpu.winograd", "micro.direct",
+    "cpu.attention", "cpu.conv", "cpu.dense", "cpu.gemm", "cpu.pool", "cpu.quantized",
+    "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.softmax", "cpu.winograd",
+    "micro.direct",
 )  # fmt: skip
 _loaded = False
 
