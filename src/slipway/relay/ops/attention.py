@@ -23,6 +23,7 @@ from slipway.relay.ops.checks import need_dtype, need_float, need_rank
 from slipway.relay.ops.tensors import shape_of, te, wide
 from slipway.relay.types import TensorType, Type
 
+LEAST_LANES = 4
 CAUSAL = ("", "TopLeft", "BottomRight")
 
 
@@ -62,6 +63,21 @@ def scale_of(attrs: AttentionAttrs, query: Sequence[int]) -> float:
 def causal_offset(attrs: AttentionAttrs, rows: int, keys: int) -> int:
     """Return how many key positions beyond its own a query position sees."""
     return keys - rows if attrs.causal_mask == "BottomRight" else 0
+
+
+def widest_lanes(extent: int, lanes: int) -> int:
+    """Return the lanes, at most `lanes`, of the widest vectors that `extent` fills."""
+    while lanes > max(extent, 1):
+        lanes //= 2
+    return lanes
+
+
+def fills_vectors(rows: int, value_size: int, lanes: int) -> bool:
+    """Tell whether query rows and value elements fill vectors of at least four lanes.
+
+    With fewer an attention is computed faster in its parts, and has few scores anyway.
+    """
+    return min(widest_lanes(rows, lanes), widest_lanes(value_size, lanes)) >= LEAST_LANES
 
 
 def _need_layout(name: str, layout: str, axes: str) -> None:
@@ -287,10 +303,10 @@ def attention_bias(
     return made
 
 
-def with_attrs(call: Call, attrs: AttentionAttrs, *inputs: Any) -> Call:
-    """Return the call on other inputs and with other attributes: the operator for so many."""
+def attention_call(attrs: AttentionAttrs, *inputs: Any) -> Call:
+    """Return the attention of query, key, value, and perhaps a bias."""
     definition: OpDefinition = ATTENTION if len(inputs) == 3 else ATTENTION_BIAS
-    return definition(*inputs, attrs=attrs, span=call.span)
+    return definition(*inputs, attrs=attrs)
 
 
 ATTENTION.sample_case((1, 5, 2, 4), (1, 7, 2, 4), (1, 7, 2, 6))

@@ -20,9 +20,9 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.relay.ops.attention import Operands, extents
+from slipway.relay.ops.attention import Operands, extents, fills_vectors
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.attention_blocks import Blocks, choose_blocks, suits
+from slipway.schedules.cpu.attention_blocks import Blocks, choose_blocks
 from slipway.schedules.cpu.exponential import power
 from slipway.schedules.generic import (
     inline_injective,
@@ -30,6 +30,7 @@ from slipway.schedules.generic import (
     producers,
     schedule_elementwise_stage,
     shape_of,
+    vector_lanes,
 )
 from slipway.schedules.registry import register_implementation
 
@@ -188,7 +189,8 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     assert isinstance(value, TensorType)
     rows = extents(query.shape, attrs.query_layout)["S"]
     value_size = extents(value.shape, attrs.value_layout)["H"]
-    return query.dtype == "float32" and query.size > 0 and suits(rows, value_size, target)
+    lanes = vector_lanes(target, query.dtype)
+    return query.dtype == "float32" and query.size > 0 and fills_vectors(rows, value_size, lanes)
 
 
 @register_implementation(

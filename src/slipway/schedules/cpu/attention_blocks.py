@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from slipway.relay.ops.attention import LEAST_LANES, widest_lanes
 from slipway.schedules.cpu.tiles import (
     Tile,
     step_cost,
@@ -24,7 +25,6 @@ SCORE_BYTES = 256 << 10
 _MOST_ROWS = 128
 # To read key and value once takes a task as long as to multiply them with so many rows.
 _READ_AGAIN = 8
-_LEAST_LANES = 4
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,14 @@ class Blocks:
 
 def lanes_for(extent: int, target: Target) -> int:
     """Return the lanes of the widest vectors that `extent` fills, a power of two."""
-    lanes = vector_lanes(target, "float32")
-    while lanes > max(extent, 1):
-        lanes //= 2
-    return lanes
-
-
-def suits(rows: int, value_size: int, target: Target) -> bool:
-    """Tell whether an attention of so many query rows and value elements fills vectors."""
-    return min(lanes_for(rows, target), lanes_for(value_size, target)) >= _LEAST_LANES
+    return widest_lanes(extent, vector_lanes(target, "float32"))
 
 
 def value_lanes(size: int, target: Target) -> int:
     """Return the lanes of vectors along the value: half of them where only those divide it."""
     lanes = lanes_for(size, target)
     half = lanes // 2
-    return half if size % lanes and size % half == 0 and half >= _LEAST_LANES else lanes
+    return half if size % lanes and size % half == 0 and half >= LEAST_LANES else lanes
 
 
 def choose_blocks(
