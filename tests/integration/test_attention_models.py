@@ -14,7 +14,7 @@ from slipway import relay
 from slipway.executor.graph import place_tensors
 from slipway.executor.relay_build import kernel_graph
 from slipway.passes.context import PassContext
-from slipway.relay.passes.fuse_attention import ATTENTIONS
+from slipway.relay.passes.attention_layouts import ATTENTIONS
 from slipway.relay.passes.pipeline import optimize
 from slipway.relay.visit import post_order
 from slipway.target import Target

@@ -9,7 +9,8 @@ from slipway import relay
 from slipway.ir.function import IRModule
 from slipway.passes.context import PassContext
 from slipway.relay.interpret import interpret
-from slipway.relay.passes.fuse_attention import ATTENTIONS, fuse_attention
+from slipway.relay.passes.attention_layouts import ATTENTIONS
+from slipway.relay.passes.fuse_attention import fuse_attention
 from slipway.relay.passes.pipeline import attention_lanes, optimize
 from slipway.relay.visit import post_order
 from slipway.target import Target
@@ -142,6 +143,68 @@ def test_one_key_for_all_heads():
     q, k, v = var("q", 6, S, H), var("k", 1, H, T), var("v", 1, T, H)
     scores = relay.nn.softmax(relay.nn.batch_matmul(q, k, transpose_b=False))
     assert "nn.attention" in fused(relay.nn.batch_matmul(scores, v, transpose_b=False))
+
+
+def causal(low):
+    keep = np.tri(S, T, dtype=bool)
+    return relay.const(np.where(keep, 0, low).astype("float32"))
+
+
+@pytest.mark.parametrize("low", [-np.inf, np.finfo("float32").min])
+def test_a_constant_triangle_is_an_attribute(low):
+    low = np.float32(low)
+    later = relay.const(np.tri(S, T, T - S, dtype=bool))
+    for change in (
+        lambda s: s * SCALE + causal(low),
+        lambda s: relay.where(later, s, relay.const(low)),
+    ):
+        found = fused(attention(change))
+        assert "nn.attention" in found
+        assert not set(found) & {"nn.attention_bias", "where", "add"}
+
+
+def test_rows_of_powers_set_to_zero():
+    """As ONNX defines Attention: a row without any key is zero, not NaN."""
+    mask = np.where(np.random.default_rng(0).random((B, 1, S, T)) < 0.5, -np.inf, 0)
+    mask[:, :, 3] = -np.inf
+    mask = relay.const(mask.astype("float32"))
+    empty = relay.equal(relay.max(mask, [3], True), relay.const(np.float32(-np.inf)))
+    found = fused(
+        attention(lambda s: s + mask, behind=lambda p: relay.where(empty, relay.const(0.0), p))
+    )
+    assert "nn.attention_bias" in found
+    assert "where" in found
+
+
+@pytest.mark.parametrize("way", ["repeat", "broadcast"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_heads_of_key_and_value_that_were_repeated(way, groups):
+    def wide(x):
+        if way == "repeat":
+            return relay.repeat(x, 4 // groups, axis=1)
+        five = relay.broadcast_to(relay.expand_dims(x, 2), (B, groups, 4 // groups, T, H))
+        return relay.reshape(five, (B, 4, T, H))
+
+    q = var("q", B, 4, S, H)
+    k, v = (wide(var(name, B, groups, T, H)) for name in "kv")
+    flat = [relay.reshape(x, (B * 4, -1, H)) for x in (q, k, v)]
+    scores = relay.nn.softmax(relay.nn.batch_matmul(flat[0], flat[1]))
+    found = fused(relay.nn.batch_matmul(scores, flat[2], transpose_b=False))
+    assert "nn.attention" in found
+    assert not set(found) & {"repeat", "broadcast_to"}
+
+
+def test_axes_of_three():
+    """As PyTorch's MultiheadAttention has them: (length, B * N, H) and back."""
+    q, k, v = (
+        relay.transpose(relay.reshape(var(n, S, B, N * H), (S, B * N, H)), (1, 0, 2)) for n in "qkv"
+    )
+    four = [relay.reshape(x, (B, N, S, H)) for x in (q, k, v)]
+    result = product(relay.nn.softmax(product(four[0], turned(four[1]))), four[2])
+    body = relay.transpose(relay.reshape(result, (B * N, S, H)), (1, 0, 2))
+    found = fused(relay.reshape(body, (S, B, N * H)))
+    assert "nn.attention" in found
+    assert "transpose" not in found
 
 
 KEPT = {

@@ -6,8 +6,10 @@
         ->  nn.attention_bias(q, k, v, mask, scale=scale)
 
 and transposes of q, k, v and of the result become layouts of the attention, which reads and writes
-them as they lie.  The scores must have no other reader.  A `where` counts as a mask if it gives
--inf or a number so low that a score beside it is lost in rounding (-1e30 and less).
+them as they lie; keys and values repeated for several heads are read where they were one.  The
+scores must have no other reader.  A `where` counts as a mask if it gives -inf or a number so low
+that a score beside it is lost in rounding (-1e30 and less); a constant mask of a triangle becomes
+the attribute causal_mask.  A `where` that sets the powers of whole rows to zero moves behind.
 """
 
 from __future__ import annotations
@@ -22,10 +24,15 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.attention import AttentionAttrs, attention_call
+from slipway.relay.passes.attention_layouts import (
+    absorb_transposes,
+    face_of,
+    reshaped,
+    rewrite_counted,
+)
+from slipway.relay.passes.fold_constant import fold_constant
 from slipway.relay.passes.simplify_expr import RESHAPES
-from slipway.relay.visit import post_order, rebuild, use_counts
 
-ATTENTIONS = ("nn.attention", "nn.attention_bias")
 LOST_BESIDE = -1e30
 
 Serves = Callable[[int, int], bool]
@@ -36,45 +43,8 @@ def fuse_attention(function: Function, serves: Serves) -> Function:
 
     `serves(rows, value_size)` tells whether one of that many query rows is faster so.
     """
-    fused = _Rewrite(function, lambda expr, counts: _fuse(expr, counts, serves)).run()
-    return _Rewrite(fused, _absorb).run()
-
-
-class _Rewrite:
-    """Applies a rule bottom up; the rule sees how many readers every expression has."""
-
-    def __init__(self, function: Function, rule: Callable[[Any, dict[int, int]], Any]) -> None:
-        self.function = function
-        self.rule = rule
-        self.counts = use_counts(function)
-        self.done: dict[int, Expr] = {}
-        self.keep: list[Expr] = []
-
-    def run(self) -> Function:
-        for expr in post_order(self.function, into_functions=False):
-            count = self.counts.get(id(expr), 0)
-            fresh: Any = expr
-            if not isinstance(expr, Function) or expr is self.function:
-                fresh = rebuild(expr, lambda child: self.done[id(child)])
-                made = self.rule(fresh, self.counts)
-                fresh = fresh if made is None else made
-            self.done[id(expr)] = fresh
-            self.keep.append(fresh)
-            self.counts[id(fresh)] = count
-        return self.done[id(self.function)]  # type: ignore[return-value]
-
-
-def _face(name: str, *arguments: Any) -> Any:
-    return op_registry.face(name)(*arguments)
-
-
-def reshaped(expr: Any, shape: tuple[int, ...]) -> Expr:
-    """Return `expr` in another shape, without a chain of reshapes."""
-    while is_call_of(expr, *RESHAPES) and expr.tensor_type.shape != shape:
-        expr = expr.args[0]
-    if expr.tensor_type.shape == shape:
-        return expr  # type: ignore[no-any-return]
-    return _face("reshape", expr, shape, True)  # type: ignore[no-any-return]
+    fused = rewrite_counted(function, lambda expr, counts: _fuse(expr, counts, serves))
+    return absorb_transposes(fused)
 
 
 def _number(expr: Any) -> float | None:
@@ -110,7 +80,9 @@ class _Scores:
     grids: list[tuple[int, ...]] = field(default_factory=list)  # (B, N) where scores had four axes
 
     def times(self, factor: float) -> _Scores:
-        made = [b if factor == 1 else _face("multiply", b, _constant(factor)) for b in self.biases]
+        made = [
+            b if factor == 1 else face_of("multiply", b, _constant(factor)) for b in self.biases
+        ]
         return _Scores(self.product, self.factor * factor, made, self.grids)
 
 
@@ -148,7 +120,7 @@ def _with_bias(expr: Call, counts: dict[int, int], rows: tuple[int, ...]) -> _Sc
         found = _scores(scores, counts, rows) if scores.type == expr.type else None
         if found is not None:
             if is_call_of(expr, "subtract"):
-                bias = _face("negative", bias)
+                bias = face_of("negative", bias)
             found.biases.append(_with_rank(bias, expr.tensor_type.rank))
             return found
     return None
@@ -166,7 +138,7 @@ def _with_choice(expr: Call, counts: dict[int, int], rows: tuple[int, ...]) -> _
             return None
         zero, least = _constant(0.0), _constant(low)
         chosen = (zero, least) if scores is branches[0] else (least, zero)
-        bias = _face("where", condition, *chosen)
+        bias = face_of("where", condition, *chosen)
         found.biases.append(_with_rank(bias, expr.tensor_type.rank))
         return found
     return None
@@ -189,6 +161,16 @@ def _fuse(expr: Any, counts: dict[int, int], serves: Serves) -> Expr | None:
         powers = powers.args[0]
         if powers.tensor_type.shape[-2:] != tuple(rows):
             return None
+    cleared = None
+    if is_call_of(powers, "where") and counts.get(id(powers), 0) == 1:
+        cleared, zero, powers = powers.args
+        if (
+            _number(zero) != 0
+            or cleared.tensor_type.shape[-1:] != (1,)
+            or powers.tensor_type.rank != 4
+        ):
+            return None
+        cleared = _with_rank(cleared, 4)
     if not is_call_of(powers, "nn.softmax") or counts.get(id(powers), 0) != 1:
         return None
     if powers.attrs.axis % powers.tensor_type.rank != powers.tensor_type.rank - 1:
@@ -198,7 +180,11 @@ def _fuse(expr: Any, counts: dict[int, int], serves: Serves) -> Expr | None:
         return None
     with op_registry.span(expr.span):
         found = _scores(powers.args[0], counts, tuple(rows))
-        made = None if found is None else _attention(found, value, expr, batch)
+        made: Any = None if found is None else _attention(found, value, expr, batch)
+        if made is not None and cleared is not None:
+            if made.tensor_type.shape[:2] != powers.tensor_type.shape[:2]:
+                return None
+            made = face_of("where", cleared, _constant(0.0), made)
         return None if made is None else reshaped(made, expr.tensor_type.shape)
 
 
@@ -226,7 +212,10 @@ def _attention(found: _Scores, value: Expr, expr: Call, batch: int) -> Call | No
     scale = found.factor * q_factor * k_factor
     attrs = AttentionAttrs(scale, "", q_layout, k_layout, v_layout, "BNSH")
     if bias is not None:
+        causal = _causal_mask(bias, *product.tensor_type.shape[1:])
         bias, attrs = _turned_bias(bias, attrs)
+        if causal:
+            bias, attrs = None, attrs.replace(causal_mask=causal, bias_layout="BNST")
     return attention_call(attrs, *four, *([] if bias is None else [bias]))
 
 
@@ -282,8 +271,21 @@ def _joined_bias(biases: list[Expr], grid: tuple[int, int]) -> Expr | None:
             bias = reshaped(bias, (*((1, 1) if shape[0] == 1 else grid), *shape[1:]))
         elif bias.tensor_type.rank != 4:
             return None
-        total = bias if total is None else _face("add", total, bias)
-    return total
+        total = bias if total is None else face_of("add", total, bias)
+    return None if total is None else fold_constant(Function((), total)).body
+
+
+def _causal_mask(bias: Expr, rows: int, keys: int) -> str:
+    """Return the causal mask that a constant bias says, or ""."""
+    if not isinstance(bias, Constant) or bias.tensor_type.shape != (1, 1, rows, keys):
+        return ""
+    array = bias.array[0, 0]
+    seen = array == 0
+    if not np.all(seen | (array <= LOST_BESIDE)):
+        return ""
+    if np.array_equal(seen, np.tri(rows, keys, dtype=bool)):
+        return "TopLeft"
+    return "BottomRight" if np.array_equal(seen, np.tri(rows, keys, keys - rows, bool)) else ""
 
 
 def _turned_bias(bias: Expr, attrs: AttentionAttrs) -> tuple[Expr, AttentionAttrs]:
@@ -295,54 +297,5 @@ def _turned_bias(bias: Expr, attrs: AttentionAttrs) -> tuple[Expr, AttentionAttr
     _, heads, rows, _ = bias.tensor_type.shape
     if rows == 1 or (heads > 1 and not isinstance(bias, Constant)):
         return bias, attrs
-    turned = _face("transpose", bias, (0, 1, 3, 2))
+    turned = face_of("transpose", bias, (0, 1, 3, 2))
     return turned, attrs.replace(bias_layout="BNTS")
-
-
-def _absorb(expr: Any, counts: dict[int, int]) -> Expr | None:
-    """The rule for transposes around an attention."""
-    if is_call_of(expr, *ATTENTIONS):
-        return _absorb_inputs(expr)
-    if is_call_of(expr, "transpose"):
-        return _absorb_output(expr, counts)
-    return None
-
-
-def _axes(call: Any) -> list[int]:
-    rank = call.tensor_type.rank
-    return [a % rank for a in call.attrs.axes] if call.attrs.axes else list(range(rank))[::-1]
-
-
-def _absorb_inputs(call: Call) -> Expr | None:
-    attrs: Any = call.attrs
-    names = ("query_layout", "key_layout", "value_layout")
-    inputs, layouts = list(call.args), {}
-    for number, name in enumerate(names):
-        layout: str = getattr(attrs, name)
-        below: Any = inputs[number]
-        while is_call_of(below, "transpose"):
-            letters = dict(zip(_axes(below), layout, strict=True))
-            layout, below = "".join(letters[axis] for axis in range(4)), below.args[0]
-            if name != "value_layout" or layout[3] == "H":  # else it would be copied once more
-                inputs[number], layouts[name] = below, layout
-    if not layouts:
-        return None
-    with op_registry.span(call.span):
-        return attention_call(attrs.replace(**layouts), *inputs)
-
-
-def _absorb_output(turned: Call, counts: dict[int, int]) -> Expr | None:
-    """transpose(attention): the attention writes that layout."""
-    source: Any = turned.args[0]
-    shape = source.tensor_type.shape
-    while is_call_of(source, *RESHAPES) and counts.get(id(source), 0) == 1:
-        source = source.args[0]
-    if not is_call_of(source, *ATTENTIONS) or counts.get(id(source), 0) != 1:
-        return None
-    if source.tensor_type.shape != shape:
-        return None
-    layout = "".join(source.attrs.out_layout[axis] for axis in _axes(turned))
-    if layout[3] != "H":
-        return None
-    with op_registry.span(source.span):
-        return attention_call(source.attrs.replace(out_layout=layout), *source.args)
