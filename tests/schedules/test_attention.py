@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 
 import slipway as tvm
-from slipway import relay
+from slipway import relay, te
 from slipway.codegen.build import build_module
 from slipway.executor.operator_module import OperatorModule
 from slipway.executor.relay_build import lower_kernel
-from slipway.ir.stmt import Allocate
+from slipway.ir.stmt import Allocate, For
 from slipway.ir.visit import walk
 from slipway.relay.interpret import interpret
 from slipway.relay.ops.attention import ATTENTION, ATTENTION_BIAS, AttentionAttrs
 from slipway.relay.types import TensorType
 from slipway.schedules.cpu.attention_blocks import SCORE_BYTES, choose_blocks
+from slipway.schedules.generic import producers
 from slipway.schedules.primitive import schedule_primitive
 from slipway.schedules.registry import select
 from slipway.target import Target
@@ -146,7 +147,11 @@ def test_what_is_fused_in_front_and_behind(target):
 
 
 def test_c_code():
-    run(relay.nn.attention(*qkv(37, 45, value_size=12), var("bias", 1, 2, 37, 45)), "c")
+    run(relay.nn.attention(*qkv(20, 45, value_size=12), var("bias", 1, 1, 20, 45)), "c")
+
+
+@pytest.mark.long
+def test_c_code_with_keys_in_chunks():
     run(relay.nn.attention(*qkv(16, 9000), causal_mask="BottomRight"), "c")
 
 
@@ -164,6 +169,23 @@ def test_scores_stay_in_a_task():
     """4096 keys: a task holds as many scores as the cache does, not 4096 x 4096."""
     function = relay.nn.attention(*qkv(4096, 4096, 4, 64, 64)).as_function()
     kernel = lower_kernel("kernel", function.with_attr("Primitive", 1), Target("llvm"))
-    sizes = [n.buffer.size_bytes() for n in walk(kernel.body) if isinstance(n, Allocate)]
-    assert max(sizes) <= SCORE_BYTES
-    assert sum(sizes) <= 4 * SCORE_BYTES
+    (tasks,) = (n for n in walk(kernel.body) if isinstance(n, For) and "i0.i2" in str(n.loop_var))
+    each = [n.buffer.size_bytes() for n in walk(tasks) if isinstance(n, Allocate)]
+    assert max(each) <= SCORE_BYTES
+    assert sum(each) <= 2 * SCORE_BYTES
+    copies = [n.buffer.size_bytes() for n in walk(kernel.body) if isinstance(n, Allocate)]
+    assert sum(copies) - sum(each) == 2 * 4 * 4096 * 64 * 4  # key and value, side by side
+
+
+def test_key_and_value_are_copied_where_many_tasks_read_them_from_far_apart():
+    def copies(layout, rows):
+        shape = {"BSNH": (1, rows, 3, 16), "BNSH": (1, 3, rows, 16)}[layout]
+        tensors = [te.placeholder(shape, name=name) for name in "qkv"]
+        attrs = AttentionAttrs(None, "", layout, layout, layout, layout)
+        out = [TensorType(shape, "float32")]
+        chosen = select("nn.attention", attrs, types(shape), Target("llvm"))
+        (made,) = chosen.compute(Target("llvm"), attrs, tensors, out)
+        return sum(getattr(op, "tag", "") == "attention_packed" for op in producers([made]))
+
+    assert [copies("BSNH", 100), copies("BSNH", 900), copies("BNSH", 900)] == [0, 2, 0]
+    run(relay.nn.attention(*qkv(900, 900, heads=3, size=12, value_size=20)), "llvm")

@@ -157,6 +157,7 @@ class Operands:
         )
         self.batch, self.rows, self.heads, self.size = (q[axis] for axis in "BSNH")
         self.keys, self.key_heads, self.value_size = k["S"], k["N"], v["H"]
+        self.key_extents = k
         self.scale = scale_of(attrs, shape_of(inputs[0]))
 
     def _read(self, tensor: Any, layout: str, b: Any, s: Any, n: Any, h: Any) -> Any:
@@ -175,7 +176,11 @@ class Operands:
 
     def key(self, b: Any, n: Any, t: Any, h: Any) -> Any:
         """An element of the key that head `n` of the query reads."""
-        return self._read(self.tensors[1], self.attrs.key_layout, b, t, self.head(n), h)
+        return self.key_of_head(b, self.head(n), t, h)
+
+    def key_of_head(self, b: Any, n: Any, t: Any, h: Any) -> Any:
+        """An element of head `n` of the key itself."""
+        return self._read(self.tensors[1], self.attrs.key_layout, b, t, n, h)
 
     def value(self, b: Any, n: Any, t: Any, h: Any) -> Any:
         """An element of the value that head `n` of the query reads."""

@@ -16,7 +16,7 @@ joins what it has of a row with that of the next chunk, both scaled to the great
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
@@ -47,7 +47,7 @@ def _attention_compute(
     x = Operands(attrs, inputs, out.dtype)
     heads = x.batch * x.heads
     blocks = choose_blocks(heads, x.rows, x.keys, x.size, x.value_size, target)
-    value, width = _value_of(x, blocks)
+    key, (value, width) = _key_of(x, blocks), _value_of(x, blocks)
     length = blocks.chunk
     chunks = ceil(x.keys / length)
     full = chunks * length == x.keys
@@ -67,7 +67,7 @@ def _attention_compute(
     h = te.reduce_axis((0, x.size), name="h")
     products = te.compute(
         (*grid, chunks, length, x.rows),
-        lambda b, n, c, t, s: te.sum(x.key(b, n, place(c, t), h) * queries(b, n, h, s), axis=[h]),
+        lambda b, n, c, t, s: te.sum(key(b, n, place(c, t), h) * queries(b, n, h, s), axis=[h]),
         name="products",
         tag="attention_products",
     )
@@ -118,18 +118,43 @@ def _attention_compute(
     return [te.compute(out.shape, result, name="T_attention", tag=tag)]
 
 
+def _lie_apart(x: Operands, layout: str) -> bool:
+    """Tell whether there is something between one position of a tensor and the next."""
+    between = layout[layout.index("S") + 1 : -1]
+    return layout[-1] != "H" or prod({**x.key_extents, "H": 1}[axis] for axis in between) > 1
+
+
+def _key_of(x: Operands, blocks: Blocks) -> Any:
+    """Return how to read the key: where it lies, or a copy with its positions side by side.
+
+    A copy takes as long as one task's reading; positions that lie apart crowd the sets of a cache.
+    """
+    if not blocks.read_often(x.rows) or not _lie_apart(x, x.attrs.key_layout):
+        return x.key
+    packed = te.compute(
+        (x.batch, x.key_heads, x.keys, x.size),
+        lambda b, n, t, h: x.key_of_head(b, n, t, h),
+        name="packed",
+        tag="attention_packed",
+    )
+    return lambda b, n, t, h: packed(b, x.head(n), t, h)
+
+
 def _value_of(x: Operands, blocks: Blocks) -> tuple[Any, int]:
     """Return how to read the value, and its size: that of whole vectors.
 
-    A value that lies along another axis, or fills no whole vectors, is copied.
+    A value that lies along another axis, or fills no whole vectors, is copied in any case.
     """
-    lanes = blocks.value_lanes
+    lanes, layout = blocks.value_lanes, x.attrs.value_layout
     width = ceil(x.value_size / lanes) * lanes
-    if width == x.value_size and x.attrs.value_layout[-1] == "H":
+    apart = blocks.read_often(x.rows) and _lie_apart(x, layout)
+    if width == x.value_size and layout[-1] == "H" and not apart:
         return x.value, width
     packed = te.compute(
         (x.batch, x.key_heads, x.keys, width),
-        lambda b, n, t, e: x.value_of_head(b, n, t, te.min(e, x.value_size - 1)),
+        lambda b, n, t, e: x.value_of_head(
+            b, n, t, e if width == x.value_size else te.min(e, x.value_size - 1)
+        ),
         name="packed",
         tag="attention_packed",
     )

@@ -25,6 +25,7 @@ SCORE_BYTES = 256 << 10
 _MOST_ROWS = 128
 # To read key and value once takes a task as long as to multiply them with so many rows.
 _READ_AGAIN = 8
+_OFTEN = 3
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Blocks:
     scores: Tile
     values: Tile
     parallel: bool
+
+    def read_often(self, rows: int) -> bool:
+        """Tell whether so many tasks read a head's key and value that a copy of them pays."""
+        return ceil(rows / self.rows) >= _OFTEN
 
     @property
     def together(self) -> int:
