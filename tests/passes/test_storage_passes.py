@@ -21,21 +21,22 @@ def allocated(func):
     return [n.buffer for n in walk(func.body) if isinstance(n, S.Allocate)]
 
 
-def chain(length, shape=(64,), dtype="float32"):
+def chain(length, shape=(64,), dtype="float32", place=lambda i: i):
     a = te.placeholder(shape, dtype, name="A")
     tensors = [a]
     for n in range(length):
         before = tensors[-1]
-        tensors.append(te.compute(shape, lambda *i, t=before: t(*i) + 1, name=f"T{n}"))
+        tensors.append(te.compute(shape, lambda i, t=before: t(place(i)) + 1, name=f"T{n}"))
     return a, tensors, te.create_schedule(tensors[-1].op)
 
 
-def test_a_chain_needs_two_buffers_only():
-    a, tensors, s = chain(6)
+@pytest.mark.parametrize(("place", "buffers"), [(lambda i: i, 1), (lambda i: 63 - i, 2)])
+def test_a_chain_needs_one_buffer_in_place_and_else_two(place, buffers):
+    a, tensors, s = chain(6, place=place)
     func = flatten_storage(te.lower(s, [a, tensors[-1]]))
     assert len(allocated(func)) == 5
     shared = verify(storage_rewrite(func), "flat")
-    assert len(allocated(shared)) == 2
+    assert len(allocated(shared)) == buffers
     x, y = np.arange(64, dtype="float32"), np.zeros(64, "float32")
     run(shared, x, y)
     np.testing.assert_array_equal(y, x + 6)

@@ -44,8 +44,8 @@ class Implementation:
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
-    "cpu.by_lane", "cpu.conv", "cpu.conv_streamed", "cpu.dense", "cpu.gemm", "cpu.pool",
-    "cpu.quantized", "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.softmax",
+    "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_streamed", "cpu.dense", "cpu.gemm",
+    "cpu.pool", "cpu.quantized", "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.softmax",
     "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False

@@ -16,11 +16,13 @@ from slipway.relay.construct import bind
 from slipway.relay.expr import Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import need_fixed
+from slipway.relay.ops.attention import fills_vectors
 from slipway.relay.passes.alter_layout import alter_layout
 from slipway.relay.passes.common_subexpr import eliminate_common_subexpr
 from slipway.relay.passes.dead_channels import remove_dead_channels
 from slipway.relay.passes.fold_constant import fold_constant
 from slipway.relay.passes.fold_scale_axis import fold_scale_axis
+from slipway.relay.passes.fuse_attention import fuse_attention
 from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
@@ -106,6 +108,11 @@ def optimize_steps(
         if _enabled(context, name, least, level):
             main = run(main)
             yield name, main
+    lanes = attention_lanes(target)
+    if lanes and _enabled(context, "FuseAttention", 2, level):
+        main = fuse_attention(main, partial(fills_vectors, lanes=lanes))
+        main = eliminate_common_subexpr(fold_constant(simplify_expr(main)))
+        yield "FuseAttention", main
     if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 2, level):
         altered = subpixel_conv(main)
         yield "SubpixelConv", altered
@@ -157,6 +164,18 @@ def panel_units(target: Any, lanes: int, rows: int) -> int:
     if target is None or target.kind.name != "llvm" or not target.multiplies_by_lane:
         return lanes
     return 16 * lanes if rows == 1 else 4 * lanes
+
+
+def attention_lanes(target: Any) -> int:
+    """Return the float32 lanes of vectors for a fused attention; 0: it stays in its parts.
+
+    It does on microcontrollers, whose memory a block of scores would fill, and without vectors.
+    """
+    if target is None or target.kind.name not in ("llvm", "c"):
+        return 0
+    if target.parsed_triple.system == "none" or "thumb" in target.triple:
+        return 0
+    return int(target.vector_bits // 32)
 
 
 def allows_winograd(target: Any) -> bool:

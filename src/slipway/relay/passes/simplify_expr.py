@@ -7,6 +7,7 @@
     x + 0, x - 0, x * 1, x / 1      ->  x
     x - c                           ->  x + (-c)            float constants
     clip(relu(x), 0, 6)             ->  clip(x, 0, 6)
+    where(c, x, y)                  ->  x or y, where c is the same constant everywhere
 
 Every rule keeps the values bit for bit.
 """
@@ -145,6 +146,17 @@ def _clip(call: Call) -> Expr | None:
     return None
 
 
+def _where(call: Call) -> Expr | None:
+    condition, *branches = call.args
+    if not isinstance(condition, Constant) or not condition.array.size:
+        return None
+    truth = condition.array.astype(bool)
+    if truth.all() == truth.any():
+        chosen = branches[0] if truth.all() else branches[1]
+        return chosen if chosen.type == call.type else None
+    return None
+
+
 RULES: dict[str, Callable[[Call], Expr | None]] = {
     "nn.bias_add": _bias_add,
     **dict.fromkeys(RESHAPES, _reshape),
@@ -161,4 +173,5 @@ RULES: dict[str, Callable[[Call], Expr | None]] = {
     "divide": _neutral(1, both_sides=False),
     "subtract": _subtract,
     "clip": _clip,
+    "where": _where,
 }

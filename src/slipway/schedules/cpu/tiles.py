@@ -61,14 +61,15 @@ def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
     return cycles >= _LEAST_CYCLES_TO_SHARE
 
 
-def step_cost(rows: int, vectors: int, target: Target) -> float:
+def step_cost(rows: int, vectors: int, target: Target, near: bool = False) -> float:
     """Return the cycles of one step of a tile, for each of its multiply-adds.
 
-    Its weights come from the second-level cache, where a panel of them lies.
+    Its weights come from the second-level cache, where a panel of them lies; from the first if
+    they are `near`.
     """
     core, bits = target.core, max(32, target.vector_bits)
     products, loads = rows * vectors, rows + vectors
-    streamed = vectors * bits / 8 / core.l2_stream_bytes
+    streamed = 0 if near else vectors * bits / 8 / core.l2_stream_bytes
     multiplying = products * bits / core.fma_bits
     cycles = max(multiplying, loads * bits / core.load_bits, core.fma_latency, streamed)
     return (cycles + 0.1 * loads) / products
