@@ -21,8 +21,8 @@ class Machine:
     """What counts for the fewest instructions.
 
     `lanes` of float32 in a vector, `registers` of vectors; `product` instructions for a
-    multiply-add; `reads_memory`: arithmetic takes one operand from memory; `by_lane`: a multiply-add
-    takes one lane of a vector for all, so that a load brings `lanes` values of the data;
+    multiply-add; `reads_memory`: arithmetic takes one operand from memory; `by_lane`: a
+    multiply-add takes one lane of a vector for all, so that a load brings `lanes` values of data;
     `dot`: multiply-adds of bytes that one instruction does for each 32-bit lane, `dot_cost`
     instructions for it.
     """
@@ -112,7 +112,9 @@ def window(m: Machine) -> float:
     return m.vector(m.product, 1)
 
 
-def elementwise(arithmetic: float, loads: float = 1, stores: float = 1) -> Callable[[Machine], float]:
+def elementwise(
+    arithmetic: float, loads: float = 1, stores: float = 1
+) -> Callable[[Machine], float]:
     return lambda m: m.vector(arithmetic, loads, stores)
 
 
@@ -235,9 +237,20 @@ def integer_cases() -> list[Case]:
         nn.dense(given(1, 512), mk.weights(256, 512)))  # fmt: skip
     add("dense, 32 rows", "MAC", 32 * 128 * 256, bytes_products,
         nn.dense(given(32, 256), mk.weights(128, 256)))  # fmt: skip
-    add("add", "element", 32 * 784, elementwise(10, 0.5, 0.25),
-        relay.add(x, relay.qnn.op.dequantize(var("y", 1, 32, 28, 28, dtype="int8"), 0.02, 3)))
-    add("max pool 3x3", "tap", 9 * 32 * 169, elementwise(0.25, 0.25, 0), nn.max_pool2d(x, (3, 3), (2, 2)))
+    add(
+        "add",
+        "element",
+        32 * 784,
+        elementwise(10, 0.5, 0.25),
+        relay.add(x, relay.qnn.op.dequantize(var("y", 1, 32, 28, 28, dtype="int8"), 0.02, 3)),
+    )
+    add(
+        "max pool 3x3",
+        "tap",
+        9 * 32 * 169,
+        elementwise(0.25, 0.25, 0),
+        nn.max_pool2d(x, (3, 3), (2, 2)),
+    )
     return cases
 
 

@@ -1,12 +1,12 @@
-/* Runs exported models of one operator and counts the instructions of one run of each.
+/* Runs exported models and counts the instructions of each of their kernels.
  *
  *   operator_runner [-s] [-H] FOLDER (NAME INPUTS OUTPUTS)...
  *
  * For each NAME it opens FOLDER/NAME.tar, fills the inputs from FOLDER/NAME.in (raw, one after the
- * other), runs the model twice, the second time between two marks, and writes the outputs, raw, to
- * FOLDER/NAME.out.  The marks are calls of close() on numbers that are no files: under QEMU the
+ * other), runs the model, then each of its kernels once more between two marks, and writes the
+ * outputs, raw, to FOLDER/NAME.out.  It prints a line for each kernel.  The marks are calls of close() on numbers that are no files: under QEMU the
  * plugin instruction_count.c counts between them.  With -s (x86 without an emulator) the process
- * counts itself, by single steps, and prints "NAME COUNT"; -H writes the code that was stepped
+ * counts itself, by single steps, and prints the count behind the name; -H writes the code that was stepped
  * through most to FOLDER/NAME.hot, as "COUNT ADDRESS BYTES" lines.
  */
 #include <signal.h>
@@ -78,7 +78,6 @@ static void end_steps(const char *folder, const char *name) {
   char path[4096];
   FILE *file;
   stop = 1;
-  printf("%s %llu\n", name, steps);
   if (!hot) {
     return;
   }
@@ -99,6 +98,7 @@ static void end_steps(const char *folder, const char *name) {
   }
 }
 #else
+static unsigned long long steps;
 static void begin_steps(void) {}
 static void end_steps(const char *folder, const char *name) {
   (void)folder;
@@ -148,15 +148,48 @@ static void transfer(slw_module *model, const char *getter, int count, FILE *fil
   }
 }
 
+/* Run the kernels one by one between marks, and print their names. */
+static void count_nodes(slw_module *model, const char *folder, const char *name) {
+  TVMFFIAny info = call(model, "get_node_info", NULL);
+  const char *text = NULL;
+  size_t size = 0;
+  slw_function f;
+  TVMFFIAny node = {0};
+  TVMFFIAny none = {0};
+  if (slw_any_get_blob(&info, &text, &size) != SLW_OK ||
+      slw_module_get_function(model, "run_node", &f) != SLW_OK) {
+    fail(name, "nodes");
+  }
+  node.type_index = kTVMFFIInt;
+  for (const char *line = text; line < text + size; ++node.v_int64) {
+    const char *end = memchr(line, '\n', (size_t)(text + size - line));
+    const char *kernel = memchr(line, '\t', (size_t)(end - line));
+    int length = (kernel == NULL) ? 0 : (int)(end - kernel - 1);
+    if (length > 0 && strncmp(kernel + 1, "__nop", 5) != 0) {
+      if (stepping) {
+        begin_steps();
+        (void)f.call(f.self, &node, 1, &none);
+        end_steps(folder, name);
+        printf("%.*s %llu\n", length, kernel + 1, steps);
+      } else {
+        (void)close(MARK_BEGIN);
+        (void)f.call(f.self, &node, 1, &none);
+        (void)close(MARK_END);
+        printf("%.*s 0\n", length, kernel + 1);
+      }
+    }
+    line = end + 1;
+  }
+  slw_any_clear(&info);
+}
+
 static void run(const char *folder, const char *name, int inputs, int outputs) {
   char path[4096];
   slw_module *library = NULL;
   slw_module *model;
-  slw_function f;
   FILE *file;
   TVMFFIAny device = {0};
   TVMFFIAny made;
-  TVMFFIAny none = {0};
   (void)snprintf(path, sizeof path, "%s/%s.tar", folder, name);
   if (slw_module_open(path, &library) != SLW_OK) {
     fail(name, "open");
@@ -169,23 +202,12 @@ static void run(const char *folder, const char *name, int inputs, int outputs) {
   file = fopen(path, "rb");
   transfer(model, "get_input", inputs, file, 0);
   (void)fclose(file);
-  if (slw_module_get_function(model, "run", &f) != SLW_OK ||
-      f.call(f.self, NULL, 0, &none) != 0) {
-    fail(name, "run");
-  }
-  if (stepping) {
-    begin_steps();
-    (void)f.call(f.self, NULL, 0, &none);
-    end_steps(folder, name);
-  } else {
-    (void)close(MARK_BEGIN);
-    (void)f.call(f.self, NULL, 0, &none);
-    (void)close(MARK_END);
-  }
+  (void)call(model, "run", NULL);
   (void)snprintf(path, sizeof path, "%s/%s.out", folder, name);
   file = fopen(path, "wb");
   transfer(model, "get_output", outputs, file, 1);
   (void)fclose(file);
+  count_nodes(model, folder, name);
   slw_any_clear(&made);
   slw_module_release(library);
 }

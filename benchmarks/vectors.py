@@ -1,13 +1,14 @@
 """Instructions for each class of operator on processors that few benchmarks look at.
 
-    python -m benchmarks vectors [--targets x86-sse2 riscv64-v128] [--cases conv] [--show] [--json FILE]
+    python -m benchmarks vectors [--targets x86-sse2 armv7-neon] [--cases conv] [--show]
 
-Each class (see _vector_cases.py) is compiled for each processor and run on one thread, under QEMU or,
-x86 code, here; the result is held against NumPy.  A figure is the number of instructions for a
-multiply-add or an element, in hundredths, and in brackets how many times that is what the
-processor's vectors allow; more than 1.5 times is marked with "!".  `--show` prints the code that is
-executed most.  Needs qemu-aarch64, qemu-arm and qemu-riscv64 (Debian's qemu-user: the static build
-loads no plugins) and a C compiler.
+Each class (see _vector_cases.py) is compiled for each processor and run on one thread, under QEMU,
+or step by step here where QEMU lacks the instructions; the result is held against NumPy.  A figure
+is the number of instructions for a multiply-add or an element, in hundredths, and in brackets how
+many times that is what the processor's vectors allow; more than 1.5 times is marked with "!".
+What stands at a graph's edges, the change of layout, is not counted.  `--show` prints the code
+that is executed most.  Needs Debian's qemu-user (the static build loads no plugins) and a C
+compiler.
 """
 
 import argparse
@@ -25,6 +26,8 @@ from benchmarks._vector_cases import Case, Machine, expected, float_cases, input
 from benchmarks.instructions import plugin
 
 FAR = 1.5
+# Kernels between a graph's own layout and that of its inputs and outputs.
+EDGES = ("_fused_layout_transform", "_fused_layout_transform_1", "_fused_reshape")
 
 
 @dataclass(frozen=True)
@@ -106,31 +109,35 @@ def agrees(case: Case, got: bytes) -> bool:
     return bool(np.abs(found - want.reshape(-1)).max() <= 1e-5 * np.abs(want).max())
 
 
-def count(name: str, ins: int, outs: int, processor: Processor, folder: Path, show: bool) -> int:
-    """Run an exported case; return the instructions of one run, 0 where the emulator crashes.
+def counts(
+    name: str, ins: int, outs: int, processor: Processor, folder: Path, show: bool
+) -> list[tuple[str, int]]:
+    """Run an exported case; return the instructions of each of its kernels, in order.
 
-    (QEMU 7.2 does, on RISC-V's vector conversions from float to integer.)
+    None where the emulator crashes: QEMU 7.2 does, on RISC-V's vector conversions to integers.
     """
-    command = [runner(processor.target), folder, name, str(ins), str(outs)]
+    command = [str(runner(processor.target)), str(folder), name, str(ins), str(outs)]
     if not processor.emulator:
         command[1:1] = ["-s", *(["-H"] if show else [])]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-        if show:
-            print(disassembly(folder / f"{name}.hot", folder))
-        return int(done.stdout.split()[1])
-    options = f"{plugin(folder)},out={folder / 'count'},marks=on{',hot=on' if show else ''}"
-    command = [*processor.emulator, "-plugin", options, *command]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    else:
+        options = f"{plugin(folder)},out={folder / 'count'},marks=on{',hot=on' if show else ''}"
+        command[:0] = [*processor.emulator, "-plugin", options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode < 0 and "Assertion" in done.stderr:
-        return 0
+        return []
     if done.returncode:
         raise SystemExit(f"{name} on {processor.target}: {done.stderr}")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    if not processor.emulator:
+        if show:
+            print(disassembly(folder / f"{name}.hot", folder))
+        return [(kernel, int(steps)) for kernel, steps in lines]
     (file,) = folder.glob("count.*")
     text = file.read_text()
-    file.unlink()
     if show:
-        print(text)
-    return int(text.splitlines()[0])
+        print("\n".join(kernel for kernel, _ in lines), text, sep="\n")
+    numbers = [int(line) for line in text.splitlines() if line[:1].isdigit()]
+    return [(kernel, number) for (kernel, _), number in zip(lines, numbers, strict=True)]
 
 
 def disassembly(file: Path, folder: Path) -> str:
@@ -149,13 +156,14 @@ def disassembly(file: Path, folder: Path) -> str:
 
 
 def measure(processor: Processor, case: Case, show: bool) -> tuple[float, float] | None:
-    """Instructions for a unit, and how many times the fewest that is; None: the emulator crashed."""
+    """Instructions for a unit, how many times the fewest that is; None: the emulator crashed."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ins, outs = build(case, "case", processor, folder)
-        total = count("case", ins, outs, processor, folder, show)
-        if not total:
+        found = counts("case", ins, outs, processor, folder, show)
+        if not found:
             return None
+        total = sum(number for kernel, number in found if not kernel.endswith(EDGES))
         if not agrees(case, (folder / "case.out").read_bytes()):
             raise SystemExit(f"{case.name} on {processor.target}: the result is wrong")
     each = total / case.work
