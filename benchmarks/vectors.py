@@ -28,6 +28,7 @@ from benchmarks.instructions import plugin
 FAR = 1.5
 # Kernels between a graph's own layout and that of its inputs and outputs.
 EDGES = ("_fused_layout_transform", "_fused_layout_transform_1", "_fused_reshape")
+TURNS = ("_fused_transpose", "_fused_transpose_1", "_fused_transpose_2")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,10 @@ PROCESSORS = {
     "x86-avxvnni": Processor(X86 + "alderlake", (), Machine(8, 16, 1, True, dot=4)),
     "armv7-neon": Processor(
         "llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon",
-        ("qemu-arm", "-cpu", "max"), Machine(4, 16, by_lane=True, dot=1),
+        ("qemu-arm", "-cpu", "max"), Machine(4, 16, by_lane=True, dot=2, dot_cost=2),
+    ),
+    "aarch64-neon": Processor(
+        ARM64 + "cortex-a72", ARM_CPU, Machine(4, 32, by_lane=True, dot=2, dot_cost=2)
     ),
     "aarch64-dotprod": Processor(
         ARM64 + "cortex-a76", ARM_CPU, Machine(4, 32, by_lane=True, dot=4)
@@ -163,7 +167,8 @@ def measure(processor: Processor, case: Case, show: bool) -> tuple[float, float]
         found = counts("case", ins, outs, processor, folder, show)
         if not found:
             return None
-        total = sum(number for kernel, number in found if not kernel.endswith(EDGES))
+        edges = EDGES + TURNS if case.integer else EDGES
+        total = sum(number for kernel, number in found if not kernel.endswith(edges))
         if not agrees(case, (folder / "case.out").read_bytes()):
             raise SystemExit(f"{case.name} on {processor.target}: the result is wrong")
     each = total / case.work

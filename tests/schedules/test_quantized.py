@@ -123,7 +123,10 @@ def test_depthwise_gives_the_same_bytes(shape, kind):
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "vpmaddwd"),
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake", "vpdpbusd"),
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=alderlake", "{vex}\tvpdpbusd"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64", "pmaddwd"),
         ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod", "sdot"),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", "sadalp"),
+        ("llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon", "vpadal.s16"),
     ],
 )
 def test_sums_stay_in_registers(target, instruction):

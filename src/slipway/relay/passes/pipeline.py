@@ -25,18 +25,18 @@ from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
 from slipway.relay.passes.integer_arithmetic import integer_arithmetic
+from slipway.relay.passes.move_activations import move_activations
 from slipway.relay.passes.narrow_rescale import narrow_rescale
 from slipway.relay.passes.own_outputs import own_outputs
 from slipway.relay.passes.pack_quantized import (
     pack_quantized,
     packing_instructions,
-    prefers_unsigned,
+    stored_as,
 )
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 from slipway.relay.passes.sink_reshape import sink_reshape
 from slipway.relay.passes.subpixel_conv import subpixel_conv
-from slipway.relay.passes.unsigned_activations import unsigned_activations
 
 FunctionPass = Callable[[Function], Function]
 
@@ -99,9 +99,9 @@ def optimize_steps(
     yield "Inline", main
     instructions = packing_instructions(target)
     packs = bool(instructions) and _enabled(context, "PackQuantizedWeights", 2, level)
-    if packs and prefers_unsigned(instructions):
-        main = unsigned_activations(main)
-        yield "UnsignedActivations", main
+    if packs and (stored := stored_as(instructions)):
+        main = move_activations(main, stored)
+        yield "MoveActivations", main
     for name, least, run in PIPELINE:
         if _enabled(context, name, least, level):
             main = run(main)
