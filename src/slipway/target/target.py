@@ -262,6 +262,11 @@ class Target:
         return self.parsed_triple.table == "aarch64" and "neon" in self.features
 
     @property
+    def is_strict(self) -> bool:
+        """Whether `-strict` asks for the model's own arithmetic: see docs/numerics.md."""
+        return bool(self.attrs.get("strict"))
+
+    @property
     def num_cores(self) -> int:
         """CPU cores to plan for: -num-cores, this machine's for a host target, else 4."""
         if "num-cores" in self.attrs:

@@ -54,7 +54,7 @@ def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> Kernel
     """
     state = ModuleState(
         capability_of(target),
-        strict=bool(target.attrs.get("strict")),
+        strict=target.is_strict,
         known_fast_max=target.parsed_triple.table == "aarch64",
         attributes=ATTRIBUTES,
         arena=arena,

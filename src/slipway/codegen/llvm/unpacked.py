@@ -60,7 +60,7 @@ def emit_kernels(
     """
     state = ModuleState(
         capability_of(target),
-        strict=bool(target.attrs.get("strict")),
+        strict=target.is_strict,
         known_fast_max=target.parsed_triple.table == "aarch64",
         attributes=f"noinline {ATTRIBUTES}",
     )

@@ -57,6 +57,11 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
 )
 
 
+# Passes whose results differ from the model's own arithmetic by rounding.  The target option
+# -strict leaves them out, and Winograd's convolution (docs/numerics.md).
+INEXACT = ("FakeQuantizationToInteger", "FoldScaleAxis")
+
+
 def main_function(mod: IRModule) -> Function:
     """Return the relay function "main".  Raises LoweringError when there is none."""
     main = dict(mod.items()).get("main")
@@ -102,7 +107,10 @@ def optimize_steps(
     if packs and (stored := stored_as(instructions)):
         main = move_activations(main, stored)
         yield "MoveActivations", main
+    strict = target is not None and target.is_strict
     for name, least, run in PIPELINE:
+        if strict and name in INEXACT:
+            continue
         if _enabled(context, name, least, level):
             main = run(main)
             yield name, main
@@ -168,7 +176,7 @@ def allows_winograd(target: Any) -> bool:
     return (
         target is not None
         and target.kind.name == "llvm"
-        and not target.attrs.get("strict")
+        and not target.is_strict
         and "thumb" not in target.triple
     )
 
