@@ -22,7 +22,7 @@ FLAGS = {"host": " -mcpu=native", "aarch64": " -mattr=+dotprod", "armv7": ""}
 INSTRUCTIONS = [
     ("host", "x86.vnni"), ("host", "x86.vnni.256"), ("host", "x86.avxvnni"),
     ("host", "x86.pmaddwd"), ("host", "x86.pmaddwd.sse"), ("aarch64", "neon.sdot"),
-    ("aarch64", "neon.smull"), ("armv7", "arm.vmull"),
+    ("aarch64", "neon.smull"), ("armv7", "neon32.vmull"),
 ]  # fmt: skip
 
 

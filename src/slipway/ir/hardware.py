@@ -22,7 +22,14 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.expr import Call, PrimExpr, StringImm
-from slipway.ir.hardware_taps import c_text, llvm_text, pairs_in_c, pairs_text
+from slipway.ir.hardware_taps import (
+    bytes_in_c,
+    bytes_text,
+    c_text,
+    llvm_text,
+    pairs_in_c,
+    pairs_text,
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class HardwareIntrinsic:
     instruction multiplies a rows x depth by a columns x depth matrix.  `mirrored`: the elements of
     `a` are taken in reverse order.  `taps`: `a` is `depth` vectors of `columns` elements, which may
     lie apart, named a0, a1 and so on in the spellings.  `temporaries`: registers that it needs
-    beside those of its operands.
+    beside those of its operands.  Elements of `b` below `least_b` may overflow on the way.
 
     `llvm` is an LLVM intrinsic that takes `flags`, then c, a and b (c last with `sum_last`), with
     `a` repeated for every column and `operand` as the type of a and b.  Where one intrinsic is
@@ -62,6 +69,7 @@ class HardwareIntrinsic:
     mirrored: bool = False
     taps: bool = False
     temporaries: int = 0
+    least_b: int | None = None
 
     @property
     def a_size(self) -> int:
@@ -187,6 +195,15 @@ def _smull(name: str, architectures: tuple[str, ...]) -> HardwareIntrinsic:
         f"vst1q_s32(c, vpadalq_s16(vld1q_s32(c), vmull_s8(vreinterpret_s8_s16({pair}), "
         "vld1_s8(b))));",
         architectures, ("neon",), 0, 4, 2, "int8", "int8", "int32", temporaries=4,
+    )  # fmt: skip
+
+
+def _smlal_taps(name: str, architectures: tuple[str, ...], n: int) -> HardwareIntrinsic:
+    """Two taps a channel; their products are added in 16 bits, which 2 * 128 * 127 fits."""
+    return HardwareIntrinsic(
+        name, bytes_text(n, "" if n == 16 else "llvm.arm.neon.vmulls.v8i16"),
+        "arm_neon.h", bytes_in_c(n),
+        architectures, ("neon",), 0, n, 2, "int8", "int8", "int32", taps=True, least_b=-127,
     )  # fmt: skip
 
 
@@ -330,7 +347,9 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
             _X86, ("avx512bf16",), 0, 16, 2, "bfloat16", "bfloat16", "float32", "bfloat16x32",
         ),
         _smull("neon.smull", _ARM64),
-        _smull("arm.vmull", _ARM32),
+        _smull("neon32.vmull", _ARM32),
+        _smlal_taps("neon.taps.smlal", _ARM64, 16),
+        _smlal_taps("neon32.taps.vmlal", _ARM32, 8),
         _neon("neon.sdot", "dotprod", "int8", "vdotq"),
         _neon("neon.udot", "dotprod", "uint8", "vdotq"),
         _neon("neon.smmla", "i8mm", "int8", "vmmlaq"),

@@ -117,6 +117,48 @@ def pairs_in_c(width: int) -> str:
     )  # fmt: skip
 
 
+def bytes_text(n: int, multiply: str = "") -> str:
+    """LLVM instructions for two taps of `n` channels of int8: NEON's smull, smlal and saddw.
+
+    `multiply` names an intrinsic that multiplies 8 of them; without it, LLVM finds its own.
+    """
+    given, wide = f"<{n} x i8>", f"<{n} x i16>"
+    lines = [f"declare {wide} @{multiply}({given}, {given})"] if multiply else []
+    for tap in (0, 1):
+        order = range(tap, 2 * n, 2)
+        lines.append(f"w{tap} = " + _shuffle("i8", "{b}", "poison", 2 * n, order))
+        if multiply:
+            operands = f"{given} {{w{tap}}}, {given} {{a{tap}}}"
+            lines.append(f"p{tap} = call {wide} @{multiply}({operands})")
+            continue
+        lines += [
+            f"x{tap} = sext {given} {{w{tap}}} to {wide}",
+            f"y{tap} = sext {given} {{a{tap}}} to {wide}",
+            f"p{tap} = mul {wide} {{x{tap}}}, {{y{tap}}}",
+        ]
+    return "\n".join([
+        *lines,
+        f"sum = add {wide} {{p0}}, {{p1}}",
+        f"wide = sext {wide} {{sum}} to <{n} x i32>",
+        f"add <{n} x i32> {{c}}, {{wide}}",
+    ])  # fmt: skip
+
+
+_BYTES = """\
+for (int i = 0; i < {n}; i += 8) {{
+    const int8x8x2_t w = vld2_s8(b + 2 * i);
+    const int16x8_t p = vmull_s8(vld1_s8(a0 + i), w.val[0]);
+    const int16x8_t s = vmlal_s8(p, vld1_s8(a1 + i), w.val[1]);
+    vst1q_s32(c + i, vaddw_s16(vld1q_s32(c + i), vget_low_s16(s)));
+    vst1q_s32(c + i + 4, vaddw_s16(vld1q_s32(c + i + 4), vget_high_s16(s)));
+  }}"""
+
+
+def bytes_in_c(n: int) -> str:
+    """The statements in C for two taps of `n` channels of int8."""
+    return _BYTES.format(n=n)
+
+
 _STEP = """\
 {reg} n[4], r[4], w[4];
   const {reg} x0 = {load}((const void*)a0), x1 = {load}((const void*)a1);

@@ -32,10 +32,10 @@ Array = np.ndarray[Any, Any]
 # For windows over one channel.
 TAPS = (
     "x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd",
-    "x86.taps.pmaddwd.sse",
+    "x86.taps.pmaddwd.sse", "neon.taps.smlal", "neon32.taps.vmlal",
 )  # fmt: skip
 INSTRUCTIONS = (
-    "neon.sdot", "neon.smull", "arm.vmull", "x86.vnni", "x86.vnni.256", "x86.avxvnni",
+    "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256", "x86.avxvnni",
     "x86.pmaddwd", "x86.pmaddwd.sse",
 )  # fmt: skip
 PACKED = "qnn.contrib_conv2d_packed"
@@ -189,5 +189,6 @@ def _suits(
         and attrs.out_dtype == entry.c_dtype
         and (not whole or weight.shape[3] % entry.columns == 0)
         and np.can_cast(weight.dtype, entry.b_dtype)
+        and (entry.least_b is None or weight.min() >= entry.least_b)
         and bounds.min <= attrs.pad_value + move <= bounds.max
     )
