@@ -63,6 +63,10 @@ PROCESSORS = {
     "aarch64-i8mm": Processor(
         ARM64 + "cortex-a710", ARM_CPU, Machine(4, 32, by_lane=True, dot=8)
     ),
+    "aarch64-sve256": Processor(
+        ARM64 + "neoverse-v1", ("qemu-aarch64", "-cpu", "max,sve256=on,pauth-impdef=on"),
+        Machine(8, 32, dot=2),
+    ),
     "riscv64-v128": Processor(
         RISCV, ("qemu-riscv64", "-cpu", "rv64,v=true,vlen=128,elen=64"), Machine(4, 32)
     ),
