@@ -259,8 +259,11 @@ class Target:
 
     @property
     def multiplies_by_lane(self) -> bool:
-        """Whether one instruction multiplies a vector by a lane of another, and adds: AArch64."""
-        return self.parsed_triple.table == "aarch64" and "neon" in self.features
+        """Whether one instruction multiplies a vector by a lane of another, and adds: NEON."""
+        table = self.parsed_triple.table
+        if table == "aarch64" and self.sve_bits:
+            return False  # SVE takes a lane of each part of 128 bits
+        return table in ("aarch64", "arm") and "neon" in self.features
 
     @property
     def sve_bits(self) -> int:
