@@ -127,6 +127,8 @@ def test_depthwise_gives_the_same_bytes(shape, kind):
         ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod", "sdot"),
         ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", "sadalp"),
         ("llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon", "vpadal.s16"),
+        ("llvm -mtriple=riscv64-linux-gnu -mattr=+v", "vwmacc.vx"),
+        ("llvm -mtriple=riscv64-linux-gnu -mattr=+v,+zvl256b", "vwmacc.vx"),
     ],
 )
 def test_sums_stay_in_registers(target, instruction):

@@ -290,10 +290,10 @@ sum = call <vscale x {part} x i{wide}> @llvm.riscv.{op}.nxv{part}i{wide}.i{bits}
 call <{n} x i{wide}> @llvm.vector.extract.v{n}i{wide}.nxv{part}i{wide}(<vscale x {part} x i{wide}> {{sum}}, i64 0)"""  # noqa: E501
 
 
-def _rvv(name: str, dtype: str) -> HardwareIntrinsic:
-    """One register of `dtype`, by the 128 bits that extension V promises, into two of sums."""
+def _rvv(name: str, dtype: str, register: int = 128) -> HardwareIntrinsic:
+    """One register of `dtype`, by the bits that all of them have, into two of sums."""
     bits = dtypes.bits_of(dtype)
-    n, sign = 128 // bits, "u" if dtypes.is_uint(dtype) else ""
+    n, sign = register // bits, "u" if dtypes.is_uint(dtype) else ""
     op, i, w = f"vwmacc{sign}", sign or "i", bits * 2
     return HardwareIntrinsic(
         name,
@@ -301,7 +301,8 @@ def _rvv(name: str, dtype: str) -> HardwareIntrinsic:
         "riscv_vector.h",
         f"__riscv_vse{w}_v_{i}{w}m2(c, __riscv_{op}_vx_{i}{w}m2(__riscv_vle{w}_v_{i}{w}m2(c, {n}), "
         f"*a, __riscv_vle{bits}_v_{i}{bits}m1(b, {n}), {n}), {n});",
-        ("riscv64",), ("v",), 0, n, 1, dtype, dtype, f"{sign}int{w}",
+        ("riscv64",), ("v",) if register == 128 else ("v", f"zvl{register}b"),
+        0, n, 1, dtype, dtype, f"{sign}int{w}",
     )  # fmt: skip
 
 
@@ -365,6 +366,7 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
         _mve("mve.vmladava.u16", "uint16", "vmladavaq_u16"),
         _rvv("rvv.vwmacc.s8", "int8"),
         _rvv("rvv.vwmacc.s16", "int16"),
+        _rvv("rvv.vwmacc.s16.256", "int16", 256),
         _rvv("rvv.vwmacc.u8", "uint8"),
         _rvv("rvv.vwmacc.u16", "uint16"),
         _hvx("hvx.vrmpy.u8s8", "vrmpybusv", "Q6_Vw_vrmpyacc_VwVubVb", "uint8", "int8"),

@@ -36,7 +36,7 @@ TAPS = (
 )  # fmt: skip
 INSTRUCTIONS = (
     "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256", "x86.avxvnni",
-    "x86.pmaddwd", "x86.pmaddwd.sse",
+    "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16", "rvv.vwmacc.s16.256",
 )  # fmt: skip
 PACKED = "qnn.contrib_conv2d_packed"
 OFFSET = 128  # between signed and unsigned bytes
@@ -46,7 +46,10 @@ def packing_instructions(target: Any) -> list[HardwareIntrinsic]:
     """Return the instructions that integer products use on `target`, the best first."""
     if target is None or target.kind.name != "llvm":
         return []
-    return [HARDWARE[n] for n in (*INSTRUCTIONS, *TAPS) if not HARDWARE[n].missing(target)]
+    found = [HARDWARE[n] for n in (*INSTRUCTIONS, *TAPS) if not HARDWARE[n].missing(target)]
+    if target.arch.startswith("riscv"):  # one whose sums leave registers half empty is slower
+        found = [i for i in found if i.c_size * 32 >= 2 * target.vector_bits]
+    return found
 
 
 def stored_as(instructions: list[HardwareIntrinsic]) -> str:
