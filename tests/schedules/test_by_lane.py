@@ -22,6 +22,7 @@ from slipway.target import Target
 
 TARGET = "llvm -vector-width=128"
 A72 = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
+A7 = Target("llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon")
 
 
 @pytest.fixture
@@ -131,6 +132,15 @@ def test_weights_of_a_step_lie_side_by_side_where_data_is_multiplied_by_lane():
     assert panel_units(A72, 4, rows=1) == 64
     assert panel_units(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4"), 16, rows=128) == 16
     assert panel_units(None, 16, rows=1) == 16
+    assert panel_units(A7, 4, rows=1) == 32  # half of the registers
+
+
+def test_which_processors_multiply_by_lane():
+    assert A72.multiplies_by_lane
+    assert A7.multiplies_by_lane
+    # SVE takes the lane of each part of 128 bits for that part only.
+    assert not Target("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1").multiplies_by_lane
+    assert not Target("llvm -mtriple=armv7l-linux-gnueabi -mattr=-neon").multiplies_by_lane
 
 
 def test_a_row_is_loaded_four_values_at_a_time_on_aarch64():
@@ -142,4 +152,14 @@ def test_a_row_is_loaded_four_values_at_a_time_on_aarch64():
     loop = max(blocks, key=lambda text: text.count("\tfmla")).split("\tb.ne")[0]
     assert loop.count("\tfmla") == 96
     assert len(re.findall(r"\n\t[a-z]", loop)) <= 116
+    assert "[sp" not in loop
+
+
+def test_one_row_on_the_registers_of_armv7():
+    dense = relay.nn.contrib_dense_pack(var("x", 1, 64), var("w", 4, 64, panel_units(A7, 4, 1)))
+    function = dense.as_function().with_attr("Primitive", 1)
+    module = build_module({"kernel": lower_kernel("kernel", function, A7)}, A7)
+    blocks = re.split(r"\n\.\w+:.*\n", module.get_source("asm"))
+    loop = max(blocks, key=lambda text: text.count("\tvmla")).split("\tbne")[0]
+    assert loop.count("\tvmla") == 32
     assert "[sp" not in loop

@@ -200,3 +200,23 @@ def test_product_whose_last_panel_overlaps(blocks):
     text = str(lower_kernel("kernel", function, target))
     assert "% 8" not in text
     assert "// 8" not in text
+
+
+@pytest.mark.parametrize("shape", [(256, 516), (7, 3, 5, 512), (300, 1000)])
+def test_elementwise_kernels_are_one_loop_without_divisions(shape):
+    """To take a fused index apart took four times the instructions of the work itself."""
+    body = relay.nn.relu(var("x", *shape) + var("y", *shape))
+    run(body, TARGETS[1])
+    for rest in ("", " -mattr=+sse4.1 -vector-width=128"):
+        target = Target(TARGETS[1] + rest)
+        function = body.as_function().with_attr("Primitive", 1)
+        text = str(lower_kernel("kernel", function, target))
+        assert "//" not in text
+        assert "%" not in text
+
+
+def test_loops_of_a_transposed_tensor_are_not_taken_apart():
+    body = relay.transpose(var("x", 1, 128, 4, 64), (0, 2, 1, 3))
+    run(body, TARGETS[1])
+    function = body.as_function().with_attr("Primitive", 1)
+    assert "//" not in str(lower_kernel("kernel", function, Target(TARGETS[1])))

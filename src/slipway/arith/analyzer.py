@@ -349,15 +349,30 @@ class Analyzer:
         for atom, k in x.terms.items():
             if atom.kind != "mod":
                 continue
-            assert atom.arg is not None
-            quotient = self.floordiv(atom.arg, atom.divisor)
-            if len(quotient.terms) != 1 or quotient.const:
-                continue
-            ((div, one),) = quotient.terms.items()
-            if one == 1 and x.terms.get(div) == k * atom.divisor:
+            found = self._quotient_in(x, atom, k)
+            if found is not None:
+                div, y = found
                 terms = {a: n for a, n in x.terms.items() if a is not atom and a is not div}
-                return self.recombine(Linear(terms, x.const, x.dtype).plus(atom.arg, k))
+                return self.recombine(Linear(terms, x.const, x.dtype).plus(y, k))
         return x
+
+    def _quotient_in(self, x: Linear, mod: Atom, k: int) -> tuple[Atom, Linear] | None:
+        """Return (the atom y // c in x with k * c before it, y) for the atom y % c.
+
+        A remainder is kept with coefficients below c, so its y may differ from the quotient's.
+        """
+        assert mod.arg is not None
+        quotient = self.floordiv(mod.arg, mod.divisor)
+        if len(quotient.terms) == 1 and not quotient.const:
+            ((div, one),) = quotient.terms.items()
+            if one == 1 and x.terms.get(div) == k * mod.divisor:
+                return div, mod.arg
+        for div, n in x.terms.items():
+            if div.kind == "div" and div.divisor == mod.divisor and n == k * mod.divisor:
+                assert div.arg is not None
+                if self.floormod(div.arg, div.divisor).terms == {mod: 1}:
+                    return div, div.arg
+        return None
 
     def minimum(self, x: Linear, y: Linear) -> Linear:
         """Return min(x, y), decided when the difference has a sign."""

@@ -28,6 +28,14 @@ CALL_SLOTS = ("__TVMFFIFunctionGetGlobal", "__TVMFFIFunctionCall")
 ATTRIBUTES = 'nounwind "no-builtins"'
 
 
+def attributes_of(target: Target) -> str:
+    """Return the attributes of functions: with SVE, the one length that its vectors have."""
+    if not target.sve_bits:
+        return ATTRIBUTES
+    scale = target.sve_bits // 128
+    return f"{ATTRIBUTES} vscale_range({scale},{scale})"
+
+
 @lru_cache(maxsize=8)
 def _glue(part: str, bits: int) -> str:
     name = "glue/arm.ll" if part == "arm" else f"glue/{part}{32 if bits == 32 else 64}.ll"
@@ -54,9 +62,9 @@ def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> Kernel
     """
     state = ModuleState(
         capability_of(target),
-        strict=bool(target.attrs.get("strict")),
+        strict=target.is_strict,
         known_fast_max=target.parsed_triple.table == "aarch64",
-        attributes=ATTRIBUTES,
+        attributes=attributes_of(target),
         arena=arena,
     )
     text = _function_text(name, func, state, target)
@@ -126,7 +134,7 @@ def metadata_json(names: list[str], entry: str, target: Target, compiler: str) -
             "compiler": compiler,
             "target": str(target),
             "triple": target.triple,
-            "isa": sorted(target.features),
+            "isa": target.needed,
             "functions": names,
             "entry": entry,
         },

@@ -27,18 +27,18 @@ from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
 from slipway.relay.passes.integer_arithmetic import integer_arithmetic
+from slipway.relay.passes.move_activations import move_activations
 from slipway.relay.passes.narrow_rescale import narrow_rescale
 from slipway.relay.passes.own_outputs import own_outputs
 from slipway.relay.passes.pack_quantized import (
     pack_quantized,
     packing_instructions,
-    prefers_unsigned,
+    stored_as,
 )
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 from slipway.relay.passes.sink_reshape import sink_reshape
 from slipway.relay.passes.subpixel_conv import subpixel_conv
-from slipway.relay.passes.unsigned_activations import unsigned_activations
 
 FunctionPass = Callable[[Function], Function]
 
@@ -57,6 +57,11 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
     ("RemoveDeadChannels", 2, remove_dead_channels),
     ("EliminateCommonSubexpr", 3, eliminate_common_subexpr),
 )
+
+
+# Passes whose results differ from the model's own arithmetic by rounding.  The target option
+# -strict leaves them out, and Winograd's convolution (docs/numerics.md).
+INEXACT = ("FakeQuantizationToInteger", "FoldScaleAxis")
 
 
 def main_function(mod: IRModule) -> Function:
@@ -101,10 +106,13 @@ def optimize_steps(
     yield "Inline", main
     instructions = packing_instructions(target)
     packs = bool(instructions) and _enabled(context, "PackQuantizedWeights", 2, level)
-    if packs and prefers_unsigned(instructions):
-        main = unsigned_activations(main)
-        yield "UnsignedActivations", main
+    if packs and (stored := stored_as(instructions)):
+        main = move_activations(main, stored)
+        yield "MoveActivations", main
+    strict = target is not None and target.is_strict
     for name, least, run in PIPELINE:
+        if strict and name in INEXACT:
+            continue
         if _enabled(context, name, least, level):
             main = run(main)
             yield name, main
@@ -159,11 +167,14 @@ def panel_units(target: Any, lanes: int, rows: int) -> int:
     """Return how many units of a product of `rows` have their weights of a step side by side.
 
     Where data is multiplied by lane, four vectors, so that two are loaded at once; sixteen for one
-    row, whose few sums leave registers for them.  One vector of `lanes` elsewhere.
+    row, whose few sums leave registers for them, eight with the 16 registers of armv7.  One vector
+    of `lanes` elsewhere.
     """
     if target is None or target.kind.name != "llvm" or not target.multiplies_by_lane:
         return lanes
-    return 16 * lanes if rows == 1 else 4 * lanes
+    if rows > 1:
+        return 4 * lanes
+    return (16 if target.parsed_triple.table == "aarch64" else 8) * lanes
 
 
 def attention_lanes(target: Any) -> int:
@@ -187,7 +198,7 @@ def allows_winograd(target: Any) -> bool:
     return (
         target is not None
         and target.kind.name == "llvm"
-        and not target.attrs.get("strict")
+        and not target.is_strict
         and "thumb" not in target.triple
     )
 

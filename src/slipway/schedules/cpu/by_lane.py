@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 GROUP = 4  # values of a row that are loaded together
-_ACROSS = 8  # vectors of weights in a step, at most
 
 
 def lane_tiles(rows: int, chunks: int, target: Target, width: int = 1) -> Iterator[Tile]:
     """All tiles whose sums, a group of each row and two vectors of weights fit the registers.
 
-    A chunk is `width` vectors wide; `Tile.vectors` counts chunks.
+    A chunk is `width` vectors wide; `Tile.vectors` counts chunks.  With more weights in a step than
+    a quarter of the registers, LLVM loads them all before it multiplies, and spills.
     """
     registers = vector_registers(target)
-    for number in range(1, max(1, min(_ACROSS // width, chunks)) + 1):
+    for number in range(1, max(1, min(registers // 4 // width, chunks)) + 1):
         across = number * width
         most = (registers - 2) // (across + 1)
         for height in range(1, max(1, min(rows, most)) + 1):

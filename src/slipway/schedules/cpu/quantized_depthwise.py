@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 # Instructions, and what a step of one costs beside the others.
 TAPS = {
     "x86.taps.vnni": 1.0, "x86.taps.vnni.256": 0.6, "x86.taps.avxvnni": 0.6,
-    "x86.taps.pmaddwd": 0.6,
+    "x86.taps.pmaddwd": 0.6, "x86.taps.pmaddwd.sse": 0.4,
+    "neon.taps.smlal": 1.0, "neon32.taps.vmlal": 1.0,
 }  # fmt: skip
 UNROLL_LIMIT = 40  # steps
 COPY_BYTES = 64

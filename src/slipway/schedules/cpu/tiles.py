@@ -26,10 +26,14 @@ class Tile:
 
 
 def vector_registers(target: Target) -> int:
-    """Return the number of architectural vector registers."""
+    """Return the number of vector registers that a tile may fill.
+
+    Before AVX an instruction overwrites one of its operands: a product takes a register to itself.
+    """
     arch = target.arch
     if arch.startswith("x86"):
-        return 32 if "avx512f" in target.features else 16
+        features = target.features
+        return 32 if "avx512f" in features else 16 if "avx" in features else 15
     if arch.startswith(("aarch64", "arm64", "riscv")):
         return 32
     return 16
