@@ -1,17 +1,29 @@
-"""How long it takes to lower and compile one register-tiled convolution kernel, and where.
+"""How long compiling takes, and where: one register-tiled convolution kernel, or whole models.
 
-Run ``python -m benchmarks.compile_time [--profile]`` from the repository's root.  Figures are
-processor time of this process (its threads together), in milliseconds: the least of several
-repetitions.
+    python -m benchmarks compile_time [--profile]
+    python -m benchmarks compile_time --models [NAME ...] [--folder FOLDER] [--repeat 5]
+
+One kernel: processor time of this process (its threads together), in milliseconds: the least of
+several repetitions.  Models: from reading the ONNX file to a module that has been run, each time
+in a fresh process after its imports, by stage, medians of the repetitions in milliseconds of wall
+time; first with an empty kernel cache, then with the one that this has filled.
 """
 
 import argparse
 import cProfile
+import json
 import os
 import pstats
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from itertools import pairwise
+from pathlib import Path
 
+from benchmarks.cpu import models_of
 from benchmarks.gemm import TARGET, conv2d
 from slipway import te
 from slipway.codegen.build import build_module
@@ -37,11 +49,51 @@ def once(target, number):
     return [(b - a) * 1e3 for a, b in pairwise(marks)]
 
 
+def compile_model(path, cache):
+    """Compile in a fresh process whose cache is the folder `cache`; return its report."""
+    command = [sys.executable, "-m", "benchmarks.compile_time_worker", str(path)]
+    environment = {**os.environ, "SLIPWAY_CACHE": str(cache)}
+    environment.pop("SLIPWAY_KERNEL_CACHE", None)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{path.name}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compile_models(paths, repeat):
+    """Print a table of stages for each model, with an empty and with a filled kernel cache."""
+    from slipway.toolchain.native import cache_dir, host_runtime
+
+    host_runtime()
+    heads = ()
+    for path in paths:
+        reports = {"cold": [], "warm": []}
+        for _ in range(repeat):
+            with tempfile.TemporaryDirectory() as folder:
+                if (cache_dir() / "runtime").is_dir():  # the runtime is no part of a model
+                    shutil.copytree(cache_dir() / "runtime", Path(folder) / "runtime")
+                for name in reports:
+                    reports[name].append(compile_model(path, folder))
+        if not heads:
+            heads = tuple(reports["cold"][0])
+            print("| model | cache | " + " | ".join(heads) + " |")
+            print("| --- | --- |" + " ---: |" * len(heads))
+        for name, runs in reports.items():
+            row = [f"{statistics.median(run[head] for run in runs) * 1e3:.0f}" for head in heads]
+            print(f"| {path.stem} | {name} | " + " | ".join(row) + " |", flush=True)
+
+
 def main():
     """Print the table of steps, the table of passes, and a profile where asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--profile", action="store_true", help="add the hottest functions")
+    parser.add_argument("--models", nargs="*", help="compile models: these, or all")
+    parser.add_argument("--folder", help="of .onnx files; made if not given")
+    parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
+    if options.models is not None:
+        compile_models(models_of(options), options.repeat)
+        return
     target = Target(TARGET)
     runs = [once(target, n) for n in range(8)]
     steps = [min(times) for times in zip(*runs, strict=True)]

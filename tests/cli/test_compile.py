@@ -190,7 +190,7 @@ def test_run_on_a_device(artifact, digits, server, tmp_path):
     np.savez(tmp_path / "x.npz", image=image)
     done = slipway(
         *("run", artifact, "-i", tmp_path / "x.npz", "-o", tmp_path / "y.npz", "--print-time"),
-        *("--profile", "--rpc-host", "127.0.0.1", "--rpc-port", server),
+        *("--profile", "--threads", 1, "--rpc-host", "127.0.0.1", "--rpc-port", server),
     )
     assert done.returncode == 0, done.stderr
     with np.load(tmp_path / "y.npz") as stored:

@@ -50,6 +50,13 @@ def inner_loop(assembly, mark):
         ("llvm -mcpu=skylake-avx512", (14, 2, 16), "vfmadd", r"\(%r[sb]p\)"),
         ("llvm -mcpu=haswell", (6, 2, 8), "vfmadd", r"\(%r[sb]p\)"),
         ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", (8, 3, 4), "fmla", r"\[sp|\[x29"),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1", (8, 3, 8), "fmla\tz", r"\[sp|\[x29"),
+        (
+            "llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon",
+            (6, 2, 4),
+            "vmla",
+            r"\[sp|\[r11",
+        ),
     ],
 )
 def test_register_tiles_stay_in_registers(target, tile, fma, stack):

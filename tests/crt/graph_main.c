@@ -118,6 +118,38 @@ static int live_once(const uint8_t *graph, size_t graph_size, const uint8_t *par
   return failed;
 }
 
+/* Two instances read one block of parameters; one of them writes: 0 if everything worked. */
+static int share_once(const uint8_t *graph, size_t graph_size, const uint8_t *params,
+                      size_t params_size) {
+  slw_module *modules[2] = {NULL, NULL};
+  slw_tensor *block = NULL;
+  TVMFFIAny args[2] = {{0}, {0}};
+  TVMFFIAny result;
+  int failed = slw_params_unpack(params, params_size, &block) != SLW_OK;
+  for (size_t i = 0; i < 2 && !failed; ++i) {
+    failed = slw_graph_module_create(graph, graph_size, lookup, NULL, NULL, &modules[i]) != SLW_OK ||
+             slw_graph_module_share_params(modules[i], params, params_size, block) != SLW_OK;
+  }
+  if (block != NULL) {
+    slw_object_release(&block->object); /* the instances hold it now */
+  }
+  for (size_t i = 0; i < 2 && !failed; ++i) {
+    args[0].type_index = kTVMFFIInt;
+    args[0].v_int64 = 1;
+    failed = call(modules[i], "get_input", args, 1, &args[1]) != 0; /* a copy of its own */
+    if (!failed) {
+      failed = call(modules[1 - i], "set_input", args, 2, &result) != 0;
+      slw_any_clear(&args[1]);
+    }
+    slw_any_set_module(&args[0], modules[1 - i]);
+    failed = failed || call(modules[i], "share_params", args, 1, &result) != 0 ||
+             call(modules[i], "run", NULL, 0, &result) != 0;
+  }
+  slw_module_release(modules[0]);
+  slw_module_release(modules[1]);
+  return failed;
+}
+
 int main(int argc, char **argv) {
   static _Alignas(64) uint8_t graph[1 << 16];
   static uint8_t params[1 << 16];
@@ -132,7 +164,8 @@ int main(int argc, char **argv) {
   for (limit = 0;; ++limit) {
     int failed;
     allocations_left = limit;
-    failed = live_once(graph, graph_size, params, params_size);
+    failed = live_once(graph, graph_size, params, params_size) ||
+             share_once(graph, graph_size, params, params_size);
     if (live != 0) {
       printf("%ld blocks leak when allocation %ld fails\n", live, limit);
       return 1;

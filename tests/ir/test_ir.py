@@ -187,3 +187,12 @@ def test_modules_are_updated_by_copy():
     assert "h" not in module
     with pytest.raises(KeyError, match="no function 'x'; it has: f, g"):
         module["x"]
+
+
+def test_nodes_take_numbers_and_axes():
+    x, k = E.Var("x", "float32"), te.reduce_axis((0, 8), "k")
+    assert str(E.Max(x, 0.0)) == "max(x, 0f)"
+    assert str(E.Select(k > 3, k, 0)) == "select(k > 3, k, 0)"
+    assert E.Select(k > 3, k, 0).true_value is k.var
+    assert E.LT(1, k).b is k.var
+    assert E.Add(k, 1).dtype == "int32"

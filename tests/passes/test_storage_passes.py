@@ -1,8 +1,10 @@
 """storage_rewrite, inject_double_buffer, inject_prefetch: less memory, same numbers."""
 
 import numpy as np
+import pytest
 
 from slipway import te
+from slipway.errors import ScheduleError
 from slipway.ir import stmt as S
 from slipway.ir.interpret import run
 from slipway.ir.verify import VerifyEachPass, verify
@@ -19,21 +21,22 @@ def allocated(func):
     return [n.buffer for n in walk(func.body) if isinstance(n, S.Allocate)]
 
 
-def chain(length, shape=(64,), dtype="float32"):
+def chain(length, shape=(64,), dtype="float32", place=lambda i: i):
     a = te.placeholder(shape, dtype, name="A")
     tensors = [a]
     for n in range(length):
         before = tensors[-1]
-        tensors.append(te.compute(shape, lambda *i, t=before: t(*i) + 1, name=f"T{n}"))
+        tensors.append(te.compute(shape, lambda i, t=before: t(place(i)) + 1, name=f"T{n}"))
     return a, tensors, te.create_schedule(tensors[-1].op)
 
 
-def test_a_chain_needs_two_buffers_only():
-    a, tensors, s = chain(6)
+@pytest.mark.parametrize(("place", "buffers"), [(lambda i: i, 1), (lambda i: 63 - i, 2)])
+def test_a_chain_needs_one_buffer_in_place_and_else_two(place, buffers):
+    a, tensors, s = chain(6, place=place)
     func = flatten_storage(te.lower(s, [a, tensors[-1]]))
     assert len(allocated(func)) == 5
     shared = verify(storage_rewrite(func), "flat")
-    assert len(allocated(shared)) == 2
+    assert len(allocated(shared)) == buffers
     x, y = np.arange(64, dtype="float32"), np.zeros(64, "float32")
     run(shared, x, y)
     np.testing.assert_array_equal(y, x + 6)
@@ -88,6 +91,26 @@ def test_prefetch():
     x, y = np.ones((8, 16), "float32"), np.zeros((8, 16), "float32")
     run(run_pipeline(te.lower(s, [a, b])), x, y)
     np.testing.assert_array_equal(y, 2)
+
+
+def test_prefetch_at_a_place():
+    a = te.placeholder((8, 16), name="A")
+    b = te.compute((8, 16), lambda i, j: a[i, j] * 2.0, name="B")
+    s = te.create_schedule(b.op)
+    i, j = s[b].op.axis
+    outer, _ = s[b].split(j, factor=4)
+    s[b].prefetch_at(a, outer, (i + 1, te.floordiv(j, 2)))
+    func = flatten_storage(te.lower(s, [a, b]))
+    assert "prefetch(address_of(A_1[i * 16 + j.outer * 2 + 16]), 0, 3, 1)" in str(
+        verify(func, "flat")
+    )
+    x, y = np.ones((8, 16), "float32"), np.zeros((8, 16), "float32")
+    run(run_pipeline(te.lower(s, [a, b])), x, y)
+    np.testing.assert_array_equal(y, 2)
+    with pytest.raises(ScheduleError, match=r"'A' .* has 2 axes, got 1"):
+        s[b].prefetch_at(a, outer, (i,))
+    with pytest.raises(ScheduleError, match=r"at variable 'other': .* 'i', 'j'"):
+        s[b].prefetch_at(a, outer, (i, te.var("other")))
 
 
 def test_storage_that_nothing_reads_is_removed():

@@ -3,9 +3,13 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import slipway as tvm
+from slipway import nd, te
 from slipway.runtime import num_threads, set_num_threads
 from slipway.runtime.native_library import native_runtime
 
@@ -126,3 +130,78 @@ assert os.waitpid(pid, 0)[1] == 0
 """
     folder = os.path.dirname(__file__)  # noqa: PTH120
     subprocess.run([sys.executable, "-c", code % folder], check=True, timeout=60)
+
+
+def thread_ids():
+    return {int(path.name) for path in Path("/proc/self/task").iterdir()}
+
+
+def test_several_callers_share_one_set_of_workers():
+    """Four threads that launch at once add one pool's workers to themselves, no more."""
+    set_num_threads(3)
+    before = thread_ids()
+    threads_seen = set()
+    gate = threading.Barrier(4)
+
+    def body(closure, task, total):
+        threads_seen.add(threading.get_native_id())
+        return 0
+
+    def many():
+        gate.wait()
+        for _ in range(100):
+            assert launch(body, 8) == 0
+
+    threads = [threading.Thread(target=many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    callers = {thread.native_id for thread in threads}
+    for thread in threads:
+        thread.join()
+    assert len(threads_seen - callers) <= 2
+    assert len(thread_ids() - before - callers) <= 2
+
+
+def test_fork_while_another_thread_launches():
+    """The child's pool is whole, whatever the other thread was doing at that moment."""
+    code = """
+import os, sys, threading
+sys.path.insert(0, %r)
+import test_threads as t
+t.set_num_threads(2)
+stop = []
+def busy():
+    while not stop:
+        t.launch(lambda c, k, n: 0, 8)
+other = threading.Thread(target=busy)
+other.start()
+for _ in range(15):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if t.run_counting(8) == [(i, 8) for i in range(8)] else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+stop.append(1)
+other.join()
+"""
+    folder = os.path.dirname(__file__)  # noqa: PTH120
+    run = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code % folder]
+    subprocess.run(run, check=True, timeout=60)
+
+
+def test_a_launch_costs_less_than_five_microseconds():
+    """What two threads take longer than one for the same work, also where the other is busy."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one processor only")
+    x = te.placeholder((2, 16384), name="x")
+    y = te.compute(x.shape, lambda i, j: te.exp(x[i, j]), name="y")
+    schedule = te.create_schedule(y.op)
+    schedule[y].parallel(y.op.axis[0])
+    schedule[y].vectorize(schedule[y].split(y.op.axis[1], 8)[1])
+    function = tvm.build(schedule, [x, y], "llvm", name="halves")
+    arrays = nd.array(np.zeros((2, 16384), "float32")), nd.empty((2, 16384), "float32")
+    best = {}
+    for threads in (1, 2):
+        set_num_threads(threads)
+        timer = function.time_evaluator("halves", tvm.cpu(0), number=20, repeat=200)
+        best[threads] = min(timer(*arrays).results)
+    assert best[2] < best[1] + 5e-6

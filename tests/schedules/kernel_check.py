@@ -5,8 +5,8 @@ import numpy as np
 import slipway as tvm
 from slipway import relay
 from slipway.codegen.build import build_module
+from slipway.executor.kernels import lower_kernel
 from slipway.executor.operator_module import OperatorModule
-from slipway.executor.relay_build import lower_kernel
 from slipway.relay.interpret import interpret
 from slipway.schedules.primitive import schedule_primitive
 from slipway.target import Target

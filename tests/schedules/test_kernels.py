@@ -6,7 +6,7 @@ from kernel_check import TARGETS, run, var
 
 import slipway as tvm
 from slipway import relay
-from slipway.executor.relay_build import lower_kernel
+from slipway.executor.kernels import lower_kernel
 from slipway.relay.interpret import interpret
 from slipway.schedules.cpu.tiles import crowds_cache
 from slipway.target import Target
@@ -94,7 +94,7 @@ def test_product_of_two_matrices(target, m, k, n):
     for transpose_a in (False, True):
         left = var("a", k, m) if transpose_a else var("a", m, k)
         product = relay.nn.matmul(left, var("b", k, n), transpose_a=transpose_a)
-        expected = "matmul.rows" if rows else "batch_matmul.tile"
+        expected = "matmul.rows" if rows else "matmul.tile"
         assert run(product + var("c", n), target) == expected
     if not rows:
         dense = relay.nn.dense(var("a", m, k), var("b", n, k))
@@ -121,11 +121,12 @@ def test_reductions_and_chains(target):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("size", "pad"), [(13, 1), (16, 1), (9, 0)])
-def test_winograd_convolution(target, size, pad):
+@pytest.mark.parametrize("side", [4, 6])
+def test_winograd_convolution(target, size, pad, side):
     conv = relay.nn.contrib_conv2d_winograd_nchwc(
-        var("x", 1, 2, size, size, 8), var("u", 4, 6, 6, 2, 8, 8), pad
+        var("x", 1, 2, size, size, 8), var("u", 4, side, side, 2, 8, 8), pad
     )
-    assert run(relay.nn.relu(conv), target) == "conv2d_winograd.f43"
+    assert run(relay.nn.relu(conv), target) == "conv2d_winograd"
 
 
 def test_winograd_agrees_with_the_direct_convolution():
@@ -175,18 +176,38 @@ def test_softmax_makes_no_denormal_numbers(target):
 @pytest.mark.parametrize(("chunks", "size", "stride"), [(70, 5, 1), (33, 8, 2), (66, 7, 2)])
 def test_pointwise_convolution_whose_data_is_copied_near(target, chunks, size, stride):
     """So many channels that a tile of positions would not stay in the first-level cache."""
-    assert crowds_cache(chunks, (size, size, 8))
+    assert crowds_cache(chunks, (size, size, 8), Target(target))
     conv = relay.nn.contrib_conv2d_nchwc(
         var("x", 1, chunks, size, size, 8), var("w", 3, chunks, 1, 1, 8, 8), stride, 0
     )
     assert run(relay.nn.relu(conv), target) == "conv2d_nchwc.direct"
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("chunks", "size", "stride", "kernel", "channels"),
+    [(64, 7, 1, 1, 64), (33, 5, 1, 3, 33), (64, 6, 2, 1, 68), (32, 9, 1, 3, 32), (64, 1, 1, 1, 64)],
+)
+def test_deep_convolution_whose_weights_are_streamed(
+    target, chunks, size, stride, kernel, channels
+):
+    weight = var("w", channels, chunks, kernel, kernel, 8, 8)
+    conv = relay.nn.contrib_conv2d_nchwc(
+        var("x", 2, chunks, size, size, 8), weight, stride, kernel // 2, data_layout="NCHW8c",
+        kernel_layout="OIHW8i8o",
+    )  # fmt: skip
+    body = relay.nn.relu(conv + var("b", 1, channels, 1, 1, 8))
+    assert run(body, target) == "conv2d_nchwc.streamed"
+
+
 def test_what_crowds_the_cache():
-    assert crowds_cache(64, (13, 13, 8))  # half of it in all
-    assert crowds_cache(32, (56, 56, 8))  # planes that begin on two sets
-    assert not crowds_cache(8, (56, 56, 8))
-    assert not crowds_cache(32, (14, 14, 8))
+    target = Target(TARGETS[1])
+    assert crowds_cache(64, (13, 13, 8), target)  # half of it in all
+    assert crowds_cache(32, (56, 56, 8), target)  # planes that begin on two sets
+    assert not crowds_cache(8, (56, 56, 8), target)
+    assert not crowds_cache(32, (14, 14, 8), target)
+    larger = Target(f"{TARGETS[1]} -l1-cache-bytes=131072")
+    assert not crowds_cache(64, (13, 13, 8), larger)
 
 
 @pytest.mark.parametrize("blocks", [5, 125])
@@ -199,3 +220,23 @@ def test_product_whose_last_panel_overlaps(blocks):
     text = str(lower_kernel("kernel", function, target))
     assert "% 8" not in text
     assert "// 8" not in text
+
+
+@pytest.mark.parametrize("shape", [(256, 516), (7, 3, 5, 512), (300, 1000)])
+def test_elementwise_kernels_are_one_loop_without_divisions(shape):
+    """To take a fused index apart took four times the instructions of the work itself."""
+    body = relay.nn.relu(var("x", *shape) + var("y", *shape))
+    run(body, TARGETS[1])
+    for rest in ("", " -mattr=+sse4.1 -vector-width=128"):
+        target = Target(TARGETS[1] + rest)
+        function = body.as_function().with_attr("Primitive", 1)
+        text = str(lower_kernel("kernel", function, target))
+        assert "//" not in text
+        assert "%" not in text
+
+
+def test_loops_of_a_transposed_tensor_are_not_taken_apart():
+    body = relay.transpose(var("x", 1, 128, 4, 64), (0, 2, 1, 3))
+    run(body, TARGETS[1])
+    function = body.as_function().with_attr("Primitive", 1)
+    assert "//" not in str(lower_kernel("kernel", function, Target(TARGETS[1])))

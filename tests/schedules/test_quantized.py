@@ -123,7 +123,12 @@ def test_depthwise_gives_the_same_bytes(shape, kind):
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell", "vpmaddwd"),
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=cascadelake", "vpdpbusd"),
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=alderlake", "{vex}\tvpdpbusd"),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64", "pmaddwd"),
         ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod", "sdot"),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", "sadalp"),
+        ("llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon", "vpadal.s16"),
+        ("llvm -mtriple=riscv64-linux-gnu -mattr=+v", "vwmacc.vx"),
+        ("llvm -mtriple=riscv64-linux-gnu -mattr=+v,+zvl256b", "vwmacc.vx"),
     ],
 )
 def test_sums_stay_in_registers(target, instruction):
@@ -142,15 +147,22 @@ def test_sums_stay_in_registers(target, instruction):
 
 @pytest.mark.parametrize(
     ("cpu", "instruction"),
-    [("haswell", "vpmaddwd"), ("cascadelake", "vpdpbusd"), ("alderlake", "{vex}\tvpdpbusd")],
+    [
+        ("x86_64-linux-gnu -mcpu=haswell", "vpmaddwd"),
+        ("x86_64-linux-gnu -mcpu=cascadelake", "vpdpbusd"),
+        ("x86_64-linux-gnu -mcpu=alderlake", "{vex}\tvpdpbusd"),
+        ("x86_64-linux-gnu -mcpu=x86-64", "pmaddwd"),
+        ("aarch64-linux-gnu -mcpu=cortex-a72", "smlal"),
+        ("armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon", "vmlal.s8"),
+    ],
 )
 def test_taps_use_the_instruction_that_the_processor_has(cpu, instruction):
     rng = np.random.default_rng(1)
-    weight = rng.integers(-128, 128, (3, 3, 96)).astype(np.int8)
+    weight = rng.integers(-127, 128, (3, 3, 96)).astype(np.int8)
     (x,) = variables([np.zeros((1, 14, 14, 96), np.uint8)])
     total = relay.qnn.op.depthwise_conv2d_nhwc(x, weight, padding=(1, 1, 1, 1))
     function = Function((x,), total)
-    target = f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}"
+    target = f"llvm -mtriple={cpu}"
     text = relay.build(IRModule((("main", function),)), target=target).get_source("asm")
     assert text.count(instruction) >= 12
     assert ("vpdpbusd" in text) == ("vpdpbusd" in instruction)

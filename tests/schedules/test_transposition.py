@@ -4,7 +4,7 @@ import pytest
 from kernel_check import TARGETS, run, var
 
 from slipway import relay
-from slipway.executor.relay_build import lower_kernel
+from slipway.executor.kernels import lower_kernel
 from slipway.ir import expr as E
 from slipway.ir.visit import walk
 from slipway.target import Target

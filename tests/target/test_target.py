@@ -119,3 +119,20 @@ def test_kinds_and_tags_are_listed():
         Target.list_kinds()
     )
     assert "raspberry-pi/4b-aarch64" in Target.list_tags()
+
+
+@pytest.mark.parametrize(
+    ("words", "bits", "sve"),
+    [
+        ("-mcpu=cortex-a72", 128, 0),
+        ("-mcpu=a64fx", 512, 512),
+        ("-mcpu=neoverse-v1", 256, 256),
+        ("-mcpu=neoverse-v2", 128, 0),
+        ("-mattr=+sve", 128, 0),
+        ("-mattr=+sve -vector-width=1024", 1024, 1024),
+    ],
+)
+def test_how_long_sve_registers_are(words, bits, sve):
+    target = Target(f"llvm -mtriple=aarch64-linux-gnu {words}")
+    assert (target.vector_bits, target.sve_bits) == (bits, sve)
+    assert [f for f in target.needed if f.startswith("sve-bits")] == [f"sve-bits-{sve}"] * (sve > 0)

@@ -137,6 +137,10 @@ BOARDS = {
         "riscv64-freestanding", "generic_rv64+m+a+f+d+v", ("-mcmodel=medany",), RISCV,
         ("qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=128"),
     ),
+    "riscv64-v256": Board(
+        "riscv64-freestanding", "generic_rv64+m+a+f+d+v+zvl256b", ("-mcmodel=medany",), RISCV,
+        ("qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=256"),
+    ),
     "hexagon": Board(
         "hexagon-freestanding", "hexagonv67", (), HEXAGON,
         ("qemu-hexagon-static", "-cpu", "v67"),

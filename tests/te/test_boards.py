@@ -13,6 +13,7 @@ TARGETS = {
     "cortex-m4": "-mtriple=thumbv7em-none-eabi -mcpu=cortex-m4",
     "cortex-m55": "-mtriple=thumbv8.1m.main-none-eabi -mcpu=cortex-m55",
     "riscv64": "-mtriple=riscv64-linux-gnu -mattr=+m,+a,+f,+d,+v",
+    "riscv64-v256": "-mtriple=riscv64-linux-gnu -mattr=+m,+a,+f,+d,+v,+zvl256b",
     "hexagon": "-mtriple=hexagon-unknown-linux-musl -mcpu=hexagonv67 "
     "-mattr=+hvxv67,+hvx-length128b",
 }
@@ -23,7 +24,8 @@ def _cases():
     """Every intrinsic by every compiler; by default the first of each family."""
     seen = set()
     for name in HARDWARE:
-        for board in FAMILIES.get(name.partition(".")[0], []):
+        boards = FAMILIES.get(name.partition(".")[0], [])
+        for board in ["riscv64-v256"] if name.startswith("rvv.") and "256" in name else boards:
             for how in ["llvm", "c", "gcc"] if BOARDS[board].gcc else ["llvm", "c"]:
                 marks = [pytest.mark.long] if (board, how) in seen else []
                 seen.add((board, how))

@@ -161,7 +161,7 @@ def window(entry, intrin):
 INTRINSIC_DEVICES = [
     (device, kind, name)
     for name in HARDWARE
-    for device in {"x86": ["host"], "neon": ["aarch64"], "arm": ["armv7"]}.get(
+    for device in {"x86": ["host"], "neon": ["aarch64"], "neon32": ["armv7"], "arm": ["armv7"]}.get(
         name.partition(".")[0], []
     )
     for kind in ("llvm", "c")
@@ -175,8 +175,10 @@ def operands(entry, args):
     a = rng.integers(0 if "u" in entry.a_dtype else -9, 10, shapes[0])
     b = rng.integers(0 if "u" in entry.b_dtype else -9, 10, shapes[1])
     if entry.taps:
-        low = 0 if entry.a_dtype == "uint8" else -128
-        a, b = rng.integers(low, 256, shapes[0]), rng.integers(-128, 128, shapes[1])
+        low, high = {"uint8": (0, 256), "int8": (-128, 128)}.get(entry.a_dtype, (-128, 256))
+        least = -128 if entry.least_b is None else entry.least_b
+        a, b = rng.integers(low, high, shapes[0]), rng.integers(least, 128, shapes[1])
+        a[:, :, 0], b[:, 0] = low, least
         return a, b, np.einsum("ski,sik->i", a, b)
     left = a[..., ::-1] if entry.mirrored else a
     rows = left.transpose(0, 2, 1, 3).reshape(shapes[2][0], -1)

@@ -22,3 +22,24 @@ def test_root_stage_under_an_attached_consumer_covers_all_its_reads():
     assert run(func, x, got) == 0
     want = np.maximum(np.convolve(x, np.ones(3, "float32"), "same"), 1)
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_an_output_that_nobody_reads_is_computed_where_its_neighbours_are():
+    a = te.placeholder((6, 40), name="A")
+    k = te.reduce_axis((0, 40), "k")
+    both = te.comm_reducer(
+        lambda x, y: (te.max(x[0], y[0]), x[1] + y[1]),
+        lambda one, two: (te.min_value(one), te.const(0.0, two)),
+        name="both",
+    )
+    _, total = te.compute((6,), lambda i: both((a[i, k], a[i, k]), axis=k), name="stats")
+    out = te.compute((6,), lambda i: total[i] * te.const(2.0, "float32"), name="out")
+    s = te.create_schedule(out.op)
+    s[total].compute_at(s[out], out.op.axis[0])
+    func = te.lower(s, [a, out])
+    assert str(func).count("float32[1]") == 2, "the unread maximum took more than one element"
+
+    x = np.random.default_rng(0).random((6, 40)).astype("float32")
+    got = np.zeros(6, "float32")
+    assert run(func, x, got) == 0
+    np.testing.assert_allclose(got, 2 * x.sum(1), rtol=1e-5)

@@ -18,10 +18,11 @@ SHAPES = [
 ]
 
 
-FLAGS = {"host": " -mcpu=native", "aarch64": " -mattr=+dotprod"}
+FLAGS = {"host": " -mcpu=native", "aarch64": " -mattr=+dotprod", "armv7": ""}
 INSTRUCTIONS = [
     ("host", "x86.vnni"), ("host", "x86.vnni.256"), ("host", "x86.avxvnni"),
-    ("host", "x86.pmaddwd"), ("aarch64", "neon.sdot"),
+    ("host", "x86.pmaddwd"), ("host", "x86.pmaddwd.sse"), ("aarch64", "neon.sdot"),
+    ("aarch64", "neon.smull"), ("armv7", "neon32.vmull"),
 ]  # fmt: skip
 
 

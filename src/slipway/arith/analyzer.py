@@ -345,33 +345,34 @@ class Analyzer:
         return atom
 
     def recombine(self, x: Linear) -> Linear:
-        """Undo ``c * (y // c) + z % c`` to y, where y - z is a multiple of c, in the whole sum."""
+        """Undo ``c * (y // c) + y % c`` to y, wherever both are in the sum."""
         for atom, k in x.terms.items():
             if atom.kind != "mod":
                 continue
-            assert atom.arg is not None
-            div, whole = self._quotient_beside(x, atom, k)
-            if div is not None:
+            found = self._quotient_in(x, atom, k)
+            if found is not None:
+                div, y = found
                 terms = {a: n for a, n in x.terms.items() if a is not atom and a is not div}
-                return self.recombine(Linear(terms, x.const, x.dtype).plus(whole, k))
+                return self.recombine(Linear(terms, x.const, x.dtype).plus(y, k))
         return x
 
-    def _quotient_beside(self, x: Linear, mod: Atom, k: int) -> tuple[Atom | None, Linear]:
-        """Return the quotient in `x` that belongs to remainder `mod`, and what is divided."""
+    def _quotient_in(self, x: Linear, mod: Atom, k: int) -> tuple[Atom, Linear] | None:
+        """Return (the atom y // c in x with k * c before it, y) for the atom y % c.
+
+        A remainder is kept with coefficients below c, so its y may differ from the quotient's.
+        """
         assert mod.arg is not None
-        c, wanted = mod.divisor, k * mod.divisor
-        quotient = self.floordiv(mod.arg, c)
+        quotient = self.floordiv(mod.arg, mod.divisor)
         if len(quotient.terms) == 1 and not quotient.const:
             ((div, one),) = quotient.terms.items()
-            if one == 1 and x.terms.get(div) == wanted:
+            if one == 1 and x.terms.get(div) == k * mod.divisor:
                 return div, mod.arg
         for div, n in x.terms.items():
-            if n == wanted and div.kind == "div" and div.divisor == c:
+            if div.kind == "div" and div.divisor == mod.divisor and n == k * mod.divisor:
                 assert div.arg is not None
-                apart = div.arg.minus(mod.arg)
-                if apart.const % c == 0 and all(m % c == 0 for m in apart.terms.values()):
+                if self.floormod(div.arg, div.divisor).terms == {mod: 1}:
                     return div, div.arg
-        return None, mod.arg
+        return None
 
     def minimum(self, x: Linear, y: Linear) -> Linear:
         """Return min(x, y), decided when the difference has a sign."""

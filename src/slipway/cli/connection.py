@@ -38,6 +38,25 @@ class Connection:
             self.where = f"{host}:{port}"
         self.device = self.remote.cpu(0) if self.remote is not None else runtime.cpu(0)
 
+    def use_threads(self, count: int) -> None:
+        """Let kernels there run on `count` threads; the setting ends with this process or session.
+
+        Raises ExecutionError for a device whose server has no such function.
+        """
+        from slipway.runtime.threads import config_threadpool
+
+        if self.remote is None:
+            config_threadpool(0, count)
+            return
+        try:
+            configure = self.remote.get_function("runtime.config_threadpool")
+        except AttributeError:
+            raise ExecutionError(
+                f"--threads: the server of {self.where} is too old to be told how many threads to "
+                "use; start it anew, or with SLIPWAY_NUM_THREADS set"
+            ) from None
+        configure(0, count)
+
     def load(self, artifact: Path) -> Any:
         """Return the module of an exported file, loaded where it is to run."""
         from slipway import runtime

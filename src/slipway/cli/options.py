@@ -25,6 +25,10 @@ Inputs = Annotated[
     Path | None, typer.Option("--inputs", "-i", help="A .npz with an array per input.")
 ]
 Number = Annotated[int, typer.Option(min=1, help="Runs in each measurement.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, max=256, help="Threads of the device. [default: all its processors]"),
+]
 Repeat = Annotated[int, typer.Option(min=1, help="How many times to measure.")]
 
 # Of the device that it runs on (see `connection.Connection`)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,15 +15,14 @@ from slipway.cli.model_file import parse_shapes, read_model
 from slipway.cli.options import (
     Inputs,
     InputShapes,
-    Number,
     Repeat,
     RpcHost,
     RpcKey,
     RpcPort,
+    Threads,
     Tracker,
 )
 from slipway.cli.profile_table import print_profile
-from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
 
 ARTIFACTS = (".tar", ".so")
@@ -39,10 +39,11 @@ def profile(
     inputs: Inputs = None,
     top: Annotated[int | None, typer.Option(min=1, help="Show the N slowest operators.")] = None,
     repeat: Repeat = 3,
-    number: Number = 10,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads on this machine. [default: all cores]")
+    number: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs in each measurement. [default: a second's, 10 at most]"),
     ] = None,
+    threads: Threads = None,
     limits: Annotated[
         bool, typer.Option("--limits/--no-limits", help="Measure the device's own limits first.")
     ] = True,
@@ -74,11 +75,7 @@ def profile(
     model.stat()
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
     if threads is not None:
-        from slipway.runtime.threads import set_num_threads
-
-        if connection.remote is not None:
-            raise ExecutionError("--threads is for this machine; a device's server has its own")
-        set_num_threads(threads)
+        connection.use_threads(threads)
     with tempdir() as folder:
         artifact = model
         if model.suffix not in ARTIFACTS:
@@ -109,7 +106,7 @@ def compile_for_profile(model: Path, target: str, shapes: str | None, folder: Pa
 
 
 def measure(
-    artifact: Path, connection: Connection, inputs: Path | None, limits: bool, number: int,
+    artifact: Path, connection: Connection, inputs: Path | None, limits: bool, number: int | None,
     repeat: int,
 ) -> Any:  # fmt: skip
     """Return the `ModelProfile` of an artifact on a device."""
@@ -124,6 +121,8 @@ def measure(
     for name, array in input_arrays(module, given, "random").items():
         module.set_input(name, array)
     module.run()
+    if number is None:
+        number = runs_in_a_second(module)
     found = None
     if limits:
         with console.step("Measuring the device's limits"):
@@ -132,3 +131,11 @@ def measure(
             )
     with console.step("Measuring each operator"):
         return profile_model(module, metadata, found, number, repeat)
+
+
+def runs_in_a_second(module: Any) -> int:
+    """Return how many runs of a model take a second, 1 to 10: slow devices measure less often."""
+    start = time.perf_counter()
+    module.run()
+    module.get_output(0)
+    return max(1, min(10, int(1 / max(time.perf_counter() - start, 1e-9))))

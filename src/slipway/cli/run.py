@@ -10,7 +10,16 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.options import Inputs, Number, Repeat, RpcHost, RpcKey, RpcPort, Tracker
+from slipway.cli.options import (
+    Inputs,
+    Number,
+    Repeat,
+    RpcHost,
+    RpcKey,
+    RpcPort,
+    Threads,
+    Tracker,
+)
 from slipway.cli.profile_table import print_profile
 from slipway.errors import ExecutionError, did_you_mean
 
@@ -39,6 +48,7 @@ def run(
     profile: Annotated[
         bool, typer.Option("--profile", help="Print the time of each layer.")
     ] = False,
+    threads: Threads = None,
     rpc_host: RpcHost = None,
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
@@ -60,6 +70,8 @@ def run(
     if device != "cpu":
         raise ExecutionError(f"--device {device}: this version runs on cpu only")
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
+    if threads is not None:
+        connection.use_threads(threads)
     module = connection.graph_module(artifact)
     given = read_arrays(inputs) if inputs else {}
     for name, array in input_arrays(module, given, fill_mode).items():
@@ -78,14 +90,14 @@ def run(
     if print_time:
         print_times(module, connection.device, repeat, number)
     if profile:
-        print_layers(artifact, module)
+        print_layers(artifact, module, number, repeat)
 
 
-def print_layers(artifact: Path, module: Any) -> None:
+def print_layers(artifact: Path, module: Any, number: int, repeat: int) -> None:
     """Print the time of each operator under the names of the model's nodes."""
     from slipway.executor.profile import metadata_of, profile_model
 
-    report = profile_model(module, metadata_of(artifact))
+    report = profile_model(module, metadata_of(artifact), None, number, repeat)
     print_profile(report, None, "Time of each layer")
 
 

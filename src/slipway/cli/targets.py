@@ -17,7 +17,7 @@ def targets(
         ),
     ] = "",
 ) -> None:
-    """List the kinds of target, and the tags that stand for a whole board.
+    """List the kinds of target, the tags that stand for a whole board, and this machine's caches.
 
     For example:
 
@@ -26,6 +26,7 @@ def targets(
         slipway targets raspberry
     """
     from slipway.target import Target
+    from slipway.target.cores import host_words
 
     kinds = [name for name in Target.list_kinds() if pattern in name]
     tags = {name: str(Target(name)) for name in sorted(Target.list_tags()) if pattern in name}
@@ -36,3 +37,5 @@ def targets(
         console.out.print(f"Kinds: {', '.join(kinds)}")
     if tags:
         console.table(("tag", "target"), tags.items(), text_columns=2)
+    if not pattern and (words := host_words()):
+        console.out.print(f"This machine, with the sizes of its caches: llvm {words}")

@@ -23,7 +23,7 @@ def build_module(
     the one that calling the loaded module runs.  Raises CodegenError for what the target's
     generator cannot express, or a module without functions.
     """
-    functions = {name: widen_narrow(f) for name, f in _functions_of(module).items()}
+    functions = _functions_of(module)
     if not functions:
         raise CodegenError("there is nothing to compile: the module has no loop function")
     first = entry if entry is not None else next(iter(functions))
@@ -36,6 +36,7 @@ def build_module(
     if target.kind.name == "c":
         from slipway.codegen.c.backend import compile_c
 
+        functions = {name: widen_narrow(f) for name, f in functions.items()}
         return compile_c(functions, target, first, COMPILER)
     raise CodegenError(
         f"target kind {target.kind.name!r} has no code generator on this floor; "

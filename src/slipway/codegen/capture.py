@@ -60,20 +60,3 @@ def captured(root: Node) -> list[E.Var]:
                 defined.add(id(node.buffer.data))
             stack.extend(reversed(children(node)))
     return [var for key, var in used.items() if key not in defined]
-
-
-def allocations(root: S.Stmt) -> list[S.Allocate]:
-    """Return the Allocate statements under `root`; expressions are not looked into."""
-    found: list[S.Allocate] = []
-    stack: list[S.Stmt | None] = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, S.SeqStmt):
-            stack.extend(node.stmts)
-        elif isinstance(node, S.IfThenElse):
-            stack += [node.then_case, node.else_case]
-        elif isinstance(node, (S.For, S.While, S.LetStmt, S.AttrStmt, S.AssertStmt, S.Allocate)):
-            if isinstance(node, S.Allocate):
-                found.append(node)
-            stack.append(node.body)
-    return found

@@ -6,28 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from slipway import te
-from slipway.codegen.build import build_module
 from slipway.codegen.compiled import CompiledModule
-from slipway.errors import SlipwayError
 from slipway.executor.cost import kernel_cost
 from slipway.executor.export import ModelParts, export
 from slipway.executor.graph import ModelGraph, TensorPlaces, build_graph, place_tensors
+from slipway.executor.kernels import compile_kernels
 from slipway.executor.operator_module import OperatorModule
-from slipway.ir.function import BaseFunc, IRModule, PrimFunc
-from slipway.ir.stmt import NOP as NOP_STMT
+from slipway.ir.function import BaseFunc, IRModule
 from slipway.passes.context import PassContext
-from slipway.passes.pipeline import run_pipeline
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Expr, Function
 from slipway.relay.passes.pipeline import optimize
 from slipway.runtime.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
-from slipway.runtime.ndarray import array
+from slipway.runtime.ndarray import NDArray
 from slipway.schedules.generic import vector_lanes
-from slipway.schedules.primitive import schedule_primitive
 from slipway.target import Target
 from slipway.target.choose import cpu_target
 
@@ -99,31 +92,6 @@ def layout_lanes(target: Target, blocked: bool = True) -> int:
     return max(vector_lanes(target, "float32"), 4)
 
 
-def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
-    """Return the loops of one fused function, ready for a code generator.
-
-    Raises what lowering raises, with the kernel's name in front.
-    """
-    try:
-        kernel = schedule_primitive(function, target)
-        return run_pipeline(te.lower(kernel.schedule, list(kernel.args), name=name), target)
-    except SlipwayError as error:
-        raise type(error)(f"in the kernel {name}: {error}") from error
-
-
-def compile_kernels(graph: ModelGraph, target: Target) -> CompiledModule:
-    """Compile all kernels of a model into one module.
-
-    A model without any, one that only reshapes say, gets a function that does nothing, because a
-    library must export something.
-    """
-    functions = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
-    if not functions:
-        nothing = PrimFunc((), NOP_STMT, (), (("global_symbol", "tvmgen_nothing"),))
-        functions = {"tvmgen_nothing": nothing}
-    return build_module(functions, target)
-
-
 def graph_tables(graph: ModelGraph, places: TensorPlaces) -> GraphTables:
     """Return the graph as the runtime's tables, with the planned places of all tensors."""
     nodes: list[GraphNode] = []
@@ -176,14 +144,14 @@ class ModelFactory(GraphExecutorFactoryModule):
         runtime: Runtime | None,
     ) -> None:
         library = OperatorModule(compiled)
-        params = {name: array(np.ascontiguousarray(value)) for name, value in graph.params.items()}
         metadata = _metadata(graph, places, mod_name)
-        super().__init__(graph_tables(graph, places), library, params, mod_name, metadata)
+        super().__init__(graph_tables(graph, places), library, graph.params, mod_name, metadata)
         self.ir_mod = ir_mod
         self.target = target
         self.graph = graph
         self.memory_plan = places.plan
         self.compiled = compiled
+        self._has_store = False
         self.executor = executor or Executor("graph")
         self.runtime = runtime or Runtime("cpp")
 
@@ -206,6 +174,14 @@ class ModelFactory(GraphExecutorFactoryModule):
     def get_source(self, fmt: str = "") -> str:
         """Return the source of the compiled functions."""
         return self.compiled.get_source(fmt)
+
+    def _shared_params(self) -> dict[str, NDArray]:
+        """Return the parameters; the compiler's own arrays of them go once they are copied."""
+        arrays = super()._shared_params()
+        if not self._has_store:
+            self.graph.params.update((name, values._read()) for name, values in arrays.items())
+            self._has_store = True
+        return arrays
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         model = ModelParts(

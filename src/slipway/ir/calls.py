@@ -10,8 +10,9 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.ir.buffer import Buffer
-from slipway.ir.expr import Call, IntImm, PrimExpr, StringImm
+from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, StringImm
 from slipway.ir.ops import as_expr, call_intrin
+from slipway.ir.stmt import Evaluate
 
 
 def call_packed(name: str, *args: Any, dtype: str = "int32") -> PrimExpr:
@@ -39,6 +40,13 @@ def call_pure_extern(dtype: str, func_name: str, *args: Any) -> PrimExpr:
     """Call a C function that has no effect besides its result."""
     arguments = (StringImm(func_name), *(_pointer(a) for a in args))
     return Call(dtypes.canonical(dtype), "call_pure_extern", arguments)
+
+
+def prefetch(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> Evaluate:
+    """Ask for the memory of ``buffer[indices]``, to be read and kept in all caches."""
+    address = Call("handle", "address_of", (BufferLoad(buffer, indices),))
+    read, keep, data = (as_expr(v) for v in (0, 3, 1))
+    return Evaluate(Call("int32", "prefetch", (address, read, keep, data)))
 
 
 def _llvm(op: str, dtype: str, name: str, args: tuple[Any, ...]) -> PrimExpr:

@@ -128,6 +128,8 @@ class BinaryOp(PrimExpr):
     b: PrimExpr
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.a, PrimExpr) and isinstance(self.b, PrimExpr)):
+            _take_plain(self, "a", "b")
         _check_operands(self)
         _set_dtype(self, self.a.dtype)
 
@@ -140,8 +142,19 @@ class CmpOp(PrimExpr):
     b: PrimExpr
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.a, PrimExpr) and isinstance(self.b, PrimExpr)):
+            _take_plain(self, "a", "b")
         _check_operands(self)
         _set_dtype(self, dtypes.with_lanes("bool", dtypes.lanes_of(self.a.dtype)))
+
+
+def _take_plain(self: Any, first: str, second: str) -> None:
+    """Let scripts write numbers and axes where a node has two operands: tir.Max(x, 0.0)."""
+    from slipway.ir.ops import match
+
+    a, b = match(getattr(self, first), getattr(self, second))
+    getattr(type(self), first).__set__(self, a)
+    getattr(type(self), second).__set__(self, b)
 
 
 def _check_operands(self: Any) -> None:
@@ -313,6 +326,8 @@ class Select(PrimExpr):
     false_value: PrimExpr
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.true_value, PrimExpr) and isinstance(self.false_value, PrimExpr)):
+            _take_plain(self, "true_value", "false_value")
         _set_dtype(self, self.true_value.dtype)
 
 

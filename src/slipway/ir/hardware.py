@@ -22,7 +22,14 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.expr import Call, PrimExpr, StringImm
-from slipway.ir.hardware_taps import PAIRS_IN_C, c_text, llvm_text, pairs_text
+from slipway.ir.hardware_taps import (
+    bytes_in_c,
+    bytes_text,
+    c_text,
+    llvm_text,
+    pairs_in_c,
+    pairs_text,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,8 @@ class HardwareIntrinsic:
     `rows` is 0 for a dot product of one vector `a` with `columns` rows of `b`; otherwise the
     instruction multiplies a rows x depth by a columns x depth matrix.  `mirrored`: the elements of
     `a` are taken in reverse order.  `taps`: `a` is `depth` vectors of `columns` elements, which may
-    lie apart, named a0, a1 and so on in the spellings.
+    lie apart, named a0, a1 and so on in the spellings.  `temporaries`: registers that it needs
+    beside those of its operands.  Elements of `b` below `least_b` may overflow on the way.
 
     `llvm` is an LLVM intrinsic that takes `flags`, then c, a and b (c last with `sum_last`), with
     `a` repeated for every column and `operand` as the type of a and b.  Where one intrinsic is
@@ -60,6 +68,8 @@ class HardwareIntrinsic:
     sum_last: bool = False
     mirrored: bool = False
     taps: bool = False
+    temporaries: int = 0
+    least_b: int | None = None
 
     @property
     def a_size(self) -> int:
@@ -132,13 +142,69 @@ def _taps(name: str, bits: int, features: tuple[str, ...], call: str) -> Hardwar
 
 # Products of pairs, added; LLVM joins the two into vpdpwssd where the processor has it.
 _PMADDWD = """\
-declare <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16>, <16 x i16>)
-word = bitcast <2 x i16> {a} to i32
-one = insertelement <8 x i32> poison, i32 {word}, i32 0
-all = shufflevector <8 x i32> {one}, <8 x i32> poison, <8 x i32> zeroinitializer
-pairs = bitcast <8 x i32> {all} to <16 x i16>
-products = call <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16> {pairs}, <16 x i16> {b})
-add <8 x i32> {c}, {products}"""
+declare <{n} x i32> @llvm.x86.{name}(<{two} x i16>, <{two} x i16>)
+word = bitcast <2 x i16> {{a}} to i32
+one = insertelement <{n} x i32> poison, i32 {{word}}, i32 0
+all = shufflevector <{n} x i32> {{one}}, <{n} x i32> poison, <{n} x i32> zeroinitializer
+pairs = bitcast <{n} x i32> {{all}} to <{two} x i16>
+products = call <{n} x i32> @llvm.x86.{name}(<{two} x i16> {{pairs}}, <{two} x i16> {{b}})
+add <{n} x i32> {{c}}, {{products}}"""
+
+
+def _pmaddwd(name: str, feature: str, bits: int) -> HardwareIntrinsic:
+    n, mm, si = bits // 32, "_mm256" if bits == 256 else "_mm", f"si{bits}"
+    at = f"(const __m{bits}i*)"
+    return HardwareIntrinsic(
+        name, _PMADDWD.format(n=n, two=2 * n, name=f"{feature}.pmadd.wd"), "immintrin.h",
+        f"{mm}_storeu_{si}((__m{bits}i*)c, {mm}_add_epi32({mm}_loadu_{si}({at}c), "
+        f"{mm}_madd_epi16({mm}_set1_epi32(slw_word32(a)), {mm}_loadu_{si}({at}b))));",
+        _X86, (feature,), 0, n, 2, "int16", "int16", "int32", temporaries=1,
+    )  # fmt: skip
+
+
+# Eight products of 16 bits each, added in pairs to four sums.
+_SMULL = """\
+declare <8 x i16> @llvm.{multiply}.v8i16(<8 x i8>, <8 x i8>)
+declare <4 x i32> @llvm.{add}.v4i32.v8i16({before}<8 x i16>)
+pair = bitcast <2 x i8> {{a}} to i16
+one = insertelement <4 x i16> poison, i16 {{pair}}, i32 0
+all = shufflevector <4 x i16> {{one}}, <4 x i16> poison, <4 x i32> zeroinitializer
+pairs = bitcast <4 x i16> {{all}} to <8 x i8>
+products = call <8 x i16> @llvm.{multiply}.v8i16(<8 x i8> {{pairs}}, <8 x i8> {{b}})
+"""
+
+
+def _smull(name: str, architectures: tuple[str, ...]) -> HardwareIntrinsic:
+    """What NEON has for bytes before the dot product."""
+    if architectures == _ARM64:
+        text = _SMULL.format(
+            multiply="aarch64.neon.smull", add="aarch64.neon.saddlp", before=""
+        ) + (
+            "sums = call <4 x i32> @llvm.aarch64.neon.saddlp.v4i32.v8i16(<8 x i16> {products})\n"
+            "add <4 x i32> {c}, {sums}"
+        )
+    else:
+        text = _SMULL.format(
+            multiply="arm.neon.vmulls", add="arm.neon.vpadals", before="<4 x i32>, "
+        ) + (
+            "call <4 x i32> @llvm.arm.neon.vpadals.v4i32.v8i16(<4 x i32> {c}, <8 x i16> {products})"
+        )
+    pair = "vdup_n_s16((int16_t)((uint8_t)a[0] | (uint16_t)(uint8_t)a[1] << 8))"
+    return HardwareIntrinsic(
+        name, text, "arm_neon.h",
+        f"vst1q_s32(c, vpadalq_s16(vld1q_s32(c), vmull_s8(vreinterpret_s8_s16({pair}), "
+        "vld1_s8(b))));",
+        architectures, ("neon",), 0, 4, 2, "int8", "int8", "int32", temporaries=4,
+    )  # fmt: skip
+
+
+def _smlal_taps(name: str, architectures: tuple[str, ...], n: int) -> HardwareIntrinsic:
+    """Two taps a channel; their products are added in 16 bits, which 2 * 128 * 127 fits."""
+    return HardwareIntrinsic(
+        name, bytes_text(n, "" if n == 16 else "llvm.arm.neon.vmulls.v8i16"),
+        "arm_neon.h", bytes_in_c(n),
+        architectures, ("neon",), 0, n, 2, "int8", "int8", "int32", taps=True, least_b=-127,
+    )  # fmt: skip
 
 
 def _neon(name: str, feature: str, kind: str, call: str) -> HardwareIntrinsic:
@@ -224,10 +290,10 @@ sum = call <vscale x {part} x i{wide}> @llvm.riscv.{op}.nxv{part}i{wide}.i{bits}
 call <{n} x i{wide}> @llvm.vector.extract.v{n}i{wide}.nxv{part}i{wide}(<vscale x {part} x i{wide}> {{sum}}, i64 0)"""  # noqa: E501
 
 
-def _rvv(name: str, dtype: str) -> HardwareIntrinsic:
-    """One register of `dtype`, by the 128 bits that extension V promises, into two of sums."""
+def _rvv(name: str, dtype: str, register: int = 128) -> HardwareIntrinsic:
+    """One register of `dtype`, by the bits that all of them have, into two of sums."""
     bits = dtypes.bits_of(dtype)
-    n, sign = 128 // bits, "u" if dtypes.is_uint(dtype) else ""
+    n, sign = register // bits, "u" if dtypes.is_uint(dtype) else ""
     op, i, w = f"vwmacc{sign}", sign or "i", bits * 2
     return HardwareIntrinsic(
         name,
@@ -235,7 +301,8 @@ def _rvv(name: str, dtype: str) -> HardwareIntrinsic:
         "riscv_vector.h",
         f"__riscv_vse{w}_v_{i}{w}m2(c, __riscv_{op}_vx_{i}{w}m2(__riscv_vle{w}_v_{i}{w}m2(c, {n}), "
         f"*a, __riscv_vle{bits}_v_{i}{bits}m1(b, {n}), {n}), {n});",
-        ("riscv64",), ("v",), 0, n, 1, dtype, dtype, f"{sign}int{w}",
+        ("riscv64",), ("v",) if register == 128 else ("v", f"zvl{register}b"),
+        0, n, 1, dtype, dtype, f"{sign}int{w}",
     )  # fmt: skip
 
 
@@ -264,16 +331,15 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
         _taps("x86.taps.vnni.256", 256, ("avx512vnni", "avx512vl"), "_mm256_dpbusd_epi32"),
         _taps("x86.taps.avxvnni", 256, ("avxvnni",), "_mm256_dpbusd_avx_epi32"),
         HardwareIntrinsic(
-            "x86.taps.pmaddwd", pairs_text(), "immintrin.h", PAIRS_IN_C,
+            "x86.taps.pmaddwd", pairs_text(32), "immintrin.h", pairs_in_c(32),
             _X86, ("avx2",), 0, 16, 2, "int16", "int16", "int32", taps=True,
         ),
         HardwareIntrinsic(
-            "x86.pmaddwd", _PMADDWD, "immintrin.h",
-            "_mm256_storeu_si256((__m256i*)c, _mm256_add_epi32(_mm256_loadu_si256("
-            "(const __m256i*)c), _mm256_madd_epi16(_mm256_set1_epi32(slw_word32(a)), "
-            "_mm256_loadu_si256((const __m256i*)b))));",
-            _X86, ("avx2",), 0, 8, 2, "int16", "int16", "int32",
+            "x86.taps.pmaddwd.sse", pairs_text(16), "immintrin.h", pairs_in_c(16),
+            _X86, ("sse2",), 0, 8, 2, "int16", "int16", "int32", taps=True,
         ),
+        _pmaddwd("x86.pmaddwd", "avx2", 256),
+        _pmaddwd("x86.pmaddwd.sse", "sse2", 128),
         HardwareIntrinsic(
             "x86.bf16", "llvm.x86.avx512bf16.dpbf16ps.512", "immintrin.h",
             "_mm512_storeu_ps(c, _mm512_dpbf16_ps(_mm512_loadu_ps(c), "
@@ -281,6 +347,10 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
             "(__m512bh)_mm512_loadu_si512((const void*)b)));",
             _X86, ("avx512bf16",), 0, 16, 2, "bfloat16", "bfloat16", "float32", "bfloat16x32",
         ),
+        _smull("neon.smull", _ARM64),
+        _smull("neon32.vmull", _ARM32),
+        _smlal_taps("neon.taps.smlal", _ARM64, 16),
+        _smlal_taps("neon32.taps.vmlal", _ARM32, 8),
         _neon("neon.sdot", "dotprod", "int8", "vdotq"),
         _neon("neon.udot", "dotprod", "uint8", "vdotq"),
         _neon("neon.smmla", "i8mm", "int8", "vmmlaq"),
@@ -296,6 +366,7 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
         _mve("mve.vmladava.u16", "uint16", "vmladavaq_u16"),
         _rvv("rvv.vwmacc.s8", "int8"),
         _rvv("rvv.vwmacc.s16", "int16"),
+        _rvv("rvv.vwmacc.s16.256", "int16", 256),
         _rvv("rvv.vwmacc.u8", "uint8"),
         _rvv("rvv.vwmacc.u16", "uint16"),
         _hvx("hvx.vrmpy.u8s8", "vrmpybusv", "Q6_Vw_vrmpyacc_VwVubVb", "uint8", "int8"),

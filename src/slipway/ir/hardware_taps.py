@@ -70,40 +70,94 @@ def llvm_text(width: int) -> str:
     return "\n".join([*lines, _shuffle("i32", "{e0}", "{e2}", 2 * sums, back)])
 
 
-def pairs_text() -> str:
-    """LLVM instructions for two taps of sixteen channels of int16, in registers of 32 bytes."""
-    ty, words = "<16 x i16>", "<8 x i32>"
-    name = "@llvm.x86.avx2.pmadd.wd"
+def pairs_text(width: int) -> str:
+    """LLVM instructions for two taps of int16, in registers of `width` bytes."""
+    n, sums, parts = width // 2, width // 4, width // 16
+    ty, words = f"<{n} x i16>", f"<{sums} x i32>"
+    name = f"@llvm.x86.{'avx2' if width == 32 else 'sse2'}.pmadd.wd"
     lines = [
         f"declare {words} {name}({ty}, {ty})",
-        "weights = bitcast <32 x i16> {b} to <16 x i32>",
+        f"weights = bitcast <{2 * n} x i16> {{b}} to <{n} x i32>",
     ]
     for high in (0, 1):
-        own = [8 * part + 4 * high + i for part in range(2) for i in range(4)]
+        own = [8 * part + 4 * high + i for part in range(parts) for i in range(4)]
         lines += [
-            f"u{high} = " + _shuffle("i16", "{a0}", "{a1}", 16, _unpack(16, 2, high)),
-            f"c{high} = " + _shuffle("i32", "{c}", "poison", 16, own),
-            f"k{high} = " + _shuffle("i32", "{weights}", "poison", 16, own),
+            f"u{high} = " + _shuffle("i16", "{a0}", "{a1}", n, _unpack(n, parts, high)),
+            f"c{high} = " + _shuffle("i32", "{c}", "poison", n, own),
+            f"k{high} = " + _shuffle("i32", "{weights}", "poison", n, own),
             f"s{high} = bitcast {words} {{k{high}}} to {ty}",
             f"m{high} = call {words} {name}({ty} {{u{high}}}, {ty} {{s{high}}})",
             f"d{high} = add {words} {{c{high}}}, {{m{high}}}",
         ]
-    back = [i % 8 // 4 * 8 + 4 * (i // 8) + i % 4 for i in range(16)]
-    return "\n".join([*lines, _shuffle("i32", "{d0}", "{d1}", 8, back)])
+    back = [i % 8 // 4 * sums + 4 * (i // 8) + i % 4 for i in range(n)]
+    return "\n".join([*lines, _shuffle("i32", "{d0}", "{d1}", sums, back)])
 
 
-PAIRS_IN_C = """\
-const __m256i x = _mm256_loadu_si256((const void*)a0), y = _mm256_loadu_si256((const void*)a1);
-  const __m256i l = _mm256_unpacklo_epi16(x, y), h = _mm256_unpackhi_epi16(x, y);
-  const __m256i first = _mm256_permute2x128_si256(l, h, 0x20);
-  const __m256i last = _mm256_permute2x128_si256(l, h, 0x31);
-  for (int i = 0; i < 2; ++i) {
-    const __m256i pairs = i ? last : first;
-    const __m256i weights = _mm256_loadu_si256((const void*)(b + 16 * i));
-    const __m256i sums = _mm256_loadu_si256((const void*)(c + 8 * i));
-    const __m256i added = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, weights));
-    _mm256_storeu_si256((void*)(c + 8 * i), added);
-  }"""
+_PAIRS = """\
+const {reg} x = {mm}_loadu_{si}((const void*)a0), y = {mm}_loadu_{si}((const void*)a1);
+  const {reg} l = {mm}_unpacklo_epi16(x, y), h = {mm}_unpackhi_epi16(x, y);
+  const {reg} first = {first}, last = {last};
+  for (int i = 0; i < 2; ++i) {{
+    const {reg} pairs = i ? last : first;
+    const {reg} weights = {mm}_loadu_{si}((const void*)(b + {n} * i));
+    const {reg} sums = {mm}_loadu_{si}((const void*)(c + {sums} * i));
+    const {reg} added = {mm}_add_epi32(sums, {mm}_madd_epi16(pairs, weights));
+    {mm}_storeu_{si}((void*)(c + {sums} * i), added);
+  }}"""
+
+
+def pairs_in_c(width: int) -> str:
+    """The statements in C for two taps of int16, in registers of `width` bytes."""
+    wide = width == 32
+    return _PAIRS.format(
+        reg=f"__m{8 * width}i", mm="_mm256" if wide else "_mm", si=f"si{8 * width}",
+        n=width // 2, sums=width // 4,
+        first="_mm256_permute2x128_si256(l, h, 0x20)" if wide else "l",
+        last="_mm256_permute2x128_si256(l, h, 0x31)" if wide else "h",
+    )  # fmt: skip
+
+
+def bytes_text(n: int, multiply: str = "") -> str:
+    """LLVM instructions for two taps of `n` channels of int8: NEON's smull, smlal and saddw.
+
+    `multiply` names an intrinsic that multiplies 8 of them; without it, LLVM finds its own.
+    """
+    given, wide = f"<{n} x i8>", f"<{n} x i16>"
+    lines = [f"declare {wide} @{multiply}({given}, {given})"] if multiply else []
+    for tap in (0, 1):
+        order = range(tap, 2 * n, 2)
+        lines.append(f"w{tap} = " + _shuffle("i8", "{b}", "poison", 2 * n, order))
+        if multiply:
+            operands = f"{given} {{w{tap}}}, {given} {{a{tap}}}"
+            lines.append(f"p{tap} = call {wide} @{multiply}({operands})")
+            continue
+        lines += [
+            f"x{tap} = sext {given} {{w{tap}}} to {wide}",
+            f"y{tap} = sext {given} {{a{tap}}} to {wide}",
+            f"p{tap} = mul {wide} {{x{tap}}}, {{y{tap}}}",
+        ]
+    return "\n".join([
+        *lines,
+        f"sum = add {wide} {{p0}}, {{p1}}",
+        f"wide = sext {wide} {{sum}} to <{n} x i32>",
+        f"add <{n} x i32> {{c}}, {{wide}}",
+    ])  # fmt: skip
+
+
+_BYTES = """\
+for (int i = 0; i < {n}; i += 8) {{
+    const int8x8x2_t w = vld2_s8(b + 2 * i);
+    const int16x8_t p = vmull_s8(vld1_s8(a0 + i), w.val[0]);
+    const int16x8_t s = vmlal_s8(p, vld1_s8(a1 + i), w.val[1]);
+    vst1q_s32(c + i, vaddw_s16(vld1q_s32(c + i), vget_low_s16(s)));
+    vst1q_s32(c + i + 4, vaddw_s16(vld1q_s32(c + i + 4), vget_high_s16(s)));
+  }}"""
+
+
+def bytes_in_c(n: int) -> str:
+    """The statements in C for two taps of `n` channels of int8."""
+    return _BYTES.format(n=n)
+
 
 _STEP = """\
 {reg} n[4], r[4], w[4];

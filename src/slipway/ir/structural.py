@@ -81,11 +81,17 @@ def leaf_key(value: Any) -> Any:
 
 def structural_hash(value: Any) -> int:
     """Return a 64-bit hash, equal for structurally equal objects and stable between runs."""
-    return int.from_bytes(_Digest().of(value), "little", signed=True)
+    return int.from_bytes(_Digest(8).of(value), "little", signed=True)
+
+
+def structural_digest(value: Any) -> bytes:
+    """Return 32 bytes that structurally equal objects share, and no others: a name on disk."""
+    return _Digest(32).of(value)
 
 
 class _Digest:
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self.size = size
         self.numbers: dict[int, int] = {}
         self.memo: dict[int, bytes] = {}
         self.keep: list[Any] = []  # ids stay valid while the objects live
@@ -114,6 +120,5 @@ class _Digest:
         parts += [self.of(getattr(node, name)) for name in node.FIELDS if name not in ignored]
         return parts
 
-    @staticmethod
-    def _hash(parts: list[bytes]) -> bytes:
-        return hashlib.blake2b(b"\0".join(parts), digest_size=8).digest()
+    def _hash(self, parts: list[bytes]) -> bytes:
+        return hashlib.blake2b(b"\0".join(parts), digest_size=self.size).digest()

@@ -16,6 +16,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.calls import prefetch
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, substitute, walk
 
@@ -53,14 +54,4 @@ def _ahead(loop: S.For, buffer: Buffer, offset: E.PrimExpr) -> list[S.Stmt]:
         if isinstance(load, E.BufferLoad) and load.buffer is buffer:
             at = an.linear(substitute(load.indices[0], later))
             places.setdefault(at.key, an.to_expr(at))
-    flags = tuple(ops.const(v) for v in (0, 3, 1))  # read, keep in all caches, data
-    return [
-        S.Evaluate(
-            E.Call(
-                "int32",
-                "prefetch",
-                (E.Call("handle", "address_of", (E.BufferLoad(buffer, (at,)),)), *flags),
-            )
-        )
-        for at in places.values()
-    ]
+    return [prefetch(buffer, (at,)) for at in places.values()]

@@ -3,6 +3,8 @@
 before: ``allocate T0; allocate T1; allocate T2: T0 = f(X); T1 = g(T0); T2 = h(T1); Y = k(T2)``
 after:  ``allocate T0; allocate T1: T0 = f(X); T1 = g(T0); T0' = h(T1); Y = k(T0')``
 
+A buffer may also take the place of the one that it is computed from, element by element
+(`passes/in_place.py`).
 Only temporaries of constant size in scope "global" take part, each with others of its element
 type, and only among the statements of one level (a loop body, or the whole function).
 """
@@ -18,6 +20,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.passes.context import PassContext
+from slipway.passes.in_place import is_in_place
 
 
 def storage_rewrite(func: PrimFunc) -> PrimFunc:
@@ -34,31 +37,35 @@ def _rewrite(node: Any) -> Any:
         return map_children(node, _rewrite)
     steps: list[S.Stmt] = []
     buffers: list[Buffer] = []
-    _collect(node, steps, buffers)
+    others: list[Buffer] = []
+    _collect(node, steps, buffers, others)
     if len(buffers) < 2:
         return map_children(node, _rewrite)
     plan = _share(steps, buffers)
     if all(slot is buffer for buffer, slot in plan.items()):
         return map_children(node, _rewrite)
-    return _emit(steps, plan)
+    return _emit(steps, plan, others)
 
 
-def _takes_part(buffer: Buffer) -> bool:
-    return (
-        buffer.scope in ("", "global")
-        and buffer.ndim == 1
-        and ops.as_int(buffer.shape[0]) is not None
-    )
+def _is_fixed(node: S.Allocate) -> bool:
+    buffer = node.buffer
+    sized = buffer.ndim == 1 and ops.as_int(buffer.shape[0]) is not None
+    return sized and not node.annotations
 
 
-def _collect(node: S.Stmt, steps: list[S.Stmt], buffers: list[Buffer]) -> None:
-    """Lay the statements of one level out in order, and take the allocations out of them."""
+def _collect(
+    node: S.Stmt, steps: list[S.Stmt], buffers: list[Buffer], others: list[Buffer]
+) -> None:
+    """Lay the statements of one level out in order, and take the allocations out of them.
+
+    `others` are those of another scope, which take no part.
+    """
     if isinstance(node, S.SeqStmt):
         for inner in node.stmts:
-            _collect(inner, steps, buffers)
-    elif isinstance(node, S.Allocate) and _takes_part(node.buffer) and not node.annotations:
-        buffers.append(node.buffer)
-        _collect(node.body, steps, buffers)
+            _collect(inner, steps, buffers, others)
+    elif isinstance(node, S.Allocate) and _is_fixed(node):
+        (buffers if node.buffer.scope in ("", "global") else others).append(node.buffer)
+        _collect(node.body, steps, buffers, others)
     else:
         steps.append(node)
 
@@ -68,13 +75,17 @@ def _share(steps: list[S.Stmt], buffers: list[Buffer]) -> dict[Buffer, Buffer]:
     lives = _live_ranges(steps, buffers)
     order = sorted((b for b in buffers if b in lives), key=lambda b: lives[b][0])
     free_at: dict[Buffer, int] = {}
+    holder: dict[Buffer, Buffer] = {}  # of each slot: the buffer that had it last
     sizes: dict[Buffer, int] = {}
     plan: dict[Buffer, Buffer] = {}
     for buffer in order:
         first, last = lives[buffer]
         size = _size(buffer)
         ready = [
-            slot for slot, end in free_at.items() if end < first and slot.dtype == buffer.dtype
+            slot
+            for slot, end in free_at.items()
+            if slot.dtype == buffer.dtype
+            and (end < first or (end == first and is_in_place(steps[first], holder[slot], buffer)))
         ]
         # The nearest size wastes least: fitting ones first, then the largest.
         slot = min(
@@ -83,6 +94,7 @@ def _share(steps: list[S.Stmt], buffers: list[Buffer]) -> dict[Buffer, Buffer]:
             default=buffer,
         )
         plan[buffer] = slot
+        holder[slot] = buffer
         free_at[slot] = last
         sizes[slot] = max(sizes.get(slot, 0), size)
     return plan
@@ -106,7 +118,7 @@ def _live_ranges(steps: list[S.Stmt], buffers: list[Buffer]) -> dict[Buffer, tup
     return lives
 
 
-def _emit(steps: list[S.Stmt], plan: dict[Buffer, Buffer]) -> S.Stmt:
+def _emit(steps: list[S.Stmt], plan: dict[Buffer, Buffer], others: list[Buffer]) -> S.Stmt:
     sizes: dict[Buffer, int] = {}
     for buffer, slot in plan.items():
         sizes[slot] = max(sizes.get(slot, 0), _size(buffer))
@@ -121,6 +133,6 @@ def _emit(steps: list[S.Stmt], plan: dict[Buffer, Buffer]) -> S.Stmt:
             mapping[buffer] = buffer.replace(data=slot.data)
             mapping[buffer.data] = slot.data
     body = S.seq(_rewrite(substitute(step, mapping)) for step in steps)
-    for slot in reversed(slots):
+    for slot in reversed([*slots, *others]):
         body = S.Allocate(slot, body)
     return body

@@ -20,6 +20,7 @@ from slipway.relay.passes.dead_channels import remove_dead_channels
 from slipway.relay.passes.dead_code import eliminate_dead_code
 from slipway.relay.passes.fold_constant import fold_constant
 from slipway.relay.passes.fold_scale_axis import fold_scale_axis
+from slipway.relay.passes.fuse_attention import fuse_attention
 from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
@@ -29,8 +30,9 @@ from slipway.relay.passes.simplify_inference import simplify_inference
 
 __all__ = [
     "AlterOpLayout", "CanonicalizeOps", "DeadCodeElimination", "EliminateCommonSubexpr",
-    "FixShapes", "FoldConstant", "FoldScaleAxis", "FuseOps", "InferType", "Inline", "Pass",
-    "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr", "SimplifyInference",
+    "FixShapes", "FoldConstant", "FoldScaleAxis", "FuseAttention", "FuseOps", "InferType",
+    "Inline", "Pass", "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr",
+    "SimplifyInference",
     "ToGraphNormalForm", "build_config", "function_pass", "lower_ready", "module_pass",
     "optimize",
 ]  # fmt: skip
@@ -173,6 +175,15 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
 def AlterOpLayout(lanes: int = 16) -> Pass:
     """Carry channels in blocks of `lanes` through the graph."""
     return _on_functions("AlterOpLayout", 3, lambda f, m: alter_layout(infer_type(f), lanes))
+
+
+def FuseAttention(least_rows: int = 4) -> Pass:
+    """Make one nn.attention of two products with a softmax between them."""
+
+    def serves(rows: int, value_size: int) -> bool:
+        return rows >= least_rows and value_size > 0
+
+    return _on_functions("FuseAttention", 2, lambda f, m: fuse_attention(infer_type(f), serves))
 
 
 def function_pass(

@@ -28,7 +28,7 @@ _NAMES = {
     "slipway.runtime.params": (
         "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file"
     ),
-    "slipway.runtime.threads": "num_threads set_num_threads",
+    "slipway.runtime.threads": "config_threadpool num_threads set_num_threads",
 }
 _PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

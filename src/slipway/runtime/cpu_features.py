@@ -6,6 +6,7 @@ know whether a library can run on it.
 
 from __future__ import annotations
 
+import ctypes
 import platform
 from collections.abc import Iterable
 from functools import lru_cache
@@ -13,6 +14,9 @@ from pathlib import Path
 
 from slipway.errors import ArtifactError
 
+# Code for SVE needs registers of exactly one length: "sve-bits-256".
+_SVE_LENGTH = "sve-bits-"
+_PR_SVE_GET_VL = 51
 # /proc/cpuinfo "flags" (x86) -> LLVM feature, where the spelling differs.
 _X86 = {
     "pni": "sse3",
@@ -157,7 +161,21 @@ def missing_features(needed: Iterable[str]) -> list[str]:
     if not have:
         return []
     checked = known_features(platform.machine())
-    return sorted(name for name in set(needed) if name in checked and name not in have)
+    length = f"{_SVE_LENGTH}{sve_bits()}"
+    return sorted(
+        name
+        for name in set(needed)
+        if (name in checked and name not in have)
+        or (name.startswith(_SVE_LENGTH) and name != length)
+    )
+
+
+def sve_bits() -> int:
+    """Return how long this processor's SVE registers are; 0 where it has none."""
+    if platform.machine() not in ("aarch64", "arm64") or platform.system() != "Linux":
+        return 0
+    answer = ctypes.CDLL(None).prctl(_PR_SVE_GET_VL)
+    return (answer & 0xFFFF) * 8 if answer > 0 else 0
 
 
 def check_isa(needed: Iterable[str], name: str) -> None:

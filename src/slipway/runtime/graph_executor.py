@@ -27,7 +27,7 @@ _GRAPH_FUNCTIONS = (
     *("set_input", "set_input_zero_copy", "set_output_zero_copy", "load_params", "run"),
     *("get_input", "get_output", "get_num_inputs", "get_num_outputs", "get_num_nodes"),
     *("get_input_index", "get_input_name", "get_input_info", "get_output_info", "get_node_info"),
-    *("run_node", "debug_get_output", "profile", "share_params"),
+    *("run_node", "debug_get_output", "profile", "share_param", "share_params"),
 )
 
 
@@ -164,9 +164,9 @@ class GraphModule:
 
     def share_params(self, other: GraphModule, params_bytes: bytes | bytearray = b"") -> None:
         """Take the parameters of another instance of the same model."""
-        if not isinstance(other.module, NativeModule):
+        if not isinstance(other.module, NativeModule) or not self._is_local:
             raise ExecutionError("share_params works between models in this process only.")
-        self.module["share_params"](other.module._handle)
+        self.module["share_params"]._function(other.module._handle)
 
     # Running.
 

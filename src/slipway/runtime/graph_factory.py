@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,15 @@ from slipway.runtime.graph_executor import NativeModule, create_native
 from slipway.runtime.graph_format import GraphTables
 from slipway.runtime.module import Module
 from slipway.runtime.ndarray import NDArray
-from slipway.runtime.params import load_param_dict, save_param_dict
+from slipway.runtime.param_store import ParamStore
+from slipway.runtime.params import read_params, save_param_dict
 
 
 class GraphExecutorFactoryModule(Module):
     """What ``relay.build`` returns and ``load_module`` reads back.
 
-    ``factory["default"](dev)`` makes an executor with its parameters set.  Unpacks as
+    ``factory["default"](dev)`` makes an executor with its parameters set.  Executors read the
+    parameters in one place; one that sets a parameter gets a copy of it.  Unpacks as
     ``graph_json, lib, params``.
     """
 
@@ -29,7 +32,7 @@ class GraphExecutorFactoryModule(Module):
         self,
         tables: GraphTables,
         library: Module,
-        params: Mapping[str, NDArray] | bytes,
+        params: Mapping[str, Any] | bytes | bytearray | memoryview,
         module_name: str = "default",
         metadata: dict[str, Any] | None = None,
         graph_json: str | None = None,
@@ -40,12 +43,9 @@ class GraphExecutorFactoryModule(Module):
         self.module_name = module_name
         self.metadata = metadata or {}
         self._graph_json = graph_json
-        self._params: Mapping[str, NDArray] | None = None
-        self._param_bytes: bytes | None = None
-        if isinstance(params, bytes | bytearray):
-            self._param_bytes = bytes(params)
-        else:
-            self._params = params
+        self._source: Mapping[str, Any] | bytes | bytearray | memoryview | None = params
+        self._store: ParamStore | None = None
+        self._lock = threading.Lock()
         self.imported_modules.append(library)
 
     @classmethod
@@ -77,16 +77,25 @@ class GraphExecutorFactoryModule(Module):
         return self.library_module
 
     def get_params(self) -> dict[str, NDArray]:
-        """Return the parameters by name."""
-        if self._params is None:
-            self._params = load_param_dict(self._param_bytes) if self._param_bytes else {}
-        return dict(self._params)
+        """Return the parameters by name: the very memory that this model's executors read."""
+        return dict(self._shared_params())
+
+    def _shared_params(self) -> dict[str, NDArray]:
+        """Return the parameters, copied into memory of their own when first asked for."""
+        with self._lock:
+            if self._store is None:
+                source = self._source
+                if not isinstance(source, Mapping):
+                    source = read_params(source) if source else {}
+                self._store, self._source = ParamStore(source), None
+            return self._store.arrays
 
     def param_bytes(self) -> bytes:
         """Return the parameters as ``save_param_dict`` writes them."""
-        if self._param_bytes is None:
-            self._param_bytes = bytes(save_param_dict(self._params or {}))
-        return self._param_bytes
+        source = self._source
+        if source is None or isinstance(source, Mapping):
+            return bytes(save_param_dict(self._shared_params() if source is None else source))
+        return bytes(source)
 
     def __iter__(self) -> Iterator[Any]:
         yield self.get_graph_json()
@@ -116,8 +125,11 @@ class GraphExecutorFactoryModule(Module):
             raise ExecutionError("lib['default'] takes one device, for example cpu(0).")
         dev.check()
         made = create_native(self.tables, self.library_module)
-        if self.param_bytes():
-            made["load_params"](self.param_bytes())
+        share = made["share_param"]
+        inputs = {self.tables.nodes[number].name for number in self.tables.inputs}
+        for name, values in self._shared_params().items():
+            if name in inputs:  # else optimisation removed it: classic behaviour
+                share(name, values)
         return made
 
     def get_source(self, fmt: str = "") -> str:

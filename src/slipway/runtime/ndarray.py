@@ -301,19 +301,33 @@ def _allocate(shape: tuple[int, ...], dtype: str) -> Any:
     size_bytes = dtypes.array_bytes(math.prod(shape), dtype)
     if size_bytes >= 2**62:
         raise MemoryError(f"an array of shape {shape} does not fit into memory.")
+    return _over(aligned_bytes(size_bytes), shape, dtype)
+
+
+def aligned_bytes(size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Return a new array of so many bytes, aligned to 64."""
     raw = np.empty(size_bytes + ALIGNMENT_BYTES, dtype=np.uint8)
     start = -raw.ctypes.data % ALIGNMENT_BYTES
-    memory = raw[start : start + size_bytes]
+    return raw[start : start + size_bytes]
+
+
+def array_over(memory: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: str) -> NDArray:
+    """Return an array over a piece of bytes that begins at a multiple of 64; it keeps them."""
+    return NDArray(_over(memory, shape, dtype))
+
+
+def _over(memory: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: str) -> Any:
+    """Make a tvm_ffi Tensor over bytes of NumPy's."""
     ffi = tvm_ffi()
-    if dtype in _NUMPY_OWN and size_bytes:
+    if dtype in _NUMPY_OWN and memory.size:
         return ffi.from_dlpack(memory.view(dtype).reshape(shape))
     # NumPy cannot say the type or the shape: borrow its bytes and describe them ourselves.
-    owner = ffi.from_dlpack(raw)
+    owner = ffi.from_dlpack(memory if memory.size else np.empty(ALIGNMENT_BYTES, np.uint8))
     extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     strides = (ctypes.c_int64 * max(len(shape), 1))(*_compact_strides(shape))
     code, bits, lanes = dtypes.parse(dtype)
     prototype = _DLTensor(
-        data=raw.ctypes.data + start,
+        data=memory.ctypes.data,
         device_type=1,
         ndim=len(shape),
         code=dtypes.DLPACK_CODE[code],

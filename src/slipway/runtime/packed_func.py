@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from slipway.errors import did_you_mean
-from slipway.runtime.native_library import tvm_ffi
+from slipway.runtime.native_library import native_runtime, tvm_ffi
 from slipway.runtime.ndarray import NDArray
 
 
@@ -135,12 +135,18 @@ def register_func(
     return f
 
 
+# Functions that the C runtime offers by name, here and to RPC sessions.
+_OF_THE_RUNTIME = {"runtime.config_threadpool": "config_threadpool"}
+
+
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
     """Return the global function `name`.
 
     Raises ValueError if there is none, or returns None with `allow_missing`.
     """
     found = tvm_ffi().get_global_func(name, allow_missing=True)
+    if found is None and name in _OF_THE_RUNTIME:
+        found = native_runtime().packed(_OF_THE_RUNTIME[name])
     if found is not None:
         return PackedFunc(found)
     if allow_missing:

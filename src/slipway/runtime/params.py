@@ -34,24 +34,27 @@ _MAX_NDIM = 16
 
 def save_param_dict(params: Mapping[str, Any]) -> bytearray:
     """Return the bytes of named arrays (NDArray or NumPy), in the mapping's order."""
-    out = bytearray(struct.pack("<QQQ", _LIST_MAGIC, 0, len(params)))
+    head = bytearray(struct.pack("<QQQ", _LIST_MAGIC, 0, len(params)))
     for name in params:
         encoded = name.encode()
-        out += struct.pack("<Q", len(encoded)) + encoded
-    out += struct.pack("<Q", len(params))
+        head += struct.pack("<Q", len(encoded)) + encoded
+    head += struct.pack("<Q", len(params))
+    pieces: list[Any] = [head]
     for value in params.values():
-        values = value.numpy() if isinstance(value, NDArray) else np.asarray(value)
+        values = value._read() if isinstance(value, NDArray) else np.asarray(value)
         values = np.ascontiguousarray(values).reshape(values.shape)
         code, bits, lanes = dtypes.parse(dtypes.canonical(values.dtype))
-        out += struct.pack("<QQii", _TENSOR_MAGIC, 0, 1, 0)
-        out += struct.pack("<iBBH", values.ndim, dtypes.DLPACK_CODE[code], bits, lanes)
-        out += struct.pack(f"<{values.ndim}q", *values.shape)
-        out += struct.pack("<q", values.nbytes)
-        out += _raw(values)
-    return out
+        pieces.append(
+            struct.pack("<QQii", _TENSOR_MAGIC, 0, 1, 0)
+            + struct.pack("<iBBH", values.ndim, dtypes.DLPACK_CODE[code], bits, lanes)
+            + struct.pack(f"<{values.ndim}q", *values.shape)
+            + struct.pack("<q", values.nbytes)
+        )
+        pieces.append(_raw(values))
+    return bytearray().join(pieces)
 
 
-def _raw(values: npt.NDArray[Any]) -> bytes:
+def _raw(values: npt.NDArray[Any]) -> Any:
     """Return the bytes as kernels read them.
 
     Four-bit integers are packed, and zeros fill their tensor up: the device's runtime counts a
@@ -59,7 +62,7 @@ def _raw(values: npt.NDArray[Any]) -> bytes:
     """
     if values.dtype.name in PACKED:
         return pack_halves(values).tobytes().ljust(values.nbytes, b"\0")
-    return values.tobytes()
+    return values.reshape(-1).view(np.uint8)
 
 
 class _Reader:

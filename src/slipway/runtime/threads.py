@@ -1,6 +1,11 @@
-"""How many threads kernels run on. The default is ``SLIPWAY_NUM_THREADS``, else all processors."""
+"""How many threads kernels run on, and on which processors.
+
+The default is ``SLIPWAY_NUM_THREADS``, else all processors that this process may run on.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from slipway.runtime.native_library import native_runtime
 
@@ -17,3 +22,19 @@ def set_num_threads(num_threads: int) -> None:
 def num_threads() -> int:
     """Return how many threads a kernel uses."""
     return int(native_runtime().lib.slw_num_threads())
+
+
+def config_threadpool(
+    affinity_mode: int = 0, num_threads: int = 0, cpus: Iterable[int | str] = ()
+) -> None:
+    """Bind the threads of kernels to processors, as the classic runtime.config_threadpool.
+
+    `affinity_mode` is 0 (not bound), 1 (the processors with the highest clock, a thread on each),
+    -1 (those with the lowest), -2 (one thread on each of `cpus`), or -3 (all threads on all of
+    `cpus`).  `num_threads` 0: as many as there are such processors.  The calling thread may then
+    run on all of them; those that it starts later inherit that.  Raises ValueError for another
+    mode, and for processors that this process may not run on.  On systems without such calls only
+    the number of threads is set.
+    """
+    numbers = [int(cpu) for cpu in cpus]
+    native_runtime().packed("config_threadpool")(int(affinity_mode), int(num_threads), *numbers)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.errors import LoweringError
+from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
-from slipway.ir.visit import post_order_by
+from slipway.ir.visit import children, post_order_by
 from slipway.schedules.transposition import schedule_turned
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Below this many elements a launch of the thread pool costs more than it saves.
 PARALLEL_ELEMENTS = 1 << 15
+# Up to so many nodes of expressions in the copies of a loop that is unrolled to save its counting.
+UNROLLED_NODES = 48
 
 
 def vector_lanes(target: Target, dtype: str) -> int:
@@ -105,7 +108,8 @@ def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
 def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
     """Schedule a stage without reduction: parallel outside, vectorised inside.
 
-    What reads across memory is done in square tiles (see `transposition`).  Else the
+    What reads across memory is done in square tiles (see `transposition`).
+    All axes are one loop where every element is made of those at the same place.  Else the
     innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
     with it first.
     """
@@ -114,15 +118,59 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
     if not loops:
         return
     total = prod(loop.extent for loop in loops)
-    lanes = vector_lanes(target, tensor.dtype)
-    if schedule_turned(schedule, tensor, target, lanes):
+    if schedule_turned(schedule, tensor, target, vector_lanes(target, tensor.dtype)):
         return
+    lanes = group_lanes(target, tensor.dtype)
+    size = _size_where_flat(schedule, tensor)
+    if lanes > 1 and size:
+        loops = [fuse(stage, loops)]
     inner = loops.pop()
     while loops and inner.extent < lanes:
         inner = fuse(stage, [loops.pop(), inner])
     vectorize(stage, loops, inner, lanes)
     if loops and total >= PARALLEL_ELEMENTS:
-        _parallel_outer(stage, loops, total)
+        loops = _parallel_outer(stage, loops, total)
+    if lanes > 1 and size and loops:
+        _unroll_steps(stage, loops[-1], UNROLLED_NODES // size)
+
+
+def group_lanes(target: Target, dtype: str) -> int:
+    """Return the lanes that one instruction works on at best where few values are alive.
+
+    RISC-V's vector instructions work on up to eight registers as one; in groups of four there are
+    eight.  Smaller elements may become 32 bits wide on the way.
+    """
+    lanes = vector_lanes(target, dtype)
+    if lanes > 1 and target.arch.startswith("riscv"):
+        return max(lanes, 4 * min(lanes, vector_lanes(target, "float32")))
+    return lanes
+
+
+def _size_where_flat(schedule: te.Schedule, tensor: te.Tensor) -> int:
+    """Return how many nodes make an element, all of them at its own place; 0 where some are not."""
+    size = 0
+    todo: list[tuple[Any, te.Operation]] = [(body, tensor.op) for body in _bodies(tensor)]
+    while todo:
+        node, op = todo.pop()
+        size += 1
+        if not isinstance(node, ProducerLoad):
+            todo.extend((child, op) for child in children(node))
+            continue
+        producer = node.producer
+        if prod(shape_of(producer)) == 1:
+            continue
+        own = [axis.var for axis in op.axis]
+        elsewhere = any(i is not v for i, v in zip(node.indices, own, strict=False))
+        if elsewhere or shape_of(producer) != shape_of(tensor):
+            return 0
+        if schedule[producer].attach_type == "inline":
+            todo.extend((body, producer.op) for body in _bodies(producer))
+    return size
+
+
+def _bodies(tensor: te.Tensor) -> Sequence[Any]:
+    """Return the expressions that a tensor is computed from; none for other operations."""
+    return getattr(tensor.op, "body", ())
 
 
 def vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
@@ -135,16 +183,33 @@ def vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
     return inner
 
 
-def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int) -> None:
-    """Run the outer loops in parallel, in tasks that are worth a launch."""
-    fused = fuse(stage, loops)
+def _unroll_steps(stage: Any, loop: Loop, most: int) -> None:
+    """Unroll some steps of a loop, as many as divide it: counting them takes instructions too."""
+    factor = max(f for f in range(1, max(1, min(most, 4)) + 1) if loop.extent % f == 0)
+    if factor > 1:
+        stage.unroll(split(stage, loop, factor)[1].axis)
+
+
+def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int) -> list[Loop]:
+    """Run the outer loops in parallel, in tasks that are worth a launch; return those inside.
+
+    As few loops are fused as make enough tasks: taking indices apart takes divisions.
+    """
+    wanted = max(1, total // (PARALLEL_ELEMENTS // 4))
+    count = 1
+    while count < len(loops) and prod(loop.extent for loop in loops[:count]) < wanted:
+        count += 1
+    fused = fuse(stage, loops[:count])
     per_step = max(1, total // fused.extent)
     factor = max(1, min(PARALLEL_ELEMENTS // 4 // per_step, fused.extent))
     while fused.extent % factor:
         factor -= 1
+    inside = list(loops[count:])
     if factor > 1:
-        fused, _ = split(stage, fused, factor)
+        fused, step = split(stage, fused, factor)
+        inside.insert(0, step)
     stage.parallel(fused.axis)
+    return inside
 
 
 def schedule_injective(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:

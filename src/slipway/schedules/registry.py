@@ -44,8 +44,9 @@ class Implementation:
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
-    "cpu.conv", "cpu.dense", "cpu.gemm", "cpu.long_softmax", "cpu.norm", "cpu.pool", "cpu.product",
-    "cpu.quantized", "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.softmax",
+    "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_streamed", "cpu.dense", "cpu.gemm",
+    "cpu.long_softmax", "cpu.norm", "cpu.pool", "cpu.product", "cpu.quantized",
+    "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.softmax",
     "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False
@@ -81,12 +82,17 @@ def _load() -> None:
         _loaded = True
 
 
+def implementations(op: str) -> Sequence[Implementation]:
+    """Return all that is registered for an operator, whatever the target."""
+    _load()
+    return tuple(_IMPLEMENTATIONS.get(op, ()))
+
+
 def candidates(
     op: str, attrs: Any, in_types: Sequence[Type], target: Target
 ) -> list[Implementation]:
     """Return the implementations that apply, the preferred first; empty if there is none."""
-    _load()
-    fitting = [e for e in _IMPLEMENTATIONS.get(op, ()) if e.applies(attrs, in_types, target)]
+    fitting = [e for e in implementations(op) if e.applies(attrs, in_types, target)]
     return sorted(fitting, key=lambda e: -e.priority)
 
 

@@ -73,8 +73,12 @@ _CPU: dict[str, type] = {
     "strict": bool,
     "jit": str,
     "cl-opt": list,
+    "fma-units": int,
+    "fma-latency": int,
     "l1-cache-bytes": int,
+    "l1-cache-ways": int,
     "l2-cache-bytes": int,
+    "cache-line-bytes": int,
 }
 _GPU: dict[str, type] = {
     "arch": str,

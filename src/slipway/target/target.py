@@ -22,6 +22,7 @@ from typing import Any
 
 from slipway.errors import TargetError
 from slipway.target import cpus
+from slipway.target.cores import Core, core_of
 from slipway.target.kinds import TargetKind, convert_option, find_kind, list_kinds
 from slipway.target.tags import find_tag, list_tags
 from slipway.target.triple import Triple, host_triple, parse_triple
@@ -192,6 +193,10 @@ class Target:
         words += _FPU_FEATURES.get(str(self.attrs.get("mfpu", "")), ())
         if self.cpu.startswith("generic-rv"):  # Linux on RISC-V means at least rv64gc
             words = ("+m", "+a", "+f", "+d", "+c", *words)
+        if self.parsed_triple.table == "arm" and self.parsed_triple.system != "none":
+            # LLVM avoids vmla where a chain of them waits for each sum.  A kernel has a tile of
+            # sums, and multiplying apart from adding takes registers that the tile needs.
+            words += ("-slowfpvmlx", "-vmlx-hazards")
         return words + self.mattr
 
     @cached_property
@@ -233,7 +238,8 @@ class Target:
         if table == "x86":
             return 512 if has("avx512f") else 256 if has("avx") else 128
         if table == "aarch64":
-            return 128 if has("neon") else 0
+            sve = _SVE_BITS.get(self.mcpu, 128) if has("sve") else 0
+            return max(sve, 128 if has("neon") else 0)
         if table == "arm":
             return 128 if has("neon") or has("mve") else 0
         if table == "riscv":
@@ -245,6 +251,35 @@ class Target:
         if table == "hexagon":
             return 1024 if has("hvx-length128b") else 512 if has("hvx-length64b") else 0
         return 0
+
+    @cached_property
+    def core(self) -> Core:
+        """What a core can do in a cycle and what its caches hold: see target/cores.py."""
+        return core_of(self.mcpu, self.vector_bits, self.attrs)
+
+    @property
+    def multiplies_by_lane(self) -> bool:
+        """Whether one instruction multiplies a vector by a lane of another, and adds: NEON."""
+        table = self.parsed_triple.table
+        if table == "aarch64" and self.sve_bits:
+            return False  # SVE takes a lane of each part of 128 bits
+        return table in ("aarch64", "arm") and "neon" in self.features
+
+    @property
+    def sve_bits(self) -> int:
+        """The length of SVE's registers that code is compiled for; 0 where it uses NEON's."""
+        is_sve = self.parsed_triple.table == "aarch64" and self.has_feature("sve")
+        return self.vector_bits if is_sve and self.vector_bits > 128 else 0
+
+    @property
+    def needed(self) -> list[str]:
+        """What a processor must have to run the code: features, and the length of its vectors."""
+        return sorted([*self.features, *([f"sve-bits-{self.sve_bits}"] if self.sve_bits else [])])
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether `-strict` asks for the model's own arithmetic: see docs/numerics.md."""
+        return bool(self.attrs.get("strict"))
 
     @property
     def num_cores(self) -> int:
@@ -347,6 +382,9 @@ class Target:
         return made, made.host
 
 
+# Cores whose SVE registers are longer than NEON's.  Of others the length is not known: it takes
+# the option -vector-width to use them.
+_SVE_BITS = {"a64fx": 512, "neoverse-v1": 256, "neoverse-512tvb": 256}
 _GENERIC = {"x86_64": "x86-64", "x86": "i686", "riscv64": "generic-rv64", "riscv32": "generic-rv32",
             "nvptx64": "sm_50", "hexagon": "hexagonv68", "avr": "avr5"}  # fmt: skip
 _ARM_TRIPLE_FEATURES = {

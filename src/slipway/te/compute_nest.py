@@ -10,6 +10,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.calls import prefetch
 from slipway.ir.expr import IterVar, PrimExpr, Reduce, Var
 from slipway.ir.visit import substitute
 from slipway.te.buffer_reads import Converter
@@ -121,10 +122,26 @@ class ComputeNest:
             if stages:
                 stmt = self.lowering.pipeline(stages, stmt)
             stmt = guarded(placed.get(position, ()), stmt)
+            stmt = S.seq((*self._prefetches(position), stmt))
             stmt = self.loop(loop, stmt)
         if begin == 0:
             stmt = guarded(placed.get(-1, ()), stmt)
         return stmt
+
+    def _prefetches(self, position: int) -> list[S.Stmt]:
+        """What loop `position` asks for ahead; the loops inside it are at their first step."""
+        mark = self.stage.iter_var_attrs.get(self.nest.loops[position].axis)
+        if mark is None or not mark.prefetch_at:
+            return []
+        an = self.an
+        inside = self.nest.loops[position + 1 :]
+        first = {x.atom: an.constant(0) for x in inside if x.atom is not None}
+        values = {a: an.substitute(v, first) for a, v in self.nest.values.items()}
+        converter = Converter(self.lowering, values)
+        return [
+            prefetch(self.lowering.storage[tensor].buffer, tuple(map(converter.convert, indices)))
+            for tensor, indices in mark.prefetch_at
+        ]
 
     def loop(self, loop: Loop, body: S.Stmt, var: Var | None = None) -> S.Stmt:
         """Return one loop with the marks that the schedule put on its axis."""

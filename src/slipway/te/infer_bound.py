@@ -108,8 +108,11 @@ class Bounds:
         fixed -= self._shared_threads(stage, path)
         relaxed = {a: r for a, r in self.loop_ranges.items() if a not in fixed}
         self._check_consumers(stage, path)
-        for tensor in stage.op.outputs:
-            self.regions[tensor] = self._region(stage, tensor, relaxed)
+        regions = {t: self._region(stage, t, relaxed) for t in stage.op.outputs}
+        read = next((r for r in regions.values() if r is not None), None)
+        for tensor, region in regions.items():
+            # One that nobody reads is computed where its neighbours are.
+            self.regions[tensor] = region or read or self._whole(tensor)
         nest = LoopNest(an, stage)
         nest.path = path
         nest.build(self._root_ranges(stage))
@@ -158,11 +161,16 @@ class Bounds:
 
     # -- what is read ----------------------------------------------------------------------------
 
+    def _whole(self, tensor: Tensor) -> list[Interval]:
+        an = self.an
+        return [(an.constant(0, s.dtype), an.linear(s).shifted(-1)) for s in tensor.shape]
+
     def _region(
         self, stage: Stage, tensor: Tensor, relaxed: dict[Atom, Interval]
-    ) -> list[Interval]:
+    ) -> list[Interval] | None:
+        """What is read of a tensor, or must be there; None where nothing is."""
         an = self.an
-        whole = [(an.constant(0, s.dtype), an.linear(s).shifted(-1)) for s in tensor.shape]
+        whole = self._whole(tensor)
         region: list[Interval] | None = None
         if stage.is_output or tensor in self.bound_to_args:
             region = whole
@@ -176,7 +184,7 @@ class Bounds:
                     region = read
                 else:
                     region = [union(an, a, b) for a, b in zip(region, read, strict=True)]
-        return whole if region is None else region
+        return region
 
     def _reads(
         self, consumer: Stage, tensor: Tensor, whole: list[Interval], relaxed: dict[Atom, Interval]

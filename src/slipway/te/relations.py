@@ -54,6 +54,7 @@ class IterVarAttr:
         "kind",
         "pragmas",
         "prefetch",
+        "prefetch_at",
         "tensor_intrin",
     )
 
@@ -63,3 +64,4 @@ class IterVarAttr:
         self.tensor_intrin: Any = None
         self.pragmas: tuple[tuple[str, Any], ...] = ()
         self.prefetch: tuple[tuple[Any, Any], ...] = ()
+        self.prefetch_at: tuple[tuple[Any, tuple[PrimExpr, ...]], ...] = ()

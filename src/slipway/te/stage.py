@@ -8,12 +8,15 @@ to the schedule's `steps`, from which the schedule can be replayed.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir import ops
 from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, Var
+from slipway.ir.serialize import save_json
 from slipway.ir.stmt import ForKind
+from slipway.ir.visit import walk
 from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.relations import Fuse, IterVarAttr, Singleton, Split
 
@@ -354,6 +357,37 @@ class Stage:
         self._log(
             "prefetch", self.schedule.tensor_key(tensor), var, ops.as_int(ops.as_expr(offset))
         )
+
+    def prefetch_at(self, tensor: Any, var: IterVar, indices: Sequence[Any]) -> None:
+        """Prefetch ``tensor[indices]`` in every step of loop `var`.
+
+        `indices` are integers and expressions over the axes of this stage (`op.axis`,
+        `op.reduce_axis`); the loops inside `var` count as zero.  The place may lie beyond the end
+        of an axis or of the tensor: it is an address of the flattened tensor, and only asked for.
+        Raises ScheduleError for a wrong number of indices, and for other variables in them.
+        """
+        self._leaf(var, "prefetch in")
+        self._computes("prefetch in")
+        if len(indices) != len(tensor.shape):
+            raise ScheduleError(
+                f"cannot prefetch from {tensor.name!r} in stage {self.name!r}: it has "
+                f"{len(tensor.shape)} axes, got {len(indices)} indices"
+            )
+        places = tuple(ops.as_expr(i) for i in indices)
+        axes = {axis.var: axis for axis in self.op.root_iter_vars}
+        used = {node for place in places for node in walk(place) if isinstance(node, Var)}
+        if strange := sorted(v.name for v in used - axes.keys()):
+            raise ScheduleError(
+                f"cannot prefetch from {tensor.name!r} in stage {self.name!r} at variable "
+                f"{strange[0]!r}: indices may use the axes of this stage: "
+                f"{', '.join(repr(a.name) for a in axes.values())}"
+            )
+        mark = self.attr(var)
+        mark.prefetch_at = (*mark.prefetch_at, (tensor, places))
+        named = [v for v in axes if v in used]
+        text = save_json((places, tuple(named)))
+        key = self.schedule.tensor_key(tensor)
+        self._log("prefetch_at", key, var, text, *(axes[v] for v in named))
 
     def tensorize(self, var: IterVar, tensor_intrin: Any) -> None:
         """Replace loop `var` and all loops inside it by a tensor intrinsic."""

@@ -14,6 +14,8 @@ from typing import Any
 
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.expr import IterVar
+from slipway.ir.serialize import load_json
+from slipway.ir.visit import substitute
 from slipway.te.declare import thread_axis
 from slipway.te.schedule import Schedule
 from slipway.te.stage import Stage
@@ -41,6 +43,7 @@ PRIMITIVES = (
     "bind",
     "env_threads",
     "prefetch",
+    "prefetch_at",
     "tensorize",
     "cache_read",
     "cache_write",
@@ -137,6 +140,11 @@ class _Replay:
         elif name == "prefetch":
             tensor, axis, offset = arguments
             self.stage(number).prefetch(tensor, axis, offset)
+        elif name == "prefetch_at":
+            tensor, axis, text, *axes = arguments
+            places, named = load_json(text)
+            given = {var: axis.var for var, axis in zip(named, axes, strict=True)}
+            self.stage(number).prefetch_at(tensor, axis, [substitute(p, given) for p in places])
         elif name == "tensorize":
             axis, intrin = arguments
             if intrin not in self.intrinsics:

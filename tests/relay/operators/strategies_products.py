@@ -177,7 +177,8 @@ def blocked_conv(d):
 @strategy("nn.contrib_winograd_weight")
 def winograd_weight(d):
     shape = (d.int(1, 3), d.int(1, 3), 3, 3, d.pick([1, 4]), d.pick([4, 8]))
-    made = summed(d, d.name, None, (shape,), ("float32",))
+    attrs = OPS[d.name].attrs_type(d.pick([2, 4]))
+    made = summed(d, d.name, attrs, (shape,), ("float32",))
     made.terms, made.scale = 0, 8.0
     return made
 
@@ -187,7 +188,8 @@ def winograd_conv(d):
     block, out_block, inner, outer = d.pick([1, 4]), d.pick([4, 8]), d.int(1, 2), d.int(1, 2)
     attrs = OPS[d.name].attrs_type(d.ints(4, 0, 1), f"NCHW{block}c", f"NCHW{out_block}c")
     data = (d.int(1, 2), inner, d.int(3, 11), d.int(3, 11), block)
-    kernel = (outer, 6, 6, inner, block, out_block)
+    side = d.pick([4, 6])
+    kernel = (outer, side, side, inner, block, out_block)
     made = summed(d, d.name, attrs, (data, kernel), ("float32",))
     # The transforms add up to 10 times 8 times as much as they return.
     made.terms, made.scale = 0, 200.0 * inner * block

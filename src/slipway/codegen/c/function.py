@@ -15,16 +15,14 @@ from slipway.codegen.c.hardware import store_hardware
 from slipway.codegen.c.intrinsics import CIntrinsics
 from slipway.codegen.c.packed_call import emit_call_packed
 from slipway.codegen.capability import Capability
-from slipway.codegen.capture import allocations, captured
+from slipway.codegen.capture import captured
+from slipway.codegen.stack import on_stack
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.hardware import HardwareIntrinsic
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import walk
-
-STACK_LIMIT = 16 * 1024  # bytes of one temporary that may live on the stack
-STACK_TOTAL = 64 * 1024  # bytes of all of them in one function
 
 
 @dataclass
@@ -57,6 +55,7 @@ class CFunction(CIntrinsics):
         self.element_dtype: dict[int, str] = {}  # of data pointers, for tensor_view
         self.children = 0
         self.stack_bytes = 0
+        self.took_workspace = False
         self.arena_used = 0
 
     def _call_call_packed(self, node: Any, lane: Lane) -> str:
@@ -298,7 +297,7 @@ class CFunction(CIntrinsics):
         self.define(buffer.data, name)
         self.pointer_types[id(buffer.data)] = ty
         self.element_dtype[id(buffer.data)] = buffer.dtype
-        if size is not None and size <= STACK_LIMIT and self.stack_bytes + size <= STACK_TOTAL:
+        if size is not None and on_stack(buffer.scope, size, self.stack_bytes):
             self.stack_bytes += size
             count = max(1, size // max(1, dtypes.bits_of(buffer.dtype) // 8))
             self.line(f"_Alignas({min(buffer.data_alignment, 64)}) {ty} {name}[{count}];")
@@ -309,7 +308,7 @@ class CFunction(CIntrinsics):
 
     def _workspace(self, node: S.Allocate, size: int | None, ty: str, name: str) -> None:
         module = self.module
-        module.uses_workspace = True
+        module.uses_workspace = self.took_workspace = True
         if size is not None:
             amount = str(size)
             offset = (self.arena_used + 63) & ~63
@@ -400,9 +399,8 @@ class CFunction(CIntrinsics):
         ty = spelling.c_type(node.loop_var.dtype)
         inner.loop(node, f"({ty})begin", f"({ty})end")
         inner.finish(f"static int {name}(void* raw, int32_t task, int32_t tasks)", [])
-        return any(
-            (one.buffer.size_bytes() or 1 << 60) > STACK_LIMIT for one in allocations(node.body)
-        )
+        self.took_workspace |= inner.took_workspace
+        return inner.took_workspace
 
 
 def _needs_constant_lanes(value: E.PrimExpr) -> bool:

@@ -192,6 +192,11 @@ class ExpressionEmitter:
             word = "maxnum" if type(node) is E.Max else "minnum"
             self.helpers.add(f"declare {ty} @llvm.{word}.{mangle(ty)}({ty}, {ty})")
             return self.w.put(f"call {ty} @llvm.{word}.{mangle(ty)}({ty} {a}, {ty} {b})")
+        if self.known_fast_max and _is_number(node.a) and not _is_zero(node.a):
+            # maximum gives the NaN, which is b; it orders the zeros, of which a is none.
+            word = "maximum" if type(node) is E.Max else "minimum"
+            self.helpers.add(f"declare {ty} @llvm.{word}.{mangle(ty)}({ty}, {ty})")
+            return self.w.put(f"call {ty} @llvm.{word}.{mangle(ty)}({ty} {a}, {ty} {b})")
         test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
         return self._select(node.dtype, test, a, b, node.lanes)
 
@@ -390,3 +395,10 @@ def _is_number(node: E.PrimExpr) -> bool:
     if isinstance(node, E.Broadcast):
         return _is_number(node.value)
     return isinstance(node, E.FloatImm) and node.value == node.value
+
+
+def _is_zero(node: E.PrimExpr) -> bool:
+    """Tell whether `node` is the float constant 0, of either sign."""
+    if isinstance(node, E.Broadcast):
+        return _is_zero(node.value)
+    return isinstance(node, E.FloatImm) and node.value == 0.0

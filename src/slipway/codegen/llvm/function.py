@@ -7,17 +7,16 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.codegen.capability import Capability
-from slipway.codegen.capture import allocations, captured
+from slipway.codegen.capture import captured
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
 from slipway.codegen.llvm.packed_call import emit_call_packed
 from slipway.codegen.llvm.types import llvm_type
+from slipway.codegen.stack import on_stack
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 
-STACK_LIMIT = 16 * 1024  # bytes of one temporary that may live on the stack
-STACK_TOTAL = 64 * 1024  # bytes of all of them in one function
 CPU = 1  # DLPack's device type
 
 
@@ -76,6 +75,7 @@ class FunctionEmitter(IntrinsicEmitter):
         self._element_bytes: dict[int, int] = {}
         self.element_dtype: dict[int, str] = {}  # of data pointers, for tensor_view
         self.stack_bytes = 0
+        self.took_workspace = False
         self.arena_used = 0
         self.loops = 0
         self.children = 0
@@ -299,7 +299,7 @@ class FunctionEmitter(IntrinsicEmitter):
         self.note_buffer(buffer)
         size = buffer.size_bytes()
         align = max(buffer.data_alignment, 16)
-        if size is not None and size <= STACK_LIMIT and self.stack_bytes + size <= STACK_TOTAL:
+        if size is not None and on_stack(buffer.scope, size, self.stack_bytes):
             self.stack_bytes += size
             ty = llvm_type(buffer.dtype, self.soft_half, True)
             count = max(1, size // dtypes.bytes_of(buffer.dtype))
@@ -314,7 +314,7 @@ class FunctionEmitter(IntrinsicEmitter):
     def _workspace(self, node: S.Allocate, size: int | None) -> None:
         """Take a large temporary from the runtime, or from the static arena where there is none."""
         w, buffer = self.w, node.buffer
-        self.module.uses_workspace = True
+        self.module.uses_workspace = self.took_workspace = True
         self.new_statement()
         if size is not None:
             amount = str(size)
@@ -445,6 +445,5 @@ class FunctionEmitter(IntrinsicEmitter):
         args = f"{args}{', ' if args else ''}{word} %begin, {word} %end"
         lines += [f"  %r = call i32 @{inner.name}({args})", "  ret i32 %r", "}\n"]
         self.module.functions.append("\n".join(lines))
-        return any(
-            (one.buffer.size_bytes() or 1 << 60) > STACK_LIMIT for one in allocations(node.body)
-        )
+        self.took_workspace |= inner.took_workspace
+        return inner.took_workspace

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -110,11 +110,16 @@ def _optimised(text: str, target: Target) -> Iterator[Any]:
         context.close()
 
 
-def _cached(text: str, target: Target, compile_: Callable[[], bytes]) -> bytes:
-    """Return the object of `text` from the kernel cache, or compile and keep it."""
+def text_key(text: str, target: Target) -> str:
+    """Return the name under which the kernel cache has the object of `text`."""
     level, abi = (str(target.attrs.get(name, "")) for name in ("opt-level", "mabi"))
     triple = target.parsed_triple.llvm
-    key = cache.key_of(text, triple, target.cpu, level, abi, *target.llvm_features)
+    return cache.key_of(text, triple, target.cpu, level, abi, *target.llvm_features)
+
+
+def _cached(text: str, target: Target, compile_: Callable[[], bytes]) -> bytes:
+    """Return the object of `text` from the kernel cache, or compile and keep it."""
+    key = text_key(text, target)
     data = cache.load(key)
     if data is None:
         data = compile_()
@@ -130,6 +135,11 @@ def compile_texts(texts: Sequence[str], target: Target) -> list[CompiledText]:
     order = sorted(range(len(texts)), key=lambda k: -len(texts[k]))  # the longest first
     jobs = {k: _pool(os.getpid(), workers).submit(CompiledText, texts[k], target) for k in order}
     return [jobs[k].result() for k in range(len(texts))]
+
+
+def submit(text: str, target: Target) -> Future[CompiledText]:
+    """Compile a module in another thread."""
+    return _pool(os.getpid(), os.cpu_count() or 1).submit(CompiledText, text, target)
 
 
 @lru_cache(maxsize=1)

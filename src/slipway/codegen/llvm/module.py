@@ -28,6 +28,14 @@ CALL_SLOTS = ("__TVMFFIFunctionGetGlobal", "__TVMFFIFunctionCall")
 ATTRIBUTES = 'nounwind "no-builtins"'
 
 
+def attributes_of(target: Target) -> str:
+    """Return the attributes of functions: with SVE, the one length that its vectors have."""
+    if not target.sve_bits:
+        return ATTRIBUTES
+    scale = target.sve_bits // 128
+    return f"{ATTRIBUTES} vscale_range({scale},{scale})"
+
+
 @lru_cache(maxsize=8)
 def _glue(part: str, bits: int) -> str:
     name = "glue/arm.ll" if part == "arm" else f"glue/{part}{32 if bits == 32 else 64}.ll"
@@ -35,35 +43,43 @@ def _glue(part: str, bits: int) -> str:
 
 
 @dataclass(frozen=True)
-class ModuleTexts:
-    """LLVM IR: one module per function, and one with what they share."""
+class KernelText:
+    """LLVM IR of one function's module, and the bytes of the shared arena that it may use."""
 
-    functions: dict[str, str]
-    shell: str
+    text: str
+    arena_bytes: int
 
 
-def emit_module(functions: dict[str, PrimFunc], target: Target, metadata: str) -> ModuleTexts:
-    """Return the LLVM IR text of `functions` (exported under their names) for `target`.
+def arena_symbol(first: str) -> str:
+    """Return the name of the arena of the library whose first function is `first`."""
+    return "slw_arena_" + re.sub(r"\W", "_", first)
 
-    Each function is a module of its own, so that they compile side by side.  `metadata` is the
-    JSON text of the exported ``__slipway_metadata``.
+
+def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> KernelText:
+    """Return the LLVM IR of `func`, exported as `name`: a module of its own.
+
+    So functions compile side by side, and stay as they are when others change.
     """
-    arena = "slw_arena_" + re.sub(r"\W", "_", next(iter(functions)))
-    texts, arena_bytes = {}, 0
-    for name, func in functions.items():
-        state = ModuleState(
-            capability_of(target),
-            strict=bool(target.attrs.get("strict")),
-            known_fast_max=target.parsed_triple.table == "aarch64",
-            attributes=ATTRIBUTES,
-            arena=arena,
-        )
-        texts[name] = _function_text(name, func, state, target)
-        arena_bytes = max(arena_bytes, state.arena_bytes)
+    state = ModuleState(
+        capability_of(target),
+        strict=target.is_strict,
+        known_fast_max=target.parsed_triple.table == "aarch64",
+        attributes=attributes_of(target),
+        arena=arena,
+    )
+    text = _function_text(name, func, state, target)
+    return KernelText(text, state.arena_bytes)
+
+
+def emit_shell(metadata: str, arena: str, arena_bytes: int, target: Target) -> str:
+    """Return the LLVM IR of what a library's functions share.
+
+    `metadata` is the JSON text of the exported ``__slipway_metadata``.
+    """
     shell = [f"@__slipway_metadata = {_exported(target)} constant {_c_string(metadata)}"]
     if arena_bytes:
         shell.append(f"@{arena} = hidden global [{arena_bytes} x i8] zeroinitializer, align 64")
-    return ModuleTexts(texts, "\n".join(shell) + "\n")
+    return "\n".join(shell) + "\n"
 
 
 def _function_text(name: str, func: PrimFunc, state: ModuleState, target: Target) -> str:
@@ -118,7 +134,7 @@ def metadata_json(names: list[str], entry: str, target: Target, compiler: str) -
             "compiler": compiler,
             "target": str(target),
             "triple": target.triple,
-            "isa": sorted(target.features),
+            "isa": target.needed,
             "functions": names,
             "entry": entry,
         },

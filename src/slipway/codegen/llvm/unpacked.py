@@ -9,7 +9,7 @@ from collections.abc import Container, Mapping
 
 from slipway.codegen.capability import capability_of
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
-from slipway.codegen.llvm.module import ATTRIBUTES
+from slipway.codegen.llvm.module import attributes_of
 from slipway.codegen.unpacked import (
     STACK_BYTES,
     WORKSPACE_ALIGNMENT,
@@ -60,9 +60,9 @@ def emit_kernels(
     """
     state = ModuleState(
         capability_of(target),
-        strict=bool(target.attrs.get("strict")),
+        strict=target.is_strict,
         known_fast_max=target.parsed_triple.table == "aarch64",
-        attributes=f"noinline {ATTRIBUTES}",
+        attributes=f"noinline {attributes_of(target)}",
     )
     kernels = {n: _emit(n, f, state, n not in overlapping) for n, f in functions.items()}
     if state.caches or state.statics:

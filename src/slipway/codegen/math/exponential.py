@@ -27,6 +27,7 @@ from slipway.ir import expr as E
 
 LOG2_E = 1.4426950408889634
 LN2 = 0.6931471805599453
+_SPARE = 64  # 2^(n + 64) is a normal number for every n of a power that is not zero
 
 
 def _reduced(b: Block, x: E.PrimExpr, per_n: float, high: E.PrimExpr, low: E.PrimExpr
@@ -96,6 +97,23 @@ def exp10(x: E.PrimExpr) -> E.PrimExpr:
     return b.close(_scaled(b, b.let(_of_remainder(r)), i))
 
 
+def _exp_of_nonpositive(b: Block, x: E.PrimExpr) -> E.PrimExpr:
+    """exp(x) for x <= 0: no power is above 1, so that 2^n needs no halves but a fixed part."""
+    x = b.let(E.Max(pick(x, -104.0, -746.0), x), "x")
+    i, r = _ln2_reduced(b, x)
+    large = E.Mul(_of_remainder(r), power_of_two(i + _SPARE, x))
+    return b.let(E.Mul(large, num(2.0**-_SPARE, x)))
+
+
+def _expm1_of_nonpositive(b: Block, x: E.PrimExpr) -> E.PrimExpr:
+    """exp(x) - 1 for x <= 0, but for the sign of zero."""
+    x = b.let(E.Max(pick(x, -40.0, -80.0), x), "x")
+    i, r = _ln2_reduced(b, x)
+    p = E.Add(E.Mul(E.Mul(r, r), poly(r, table.EXP)), r)
+    power = b.let(power_of_two(i, x))
+    return b.let(E.Add(E.Mul(p, power), E.Sub(power, num(1.0, x))))
+
+
 def _expm1(b: Block, x: E.PrimExpr) -> E.PrimExpr:
     given = b.let(x, "x")
     x = b.let(_clamped(given, pick(x, -40.0, -80.0), pick(x, 90.0, 711.0)), "x")
@@ -116,20 +134,11 @@ def expm1(x: E.PrimExpr) -> E.PrimExpr:
     return b.close(_expm1(b, x))
 
 
-def _expm1_of_negative(b: Block, x: E.PrimExpr) -> E.PrimExpr:
-    """e^x - 1 for x <= 0: no power of two exceeds one."""
-    x = b.let(E.Max(pick(x, -40.0, -80.0), x), "x")
-    i, r = _ln2_reduced(b, x)
-    p = b.let(E.Add(E.Mul(E.Mul(r, r), poly(r, table.EXP)), r), "p")  # exp(r) - 1
-    whole = b.let(power_of_two(i, x))
-    return b.let(E.Add(E.Mul(p, whole), E.Sub(whole, num(1.0, x))))
-
-
 def tanh(x: E.PrimExpr) -> E.PrimExpr:
     """The hyperbolic tangent: -e / (2 + e) with e = expm1(-2 |x|)."""
     b = Block()
     x = b.let(x, "x")
-    e = _expm1_of_negative(b, b.let(E.Mul(fabs(x), num(-2.0, x))))
+    e = _expm1_of_nonpositive(b, b.let(E.Mul(fabs(x), num(-2.0, x))))
     return b.close(copysign(E.Div(e, E.Add(e, num(2.0, x))), x))
 
 
@@ -137,7 +146,7 @@ def sigmoid(x: E.PrimExpr) -> E.PrimExpr:
     """1 / (1 + exp(-x)), through exp(-|x|), which does not overflow."""
     b = Block()
     x = b.let(x, "x")
-    z = _exp_shifted(b, b.let(E.Sub(num(-0.0, x), fabs(x))), 0)
+    z = _exp_of_nonpositive(b, b.let(E.Sub(num(-0.0, x), fabs(x))))
     one = num(1.0, x)
     return b.close(E.Div(select(E.LT(x, num(0.0, x)), z, one), E.Add(z, one)))
 

@@ -9,6 +9,8 @@
 #include <cpuid.h>
 #elif defined(__linux__)
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+#define SVE_GET_VL 51 /* PR_SVE_GET_VL */
 #endif
 
 typedef struct {
@@ -141,6 +143,52 @@ static void read_words(uint32_t words[NUM_WORDS]) {
 
 #endif
 
+/* The number between a name's two parts ("zvl" and "b"), or 0. */
+static unsigned number_in(const char *name, size_t name_bytes, const char *before,
+                          const char *behind) {
+  size_t at = strlen(before);
+  size_t rest = strlen(behind);
+  unsigned number = 0;
+  if (name_bytes <= at + rest || memcmp(name, before, at) != 0 ||
+      memcmp(name + name_bytes - rest, behind, rest) != 0) {
+    return 0;
+  }
+  for (; at < name_bytes - rest; ++at) {
+    if (name[at] < '0' || name[at] > '9' || number > 65536U) {
+      return 0;
+    }
+    number = number * 10U + (unsigned)(name[at] - '0');
+  }
+  return number;
+}
+
+/* Names that say how long vectors are: SVE's must be as long, RISC-V's at least so. */
+static slw_cpu_answer has_length(const char *name, size_t name_bytes) {
+  unsigned wanted = 0;
+  unsigned bits = 0;
+#if defined(__aarch64__) && defined(__linux__)
+  wanted = number_in(name, name_bytes, "sve-bits-", "");
+  if (wanted > 0) {
+    int answer = prctl(SVE_GET_VL);
+    bits = (answer > 0) ? ((unsigned)answer & 0xffffU) * 8U : 0U;
+    return (bits == wanted) ? SLW_CPU_HAS : SLW_CPU_LACKS;
+  }
+#elif defined(__riscv) && defined(__linux__)
+  wanted = number_in(name, name_bytes, "zvl", "b");
+  if (wanted > 0) {
+    if ((getauxval(AT_HWCAP) >> 21) & 1U) {
+      unsigned long bytes;
+      __asm__ volatile("csrr %0, 0xc22" : "=r"(bytes)); /* vlenb */
+      bits = (unsigned)bytes * 8U;
+    }
+    return (bits >= wanted) ? SLW_CPU_HAS : SLW_CPU_LACKS;
+  }
+#endif
+  (void)wanted;
+  (void)bits;
+  return (number_in(name, name_bytes, "sve-bits-", "") > 0) ? SLW_CPU_LACKS : SLW_CPU_UNKNOWN;
+}
+
 slw_cpu_answer slw_cpu_has(const char *name, size_t name_bytes) {
   for (size_t i = 0; i < sizeof FEATURES / sizeof FEATURES[0]; ++i) {
     const feature *f = &FEATURES[i];
@@ -150,5 +198,5 @@ slw_cpu_answer slw_cpu_has(const char *name, size_t name_bytes) {
       return ((words[f->word] >> f->bit) & 1U) ? SLW_CPU_HAS : SLW_CPU_LACKS;
     }
   }
-  return SLW_CPU_UNKNOWN;
+  return has_length(name, name_bytes);
 }

@@ -31,6 +31,7 @@ typedef struct {
   slw_library *library;
   blob graph;
   blob params;
+  slw_tensor *values; /* of the parameters, which all instances read; made for the first one */
   blob metadata; /* JSON, NUL not counted */
 } library_module;
 
@@ -54,12 +55,29 @@ static slw_status lookup_kernel(void *context, const char *name, slw_function *o
   return find_symbol_of(context, name, out);
 }
 
+/* Two threads may both unpack; the first to finish gives the block to all. */
+static slw_status share_values(library_module *self, slw_module *made) {
+  slw_tensor *values = __atomic_load_n(&self->values, __ATOMIC_ACQUIRE);
+  if (values == NULL) {
+    slw_tensor *known = NULL;
+    slw_status status = slw_params_unpack(self->params.bytes, self->params.size_bytes, &values);
+    if (status != SLW_OK) {
+      return status;
+    }
+    if (!__atomic_compare_exchange_n(&self->values, &known, values, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+      slw_object_release(&values->object);
+      values = known;
+    }
+  }
+  return slw_graph_module_share_params(made, self->params.bytes, self->params.size_bytes, values);
+}
+
 /* The factory function "default": device -> graph module. */
 static int call_default(void *handle, const TVMFFIAny *args, int32_t num_args,
                         TVMFFIAny *result) {
   library_module *self = handle;
   slw_module *made = NULL;
-  int64_t num_set = 0;
   if (num_args > 1 ||
       (num_args == 1 && (args[0].type_index != kTVMFFIDevice ||
                          args[0].v_device.device_type != kDLCPU))) {
@@ -70,9 +88,7 @@ static int call_default(void *handle, const TVMFFIAny *args, int32_t num_args,
                               &self->head, &made) != SLW_OK) {
     return -1;
   }
-  if (self->params.size_bytes > 0 &&
-      slw_graph_module_load_params(made, self->params.bytes, self->params.size_bytes, &num_set) !=
-          SLW_OK) {
+  if (self->params.size_bytes > 0 && share_values(self, made) != SLW_OK) {
     slw_module_release(made);
     return -1;
   }
@@ -169,6 +185,9 @@ static slw_status get_function(slw_module *module, const char *name, slw_functio
 
 static void destroy(slw_module *module) {
   library_module *self = (library_module *)(void *)module;
+  if (self->values != NULL) {
+    slw_object_release(&self->values->object);
+  }
   slw_library_close(self->library);
   slw_file_unmap(&self->file);
   free(self);

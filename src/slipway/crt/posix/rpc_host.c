@@ -15,6 +15,7 @@
 
 #include "slipway/error.h"
 #include "slipway/module.h"
+#include "slipway/packed.h"
 #include "slipway/rpc_server.h"
 #include "slipway/tensor.h"
 
@@ -117,6 +118,10 @@ static int get_global(void *context, const char *name, TVMFFIAny *out) {
   TVMFFIByteArray key;
   void *function = NULL;
   (void)context;
+  if (strcmp(name, "runtime.config_threadpool") == 0) {
+    slw_function own = {slw_packed_config_threadpool, NULL};
+    return slw_any_set_function(out, own, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
+  }
   key.data = name;
   key.size = strlen(name);
   if (the_host.config->ffi_get_global == NULL ||

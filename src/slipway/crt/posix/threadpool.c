@@ -53,6 +53,9 @@ static struct {
   int32_t num_threads; /* wanted; 0: not decided yet */
   int32_t num_workers; /* running */
   pthread_t workers[SLW_MAX_THREADS];
+  int32_t cpus[SLW_MAX_THREADS]; /* that workers are bound to */
+  int32_t num_cpus;              /* 0: they are not */
+  int cpus_are_shared;
   char failure_kind[SLW_ERROR_KIND_BYTES];
   char failure_message[SLW_ERROR_MESSAGE_BYTES];
 } pool = {.launch_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -153,8 +156,26 @@ static int is_launched(void) {
   return atomic_load(&pool.launches) != launches_seen || atomic_load(&pool.stop);
 }
 
+static void bind_worker(int32_t number) {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (pool.num_cpus > 0) {
+    CPU_ZERO(&set);
+    for (int32_t i = 0; i < pool.num_cpus; ++i) {
+      if (pool.cpus_are_shared || i == number % pool.num_cpus) {
+        CPU_SET((size_t)pool.cpus[i], &set);
+      }
+    }
+    (void)sched_setaffinity(0, sizeof set, &set);
+  }
+#else
+  (void)number;
+#endif
+}
+
 static void *worker_main(void *row) {
   int32_t num_rows = pool.num_threads; /* the pool changes its size without workers only */
+  bind_worker((int32_t)(intptr_t)row);
   inside_task = 1;
   while (!atomic_load(&pool.stop)) {
     if (!spin_until(is_launched, WORKER_SPINS_NS)) {
@@ -281,6 +302,31 @@ slw_status slw_set_num_threads(int32_t num_threads) {
   stop_workers();
   pool.num_threads = (num_threads == 0) ? default_num_threads() : num_threads;
   atomic_store(&cached_num_threads, pool.num_threads);
+  (void)pthread_mutex_unlock(&pool.launch_lock);
+  return SLW_OK;
+}
+
+slw_status slw_bind_threads(const int32_t *cpus, int32_t num_cpus, int shared) {
+  if (num_cpus < 0 || num_cpus > SLW_MAX_THREADS) {
+    return SLW_ERROR_ARGUMENT;
+  }
+#if defined(__linux__)
+  for (int32_t i = 0; i < num_cpus; ++i) {
+    if (cpus[i] < 0 || cpus[i] >= CPU_SETSIZE) {
+      return SLW_ERROR_ARGUMENT;
+    }
+  }
+#endif
+  if (inside_task) {
+    return SLW_ERROR_UNSUPPORTED;
+  }
+  (void)pthread_mutex_lock(&pool.launch_lock);
+  stop_workers();
+  for (int32_t i = 0; i < num_cpus; ++i) {
+    pool.cpus[i] = cpus[i];
+  }
+  pool.num_cpus = num_cpus;
+  pool.cpus_are_shared = shared;
   (void)pthread_mutex_unlock(&pool.launch_lock);
   return SLW_OK;
 }

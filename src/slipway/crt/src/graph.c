@@ -148,6 +148,21 @@ DLTensor *slw_graph_input(const slw_graph *graph, uint32_t index) {
   return slw_graph_node_output(graph, slw_graph_read_index(graph->inputs_table, index), NULL);
 }
 
+void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data, uint64_t byte_offset) {
+  DLTensor *input = slw_graph_input(graph, index);
+  input->data = data;
+  input->byte_offset = byte_offset;
+  for (uint32_t i = 0; i < graph->num_nodes; ++i) {
+    const slw_graph_op *op = &graph->ops[i];
+    if (op->function.call == NULL && op->num_args > 0) { /* a reshape in place */
+      const DLTensor *from = graph->args[op->first_arg].v_ptr;
+      DLTensor *to = slw_graph_node_output(graph, i, NULL);
+      to->data = from->data;
+      to->byte_offset = from->byte_offset;
+    }
+  }
+}
+
 DLTensor *slw_graph_output(const slw_graph *graph, uint32_t index) {
   if (index >= graph->num_outputs) {
     return NULL;

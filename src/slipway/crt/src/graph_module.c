@@ -93,9 +93,8 @@ static int same_shape(const DLTensor *a, const DLTensor *b) {
   return 1;
 }
 
-/* Say what differs between the model's tensor and the one given; 0 if nothing does. */
-static int check_tensor(const char *function, const char *name, const DLTensor *model,
-                        const DLTensor *given) {
+int slw_graph_check_tensor(const char *function, const char *name, const DLTensor *model,
+                           const DLTensor *given) {
   char wanted[SHAPE_TEXT_BYTES];
   char got[SHAPE_TEXT_BYTES];
   if (!same_type(model->dtype, given->dtype)) {
@@ -127,7 +126,7 @@ static int copy_checked(const char *function, const char *name, const DLTensor *
   if (given == NULL) {
     return slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
   }
-  if (check_tensor(function, name, model, given) != 0) {
+  if (slw_graph_check_tensor(function, name, model, given) != 0) {
     return -1;
   }
   if (slw_tensor_copy(from, to) != SLW_OK) {
@@ -135,6 +134,21 @@ static int copy_checked(const char *function, const char *name, const DLTensor *
                           name);
   }
   return 0;
+}
+
+void slw_graph_own_input(slw_graph_module *self, uint32_t input, int keep_values) {
+  slw_shared_param *shared = &self->shared[input];
+  DLTensor *model = slw_graph_input(&self->graph, input);
+  DLTensor common = *model;
+  if (shared->keep == NULL) {
+    return;
+  }
+  slw_graph_place_input(&self->graph, input, shared->own_data, 0);
+  if (keep_values) {
+    (void)slw_tensor_copy(&common, model);
+  }
+  slw_object_release(shared->keep);
+  shared->keep = NULL;
 }
 
 static int set_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
@@ -149,53 +163,81 @@ static int set_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMF
   }
   model = slw_graph_input(&self->graph, input);
   given = slw_any_get_tensor(&args[1]);
+  if (given != NULL) {
+    const char *name = slw_graph_input_name(&self->graph, input);
+    if (slw_graph_check_tensor("set_input", name, model, given) != 0) {
+      return -1;
+    }
+    if (self->shared[input].keep != NULL && given->data == model->data &&
+        given->byte_offset == model->byte_offset) {
+      return 0; /* the very parameters that are shared */
+    }
+    slw_graph_own_input(self, input, 0);
+  }
   return copy_checked("set_input", slw_graph_input_name(&self->graph, input), model, given, given,
                       model);
 }
 
-static int set_pointer(const char *function, const char *name, DLTensor *model,
-                       const TVMFFIAny *arg) {
-  DLTensor *given = slw_any_get_tensor(arg);
+/* The caller's tensor, for a tensor of the model to lie in; NULL with the thread's error. */
+static const DLTensor *place_given(const char *function, const char *name, const DLTensor *model,
+                                   const TVMFFIAny *arg) {
+  const DLTensor *given = slw_any_get_tensor(arg);
   if (given == NULL) {
-    return slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
+    (void)slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
+    return NULL;
   }
-  if (check_tensor(function, name, model, given) != 0) {
-    return -1;
+  if (slw_graph_check_tensor(function, name, model, given) != 0) {
+    return NULL;
   }
   if (((uintptr_t)given->data + (uintptr_t)given->byte_offset) % SLW_TENSOR_ALIGNMENT != 0) {
-    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be aligned to %d bytes",
-                          function, name, SLW_TENSOR_ALIGNMENT);
+    (void)slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be aligned to %d bytes",
+                         function, name, SLW_TENSOR_ALIGNMENT);
+    return NULL;
   }
-  model->data = given->data;
-  model->byte_offset = given->byte_offset;
-  return 0;
+  return given;
 }
 
 static int set_input_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
                                TVMFFIAny *result) {
   slw_graph_module *self = handle;
   uint32_t input = 0;
+  const DLTensor *given;
   (void)result;
   if (slw_graph_arg_count("set_input_zero_copy", num_args, 2, 2) != 0 ||
       slw_graph_arg_input(self, args, num_args, "set_input_zero_copy", &input) != 0) {
     return -1;
   }
-  return set_pointer("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
-                     slw_graph_input(&self->graph, input), &args[1]);
+  given = place_given("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
+                      slw_graph_input(&self->graph, input), &args[1]);
+  if (given == NULL) {
+    return -1;
+  }
+  slw_graph_place_input(&self->graph, input, given->data, given->byte_offset);
+  slw_object_release(self->shared[input].keep);
+  self->shared[input].keep = NULL;
+  return 0;
 }
 
 static int set_output_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
                                 TVMFFIAny *result) {
   slw_graph_module *self = handle;
   uint32_t output = 0;
+  const DLTensor *given;
+  DLTensor *model;
   (void)result;
   if (slw_graph_arg_count("set_output_zero_copy", num_args, 2, 2) != 0 ||
       slw_graph_arg_index(args, 0, self->graph.num_outputs, "set_output_zero_copy", "output",
                           &output) != 0) {
     return -1;
   }
-  return set_pointer("set_output_zero_copy", "output", slw_graph_output(&self->graph, output),
-                     &args[1]);
+  model = slw_graph_output(&self->graph, output);
+  given = place_given("set_output_zero_copy", "output", model, &args[1]);
+  if (given == NULL) {
+    return -1;
+  }
+  model->data = given->data;
+  model->byte_offset = given->byte_offset;
+  return 0;
 }
 
 slw_status slw_graph_module_load_params(slw_module *module, const void *data, size_t size_bytes,
@@ -227,6 +269,10 @@ slw_status slw_graph_module_load_params(slw_module *module, const void *data, si
     given.ndim = param.ndim;
     given.dtype = param.dtype;
     given.shape = param.shape;
+    if (slw_graph_check_tensor("load_params", name, model, &given) != 0) {
+      return SLW_ERROR_TENSOR;
+    }
+    slw_graph_own_input(self, input, 0);
     if (copy_checked("load_params", name, model, &given, &given, model) != 0) {
       return SLW_ERROR_TENSOR;
     }
@@ -310,6 +356,9 @@ static int get_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMF
       slw_graph_arg_input(self, args, num_args, "get_input", &input) != 0) {
     return -1;
   }
+  if (num_args == 1) {
+    slw_graph_own_input(self, input, 1); /* the caller may write into what it gets */
+  }
   return slw_graph_give_tensor(self, slw_graph_input(&self->graph, input),
                                slw_graph_input_name(&self->graph, input), args, num_args, 1,
                                result);
@@ -352,11 +401,18 @@ static slw_status find_method(const slw_graph_method *methods, const char *name,
 
 static slw_status get_function(slw_module *module, const char *name, slw_function *out) {
   slw_status status = find_method(METHODS, name, module, out);
+  if (status != SLW_OK) {
+    status = find_method(slw_graph_params_methods, name, module, out);
+  }
   return (status == SLW_OK) ? status : find_method(slw_graph_info_methods, name, module, out);
 }
 
 static void destroy(slw_module *module) {
   slw_graph_module *self = (slw_graph_module *)(void *)module;
+  for (uint32_t i = 0; self->shared != NULL && i < self->graph.num_inputs; ++i) {
+    slw_object_release(self->shared[i].keep);
+  }
+  slw_platform_free(self->shared);
   slw_platform_free(self->blob);
   slw_platform_free(self->tables);
   slw_platform_free(self->arena);
@@ -405,8 +461,10 @@ slw_status slw_graph_module_create(const void *blob, size_t size_bytes, slw_grap
   status = slw_graph_init(&self->graph, self->blob, size_bytes, self->tables, tables_bytes,
                           self->arena, arena_bytes, lookup, lookup_context, &missing);
   if (status == SLW_OK) {
-    self->is_param = slw_platform_alloc((size_t)self->graph.num_inputs + 1U, 1);
-    status = (self->is_param != NULL) ? SLW_OK : SLW_ERROR_MEMORY;
+    size_t count = (size_t)self->graph.num_inputs + 1U;
+    self->is_param = slw_platform_alloc(count, 1);
+    self->shared = slw_platform_alloc(count * sizeof self->shared[0], sizeof(void *));
+    status = (self->is_param != NULL && self->shared != NULL) ? SLW_OK : SLW_ERROR_MEMORY;
   }
   if (status != SLW_OK) {
     (void)slw_error_setf("ArtifactError", "the model's graph needs the function '%s', which its "

@@ -209,6 +209,11 @@ static int debug_get_output(void *handle, const TVMFFIAny *args, int32_t num_arg
       find_node(self, &args[0], &node) != 0) {
     return -1;
   }
+  for (uint32_t i = 0; num_args == 1 && i < self->graph.num_inputs; ++i) {
+    if (slw_graph_input(&self->graph, i) == slw_graph_node_output(&self->graph, node, NULL)) {
+      slw_graph_own_input(self, i, 1); /* the caller may write into what it gets */
+    }
+  }
   return slw_graph_give_tensor(self, slw_graph_node_output(&self->graph, node, NULL),
                                slw_graph_node_name(&self->graph, node), args, num_args, 1, result);
 }
@@ -260,36 +265,6 @@ static int profile(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFI
   return (failed == 0) ? 0 : -1;
 }
 
-/* Copy the parameters of another instance of the same model. */
-static int share_params(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
-  slw_graph_module *self = handle;
-  const slw_module *module;
-  const slw_graph_module *other;
-  (void)result;
-  if (slw_graph_arg_count("share_params", num_args, 1, 1) != 0) {
-    return -1;
-  }
-  module = slw_any_get_module(&args[0]);
-  if (module == NULL || module->type != self->head.type) {
-    return slw_error_setf("TypeError", "share_params: the argument must be a graph module");
-  }
-  other = (const slw_graph_module *)(const void *)module;
-  for (uint32_t i = 0; i < self->graph.num_inputs; ++i) {
-    uint32_t theirs =
-        slw_graph_find_input(&other->graph, slw_graph_input_name(&self->graph, i));
-    if (theirs != SLW_GRAPH_NONE && other->is_param[theirs]) {
-      const DLTensor *from = slw_graph_input(&other->graph, theirs);
-      DLTensor *to = slw_graph_input(&self->graph, i);
-      if (slw_tensor_copy(from, to) != SLW_OK) {
-        return slw_error_setf("ExecutionError", "share_params: '%s' differs between the models",
-                              slw_graph_input_name(&self->graph, i));
-      }
-      self->is_param[i] = 1;
-    }
-  }
-  return 0;
-}
-
 const slw_graph_method slw_graph_info_methods[] = {
     {"get_num_inputs", get_num_inputs},
     {"get_num_outputs", get_num_outputs},
@@ -302,6 +277,5 @@ const slw_graph_method slw_graph_info_methods[] = {
     {"run_node", run_node},
     {"debug_get_output", debug_get_output},
     {"profile", profile},
-    {"share_params", share_params},
     {NULL, NULL},
 };

@@ -7,6 +7,12 @@
 
 #include "slipway/graph_module.h"
 
+/** A parameter whose memory several instances read. `keep` NULL: the input has its own. */
+typedef struct {
+  TVMFFIObject *keep; /* holds the memory; retained */
+  void *own_data;     /* this instance's place for it, for when it is written */
+} slw_shared_param;
+
 typedef struct {
   slw_module head;
   slw_graph graph;
@@ -14,7 +20,8 @@ typedef struct {
   void *blob;
   void *tables;
   void *arena;
-  uint8_t *is_param; /* for each input: set by load_params */
+  uint8_t *is_param;        /* for each input: set by load_params or share_param */
+  slw_shared_param *shared; /* for each input */
 } slw_graph_module;
 
 /** One function of the module, in the calling convention with the module as `handle`. */
@@ -23,8 +30,9 @@ typedef struct {
   TVMFFISafeCallType call;
 } slw_graph_method;
 
-/** The methods of graph_module_info.c; the last one's name is NULL. */
+/** The methods of graph_module_info.c and graph_module_params.c; the last one's name is NULL. */
 extern const slw_graph_method slw_graph_info_methods[];
+extern const slw_graph_method slw_graph_params_methods[];
 
 /** Read argument `index` as an input: a name or a number. Sets the thread's error.
  * @return 0 or -1 */
@@ -37,6 +45,13 @@ int slw_graph_arg_count(const char *function, int32_t num_args, int32_t least, i
 /** Read argument `index` as an integer in 0..limit-1; sets the thread's error. @return 0 or -1 */
 int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, const char *function,
                         const char *what, uint32_t *value);
+
+/** Say what differs between the model's tensor and the one given. @return 0 if nothing, or -1 */
+int slw_graph_check_tensor(const char *function, const char *name, const DLTensor *model,
+                           const DLTensor *given);
+
+/** Give an input memory of its own before it may be written; with its values if `keep_values`. */
+void slw_graph_own_input(slw_graph_module *self, uint32_t input, int keep_values);
 
 /** Give `source` as a tensor over its memory, or copy it to args[index] if there is one. */
 int slw_graph_give_tensor(slw_graph_module *self, const DLTensor *source, const char *name,

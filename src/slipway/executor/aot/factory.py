@@ -27,8 +27,9 @@ from slipway.executor.aot.overlap import overlaps_of
 from slipway.executor.aot.program import AotProgram, Overlap, make_program
 from slipway.executor.aot.sources import AotSources, ProgramParts
 from slipway.executor.graph import ModelGraph, TensorPlaces
+from slipway.executor.kernels import lower_kernel
 from slipway.executor.memory_plan import ALGORITHMS, Pool, place_constants
-from slipway.executor.relay_build import ModelFactory, lower_kernel
+from slipway.executor.relay_build import ModelFactory
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.passes.context import PassContext
 from slipway.relay.backend import Executor, Runtime

@@ -1,16 +1,15 @@
-"""3x3 convolution by Winograd's minimal filtering F(4x4, 3x3), on blocked channels.
+"""3x3 convolution by Winograd's minimal filtering F(m x m, 3x3), on blocked channels.
 
-A tile of 4x4 results takes 36 products for each pair of channels in place of 144.  Data and kernel
-are transformed, multiplied element by element (a matrix product over the channels for each of the
-36 elements), and transformed back::
+A tile of 4x4 results takes 36 products for each pair of channels in place of 144, one of 2x2 takes
+16 in place of 36.  Data and kernel are transformed, multiplied element by element (a matrix product
+over the channels for each element of the transformed tile), and transformed back::
 
     Y = A^T [ (G g G^T) * (B^T d B) ] A
 
-with the matrices of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016
-(interpolation points 0, 1, -1, 2, -2, infinity).  The result differs from the direct sum by
-rounding: a few units in the sixth digit (docs/performance.md has the measurement).
+with the matrices of `winograd_transforms`.  The result differs from the direct sum by rounding: a
+few units in the sixth digit for m = 4 (docs/performance.md has the measurement).
 
-    kernel  (OC/oc, 6, 6, IC/ic, ic, oc), made by nn.contrib_winograd_weight from OIHW{ic}i{oc}o
+    kernel  (OC/oc, m + 2, m + 2, IC/ic, ic, oc), made by nn.contrib_winograd_weight
 """
 
 from __future__ import annotations
@@ -27,66 +26,63 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.blocked_conv import BlockedConvAttrs, padded
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape, pad_amounts
 from slipway.relay.ops.tensors import shape_of, te
+from slipway.relay.ops.winograd_transforms import FILTERINGS
 from slipway.relay.types import TensorType, Type
 
-TILE = 4  # results along each side of a tile
-ALPHA = 6  # elements along each side of a transformed tile
 
-INPUT = (
-    (4, 0, -5, 0, 1, 0),
-    (0, -4, -4, 1, 1, 0),
-    (0, 4, -4, -1, 1, 0),
-    (0, -2, -1, 2, 1, 0),
-    (0, 2, -1, -2, 1, 0),
-    (0, 4, 0, -5, 0, 1),
-)  # B^T
-OUTPUT = (
-    (1, 1, 1, 1, 1, 0),
-    (0, 1, -1, 2, -2, 0),
-    (0, 1, 1, 4, 4, 0),
-    (0, 1, -1, 8, -8, 1),
-)  # A^T
-KERNEL = (
-    (1 / 4, 0, 0),
-    (-1 / 6, -1 / 6, -1 / 6),
-    (-1 / 6, 1 / 6, -1 / 6),
-    (1 / 24, 1 / 12, 1 / 6),
-    (1 / 24, -1 / 12, 1 / 6),
-    (0, 0, 1),
-)  # G
+@node
+class WinogradWeightAttrs(Attrs):
+    """Attributes of nn.contrib_winograd_weight."""
+
+    tile_size: int = 4  # the m of F(m x m, 3x3)
+
 
 WEIGHT = register_op(
     "nn.contrib_winograd_weight", "kernel", pattern=OpPattern.OPAQUE,
-    doc="G g G^T of each filter: (OC/oc, IC/ic, 3, 3, ic, oc) to (OC/oc, 6, 6, IC/ic, ic, oc).",
+    attrs=WinogradWeightAttrs,
+    doc="G g G^T of each filter: (OC/oc, IC/ic, 3, 3, ic, oc) to (OC/oc, m+2, m+2, IC/ic, ic, oc).",
 )  # fmt: skip
 
 
 @WEIGHT.type_relation
-def weight_type(attrs: None, kernel: TensorType) -> Type:
+def weight_type(attrs: WinogradWeightAttrs, kernel: TensorType) -> Type:
     """The kernel must be 3x3."""
     need_rank("kernel", kernel, 6)
-    outer, inner, kh, kw, ic, oc = kernel.shape
-    need_shape("kernel", kernel, (outer, inner, 3, 3, ic, oc), "F(4x4, 3x3)")
-    del kh, kw
-    return TensorType((outer, ALPHA, ALPHA, inner, ic, oc), kernel.dtype)
+    outer, inner, _, _, ic, oc = kernel.shape
+    need_shape("kernel", kernel, (outer, inner, 3, 3, ic, oc), "Winograd's algorithm")
+    if attrs.tile_size not in FILTERINGS:
+        raise BadArgument(
+            "kernel", f"cannot be transformed for tile_size {attrs.tile_size}: 2 or 4"
+        )
+    side = attrs.tile_size + 2
+    return TensorType((outer, side, side, inner, ic, oc), kernel.dtype)
 
 
 @WEIGHT.reference
-def weight_reference(attrs: None, kernel: Any) -> Any:
-    """Two products with G, in float64."""
-    g = np.asarray(KERNEL)
-    return np.einsum("xa,yb,oiabcd->oxyicd", g, g, kernel.astype(np.float64)).astype(kernel.dtype)
+def weight_reference(attrs: WinogradWeightAttrs, kernel: Any) -> Any:
+    """Both products with G as one, in float64, one output block after the other."""
+    matrix = FILTERINGS[attrs.tile_size].kernel
+    side = len(matrix)
+    outer, inner, _, _, ic, oc = kernel.shape
+    both = np.kron(matrix, matrix)  # of 9 elements
+    out = np.empty((outer, side, side, inner, ic, oc), kernel.dtype)
+    for o in range(outer):
+        window = kernel[o].transpose(1, 2, 0, 3, 4).reshape(9, -1).astype(np.float64)
+        out[o] = (both @ window).reshape(side, side, inner, ic, oc)
+    return out
 
 
 @WEIGHT.compute
-def weight_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def weight_compute(
+    attrs: WinogradWeightAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     """The same, as one sum over the window; kernels are constants, so this is rarely compiled."""
     (kernel,) = inputs
     a, b = (te().reduce_axis((0, 3), name=n) for n in "ab")
 
     def matrix(row: Any, column: Any) -> Any:
         value = te().const(0.0, kernel.dtype)
-        for i, line in enumerate(KERNEL):
+        for i, line in enumerate(FILTERINGS[attrs.tile_size].kernel):
             for j, number in enumerate(line):
                 here = te().all(row == i, column == j)
                 value = te().Select(here, te().const(number, kernel.dtype), value)
@@ -104,12 +100,16 @@ def weight_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) 
 
 
 @WEIGHT.face
-def contrib_winograd_weight(kernel: Any) -> Call:
-    """Transform the kernel of a 3x3 convolution for `contrib_conv2d_winograd_nchwc`."""
-    return WEIGHT(kernel)
+def contrib_winograd_weight(kernel: Any, tile_size: int = 4) -> Call:
+    """Transform the kernel of a 3x3 convolution for `contrib_conv2d_winograd_nchwc`.
+
+    `tile_size` is the m of F(m x m, 3x3): 2 or 4.
+    """
+    return WEIGHT(kernel, attrs=WinogradWeightAttrs(tile_size))
 
 
-WEIGHT.sample_case((2, 1, 3, 3, 4, 4))
+WEIGHT.sample_case((2, 1, 3, 3, 4, 4), attrs=WinogradWeightAttrs())
+WEIGHT.sample_case((1, 2, 3, 3, 4, 4), attrs=WinogradWeightAttrs(2))
 
 
 @node
@@ -134,8 +134,10 @@ def conv_type(attrs: WinogradAttrs, data: TensorType, kernel: TensorType) -> Typ
     need_rank("data", data, 5)
     need_rank("kernel", kernel, 6)
     need_dtype("kernel", kernel, data.dtype, "data")
-    outer, oc = kernel.shape[0], kernel.shape[5]
-    wanted = (outer, ALPHA, ALPHA, data.shape[1], data.shape[4], oc)
+    outer, side, oc = kernel.shape[0], kernel.shape[1], kernel.shape[5]
+    if side - 2 not in FILTERINGS:
+        raise BadArgument("kernel", f"of shape {kernel.shape} is no transformed 3x3 kernel")
+    wanted = (outer, side, side, data.shape[1], data.shape[4], oc)
     need_shape("kernel", kernel, wanted, "input channels as in data")
     top, left, bottom, right = attrs.padding
     height, width = data.shape[2] + top + bottom - 2, data.shape[3] + left + right - 2
@@ -151,38 +153,24 @@ def conv_reference(attrs: WinogradAttrs, data: Any, kernel: Any) -> Any:
     top, left, bottom, right = attrs.padding
     n, channels, h, w = plain.shape
     height, width = h + top + bottom - 2, w + left + right - 2
-    rows, columns = -(-height // TILE), -(-width // TILE)
-    full = np.zeros((n, channels, rows * TILE + 2, columns * TILE + 2))
+    filtering = FILTERINGS[kernel.shape[1] - 2]
+    m, side = filtering.tile, filtering.side
+    rows, columns = -(-height // m), -(-width // m)
+    full = np.zeros((n, channels, rows * m + 2, columns * m + 2))
     full[:, :, top : top + h, left : left + w] = plain
     u = kernel.astype(np.float64).transpose(1, 2, 0, 5, 3, 4)
-    u = u.reshape(ALPHA, ALPHA, kernel.shape[0] * kernel.shape[5], channels)
-    b, a = np.asarray(INPUT, np.float64), np.asarray(OUTPUT, np.float64)
-    result = np.zeros((n, u.shape[2], rows * TILE, columns * TILE))
+    u = u.reshape(side, side, kernel.shape[0] * kernel.shape[5], channels)
+    b, a = np.asarray(filtering.input, np.float64), np.asarray(filtering.output, np.float64)
+    result = np.zeros((n, u.shape[2], rows * m, columns * m))
     for y, x in np.ndindex(rows, columns):
-        piece = full[:, :, y * TILE : y * TILE + ALPHA, x * TILE : x * TILE + ALPHA]
+        piece = full[:, :, y * m : y * m + side, x * m : x * m + side]
         v = np.einsum("xa,yb,ncab->xync", b, b, piece)
         product = np.einsum("xyoc,xync->xyno", u, v)
-        result[:, :, y * TILE : y * TILE + TILE, x * TILE : x * TILE + TILE] = np.einsum(
+        result[:, :, y * m : y * m + m, x * m : x * m + m] = np.einsum(
             "hx,wy,xyno->nohw", a, a, product
         )
     cut = np.ascontiguousarray(result[:, :, :height, :width]).astype(data.dtype)
     return transform_array(cut, "NCHW", attrs.out_layout)
-
-
-def _input_rows(d: list[Any]) -> list[Any]:
-    """B^T d, written so that what rows have in common is computed once."""
-    even, odd = d[4] - d[2] * 4.0, d[3] - d[1] * 4.0
-    outer, inner = d[4] - d[2], (d[3] - d[1]) * 2.0
-    return [
-        d[0] * 4.0 - d[2] * 5.0 + d[4], even + odd, even - odd, outer + inner, outer - inner,
-        d[1] * 4.0 - d[3] * 5.0 + d[5],
-    ]  # fmt: skip
-
-
-def _output_rows(m: list[Any]) -> list[Any]:
-    """A^T m, likewise."""
-    s1, d1, s2, d2 = m[1] + m[2], m[1] - m[2], m[3] + m[4], m[3] - m[4]
-    return [m[0] + s1 + s2, d1 + d2 * 2.0, s1 + s2 * 4.0, d1 + d2 * 8.0 + m[5]]
 
 
 def _row(row: Any, formulas: list[Any]) -> Any:
@@ -210,40 +198,44 @@ def winograd_stages(
     """
     data, kernel = inputs
     batch, blocks, height, width, lanes = out.shape
-    columns = -(-width // TILE)
-    step = blocks_of.rows * TILE  # rows of results in a block
+    filtering = FILTERINGS[shape_of(kernel)[1] - 2]
+    m, side = filtering.tile, filtering.side
+    columns = -(-width // m)
+    step = blocks_of.rows * m  # rows of results in a block
     parts = -(-height // step)
     tiles = blocks_of.rows * columns
     padded_tiles = -(-tiles // blocks_of.multiple) * blocks_of.multiple
     top, left, _, _ = attrs.padding
     _, chunks, h, w, ic = shape_of(data)
     fill = BlockedConvAttrs(
-        padding=(top, left, parts * step + 2 - h - top, columns * TILE + 2 - w - left)
+        padding=(top, left, parts * step + 2 - h - top, columns * m + 2 - w - left)
     )
     source = padded(data, fill)
 
     def first(n: Any, part: Any, c: Any, q: Any, x: Any, b: Any, i: Any) -> Any:
         tile = q if padded_tiles == tiles else te().min(q, tiles - 1)
-        y = part * step + te().floordiv(tile, columns) * TILE
-        left_edge = te().floormod(tile, columns) * TILE
-        return _row(x, _input_rows([source(n, c, y + a, left_edge + b, i) for a in range(ALPHA)]))
+        y = part * step + te().floordiv(tile, columns) * m
+        left_edge = te().floormod(tile, columns) * m
+        return _row(
+            x, filtering.input_rows([source(n, c, y + a, left_edge + b, i) for a in range(side)])
+        )
 
     half = te().compute(
-        (batch, parts, chunks, padded_tiles, ALPHA, ALPHA, ic), first, name="half",
+        (batch, parts, chunks, padded_tiles, side, side, ic), first, name="half",
         tag="winograd_half",
     )  # fmt: skip
     v = te().compute(
-        (batch, parts, chunks, ALPHA, ALPHA, padded_tiles, ic),
+        (batch, parts, chunks, side, side, padded_tiles, ic),
         lambda n, part, c, x, y, q, i: _row(
-            y, _input_rows([half(n, part, c, q, x, b, i) for b in range(ALPHA)])
+            y, filtering.input_rows([half(n, part, c, q, x, b, i) for b in range(side)])
         ),
         name="data_transform",
         tag="winograd_data",
     )
     chunk = te().reduce_axis((0, chunks), name="ic_chunk")
     lane = te().reduce_axis((0, ic), name="ic")
-    m = te().compute(
-        (batch, parts, blocks, ALPHA, ALPHA, padded_tiles, lanes),
+    products = te().compute(
+        (batch, parts, blocks, side, side, padded_tiles, lanes),
         lambda n, part, o, x, y, q, ob: te().sum(
             v(n, part, chunk, x, y, q, lane) * kernel(o, x, y, chunk, lane, ob), axis=[chunk, lane]
         ),
@@ -253,19 +245,19 @@ def winograd_stages(
 
     def back(n: Any, o: Any, yy: Any, tx: Any, j: Any, ob: Any) -> Any:
         part, inside = te().floordiv(yy, step), te().floormod(yy, step)
-        tile = te().floordiv(inside, TILE) * columns + tx
-        values = [m(n, part, o, i, j, tile, ob) for i in range(ALPHA)]
-        return _row(te().floormod(inside, TILE), _output_rows(values))
+        tile = te().floordiv(inside, m) * columns + tx
+        values = [products(n, part, o, i, j, tile, ob) for i in range(side)]
+        return _row(te().floormod(inside, m), filtering.output_rows(values))
 
     rest = te().compute(
-        (batch, blocks, parts * step, columns, ALPHA, lanes), back, name="rest",
+        (batch, blocks, parts * step, columns, side, lanes), back, name="rest",
         tag="winograd_rest",
     )  # fmt: skip
     return te().compute(
         out.shape,
         lambda n, o, y, x, ob: _row(
-            te().floormod(x, TILE),
-            _output_rows([rest(n, o, y, te().floordiv(x, TILE), j, ob) for j in range(ALPHA)]),
+            te().floormod(x, m),
+            filtering.output_rows([rest(n, o, y, te().floordiv(x, m), j, ob) for j in range(side)]),
         ),
         name="conv2d_winograd_NCHWc",
         tag="winograd_output",
@@ -296,6 +288,7 @@ def contrib_conv2d_winograd_nchwc(
 
 # Small values: transforms amplify, and rounding errors go with the largest terms.
 CONV.sample_case((1, 2, 9, 8, 4), (2, 6, 6, 2, 4, 4), low=-0.2, high=0.2)
+CONV.sample_case((1, 2, 5, 4, 4), (1, 4, 4, 2, 4, 4), low=-0.2, high=0.2)
 CONV.sample_case(
     (2, 1, 6, 5, 4), (1, 6, 6, 1, 4, 4), attrs=WinogradAttrs(padding=(0, 0, 0, 0)), low=-0.2,
     high=0.2,

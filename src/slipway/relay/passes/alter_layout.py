@@ -31,6 +31,7 @@ from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.join_groups import joined_groups, joined_kernel
+from slipway.relay.passes.winograd_choice import winograd_tile
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild
 
@@ -67,13 +68,21 @@ class _Blocked:
         return self.channels % self.block != 0
 
 
-def alter_layout(function: Function, lanes: int, winograd: bool = False) -> Function:
+def alter_layout(
+    function: Function,
+    lanes: int,
+    winograd: bool = False,
+    panel_units: Callable[[int], int] | None = None,
+) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
-    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) where it saves time.
+    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
+    Products with constant weights take those in blocks of at most ``panel_units(rows of data)``
+    units, if given.
     """
-    return _AlterLayout(max(4, lanes), winograd).run(function)
+    lanes = max(4, lanes)
+    return _AlterLayout(lanes, winograd, panel_units or (lambda rows: lanes)).run(function)
 
 
 def block_size(channels: int, lanes: int) -> int:
@@ -97,9 +106,10 @@ def best_block(channels: int, lanes: int) -> int:
 
 
 class _AlterLayout:
-    def __init__(self, lanes: int, winograd: bool) -> None:
+    def __init__(self, lanes: int, winograd: bool, panel_units: Callable[[int], int]) -> None:
         self.lanes = lanes
         self.winograd = winograd
+        self.panel_units = panel_units
         self.plain: dict[int, Expr] = {}
         self.blocked: dict[int, _Blocked] = {}
         self.packed: dict[tuple[int, str], Expr] = {}
@@ -214,8 +224,9 @@ class _AlterLayout:
         out_block = max(4, best_block(kernel.shape[0], self.lanes))
         in_block = self.block_of_data(call)
         layouts = self.layouts(call, in_block, in_block, out_block)
-        if self.winograd and _suits_winograd(call, kernel, in_block):
-            return self.winograd_conv(call, layouts)
+        tile = winograd_tile(call, self.lanes) if self.winograd and in_block >= 4 else 0
+        if tile:
+            return self.winograd_conv(call, layouts, tile)
         # The kernel skips the channels that fill up the data.
         layouts = self.layouts(call, in_block, gcd(data.shape[1], in_block), out_block)
         return self.blocked_conv("conv", call, call.args[0], call.args[1], layouts)
@@ -240,13 +251,14 @@ class _AlterLayout:
         self.made.append(expr)
         return expr
 
-    def winograd_conv(self, call: Call, layouts: tuple[str, str, str]) -> _Blocked:
+    def winograd_conv(self, call: Call, layouts: tuple[str, str, str], tile: int) -> _Blocked:
         definition = op_registry.get("nn.contrib_conv2d_winograd_nchwc")
         make: Any = definition.attrs_type
-        key = id(call.args[1]), "winograd"
+        key = id(call.args[1]), f"winograd {tile}"
         if key not in self.packed:
             packed = self.pack(call.args[1], "OIHW", layouts[1])
-            self.packed[key] = op_registry.get("nn.contrib_winograd_weight")(packed)
+            face: Any = op_registry.face("nn.contrib_winograd_weight")
+            self.packed[key] = face(packed, tile)
         data = self.as_blocked(call.args[0], layouts[0])
         attrs = make(padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2])
         made = definition(data, self.packed[key], attrs=attrs, span=call.span)
@@ -296,13 +308,15 @@ class _AlterLayout:
     def dense(self, call: Call) -> Expr | None:
         """A product with constant weights takes them in blocks of units; the data stays plain."""
         data, weight = (a.tensor_type for a in call.args)
-        units = weight.shape[0]
-        block = block_size(units, self.lanes)
-        if block < 4 or data.shape[0] > 1:  # a single row waits for the weights: none filled up
+        if data.rank != 2:
+            return None
+        units, widest = weight.shape[0], self.panel_units(data.shape[0])
+        block = block_size(units, widest)
+        # A single row waits for the weights: none are filled up.
+        if block < 4 or (data.shape[0] > 1 and block < min(widest, self.lanes)):
             block = best_block(units, self.lanes)
         if (
             not isinstance(call.args[1], Constant)
-            or data.rank != 2
             or data.dtype != "float32"
             or block < 4
             or (call.attrs.out_dtype or data.dtype) != data.dtype
@@ -428,23 +442,6 @@ class _AlterLayout:
         fields = Tuple(tuple(h.expr for h in found))
         made = Call(call.op, (fields,), call.attrs.replace(axis=1), call.span)
         return _Blocked(made, layouts.pop(), call.tensor_type.shape[1])
-
-
-def _suits_winograd(call: Call, kernel: TensorType, in_block: int) -> bool:
-    """Tell whether F(4x4, 3x3) pays: enough tiles for its larger kernel to be read often."""
-    attrs, out = call.attrs, call.tensor_type
-    if out.rank != 4:
-        return False
-    tiles = out.shape[0] * -(-out.shape[2] // 4) * -(-out.shape[3] // 4)
-    return (
-        kernel.shape[2:] == (3, 3)
-        and tuple(attrs.strides) == (1, 1)
-        and tuple(attrs.dilation) == (1, 1)
-        and isinstance(call.args[1], Constant)
-        and in_block >= 4
-        and min(kernel.shape[:2]) >= 16
-        and tiles >= 12
-    )
 
 
 def plain_layout(rank: int) -> str:

@@ -101,7 +101,7 @@ class _FoldScaleAxis:
         shaped = _per_output(value, factor)
         if shaped is None:
             return None
-        scaled_weight = np.multiply(weight.array, shaped).astype(weight.array.dtype)
+        scaled_weight = np.multiply(weight.array, shaped).astype(weight.array.dtype, copy=False)
         return self._own(value.with_args((value.args[0], Constant(scaled_weight))))  # type: ignore[no-any-return]
 
 

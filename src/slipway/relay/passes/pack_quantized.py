@@ -5,8 +5,8 @@
     qnn.depthwise_conv2d_nhwc(%x, w)  ->  qnn.contrib_depthwise_packed(%x, w packed)
 
 for constant weights, one group, and output channels that fill whole vectors.  The sums are the
-same integers.  An instruction that takes unsigned data gets x + 128, and 128 times the sum of the
-weights is taken from its result.
+same integers.  An instruction that takes unsigned data gets int8 as x + 128, and 128 times the sum
+of the weights is taken from its result; one that takes signed data gets uint8 as x - 128.
 """
 
 from __future__ import annotations
@@ -30,8 +30,14 @@ Array = np.ndarray[Any, Any]
 
 # Instructions in order of preference; the data is copied to the dtype of their operands.
 # For windows over one channel.
-TAPS = ("x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd")
-INSTRUCTIONS = ("neon.sdot", "x86.vnni", "x86.vnni.256", "x86.avxvnni", "x86.pmaddwd")
+TAPS = (
+    "x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd",
+    "x86.taps.pmaddwd.sse", "neon.taps.smlal", "neon32.taps.vmlal",
+)  # fmt: skip
+INSTRUCTIONS = (
+    "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256", "x86.avxvnni",
+    "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16", "rvv.vwmacc.s16.256",
+)  # fmt: skip
 PACKED = "qnn.contrib_conv2d_packed"
 OFFSET = 128  # between signed and unsigned bytes
 
@@ -40,12 +46,16 @@ def packing_instructions(target: Any) -> list[HardwareIntrinsic]:
     """Return the instructions that integer products use on `target`, the best first."""
     if target is None or target.kind.name != "llvm":
         return []
-    return [HARDWARE[n] for n in (*INSTRUCTIONS, *TAPS) if not HARDWARE[n].missing(target)]
+    found = [HARDWARE[n] for n in (*INSTRUCTIONS, *TAPS) if not HARDWARE[n].missing(target)]
+    if target.arch.startswith("riscv"):  # one whose sums leave registers half empty is slower
+        found = [i for i in found if i.c_size * 32 >= 2 * target.vector_bits]
+    return found
 
 
-def prefers_unsigned(instructions: list[HardwareIntrinsic]) -> bool:
-    """Tell whether the best instruction takes unsigned data."""
-    return bool(instructions) and instructions[0].a_dtype == "uint8"
+def stored_as(instructions: list[HardwareIntrinsic]) -> str:
+    """Return the dtype of bytes that the best instruction reads; "" where it takes wider ones."""
+    dtype = instructions[0].a_dtype if instructions else ""
+    return dtype if dtype in ("int8", "uint8") else ""
 
 
 def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) -> Function:
@@ -103,8 +113,8 @@ def _packed(
     if entry.a_dtype == "uint8" and _is_image(data):
         data = op_registry.face("qnn.contrib_words")(data.args[0])
         return op_registry.get(PACKED)(data, packed, attrs=attrs, span=span)
-    excess = OFFSET * weight.astype(np.int64).sum(axis=(0, 1, 2))
-    return _sums(PACKED, data, packed, attrs, entry, excess, span)
+    totals = weight.astype(np.int64).sum(axis=(0, 1, 2))
+    return _sums(PACKED, data, packed, attrs, entry, totals, span)
 
 
 def _is_image(data: Any) -> bool:
@@ -118,18 +128,29 @@ def _is_image(data: Any) -> bool:
 
 
 def _sums(
-    name: str, data: Any, weight: Constant, attrs: Any, entry: HardwareIntrinsic, excess: Array,
+    name: str, data: Any, weight: Constant, attrs: Any, entry: HardwareIntrinsic, totals: Array,
     span: Any,
 ) -> Expr:  # fmt: skip
-    """Return the call; with data moved to unsigned and `excess` taken off, where it has to be."""
+    """Return the call; with data moved to the other sign where it has to be.
+
+    `totals` are the sums of the weights: so many times the move is in the result.
+    """
     make: Any = op_registry.get(name)
     if data_kind(data.tensor_type.dtype, entry.b_dtype) == entry.a_dtype:
         return make(data, weight, attrs=attrs, span=span)  # type: ignore[no-any-return]
+    move = _move(data.tensor_type.dtype, entry)
     cast, add = (op_registry.face(n) for n in ("cast", "add"))
-    moved = cast(add(cast(data, "int16"), const(OFFSET, "int16")), "uint8")
-    attrs = attrs.replace(pad_value=attrs.pad_value + OFFSET)
+    moved = cast(add(cast(data, "int16"), const(move, "int16")), entry.a_dtype)
+    attrs = attrs.replace(pad_value=attrs.pad_value + move)
     sums = make(moved, weight, attrs=attrs, span=span)
-    return op_registry.face("subtract")(sums, const(excess.astype(np.int32)))  # type: ignore[no-any-return]
+    return op_registry.face("subtract")(sums, const((move * totals).astype(np.int32)))  # type: ignore[no-any-return]
+
+
+def _move(given: str, entry: HardwareIntrinsic) -> int:
+    """Return what to add to bytes of dtype `given` for an instruction on the other sign; else 0."""
+    if (given, entry.a_dtype) == ("int8", "uint8"):
+        return OFFSET
+    return -OFFSET if (given, entry.a_dtype) == ("uint8", "int8") else 0
 
 
 def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
@@ -153,9 +174,9 @@ def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None
     geometry = PackedDepthwiseAttrs(
         attrs.strides, attrs.padding, (1, 1), 1, attrs.pad_value, attrs.out_dtype, window
     )
-    excess = OFFSET * kernel.astype(np.int64).sum(axis=(0, 1))
+    totals = kernel.astype(np.int64).sum(axis=(0, 1))
     name = "qnn.contrib_depthwise_packed"
-    return _sums(name, data, packed, geometry, entry, excess, call.span)
+    return _sums(name, data, packed, geometry, entry, totals, call.span)
 
 
 def _suits(
@@ -163,15 +184,14 @@ def _suits(
 ) -> bool:
     """Tell whether an instruction can sum these products."""
     given = data.tensor_type.dtype
-    kind = data_kind(given, entry.b_dtype)
-    moved = 0
-    if (given, kind, entry.a_dtype) == ("int8", "int8", "uint8"):
-        kind, moved = "uint8", OFFSET
+    move = _move(given, entry)
+    kind = entry.a_dtype if move else data_kind(given, entry.b_dtype)
     bounds = np.iinfo(kind)
     return (
         kind == entry.a_dtype
         and attrs.out_dtype == entry.c_dtype
         and (not whole or weight.shape[3] % entry.columns == 0)
         and np.can_cast(weight.dtype, entry.b_dtype)
-        and bounds.min <= attrs.pad_value + moved <= bounds.max
+        and (entry.least_b is None or weight.min() >= entry.least_b)
+        and bounds.min <= attrs.pad_value + move <= bounds.max
     )

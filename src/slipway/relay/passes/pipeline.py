@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from slipway.errors import LoweringError
@@ -15,27 +16,29 @@ from slipway.relay.construct import bind
 from slipway.relay.expr import Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import need_fixed
+from slipway.relay.ops.attention import fills_vectors
 from slipway.relay.passes.alter_layout import alter_layout
 from slipway.relay.passes.common_subexpr import eliminate_common_subexpr
 from slipway.relay.passes.dead_channels import remove_dead_channels
 from slipway.relay.passes.fold_constant import fold_constant
 from slipway.relay.passes.fold_scale_axis import fold_scale_axis
+from slipway.relay.passes.fuse_attention import fuse_attention
 from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
 from slipway.relay.passes.integer_arithmetic import integer_arithmetic
+from slipway.relay.passes.move_activations import move_activations
 from slipway.relay.passes.narrow_rescale import narrow_rescale
 from slipway.relay.passes.own_outputs import own_outputs
 from slipway.relay.passes.pack_quantized import (
     pack_quantized,
     packing_instructions,
-    prefers_unsigned,
+    stored_as,
 )
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 from slipway.relay.passes.sink_reshape import sink_reshape
 from slipway.relay.passes.subpixel_conv import subpixel_conv
-from slipway.relay.passes.unsigned_activations import unsigned_activations
 
 FunctionPass = Callable[[Function], Function]
 
@@ -54,6 +57,11 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
     ("RemoveDeadChannels", 2, remove_dead_channels),
     ("EliminateCommonSubexpr", 3, eliminate_common_subexpr),
 )
+
+
+# Passes whose results differ from the model's own arithmetic by rounding.  The target option
+# -strict leaves them out, and Winograd's convolution (docs/numerics.md).
+INEXACT = ("FakeQuantizationToInteger", "FoldScaleAxis")
 
 
 def main_function(mod: IRModule) -> Function:
@@ -98,17 +106,26 @@ def optimize_steps(
     yield "Inline", main
     instructions = packing_instructions(target)
     packs = bool(instructions) and _enabled(context, "PackQuantizedWeights", 2, level)
-    if packs and prefers_unsigned(instructions):
-        main = unsigned_activations(main)
-        yield "UnsignedActivations", main
+    if packs and (stored := stored_as(instructions)):
+        main = move_activations(main, stored)
+        yield "MoveActivations", main
+    strict = target is not None and target.is_strict
     for name, least, run in PIPELINE:
+        if strict and name in INEXACT:
+            continue
         if _enabled(context, name, least, level):
             main = run(main)
             yield name, main
+    lanes = attention_lanes(target)
+    if lanes and _enabled(context, "FuseAttention", 2, level):
+        main = fuse_attention(main, partial(fills_vectors, lanes=lanes))
+        main = eliminate_common_subexpr(fold_constant(simplify_expr(main)))
+        yield "FuseAttention", main
     if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 2, level):
         altered = subpixel_conv(main)
         yield "SubpixelConv", altered
-        altered = alter_layout(altered, layout_lanes, winograd=allows_winograd(target))
+        units = partial(panel_units, target, layout_lanes)
+        altered = alter_layout(altered, layout_lanes, allows_winograd(target), units)
         yield "AlterOpLayout", altered
         main = fold_constant(simplify_expr(altered))
         yield "FoldConstant", main
@@ -146,6 +163,32 @@ def ends_quantized_layer(expr: Expr) -> bool:
     )
 
 
+def panel_units(target: Any, lanes: int, rows: int) -> int:
+    """Return how many units of a product of `rows` have their weights of a step side by side.
+
+    Where data is multiplied by lane, four vectors, so that two are loaded at once; sixteen for one
+    row, whose few sums leave registers for them, eight with the 16 registers of armv7.  One vector
+    of `lanes` elsewhere.
+    """
+    if target is None or target.kind.name != "llvm" or not target.multiplies_by_lane:
+        return lanes
+    if rows > 1:
+        return 4 * lanes
+    return (16 if target.parsed_triple.table == "aarch64" else 8) * lanes
+
+
+def attention_lanes(target: Any) -> int:
+    """Return the float32 lanes of vectors for a fused attention; 0: it stays in its parts.
+
+    It does on microcontrollers, whose memory a block of scores would fill, and without vectors.
+    """
+    if target is None or target.kind.name not in ("llvm", "c"):
+        return 0
+    if target.parsed_triple.system == "none" or "thumb" in target.triple:
+        return 0
+    return int(target.vector_bits // 32)
+
+
 def allows_winograd(target: Any) -> bool:
     """Tell whether convolutions may be computed by Winograd's algorithm.
 
@@ -155,7 +198,7 @@ def allows_winograd(target: Any) -> bool:
     return (
         target is not None
         and target.kind.name == "llvm"
-        and not target.attrs.get("strict")
+        and not target.is_strict
         and "thumb" not in target.triple
     )
 

@@ -8,6 +8,7 @@
     x - c                           ->  x + (-c)            float constants
     product(x, transpose(y))        ->  product with transpose_b    of computed matrices
     clip(relu(x), 0, 6)             ->  clip(x, 0, 6)
+    where(c, x, y)                  ->  x or y, where c is the same constant everywhere
 
 Every rule keeps the values bit for bit.
 """
@@ -177,6 +178,17 @@ def _product(call: Call) -> Expr | None:
         )
 
 
+def _where(call: Call) -> Expr | None:
+    condition, *branches = call.args
+    if not isinstance(condition, Constant) or not condition.array.size:
+        return None
+    truth = condition.array.astype(bool)
+    if truth.all() == truth.any():
+        chosen = branches[0] if truth.all() else branches[1]
+        return chosen if chosen.type == call.type else None
+    return None
+
+
 RULES: dict[str, Callable[[Call], Expr | None]] = {
     "nn.bias_add": _bias_add,
     **dict.fromkeys(RESHAPES, _reshape),
@@ -196,4 +208,5 @@ RULES: dict[str, Callable[[Call], Expr | None]] = {
     "nn.dense": _product,
     "nn.matmul": _product,
     "nn.batch_matmul": _product,
+    "where": _where,
 }

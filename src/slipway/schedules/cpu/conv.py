@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.ops.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.by_lane import GROUP, choose_lane_tile, multiply_by_lane
 from slipway.schedules.cpu.tiles import (
-    CACHE_BYTES,
     choose_tile,
     crowds_cache,
     positions_per_part,
@@ -48,7 +48,7 @@ def _flat_compute(
     n, blocks, *size, lanes = out.shape
     _, chunks, *window, block, _ = shape_of(kernel)
     near = None
-    if prod(window) == attrs.groups == 1 and crowds_cache(chunks, shape_of(data)[2:]):
+    if prod(window) == attrs.groups == 1 and crowds_cache(chunks, shape_of(data)[2:], target):
 
         def side_by_side(b: Any, c: Any, p: Any, i: Any) -> Any:
             c, i = input_channel(data, kernel, c, i)
@@ -62,13 +62,27 @@ def _flat_compute(
     taps = taps_of(kernel)
     lane = te.reduce_axis((0, block), name="ic")
 
+    def datum(b: Any, o: Any, c: Any, *rest: Any) -> Any:
+        """What position p is multiplied by at a tap of the window, channel i of chunk c."""
+        *at, p, i = rest
+        if near is not None:
+            return near(b, c, p, i)
+        c, i = input_channel(data, kernel, chunk_of(kernel, attrs.groups, o, c), i)
+        return data(b, c, *read_at(_position(p, size), at, attrs), i)
+
+    groups = None
+    by_lane = target.multiplies_by_lane and block % GROUP == 0 and out.dtype == "float32"
+    if by_lane and attrs.groups == 1:
+        shape = (n, chunks, *window, prod(size), block)
+        groups = te.compute(
+            shape, lambda b, *rest: datum(b, 0, *rest), name="groups", tag="conv_groups"
+        )
+
     def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
-        if near is None:
-            whole = chunk_of(kernel, attrs.groups, o, chunk)
-            block_of, lane_of = input_channel(data, kernel, whole, lane)
-            value = data(b, block_of, *read_at(_position(p, size), taps, attrs), lane_of)
+        if groups is None:
+            value = datum(b, o, chunk, *taps, p, lane)
         else:
-            value = near(b, chunk, p, lane)
+            value = groups(b, chunk, *taps, p, lane)
         return te.sum(
             value.astype(out.dtype) * kernel(o, chunk, *taps, lane, ob).astype(out.dtype),
             axis=[chunk, *taps, lane],
@@ -108,33 +122,36 @@ def schedule_conv2d_nchwc(
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     tagged = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
-    sums, near = tagged["conv_sums"], tagged.get("conv_near")
-    pad = _padding_of(sums if near is None else near)
-    inline_injective(schedule, outs, keep=[sums, *pad, *([near] if near is not None else [])])
+    sums, near, groups = tagged["conv_sums"], tagged.get("conv_near"), tagged.get("conv_groups")
+    stages = [t for t in (near, groups, sums) if t is not None]
+    data, kernel = stages[0].op.input_tensors[0], sums.op.input_tensors[1]
+    pad = _padding_of(stages[0])
+    inline_injective(schedule, outs, keep=[*stages, *pad])
     for tensor in pad:
         _schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
     schedule[sums].set_scope("local")
     _, blocks, positions, block = shape_of(sums)
     width = max(1, block // vector_lanes(target, sums.dtype))
-    groups = int(sums.op.tag.split(",")[1])
-    tile = choose_tile(positions, blocks // groups, target, width, whole=groups > 1)
-    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in sums.op.input_tensors)
-    data_bytes //= groups
+    parts = int(sums.op.tag.split(",")[1])  # groups of channels
+    if groups is None:
+        tile = choose_tile(positions, blocks // parts, target, width, divides=parts > 1)
+    else:
+        tile = choose_lane_tile(positions, blocks, target, width)
+    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
+    data_bytes //= parts
     panel_bytes = weight_bytes * tile.vectors
     stage = schedule[output]
     n, oc, *place, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
     if near is None:  # all tiles of a part, one panel of weights after the other
         panels = -(-blocks // tile.vectors)
-        part = positions_per_part(
-            positions, data_bytes, panel_bytes * panels, panels, tile, target.num_cores
-        )
+        part = positions_per_part(positions, data_bytes, panel_bytes * panels, panels, tile, target)
         p_part, p_tiles = stage.split(stage.fuse(*place), factor=part, tail="shift")
         p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
         stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
         task, each = stage.fuse(n, p_part, oc_outer), p_outer
     else:  # many panels for one tile, whose data is copied side by side first
-        together = max(1, 2 * CACHE_BYTES // panel_bytes)
+        together = max(1, 2 * target.core.l2_bytes // panel_bytes)
         oc_part, oc_outer = stage.split(oc_outer, factor=together)
         p_outer, p_inner = stage.split(stage.fuse(*place), factor=tile.rows, tail="shift")
         stage.reorder(n, oc_part, p_outer, oc_outer, oc_inner, p_inner, ob)
@@ -145,11 +162,15 @@ def schedule_conv2d_nchwc(
     stage.unroll(oc_inner)
     stage.unroll(p_inner)
     stage.vectorize(ob)
-    if worth_sharing(positions * prod(shape_of(sums.op.input_tensors[1])), target):
+    if worth_sharing(positions * prod(shape_of(kernel)), target):
         stage.parallel(task)
 
     inner = schedule[sums]
     inner.compute_at(stage, each)
+    if groups is not None:
+        lanes = min(block, vector_lanes(target, sums.dtype))
+        multiply_by_lane(schedule, sums, groups, row=2, columns=[1, 3], lanes=lanes)
+        return schedule
     n, oc, p, ob = inner.op.axis
     chunk, *taps, ic = inner.op.reduce_axis
     if ahead := steps_ahead(block):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.schedules.cpu.panels import Progress, ask_for_next, split_steps
 from slipway.schedules.cpu.tiles import choose_tile, steps_ahead, worth_sharing
 from slipway.schedules.generic import (
     inline_injective,
@@ -42,20 +44,26 @@ def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Ten
     stage.vectorize(n_lane)
     inner = schedule[accumulator]
     inner.compute_at(stage, m_outer)
-    weights = blocks * lanes * depth
-    if worth_sharing(rows * weights, target, 4 * weights):
+    size = blocks * lanes * depth
+    if worth_sharing(rows * size, target, 4 * size):
         stage.parallel(n_outer)
     m, n = inner.op.axis
     (k,) = inner.op.reduce_axis
     n_block, n_lane = inner.split(n, factor=lanes)
-    if rows > 1 and (ahead := steps_ahead(lanes)):
-        inner.prefetch(dense.op.input_tensors[1], k, ahead)
-    steps = [k]
-    if rows == 1 and depth % 4 == 0:  # few sums: counting would take as much as adding
-        steps = list(inner.split(k, factor=4))
-        inner.unroll(steps[1])
-    inner.reorder(*steps, m, n_block, n_lane)
+    split = split_steps(inner, k, tile, target)
+    inner.reorder(split.asking, split.unrolled, m, n_block, n_lane)
+    inner.unroll(split.unrolled)
+    if rows > 1 and steps_ahead(lanes):  # else asking takes longer than waiting
+        at = Progress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
+        for vector in range(tile.vectors):
+            block = te.floordiv(n, lanes) + tile.vectors + vector
+            place = partial(_line, block)
+            ask_for_next(inner, dense.op.input_tensors[1], split, at, place)
     inner.unroll(m)
     inner.unroll(n_block)
     inner.vectorize(n_lane)
     return schedule
+
+
+def _line(block: Any, k: Any) -> tuple[Any, ...]:
+    return block, k, 0

@@ -1,29 +1,30 @@
 """Matrix products of two computed matrices: attention scores, and what has no packed weight.
 
-The right matrix is copied into blocks of columns, one vector wide, and padded to whole tiles; rows
-of the left one beyond its end repeat the last.  So the inner loops have no guards, and only the
-copy of a finished tile to its place looks at the edges.
+The right matrix is copied into blocks of columns and padded to whole tiles; the last rows of the
+left one are in two tiles where tiles do not divide them.  So no loop has guards but that copy.
 
-    packed (b, N/n, K, n)     tiles (b, M/m, m, N/n, n)     result (b, M, N)
+    packed (b, N/n, K, n)     tiles (b, M, N/n, n)     result (b, M, N)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.by_lane import (
+    GROUP,
+    choose_lane_tile,
+    choose_width,
+    multiply_by_lane,
+)
 from slipway.schedules.cpu.tiles import Tile, choose_tile, worth_sharing
 from slipway.schedules.generic import (
-    Loop,
-    extent_of,
-    fuse,
     inline_injective,
     producers,
     shape_of,
-    split,
     vector_lanes,
 )
 from slipway.schedules.registry import register_implementation
@@ -35,81 +36,64 @@ if TYPE_CHECKING:
 def _matmul_compute(
     target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
-    """(b, M, K) by (b, K, N), either of them perhaps stored transposed; or both without batch."""
+    """(b, M, K) by (b, K, N), either of them perhaps stored transposed."""
     a, b = inputs
     (out,) = out_types
     assert isinstance(out, TensorType)
-    *batch, rows, columns = out.shape
-    depth = shape_of(a)[-2 if attrs.transpose_a else -1]
-    tile = choose_tile(rows, -(-columns // vector_lanes(target, out.dtype)), target)
-    packed = packed_columns(target, b, (depth, columns), attrs.transpose_b, tile)
-
-    def row(p: Sequence[Any], k: Any, m: Any) -> Any:
-        place = p if not batch or shape_of(a)[0] > 1 else [0]
-        return a(*place, *((k, m) if attrs.transpose_a else (m, k)))
-
-    return [tiled_product(row, packed, out, tile)]
-
-
-def packed_columns(
-    target: Target, b: te.Tensor, size: tuple[int, int], transposed: bool, tile: Tile
-) -> te.Tensor:
-    """Return the right matrix (..., K, N), or (..., N, K), as (..., N/n, K, n)."""
-    depth, columns = size
-    *batch, _, _ = shape_of(b)
-    lanes = vector_lanes(target, b.dtype)
+    batch, rows, columns = out.shape
+    depth = shape_of(a)[1 if attrs.transpose_a else 2]
+    by_lane = _reads_groups(target, attrs, a)
+    lanes, tile = _panel(target, rows, columns, out.dtype, by_lane)
     blocks = -(-columns // (lanes * tile.vectors)) * tile.vectors
+    a_batch, b_batch = shape_of(a)[0], shape_of(b)[0]
 
-    def element(*i: Any) -> Any:
-        *p, block, k, lane = i
+    def packed_element(p: Any, block: Any, k: Any, lane: Any) -> Any:
         column = block * lanes + lane
-        value = b(*p, column, k) if transposed else b(*p, k, column)
+        value = b(p, column, k) if attrs.transpose_b else b(p, k, column)
         if columns % (lanes * tile.vectors) == 0:
             return value
         return te.if_then_else(column < columns, value, te.const(0, b.dtype))
 
-    shape = (*batch, blocks, depth, lanes)
-    made: te.Tensor = te.compute(shape, element, name="packed", tag="injective,pack")
-    return made
-
-
-def tiled_product(
-    row: Callable[..., Any], packed: te.Tensor, out: TensorType, tile: Tile
-) -> te.Tensor:
-    """Return the product of type `out` by tiles; ``row(batch, k, m)`` reads the left matrix."""
-    *batch, rows, _ = out.shape
-    *b_batch, blocks, depth, lanes = shape_of(packed)
+    packed = te.compute(
+        (b_batch, blocks, depth, lanes), packed_element, name="packed", tag="injective,pack"
+    )
     k = te.reduce_axis((0, depth), name="k")
 
-    def tile_element(*i: Any) -> Any:
-        *p, outer, inner, block, lane = i
-        m = outer * tile.rows + inner
-        if rows % tile.rows:
-            m = te.min(m, rows - 1)
-        at = p if not b_batch or b_batch[0] > 1 else [0]
-        left, right = row(p, k, m), packed(*at, block, k, lane)
+    def sum_of(p: Any, row: Any, block: Any, lane: Any) -> Any:
+        left = a(0 if a_batch == 1 else p, *((k, row) if attrs.transpose_a else (row, k)))
+        right = packed(0 if b_batch == 1 else p, block, k, lane)
         return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[k])
 
     tiles = te.compute(
-        (
-            *batch,
-            -(-rows // tile.rows),
-            tile.rows,
-            -(-blocks // tile.vectors) * tile.vectors,
-            lanes,
-        ),
-        tile_element,
+        (batch, rows, blocks, lanes),
+        sum_of,
         name="tiles",
-        tag=f"matmul_tiles,{tile.vectors}",
+        tag=f"matmul_tiles,{tile.rows},{tile.vectors},{'by_lane' if by_lane else ''}",
     )
+    return [
+        te.compute(
+            out.shape,
+            lambda p, m, n: tiles(p, m, te.floordiv(n, lanes), te.floormod(n, lanes)),
+            name="T_batch_matmul",
+            tag="injective",
+        )
+    ]
 
-    def spread(*i: Any) -> Any:
-        *p, m, n = i
-        at = te.floordiv(m, tile.rows), te.floormod(m, tile.rows)
-        return tiles(*p, *at, te.floordiv(n, lanes), te.floormod(n, lanes))
 
-    made: te.Tensor = te.compute(out.shape, spread, name="T_matmul", tag="injective")
-    return made
+def _panel(target: Target, rows: int, columns: int, dtype: str, by_lane: bool) -> tuple[int, Tile]:
+    """Return (columns that are packed side by side, the tile in blocks of so many)."""
+    lanes = vector_lanes(target, dtype)
+    if not by_lane:
+        return lanes, choose_tile(rows, -(-columns // lanes), target)
+    width = choose_width(rows, -(-columns // lanes), target)
+    return width * lanes, choose_lane_tile(rows, -(-columns // (width * lanes)), target, width)
+
+
+def _reads_groups(target: Target, attrs: Any, a: te.Tensor) -> bool:
+    """Tell whether rows of the left matrix are loaded a few values at a time."""
+    depth = shape_of(a)[2]
+    plain = isinstance(a.op, te.PlaceholderOp) and not attrs.transpose_a
+    return target.multiplies_by_lane and plain and a.dtype == "float32" and depth % GROUP == 0
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -117,16 +101,12 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     a, b = in_types
     assert isinstance(a, TensorType)
     assert isinstance(b, TensorType)
-    columns = b.shape[-2] if attrs.transpose_b else b.shape[-1]
+    columns = b.shape[1] if attrs.transpose_b else b.shape[2]
     return dtypes.is_float(a.dtype) and columns >= vector_lanes(target, a.dtype)
 
 
 @register_implementation(
-    "nn.batch_matmul",
-    "nn.matmul",
-    name="batch_matmul.tile",
-    compute=_matmul_compute,
-    applies=_applies,
+    "nn.batch_matmul", name="batch_matmul.tile", compute=_matmul_compute, applies=_applies
 )
 def schedule_batch_matmul(
     target: Target, outs: Sequence[te.Tensor], product: te.Tensor
@@ -136,47 +116,54 @@ def schedule_batch_matmul(
     (output,) = {id(t.op): t for t in outs}.values()
     stages = {getattr(op, "tag", "").split(",")[0]: op for op in producers(outs)}
     tiles = stages["matmul_tiles"].output(0)
-    vectors = int(tiles.op.tag.split(",")[1])
-    packed = [t for t in tiles.op.input_tensors if "pack" in getattr(t.op, "tag", "")]
-    inline_injective(schedule, outs, keep=packed)
+    _, height, vectors, by_lane = tiles.op.tag.split(",")
+    packed = next(t for t in tiles.op.input_tensors if "pack" in getattr(t.op, "tag", ""))
+    inline_injective(schedule, outs, keep=[packed])
+    left = next(t for t in tiles.op.input_tensors if t.op is not packed.op)
     accumulator = schedule.cache_write(tiles, "local")
-    *_, height, _, lanes = shape_of(tiles)
-    (depth,) = (extent_of(axis) for axis in tiles.op.reduce_axis)
-    parallel = worth_sharing(prod(shape_of(tiles)) * depth, target)
+    lanes = vector_lanes(target, tiles.dtype)
+    panel = shape_of(packed)[-1]
+    parallel = worth_sharing(prod(shape_of(tiles)) * shape_of(packed)[2], target)
 
     copy = schedule[output]
-    *batch, rows, columns = Loop.of(copy.op.axis)
-    m_outer, m_inner = split(copy, rows, height)
-    n_outer, n_lane = split(copy, columns, lanes)
-    copy.reorder(*(x.axis for x in (*batch, m_outer, m_inner, n_outer, n_lane)))
-    copy.vectorize(n_lane.axis)
-    task = fuse(copy, (*batch, m_outer))
+    batch, rows, columns = copy.op.axis
+    m_outer, m_inner = copy.split(rows, factor=int(height), tail="shift")
+    together = min(panel, shape_of(output)[2])
+    n_outer, n_lane = copy.split(columns, factor=together, tail="shift")
+    copy.reorder(batch, m_outer, m_inner, n_outer, n_lane)
+    copy.vectorize(n_lane)
+    task = copy.fuse(batch, m_outer)
     if parallel:
-        copy.parallel(task.axis)
+        copy.parallel(task)
 
     stage = schedule[tiles]
-    stage.compute_at(copy, task.axis)
-    *outer, inner, block, lane = stage.op.axis
-    block_outer, block_inner = stage.split(block, factor=vectors)
-    stage.reorder(*outer, block_outer, inner, block_inner, lane)
-    stage.unroll(inner)
-    stage.unroll(block_inner)
+    stage.compute_at(copy, task)
+    p, row, block, lane = stage.op.axis
+    part, block = stage.split(block, factor=int(vectors))
+    vector, lane = stage.split(lane, factor=lanes)
+    stage.reorder(p, part, row, block, vector, lane)
+    stage.unroll(row)
+    stage.unroll(block)
+    stage.unroll(vector)
     stage.vectorize(lane)
 
-    registers = schedule[accumulator]
-    registers.compute_at(stage, block_outer)
-    *outer, inner, block, lane = registers.op.axis
-    (k,) = registers.op.reduce_axis
-    registers.reorder(*outer, k, inner, block, lane)
-    registers.unroll(inner)
-    registers.unroll(block)
-    registers.vectorize(lane)
+    schedule[accumulator].compute_at(stage, part)
+    if by_lane:
+        groups = schedule.cache_read(left, "local", [accumulator])
+        multiply_by_lane(schedule, accumulator, groups, row=1, columns=[2, 3], lanes=lanes)
+    else:
+        registers = schedule[accumulator]
+        p, row, block, lane = registers.op.axis
+        (k,) = registers.op.reduce_axis
+        registers.reorder(p, k, row, block, lane)
+        registers.unroll(row)
+        registers.unroll(block)
+        registers.vectorize(lane)
 
-    for tensor in packed:
-        pack = schedule[tensor]
-        *blocks, k, lane = pack.op.axis
-        pack.vectorize(lane)
-        task_axis = pack.fuse(*blocks)
-        if parallel:
-            pack.parallel(task_axis)
+    pack = schedule[packed]
+    p, block, k, lane = pack.op.axis
+    pack.vectorize(lane)
+    task_axis = pack.fuse(p, block)
+    if parallel:
+        pack.parallel(task_axis)
     return schedule

@@ -14,7 +14,7 @@ from slipway import dtypes, te
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.qnn_packed import data_kind
-from slipway.schedules.cpu.tiles import CACHE_BYTES, worth_sharing
+from slipway.schedules.cpu.tiles import worth_sharing
 from slipway.schedules.generic import inline_injective, is_injective, producers, shape_of
 from slipway.schedules.registry import register_implementation
 from slipway.te.hardware import hardware_intrinsic
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 # Instructions, and what a step of one costs beside the others.
 TAPS = {
     "x86.taps.vnni": 1.0, "x86.taps.vnni.256": 0.6, "x86.taps.avxvnni": 0.6,
-    "x86.taps.pmaddwd": 0.6,
+    "x86.taps.pmaddwd": 0.6, "x86.taps.pmaddwd.sse": 0.4,
+    "neon.taps.smlal": 1.0, "neon32.taps.vmlal": 1.0,
 }  # fmt: skip
 UNROLL_LIMIT = 40  # steps
 COPY_BYTES = 64
@@ -75,7 +76,7 @@ def schedule_taps(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) ->
 
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
-    y_outer, y_inner = stage.split(y, factor=_band(height, data))
+    y_outer, y_inner = stage.split(y, factor=_band(height, data, target))
     c_outer, c_inner = stage.split(c, factor=entry.columns, tail="shift")
     x_outer, x_inner = stage.split(x, factor=results)
     stage.reorder(n, y_outer, c_outer, y_inner, x_outer, x_inner, c_inner)
@@ -100,11 +101,11 @@ def schedule_taps(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) ->
     return schedule
 
 
-def _band(height: int, data: te.Tensor) -> int:
+def _band(height: int, data: te.Tensor, target: Target) -> int:
     """Return how many rows of results a task computes: what it reads stays in the cache."""
     _, rows, width, channels = shape_of(data)
     row_bytes = width * channels * dtypes.bits_of(data.dtype) // 8
-    most = max(1, CACHE_BYTES // 4 // max(1, row_bytes * rows // height))
+    most = max(1, target.core.l2_bytes // 4 // max(1, row_bytes * rows // height))
     return max(d for d in range(1, height + 1) if height % d == 0 and d <= most)
 
 

@@ -20,6 +20,7 @@ from slipway.schedules.cpu.tiles import (
     positions_per_part,
     step_cost,
     tiles_in_registers,
+    vector_registers,
     worth_sharing,
 )
 from slipway.schedules.generic import (
@@ -53,15 +54,19 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
 
 
-def _tile(positions: int, blocks: int, target: Target) -> Tile:
+def _tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:
     """Choose the tile; blocks are split evenly, since their axis is part of the result's last."""
+    room = vector_registers(target) - entry.temporaries
+    width = max(1, entry.c_size * 32 // target.vector_bits)
 
     def cost(tile: Tile) -> float:
         steps = -(-positions // tile.rows) * tile.rows
-        return steps * step_cost(tile.rows, tile.vectors, target.vector_bits // 8)
+        return steps * step_cost(tile.rows, tile.vectors * width, target)
 
-    fitting = tiles_in_registers(positions, blocks, target)
-    return min((t for t in fitting if blocks % t.vectors == 0), key=cost)
+    fitting = tiles_in_registers(positions, blocks, target, width)
+    even = [t for t in fitting if blocks % t.vectors == 0]
+    roomy = [t for t in even if (t.rows + 1) * t.vectors * width < room]
+    return min(roomy or even[:1], key=cost)
 
 
 @register_implementation("qnn.contrib_conv2d_packed", name="qnn_conv.packed", applies=_applies)
@@ -79,7 +84,7 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
         raise LoweringError(f"{target} has no instruction for weights {weight}")
     schedule[sums].set_scope("local")
     _, positions, blocks, lanes = shape_of(sums)
-    tile = _tile(positions, blocks, target)
+    tile = _tile(positions, blocks, target, entry)
     parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if copies:
         _schedule_copy(schedule, data, target, parallel)
@@ -90,9 +95,7 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     c_vector, c_lane = stage.split(c_inner, factor=lanes)
     sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (data, weight)]
     panels = blocks // tile.vectors
-    part = positions_per_part(
-        positions, sizes[0], sizes[1] * blocks, panels, tile, target.num_cores
-    )
+    part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile, target)
     p_part, p_tiles = stage.split(stage.fuse(y, x), factor=part, tail="shift")
     p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
     stage.reorder(n, p_part, c_outer, p_outer, p_inner, c_vector, c_lane)

@@ -66,6 +66,8 @@ def _softmax_compute(
         To round to one takes most processors thirty times as long, and masked scores are many.
         """
         below = x(*i) - greatest(*i[:-1])
+        if target.is_strict:
+            return te.exp(below)
         least = te.const(_LEAST_POWER, x.dtype)
         return te.Select(below < least, te.const(0.0, x.dtype), te.exp(te.max(least, below)))
 
@@ -93,6 +95,15 @@ def _softmax_compute(
     total = te.compute(
         tuple(outer), lambda *i: te.sum(addend(*i), axis=[lane2]), name="sum", tag="softmax_join"
     )
+    if target.is_strict:
+        return [
+            te.compute(
+                (*outer, length),
+                lambda *i: powers(*i) / total(*i[:-1]),
+                name="T_softmax_norm",
+                tag="injective",
+            )
+        ]
     inverse = te.compute(
         tuple(outer), lambda *i: te.const(1.0, x.dtype) / total(*i), name="inverse",
         tag="softmax_inverse",

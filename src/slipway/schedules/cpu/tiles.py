@@ -26,26 +26,22 @@ class Tile:
 
 
 def vector_registers(target: Target) -> int:
-    """Return the number of architectural vector registers."""
+    """Return the number of vector registers that a tile may fill.
+
+    Before AVX an instruction overwrites one of its operands: a product takes a register to itself.
+    """
     arch = target.arch
     if arch.startswith("x86"):
-        return 32 if "avx512f" in target.features else 16
+        features = target.features
+        return 32 if "avx512f" in features else 16 if "avx" in features else 15
     if arch.startswith(("aarch64", "arm64", "riscv")):
         return 32
     return 16
 
 
-# What one step of the inner loop costs, in cycles: so many multiply-adds and loads start in one, a
-# sum can be added to again after so many, and so many bytes of weights come from the second-level
-# cache, where a panel of weights lies.  Cores from about 2015 on differ little in it.
-_STARTS = 2
-_LATENCY = 5
-_STREAMED_BYTES = 16
 # Shorter work is over before another core has begun and has fetched its data from the first one.
 _LEAST_CYCLES_TO_SHARE = 20_000
-CACHE_BYTES = 512 << 10  # of the second level
-# The first level: 64 sets of 8 lines of 64 bytes; half of each may hold data, weights pass through.
-_SETS, _LINE_BYTES, _WAYS_FOR_DATA = 64, 64, 4
+_LINE_BYTES = 64
 _AHEAD_BYTES = 2048
 
 
@@ -64,16 +60,22 @@ def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
 
     `weight_bytes` are those that are read once: a product with a single row waits for them.
     """
-    at_once = _STARTS * max(1, target.vector_bits // 32)
-    cycles = max(products / at_once, weight_bytes / _STREAMED_BYTES)
+    core = target.core
+    cycles = max(products * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
     return cycles >= _LEAST_CYCLES_TO_SHARE
 
 
-def step_cost(rows: int, vectors: int, vector_bytes: int) -> float:
-    """Return the cycles of one step of a tile, for each of its multiply-adds."""
+def step_cost(rows: int, vectors: int, target: Target, near: bool = False) -> float:
+    """Return the cycles of one step of a tile, for each of its multiply-adds.
+
+    Its weights come from the second-level cache, where a panel of them lies; from the first if
+    they are `near`.
+    """
+    core, bits = target.core, max(32, target.vector_bits)
     products, loads = rows * vectors, rows + vectors
-    streamed = vectors * vector_bytes / _STREAMED_BYTES
-    cycles = max(products / _STARTS, loads / _STARTS, _LATENCY, streamed)
+    streamed = 0 if near else vectors * bits / 8 / core.l2_stream_bytes
+    multiplying = products * bits / core.fma_bits
+    cycles = max(multiplying, loads * bits / core.load_bits, core.fma_latency, streamed)
     return (cycles + 0.1 * loads) / products
 
 
@@ -92,40 +94,41 @@ def tiles_in_registers(
 
 
 def choose_tile(
-    positions: int, chunks: int, target: Target, width: int = 1, whole: bool = False
+    positions: int, chunks: int, target: Target, width: int = 1, divides: bool = False
 ) -> Tile:
     """Choose the tile for `positions` output positions in a row and `chunks` channel blocks.
 
     The one whose steps cost least for all the work, that of last tiles that overlap the ones before
-    included (``split(..., tail="shift")``).  A block is `width` registers wide.  With `whole` the
-    vectors of a tile divide the chunks: those of the next group read other data.
+    included (``split(..., tail="shift")``).  A block is `width` registers wide.  With `divides`,
+    the blocks of a tile divide all blocks.
     """
 
     def cost(tile: Tile) -> float:
         steps = -(-positions // tile.rows) * -(-chunks // tile.vectors)
-        each = step_cost(tile.rows, tile.vectors * width, target.vector_bits // 8)
+        each = step_cost(tile.rows, tile.vectors * width, target)
         return steps * tile.rows * tile.vectors * each
 
     tiles = tiles_in_registers(positions, chunks, target, width)
-    return min((t for t in tiles if not whole or chunks % t.vectors == 0), key=cost)
+    return min((t for t in tiles if not divides or chunks % t.vectors == 0), key=cost)
 
 
 def positions_per_part(
-    positions: int, data_bytes: int, weight_bytes: int, panels: int, tile: Tile, cores: int = 1
+    positions: int, data_bytes: int, weight_bytes: int, panels: int, tile: Tile, target: Target
 ) -> int:
     """Return how many output positions are computed for all channels before the next ones.
 
     Every part reads all weights; every panel of weights reads the data of its part, for which the
     second-level cache is the place if it fits.  The number of parts is the one for which the least
-    must come from beyond that cache, or more where `cores` would not all find work.
+    must come from beyond that cache, or more where the target's cores would not all find work.
     """
+    cores, room = target.num_cores, 0.8 * target.core.l2_bytes
 
     def traffic(parts: int) -> float:
-        fits = data_bytes / parts <= 0.8 * CACHE_BYTES
+        fits = data_bytes / parts <= room
         return parts * weight_bytes + data_bytes * (1 if fits else panels)
 
     most = max(1, positions // tile.rows)
-    fewest = min(most, -(-data_bytes // int(0.8 * CACHE_BYTES)))
+    fewest = min(most, -(-data_bytes // int(room)))
     parts = min((1, fewest), key=traffic)
     tiles = -(-positions // tile.rows)
 
@@ -138,6 +141,16 @@ def positions_per_part(
     sizes = {-(-tiles // p) for p in range(parts, parts + 2 * cores)}
     each = min((size for size in sizes if size <= most_each), key=cost)
     return min(positions, each * tile.rows)
+
+
+def even_tasks(pieces: int, cores: int) -> int:
+    """Return into how many equal tasks to cut `pieces`: few, and little for the busiest core."""
+
+    def busiest(tasks: int) -> int:
+        return -(-tasks // cores) * (pieces // tasks)
+
+    divisors = [d for d in range(1, pieces + 1) if pieces % d == 0]
+    return min(divisors, key=lambda tasks: (busiest(tasks), tasks))
 
 
 def rows_per_part(height: int, planes: int, cores: int) -> int:
@@ -153,14 +166,17 @@ def rows_per_part(height: int, planes: int, cores: int) -> int:
     return -(-height // min(range(1, most + 1), key=lambda parts: (busiest(parts), parts)))
 
 
-def crowds_cache(chunks: int, plane: Sequence[int]) -> bool:
+def crowds_cache(chunks: int, plane: Sequence[int], target: Target) -> bool:
     """Tell whether a few positions of all channel blocks are too much for the first-level cache.
 
+    Half of its ways may hold data: weights pass through it.
     `plane` is the (height, width, block) between one channel block and the next.  Planes whose
     distance is a multiple of many lines fall on few of the cache's sets, and put each other out.
     """
-    distance = 4 * prod(plane) // _LINE_BYTES
+    core = target.core
+    all_sets, ways = core.l1_sets, max(1, core.l1_ways // 2)
+    distance = 4 * prod(plane) // core.line_bytes
     lines_each = 4  # that a tile touches of one plane
     lines = chunks * lines_each
-    sets = min(_SETS, _SETS // gcd(distance, _SETS) * lines_each)
-    return lines >= _WAYS_FOR_DATA * _SETS or lines > _WAYS_FOR_DATA * sets
+    sets = min(all_sets, all_sets // gcd(distance, all_sets) * lines_each)
+    return lines >= ways * all_sets or lines > ways * sets

@@ -70,6 +70,10 @@ SLW_API slw_status slw_graph_run_node(slw_graph *graph, uint32_t node);
 SLW_API DLTensor *slw_graph_input(const slw_graph *graph, uint32_t index);
 SLW_API DLTensor *slw_graph_output(const slw_graph *graph, uint32_t index);
 
+/** Let input `index`, and the reshapes of it, lie at `data`. Outputs are never such reshapes. */
+SLW_API void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data,
+                                   uint64_t byte_offset);
+
 /** Name of input `index`, of node `node` and of the function it calls ("" if none). */
 SLW_API const char *slw_graph_input_name(const slw_graph *graph, uint32_t index);
 SLW_API const char *slw_graph_node_name(const slw_graph *graph, uint32_t node);

@@ -18,13 +18,19 @@
  *   run_node(node)
  *   debug_get_output(node | name [, tensor])   output 0 of a node as it is now
  *   profile(number, repeat)                    -> bytes: float64 seconds[repeat][num_nodes]
- *   share_params(other graph module)           copies the other instance's parameters
+ *   share_param(name | index, tensor)          keeps tensor and pointer: a parameter that several
+ *                                              instances read; one that sets it gets a copy.
+ *                                              Not a tensor of get_input: the two would hold
+ *                                              each other
+ *   share_params(other graph module)           takes the other instance's parameters: shared ones
+ *                                              are shared, others copied
  */
 #ifndef SLIPWAY_GRAPH_MODULE_H_
 #define SLIPWAY_GRAPH_MODULE_H_
 
 #include "slipway/graph.h"
 #include "slipway/module.h"
+#include "slipway/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,6 +51,19 @@ SLW_API slw_status slw_graph_module_create_from_table(const void *blob, size_t s
                                                       const char *const *names,
                                                       const slw_function *functions,
                                                       size_t num_functions, slw_module **out);
+
+/** Let an input read memory that others read too, and that `keep` holds: it is retained. The
+ * input is a parameter from then on; an instance that writes it gets memory of its own. */
+SLW_API slw_status slw_graph_module_share_param(slw_module *module, uint32_t input,
+                                                const DLTensor *values, TVMFFIObject *keep);
+
+/** Make one tensor that holds the values of classic save_param_dict bytes, each 64-byte aligned,
+ * for slw_graph_module_share_params. */
+SLW_API slw_status slw_params_unpack(const void *data, size_t size_bytes, slw_tensor **out);
+
+/** Share all parameters in `data`, whose values slw_params_unpack has put into `block`. */
+SLW_API slw_status slw_graph_module_share_params(slw_module *module, const void *data,
+                                                 size_t size_bytes, slw_tensor *block);
 
 /** Set inputs from classic save_param_dict bytes; *num_set counts them. */
 SLW_API slw_status slw_graph_module_load_params(slw_module *module, const void *data,

@@ -30,6 +30,11 @@ SLW_API int slw_packed_module_get_function(void *handle, const TVMFFIAny *args, 
 SLW_API int slw_packed_graph_create(void *handle, const TVMFFIAny *args, int32_t num_args,
                                     TVMFFIAny *result);
 
+/** (affinity mode, threads, processor, processor, ...): slw_configure_threads; the classic
+ * runtime.config_threadpool */
+SLW_API int slw_packed_config_threadpool(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                         TVMFFIAny *result);
+
 #ifdef __cplusplus
 }
 #endif

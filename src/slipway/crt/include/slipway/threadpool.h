@@ -28,6 +28,30 @@ SLW_API slw_status slw_set_num_threads(int32_t num_threads);
 
 SLW_API int32_t slw_num_threads(void);
 
+/** Bind the workers that are started from now on: worker i to cpus[i % num_cpus], or, with
+ * `shared`, each of them to all of these; num_cpus 0: to none. The launching thread is not bound.
+ * Does nothing where the system cannot bind threads.
+ * @retval SLW_ERROR_ARGUMENT more than SLW_MAX_THREADS, or no processor's number
+ * @retval SLW_ERROR_UNSUPPORTED called from inside a task */
+SLW_API slw_status slw_bind_threads(const int32_t *cpus, int32_t num_cpus, int shared);
+
+/** How slw_configure_threads chooses processors, of those this process may run on; the numbers
+ * are those of the classic runtime.config_threadpool. */
+typedef enum {
+  SLW_AFFINITY_NONE = 0,
+  SLW_AFFINITY_BIG = 1,     /* those with the highest clock, a thread on each */
+  SLW_AFFINITY_LITTLE = -1, /* those with the lowest clock, a thread on each */
+  SLW_AFFINITY_EACH = -2,   /* those that are listed, a thread on each */
+  SLW_AFFINITY_SHARED = -3  /* those that are listed, all threads on all of them */
+} slw_affinity;
+
+/** Choose processors and bind workers to them, and the calling thread to all of them together;
+ * num_threads 0: as many as there are such processors.
+ * @retval SLW_ERROR_ARGUMENT an unknown mode, too many threads, or a list that is empty or names a
+ *         processor that this process may not run on */
+SLW_API slw_status slw_configure_threads(int32_t mode, int32_t num_threads, const int32_t *cpus,
+                                         int32_t num_cpus);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,4 @@
-"""Bytes between quantize and dequantize become unsigned; results and stored outputs stay."""
+"""Bytes between quantize and dequantize get another sign; results and stored outputs stay."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from slipway import relay
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Function, Var
+from slipway.relay.passes.move_activations import move_activations
 from slipway.relay.passes.pipeline import optimize
-from slipway.relay.passes.unsigned_activations import unsigned_activations
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
 from slipway.target import Target
@@ -46,7 +46,7 @@ def stored_dtypes(function):
 @pytest.mark.parametrize("stored_output", [False, True])
 def test_the_same_numbers_from_unsigned_bytes(stored_output):
     function = network(stored_output)
-    changed = unsigned_activations(function)
+    changed = move_activations(function, "uint8")
     data = np.random.default_rng(3).normal(0, 3, (1, 8, 9, 7)).astype("float32")
     want = relay.interpret.interpret(function, data)
     got = relay.interpret.interpret(changed, data)
@@ -69,8 +69,47 @@ def test_optimized_for_an_instruction_gives_the_same_bits():
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.parametrize("stored_output", [False, True])
+def test_there_and_back(stored_output):
+    function = network(stored_output)
+    back = move_activations(move_activations(function, "uint8"), "int8")
+    data = np.random.default_rng(3).normal(0, 3, (1, 8, 9, 7)).astype("float32")
+    want = relay.interpret.interpret(function, data)
+    np.testing.assert_array_equal(relay.interpret.interpret(back, data), want)
+    assert stored_dtypes(back) == ["int8"] * 3
+
+
+def test_unsigned_bytes_for_an_instruction_on_signed_ones():
+    """A model of uint8 activations on ARM: all of its layers get the instruction."""
+    function = move_activations(network(False), "uint8")
+    data = np.random.default_rng(4).normal(0, 3, (1, 8, 9, 7)).astype("float32")
+    want = relay.interpret.interpret(function, data)
+    for cpu in ("cortex-a76", "cortex-a72"):
+        target = Target(f"llvm -mtriple=aarch64-linux-gnu -mcpu={cpu}")
+        mod = optimize(IRModule((("main", function),)), target=target, opt_level=3)
+        assert "qnn.contrib_conv2d_packed" in str(mod)
+        assert "uint8" not in str(mod)
+        got = relay.interpret.interpret(mod["main"], data)
+        assert np.abs(got - want).max() <= 0.06 * 1.001  # a step of the result
+
+
+def test_data_of_the_other_sign_is_moved():
+    """An input of the model is what it is; sums of it lose what the move adds."""
+    rng = np.random.default_rng(5)
+    data = rng.integers(0, 256, (1, 6, 5, 12)).astype("uint8")
+    weight = rng.integers(-128, 128, (3, 3, 12, 8)).astype("int8")
+    x = Var("x", TensorType(data.shape, "uint8"))
+    total = relay.qnn.op.conv2d_nhwc(x, weight, padding=(1, 1, 1, 1), pad_value=200)
+    function = Function((x,), total)
+    target = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76")
+    mod = optimize(IRModule((("main", function),)), target=target, opt_level=3)
+    assert "qnn.contrib_conv2d_packed" in str(mod)
+    want = relay.interpret.interpret(function, data)
+    np.testing.assert_array_equal(relay.interpret.interpret(mod["main"], data), want)
+
+
 def test_what_others_read_stays_signed():
     x = Var("x", TensorType((4,), "float32"))
     stored, _ = quantized(x, 0.05, 0)
     function = Function((x,), relay.cast(stored, "int32"))
-    assert unsigned_activations(function) is function
+    assert move_activations(function, "uint8") is function

@@ -1,11 +1,11 @@
-"""UnsignedActivations: bytes between quantize and dequantize become unsigned.
+"""MoveActivations: bytes between quantize and dequantize get the sign that instructions take.
 
     dequantize(quantize(x, s, z, int8), s, z)
         ->  dequantize(quantize(x, s, z + 128, uint8), s, z + 128)
 
-The real numbers are the same, and so is every integer that is computed from them, less its zero
-point.  Instructions that multiply unsigned data by signed weights (x86's vpdpbusd) then read what
-the layer before has stored as it is.
+or the other way.  The real numbers are the same, and so is every integer that is computed from
+them, less its zero point.  Instructions that multiply unsigned data by signed weights (x86's
+vpdpbusd), or signed by signed (ARM's sdot), then read what the layer before has stored as it is.
 """
 
 from __future__ import annotations
@@ -20,32 +20,35 @@ from slipway.relay.visit import children, post_order, rebuild
 OFFSET = 128
 
 
-def unsigned_activations(function: Function) -> Function:
-    """Return `function` with its int8 activations stored as uint8, where dequantize reads them."""
+def move_activations(function: Function, dtype: str) -> Function:
+    """Return `function` with its activations of bytes stored as `dtype`, int8 or uint8.
+
+    Those that anything but dequantize reads stay as they are.
+    """
     exprs = post_order(function, into_functions=False)
     readers: dict[int, list[Expr]] = {}
     for expr in exprs:
         for child in children(expr):
             readers.setdefault(id(child), []).append(expr)
-    chosen = {id(e) for e in exprs if _is_between(e, readers.get(id(e), []))}
+    chosen = {id(e) for e in exprs if _is_between(e, readers.get(id(e), []), dtype)}
     if not chosen:
         return function
     done: dict[int, Expr] = {}
     for expr in exprs:
         fresh = rebuild(expr, lambda child: done[id(child)])
         if id(expr) in chosen:
-            fresh = _moved(fresh, out_dtype="uint8")
+            fresh = _moved(fresh, dtype, out_dtype=dtype)
         elif is_call_of(expr, "qnn.dequantize") and id(expr.args[0]) in chosen:  # type: ignore[attr-defined]
-            fresh = _moved(fresh)
+            fresh = _moved(fresh, dtype)
         done[id(expr)] = fresh
     return done[id(function)]  # type: ignore[return-value]
 
 
-def _is_between(expr: Any, readers: list[Expr]) -> bool:
-    """Tell whether `expr` quantises activations to int8, and only dequantize reads them."""
+def _is_between(expr: Any, readers: list[Expr], dtype: str) -> bool:
+    """Tell whether `expr` quantises to bytes of the other sign, and only dequantize reads them."""
     return (
         is_call_of(expr, "qnn.quantize")
-        and expr.attrs.out_dtype == "int8"
+        and expr.attrs.out_dtype == {"int8": "uint8", "uint8": "int8"}[dtype]
         and not isinstance(expr.args[0], Constant)
         and isinstance(expr.args[2], Constant)
         and expr.args[2].array.ndim == 0
@@ -64,10 +67,10 @@ def _reads_as_stored(reader: Any, stored: Any) -> bool:
     )
 
 
-def _moved(call: Any, **changes: Any) -> Expr:
-    """Return quantize or dequantize with its zero point moved."""
+def _moved(call: Any, dtype: str, **changes: Any) -> Expr:
+    """Return quantize or dequantize with its zero point moved to where `dtype` has it."""
     data, scale, zero = call.args
-    moved = const(int(zero.array) + OFFSET, "int32")
+    moved = const(int(zero.array) + (OFFSET if dtype == "uint8" else -OFFSET), "int32")
     attrs = call.attrs.replace(**changes) if changes else call.attrs
     made: Call = op_registry.get(call.op.name)(data, scale, moved, attrs=attrs, span=call.span)
     return made

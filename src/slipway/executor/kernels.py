@@ -1,0 +1,145 @@
+"""The kernels of a model: lowered and compiled, or found in the kernel cache without either.
+
+What a kernel's object is made from is known before it is lowered: the fused function, the target,
+the options of the PassContext, and the compiler's own source.  `kernel_key` puts them into one
+name.  Where something else has a say (an operator, schedule or pass of the user's, an instrument
+that wants to watch), there is no key, and the kernel is lowered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache, partial
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from slipway import te
+from slipway.codegen import cache
+from slipway.codegen.build import COMPILER, build_module
+from slipway.codegen.compiled import CompiledModule
+from slipway.errors import SlipwayError
+from slipway.executor.graph import ModelGraph
+from slipway.ir import custom
+from slipway.ir.function import PrimFunc
+from slipway.ir.stmt import NOP as NOP_STMT
+from slipway.ir.structural import structural_digest
+from slipway.passes.context import PassContext
+from slipway.passes.pipeline import run_pipeline
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Function, Op
+from slipway.relay.visit import post_order
+from slipway.schedules import registry
+from slipway.schedules.primitive import schedule_primitive
+from slipway.target import Target
+
+# The rooms whose source decides what a kernel becomes.
+_ROOMS = (
+    "relay", "schedules", "te", "topi", "passes", "codegen", "ir", "arith", "target", "dtypes.py",
+)  # fmt: skip
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
+    """Return the loops of one fused function, ready for a code generator.
+
+    Raises what lowering raises, with the kernel's name in front.
+    """
+    try:
+        kernel = schedule_primitive(function, target)
+        return run_pipeline(te.lower(kernel.schedule, list(kernel.args), name=name), target)
+    except SlipwayError as error:
+        raise type(error)(f"in the kernel {name}: {error}") from error
+
+
+def compile_kernels(graph: ModelGraph, target: Target) -> CompiledModule:
+    """Compile all kernels of a model into one module.
+
+    A model without any, one that only reshapes say, gets a function that does nothing, because a
+    library must export something.
+    """
+    if not graph.kernels:
+        nothing = PrimFunc((), NOP_STMT, (), (("global_symbol", "tvmgen_nothing"),))
+        return build_module({"tvmgen_nothing": nothing}, target)
+    if target.kind.name != "llvm":
+        lowered = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
+        return build_module(lowered, target)
+    from slipway.codegen.llvm.backend import FunctionSource, compile_sources
+
+    context = PassContext.current()
+    sources = [
+        FunctionSource(n, partial(_lower_in, context, n, f, target), kernel_key(n, f, target))
+        for n, f in graph.kernels.items()
+    ]
+    return compile_sources(sources, target, sources[0].name, COMPILER)
+
+
+def _lower_in(context: PassContext, name: str, function: Function, target: Target) -> PrimFunc:
+    with context:
+        return lower_kernel(name, function, target)
+
+
+def kernel_key(name: str, function: Function, target: Target) -> str:
+    """Return what stands for everything that a kernel is compiled from; "" if it is not all known.
+
+    Equal keys mean equal objects, on every machine.
+    """
+    context = PassContext.current()
+    config = sorted(context.config.items())
+    known = all(isinstance(value, _PLAIN) for _, value in config)
+    if not known or context.instruments or custom.has_rules() or not _all_ours(function):
+        return ""
+    return cache.key_of(
+        source_digest(),
+        name,
+        structural_digest(function),
+        ",".join(str(param.checked_type) for param in function.params),
+        *_words_of(target),
+        repr((context.opt_level, sorted(context.required_pass), sorted(context.disabled_pass))),
+        repr(config),
+    )
+
+
+def _words_of(target: Target) -> Iterable[str]:
+    """What the compiler may ask of a target, with what its text leaves to this machine."""
+    features = sorted(target.features), target.llvm_features
+    return (str(target), target.triple, target.cpu, repr(features), str(target.num_cores))
+
+
+def _all_ours(function: Function) -> bool:
+    """Tell whether Slipway's own code alone computes and schedules the function's operators."""
+    return all(
+        _operator_is_ours(expr.op.name)
+        for expr in post_order(function.body, into_functions=False)
+        if isinstance(expr, Call) and isinstance(expr.op, Op)
+    )
+
+
+def _operator_is_ours(name: str) -> bool:
+    own: list[Any] = [op_registry.get(name).compute_function]
+    for entry in registry.implementations(name):
+        own += [entry.schedule, entry.applies, entry.compute]
+    return all(f is None or _module_of(f).startswith("slipway.") for f in own)
+
+
+def _module_of(function: Any) -> str:
+    return str(getattr(getattr(function, "func", function), "__module__", ""))
+
+
+@lru_cache(maxsize=1)
+def source_digest() -> bytes:
+    """Return the SHA-256 of the compiler's own source."""
+    digest = hashlib.sha256()
+    for room in _ROOMS:
+        _add(digest, resources.files("slipway").joinpath(room))
+    return digest.digest()
+
+
+def _add(digest: Any, item: Traversable) -> None:
+    if item.is_dir():
+        for inner in sorted(item.iterdir(), key=lambda inner: inner.name):
+            _add(digest, inner)
+    elif not item.name.endswith(".pyc"):
+        content = item.read_bytes()
+        digest.update(f"{item.name} {len(content)} ".encode() + content)

@@ -1,0 +1,168 @@
+"""The kernels of a model come from the cache without being lowered, when nothing else has a say."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.codegen import cache
+from slipway.codegen.llvm import machine
+from slipway.contrib import graph_executor
+from slipway.executor import kernels
+from slipway.executor.kernels import kernel_key
+from slipway.ir import custom
+from slipway.passes.instruments import PassTimer
+from slipway.relay import op_registry
+from slipway.schedules import registry
+from slipway.target import Target
+
+WEIGHT = np.linspace(-1, 1, 16 * 16 * 9, dtype="float32").reshape(16, 16, 3, 3)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
+    monkeypatch.delenv("SLIPWAY_KERNEL_CACHE", raising=False)
+    machine.part_object.cache_clear()
+    yield tmp_path
+    machine.part_object.cache_clear()
+
+
+def model(first="relu", size=24):
+    """A Winograd convolution, whose kernel uses the library's arena, behind another kernel."""
+    x = relay.var("x", shape=(1, 16, size, size))
+    y = relay.nn.softmax(getattr(relay.nn if first == "relu" else relay, first)(x), axis=3)
+    y = relay.nn.conv2d(y, relay.const(WEIGHT), padding=(1, 1), channels=16, kernel_size=(3, 3))
+    return tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(y)))
+
+
+def build(mod, target="llvm", **options):
+    with tvm.transform.PassContext(opt_level=3, **options):
+        return relay.build(mod, target=target)
+
+
+def run(lib, size=24):
+    executor = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+    executor.run(x=np.linspace(-2, 2, 16 * size * size, dtype="float32").reshape(1, 16, size, size))
+    return executor.get_output(0).numpy()
+
+
+def count_lowered(monkeypatch):
+    lowered = []
+    original = kernels.lower_kernel
+    monkeypatch.setattr(
+        kernels, "lower_kernel", lambda name, *rest: lowered.append(name) or original(name, *rest)
+    )
+    return lowered
+
+
+def test_a_model_built_again_is_not_lowered_again(folder, monkeypatch):
+    lowered = count_lowered(monkeypatch)
+    first = build(model())
+    assert len(lowered) == len(first.graph.kernels) >= 2
+    again = build(model())
+    assert len(lowered) == len(first.graph.kernels)
+    assert again.compiled.objects == first.compiled.objects
+    np.testing.assert_array_equal(run(again), run(first))
+    assert again.get_source("raw") == first.get_source("raw")  # lowered for it, to the same text
+
+
+def test_a_kernel_that_uses_the_arena_finds_the_one_of_its_own_library(folder, monkeypatch):
+    one, other = build(model()), build(model("tanh"))
+    lowered = count_lowered(monkeypatch)
+    for built, first in ((build(model()), one), (build(model("tanh")), other)):
+        assert built.compiled.objects == first.compiled.objects
+        assert np.isfinite(run(built)).all()
+    assert not lowered
+
+
+def test_a_damaged_or_missing_object_is_made_again(folder, monkeypatch):
+    first = build(model()).compiled.objects
+    for path in (folder / "kernels").glob("*/*"):
+        if path.stat().st_size > 500:  # the objects; what leads to them stays
+            path.unlink()
+    lowered = count_lowered(monkeypatch)
+    machine.part_object.cache_clear()
+    assert build(model()).compiled.objects == first
+    assert lowered
+
+
+def function_and_target():
+    x = relay.var("x", shape=(4, 8))
+    function = relay.nn.relu(relay.tanh(x)).as_function().with_attr("Primitive", 1)
+    return relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"], Target("llvm")
+
+
+def test_the_key_names_everything_that_a_kernel_is_made_from(monkeypatch):
+    function, target = function_and_target()
+    other = relay.var("x", shape=(4, 9))
+    other = relay.nn.relu(relay.tanh(other)).as_function().with_attr("Primitive", 1)
+    other = relay.transform.InferType()(tvm.IRModule.from_expr(other))["main"]
+    keys = [
+        kernel_key("k", function, target),
+        kernel_key("l", function, target),
+        kernel_key("k", other, target),
+        *(kernel_key("k", function, Target(f"llvm {words}")) for words in (
+            "-num-cores=7", "-mcpu=x86-64-v3", "-mattr=-avx512f", "-l2-cache-bytes=1024",
+            "-strict=1", "-mtriple=aarch64-linux-gnu",
+        )),
+    ]  # fmt: skip
+    for options in ({"opt_level": 3}, {"disabled_pass": ["simplify"]},
+                    {"config": {"tir.noalias": False}}):  # fmt: skip
+        with tvm.transform.PassContext(**options):
+            keys.append(kernel_key("k", function, target))
+    monkeypatch.setattr(kernels, "source_digest", lambda: b"a newer compiler")
+    keys.append(kernel_key("k", function, target))
+    assert "" not in keys
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_the_user_has_a_say_in_has_no_key(monkeypatch):
+    function, target = function_and_target()
+    with tvm.transform.PassContext(instruments=[PassTimer()]):
+        assert kernel_key("k", function, target) == ""
+    with tvm.transform.PassContext(config={"tir.add_lower_pass": [(0, lambda f: f)]}):
+        assert kernel_key("k", function, target) == ""
+    with monkeypatch.context() as patch:
+        patch.setattr(custom, "_RULES", {("tanh", "llvm"): (10, lambda call: None)})
+        assert kernel_key("k", function, target) == ""
+    with monkeypatch.context() as patch:
+        theirs = op_registry.get("tanh").compute_function
+        patch.setattr(op_registry.get("tanh"), "compute_function", lambda *a: theirs(*a))
+        assert kernel_key("k", function, target) == ""
+    registered = {"tanh": [registry.Implementation(
+        "mine", "tanh", lambda *a: None, None, lambda *a: False, 99)]}  # fmt: skip
+    monkeypatch.setattr(registry, "_IMPLEMENTATIONS", {**registry._IMPLEMENTATIONS, **registered})
+    assert kernel_key("k", function, target) == ""
+
+
+def test_every_operator_of_slipway_has_a_key():
+    assert all(kernels._operator_is_ours(name) for name in op_registry.OPS)
+
+
+HAMMER = """
+import sys
+from slipway.codegen import cache
+for turn in range(150):
+    for number in range(8):
+        key, content = cache.key_of(str(number)), bytes([number]) * 5000
+        found = cache.load(key)
+        assert found is None or found == content
+        cache.store(key, content)
+    cache.sweep(limit_bytes=20000)
+"""
+
+
+def test_processes_share_the_folder_and_see_whole_files_only(folder):
+    with ThreadPoolExecutor(3) as pool:
+        command = [sys.executable, "-c", HAMMER]
+        done = list(pool.map(
+            lambda _: subprocess.run(command, capture_output=True, text=True, check=False), range(3)
+        ))  # fmt: skip
+    assert [d.stderr for d in done] == [""] * 3
+    cache.sweep(limit_bytes=20000)
+    assert sum(p.stat().st_size for p in (folder / "kernels").glob("*/*")) <= 20000

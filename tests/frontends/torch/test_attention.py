@@ -1,0 +1,75 @@
+"""PyTorch's attentions become one nn.attention each, with torch's values."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same, expected, infos_of
+from torch import nn
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+from slipway.relay.passes.attention_layouts import ATTENTIONS
+from slipway.relay.passes.pipeline import optimize
+from slipway.relay.visit import post_order
+from slipway.target import Target
+
+RNG = torch.Generator().manual_seed(0)
+SDPA = F.scaled_dot_product_attention
+
+
+class Ways(nn.Module):
+    """Ways to write attention, side by side, each with a query of its own."""
+
+    def forward(self, q, k, mask):
+        keep = mask > 0
+        wide = torch.tril(torch.ones(24, 30)) > 0
+        by_hand = (q @ k.transpose(-2, -1) / 4).masked_fill(~wide, -torch.inf).softmax(-1) @ k
+        turned = (q + 4).transpose(1, 2).contiguous().transpose(1, 2)
+        return (
+            by_hand,
+            SDPA(q + 1, k, k, is_causal=True),
+            SDPA(q + 2, k, k, mask, scale=0.3),
+            SDPA(q + 3, k[:, :2], k[:, :2], keep[:1], enable_gqa=True),
+            SDPA(turned, k, k).transpose(1, 2).flatten(2),
+            SDPA(q[0] + 5, k[0], k[0]),
+        )
+
+
+class Several(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.MultiheadAttention(64, 4)
+
+    def forward(self, x):
+        return self.heads(x, x, x, need_weights=False)[0]
+
+
+def randn(*shape):
+    return torch.randn(*shape, generator=RNG)
+
+
+@pytest.mark.parametrize(
+    ("module", "shapes", "count"),
+    [
+        (Ways(), [(2, 4, 24, 16), (2, 4, 30, 16), (24, 30)], 6),
+        pytest.param(Several().eval(), [(20, 2, 64)], 1, marks=pytest.mark.long),
+    ],
+)
+def test_each_is_one_operator_with_the_values_of_torch(module, shapes, count):
+    inputs = [randn(*shape) for shape in shapes]
+    mod, params = relay.frontend.from_pytorch(module, infos_of(inputs))
+    with tvm.transform.PassContext(opt_level=3):
+        done = optimize(mod, params, Target("llvm"), layout_lanes=8)["main"]
+        lib = relay.build(mod, target="llvm", params=params)
+    found = [
+        c.op.name
+        for c in post_order(done.body)
+        if isinstance(c, relay.Call) and isinstance(c.op, relay.Op)
+    ]
+    assert len([n for n in found if n in ATTENTIONS]) == count
+    assert not set(found) & {"nn.softmax", "nn.batch_matmul", "repeat"}
+    run = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+    run.run(**{f"x{i}": x.numpy() for i, x in enumerate(inputs)})
+    results = [run.get_output(i).numpy() for i in range(run.get_num_outputs())]
+    assert_same(results, expected(module, inputs))
