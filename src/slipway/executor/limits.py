@@ -1,13 +1,14 @@
-"""What a device can do at most, measured there: multiply-adds and memory traffic per second.
+"""What a device can do at most, measured there: multiply-adds, and bytes from each distance.
 
-Two small functions are compiled for the device's target and timed on it, with the threads that a
-model would use.  ``fma`` keeps as many chains of float32 multiply-adds in registers as hide their
-latency and does nothing else; ``stream`` scales an array too large for the caches.
+Small functions are compiled for the device's target and timed on it, with the threads that a model
+would use.  ``fma`` keeps as many chains of float32 multiply-adds in registers as hide their
+latency and does nothing else.  ``read`` sums an array and ``copy`` scales one into another, for
+arrays of several sizes: read again and again, an array is found where so many bytes have room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,32 +17,78 @@ import numpy as np
 from slipway import te
 from slipway.driver import build
 from slipway.executor.operator_module import OperatorModule
+from slipway.executor.traffic import Traffic
 from slipway.ir.function import IRModule
 from slipway.runtime.devices import Device
 from slipway.runtime.ndarray import empty
 from slipway.schedules.cpu.tiles import vector_registers
 from slipway.schedules.generic import vector_lanes
 from slipway.target import Target
+from slipway.target.cores import host_caches
 
 CHUNKS = 32  # of equal work, so that any usual number of threads divides it
 STEPS = 4000
-STREAM_FLOATS = 1 << 23
+SUMS = 8  # vectors that `read` adds to, so that it waits for data and not for additions
+SIZES = tuple(256 << (10 + 2 * step) for step in range(5))  # bytes: 256 KB, 1 MB, ... 64 MB
+# Floats between where a copy reads and where it writes: at equal places of two pages, a load would
+# wait for the store.
+APART = 512
+_PASSED = 16 << 20  # bytes that a measurement passes at least
+
+
+@dataclass(frozen=True)
+class Level:
+    """Bytes per second of a loop over so many bytes: `read` only, or half read, half written."""
+
+    name: str
+    read: float
+    copy: float
+
+    def least_seconds(self, reads: float, writes: float) -> float:
+        """Return the shortest time for so many bytes: reading them, or copying the fewer."""
+        return max(reads / self.read, 2 * min(reads, writes) / self.copy)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Arithmetic operations (a multiply-add is two) and bytes of memory traffic per second."""
+    """Operations of multiply-add units per second (a multiply-add is two), and a level per size."""
 
     flops: float
-    bytes: float
+    levels: tuple[Level, ...]
 
-    def least_seconds(self, flops: float, size: int) -> float:
-        """Return the shortest time for work of `flops` operations on `size` bytes."""
-        return max(flops / self.flops, size / self.bytes)
+    def bounds(self, work: float, traffic: Traffic) -> dict[str, float]:
+        """Return the shortest time for an operator by each limit, in seconds, by its name.
 
-    def binding(self, flops: float, size: int) -> str:
-        """Return which limit binds such work: "FMA" or "memory"."""
-        return "FMA" if flops / self.flops >= size / self.bytes else "memory"
+        What comes from far also passes the levels that are nearer.
+        """
+        found = {"FMA": work / self.flops}
+        for number, level in enumerate(self.levels, 1):
+            reads, writes = sum(traffic.reads[number:]), sum(traffic.writes[number:])
+            seconds = level.least_seconds(reads, writes)
+            found[level.name] = max(found.get(level.name, 0.0), seconds)
+        return found
+
+
+def best_levels(first: Sequence[Level], second: Sequence[Level]) -> tuple[Level, ...]:
+    """Return what was reached in either of two measurements."""
+    pairs = zip(first, second, strict=True)
+    return tuple(Level(a.name, max(a.read, b.read), max(a.copy, b.copy)) for a, b in pairs)
+
+
+def level_names(caches: dict[int, int], threads: int = 1) -> tuple[str, ...]:
+    """Return what to call data of each of SIZES: the cache that holds it, or its size.
+
+    `caches` are the bytes of each level for one core, of the last level for all; none: unknown.
+    """
+    if not caches:
+        return tuple(f"{size >> 10} KB" if size < 1 << 20 else f"{size >> 20} MB" for size in SIZES)
+    last = max(caches)
+    names = []
+    for size in SIZES:
+        room = {n: held * (1 if n == last else threads) for n, held in caches.items()}
+        fitting = [number for number in sorted(room) if size <= room[number]]
+        names.append(f"L{fitting[0]}" if fitting else "memory")
+    return tuple(names)
 
 
 def _chains(target: Target) -> tuple[int, int]:
@@ -50,12 +97,36 @@ def _chains(target: Target) -> tuple[int, int]:
 
 
 def build_probes(target: Target) -> OperatorModule:
-    """Return the functions "fma" and "stream" for `target`; they only export and run."""
+    """Return "fma", and "read", "copy" and "fill" of each size, for `target`; they only export."""
+    functions = {"fma": te.lower(*_fma(target), name="fma")}
+    for size in SIZES:
+        kb = size >> 10
+        functions[f"read_{kb}"] = te.lower(*_read(target, size), name=f"read_{kb}")
+        functions[f"copy_{kb}"] = te.lower(*_copy(target, size), name=f"copy_{kb}")
+        functions[f"fill_{kb}"] = te.lower(*_fill(target, size), name=f"fill_{kb}")
+    return build(IRModule.from_functions(functions), target=target)
+
+
+def _fma(target: Target) -> tuple[te.Schedule, list[te.Tensor]]:
     chains, lanes = _chains(target)
     x = te.placeholder((lanes,), name="x")
     k = te.reduce_axis((0, STEPS), "k")
     fma = te.comm_reducer(lambda a, b: a * 0.5 + b, lambda t: te.const(0, t), name="fma")
     c = te.compute((CHUNKS, chains, lanes), lambda p, i, v: fma(x[v], axis=k), name="c")
+    return _in_registers(c, lanes), [x, c]
+
+
+def _read(target: Target, size: int) -> tuple[te.Schedule, list[te.Tensor]]:
+    shape = _read_shape(target, size)
+    lanes = shape[-1]
+    a = te.placeholder(shape, name="a")
+    k = te.reduce_axis((0, shape[1]), "k")
+    c = te.compute((CHUNKS, SUMS, lanes), lambda p, i, v: te.sum(a[p, k, i, v], axis=k), name="c")
+    return _in_registers(c, lanes), [a, c]
+
+
+def _in_registers(c: te.Tensor, lanes: int) -> te.Schedule:
+    """A reduction of (chunk, chain, lane) whose chains stay in registers."""
     s = te.create_schedule(c.op)
     cc = s.cache_write(c, "local")
     chunk, i, v = s[c].op.axis
@@ -68,46 +139,91 @@ def build_probes(target: Target) -> OperatorModule:
     if lanes > 1:
         s[c].vectorize(v)
         s[cc].vectorize(vc)
-    a = te.placeholder((STREAM_FLOATS,), name="a")
-    b = te.compute(a.shape, lambda i: a[i] * 0.5, name="b")
-    t = te.create_schedule(b.op)
-    outer, inner = t[b].split(b.op.axis[0], STREAM_FLOATS // CHUNKS)
-    t[b].parallel(outer)
+    return s
+
+
+def _copy(target: Target, size: int) -> tuple[te.Schedule, list[te.Tensor]]:
+    a = te.placeholder((size // 8 + APART,), name="a")  # the other half is written
+    b = te.compute((size // 8,), lambda i: a[i + APART] * 0.5, name="b")
+    return _in_order(b, target), [a, b]
+
+
+def _fill(target: Target, size: int) -> tuple[te.Schedule, list[te.Tensor]]:
+    b = te.compute(_read_shape(target, size), lambda *_: te.const(0.5, "float32"), name="b")
+    s = te.create_schedule(b.op)
+    s[b].parallel(b.op.axis[0])
+    return s, [b]
+
+
+def _in_order(b: te.Tensor, target: Target) -> te.Schedule:
+    """A vector after the other, in chunks for threads."""
+    lanes = vector_lanes(target, "float32")
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(b.op.axis[0], b.shape[0] // CHUNKS)
+    s[b].parallel(outer)
     if lanes > 1:
-        _, vector = t[b].split(inner, lanes)
-        t[b].vectorize(vector)
-    functions = {
-        "fma": te.lower(s, [x, c], name="fma"), "stream": te.lower(t, [a, b], name="stream"),
-    }  # fmt: skip
-    return build(IRModule.from_functions(functions), target=target)
+        _, vector = s[b].split(inner, lanes)
+        s[b].vectorize(vector)
+    return s
 
 
-def measure_limits(
-    target: Target, device: Any, load: Callable[[OperatorModule], Any], repeat: int = 5
-) -> Limits:
-    """Measure on `device`; `load` brings the probes there and returns the loaded module.
+def _read_shape(target: Target, size: int) -> tuple[int, ...]:
+    lanes = vector_lanes(target, "float32")
+    return CHUNKS, size // (4 * CHUNKS * SUMS * lanes), SUMS, lanes
 
-    The best of `repeat` runs counts: a limit is what nothing disturbed.
+
+class Probes:
+    """The functions that measure limits, on a device, and their arrays; `measure` runs them.
+
+    `load` brings compiled functions to the device and returns the loaded module; `threads` are
+    those that share the work there.
     """
-    chains, lanes = _chains(target)
-    module = load(build_probes(target))
 
-    def best(name: str, *shapes: tuple[int, ...]) -> float:
-        arrays = [_tensor(shape, device) for shape in shapes]
-        arrays[0].copyfrom(np.full(shapes[0], 0.5, np.float32))
-        timer = module.time_evaluator(name, device, number=1, repeat=repeat)
-        return float(timer(*arrays).min)
+    def __init__(
+        self, target: Target, device: Any, load: Callable[[OperatorModule], Any], threads: int = 1
+    ) -> None:
+        self.device = device
+        self.module = load(build_probes(target))
+        self.names = level_names(host_caches() if isinstance(device, Device) else {}, threads)
+        chains, lanes = _chains(target)
+        self.work = 2.0 * CHUNKS * chains * lanes * STEPS
+        factor = self._tensor((lanes,))
+        factor.copyfrom(np.full((lanes,), 0.5, np.float32))
+        self.arrays = {"fma": (factor, self._tensor((CHUNKS, chains, lanes)))}
+        sums = self._tensor((CHUNKS, SUMS, lanes))
+        for size in SIZES:  # memory that nothing has written to may all be one page of zeros
+            read, kb = self._tensor(_read_shape(target, size)), size >> 10
+            self.module[f"fill_{kb}"](read)
+            halves = self._tensor((size // 8 + APART,)), self._tensor((size // 8,))
+            halves[0].copyfrom(np.ones(halves[0].shape, np.float32))
+            self.arrays[f"read_{kb}"], self.arrays[f"copy_{kb}"] = (read, sums), halves
 
-    flops = 2.0 * CHUNKS * chains * lanes * STEPS
-    size = 8.0 * STREAM_FLOATS
-    seconds = best("fma", (lanes,), (CHUNKS, chains, lanes))
-    traffic = best("stream", (STREAM_FLOATS,), (STREAM_FLOATS,))
-    return Limits(flops / seconds, size / traffic)
+    def flops(self) -> float:
+        """Return the rate of multiply-adds of this very half millisecond.
 
+        A clock that other work has slowed down rises within one or two, so nothing is repeated.
+        """
+        return self.work / self._seconds("fma", 1, 1)
 
-def _tensor(shape: tuple[int, ...], device: Any) -> Any:
-    return (
-        empty(shape, "float32", device)
-        if isinstance(device, Device)
-        else device.empty(shape, "float32")
-    )
+    def levels(self, repeat: int = 3) -> tuple[Level, ...]:
+        """Return the rates of data of all SIZES.
+
+        The best of `repeat` times counts: a limit is what nothing disturbed.
+        """
+        levels = []
+        for name, size in zip(self.names, SIZES, strict=True):
+            number, kb = max(1, _PASSED // size), size >> 10
+            read, copy = (
+                size / self._seconds(f"{what}_{kb}", number, repeat) for what in ("read", "copy")
+            )
+            levels.append(Level(name, read, copy))
+        return tuple(levels)
+
+    def _seconds(self, name: str, number: int, repeat: int) -> float:
+        timer = self.module.time_evaluator(name, self.device, number=number, repeat=repeat)
+        return float(timer(*self.arrays[name]).min)
+
+    def _tensor(self, shape: tuple[int, ...]) -> Any:
+        if isinstance(self.device, Device):
+            return empty(shape, "float32", self.device)
+        return self.device.empty(shape, "float32")
