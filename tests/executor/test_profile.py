@@ -116,9 +116,10 @@ def test_what_comes_from_far_passes_the_nearer_levels():
 
 def test_names_of_levels_are_those_of_the_caches_where_they_are_known():
     caches = {1: 48 << 10, 2: 2 << 20, 3: 32 << 20}
-    assert level_names(caches) == ("L2", "L2", "L3", "L3", "memory")
-    assert level_names(caches, threads=8) == ("L1", "L2", "L2", "L2", "memory")
-    assert level_names({}) == ("256 KB", "1 MB", "4 MB", "16 MB", "64 MB")
+    assert level_names(caches) == (*["L2"] * 4, *["L3"] * 3, "memory")
+    assert level_names(caches, threads=8) == ("L1", *["L2"] * 6, "memory")
+    plain = ("256 KB", "512 KB", "1 MB", "2 MB", "4 MB", "8 MB", "16 MB", "64 MB")
+    assert level_names({}) == plain
 
 
 def graph(sizes, calls):
@@ -134,7 +135,7 @@ def graph(sizes, calls):
 def test_distance_is_what_is_touched_between_two_uses():
     mb = 1 << 20
     tables = graph([8 * mb, 2 * mb], [[0], [1, 2], [3]])
-    found = traffic_of(tables, SIZES)
+    found = traffic_of(tables, (mb // 4, mb, 4 * mb, 16 * mb, 64 * mb))
     # Each run touches 13 MB, and weights come around once in a run.  A result is read at once: its
     # last quarter is nearer than 256 KB, its beginning nearer than 1 MB.
     assert found["op0"].reads == (0, 0, 0, 8 * mb, 0, 0)

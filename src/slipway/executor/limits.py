@@ -29,7 +29,7 @@ from slipway.target.cores import host_caches
 CHUNKS = 32  # of equal work, so that any usual number of threads divides it
 STEPS = 4000
 SUMS = 8  # vectors that `read` adds to, so that it waits for data and not for additions
-SIZES = tuple(256 << (10 + 2 * step) for step in range(5))  # bytes: 256 KB, 1 MB, ... 64 MB
+SIZES = (*(1 << n for n in range(18, 25)), 1 << 26)  # bytes: 256 KB, 512 KB, ... 16 MB, and 64 MB
 # Floats between where a copy reads and where it writes: at equal places of two pages, a load would
 # wait for the store.
 APART = 512
