@@ -9,7 +9,7 @@ from slipway.cli.connection import Connection
 from slipway.cli.profile_table import print_profile
 from slipway.contrib import graph_executor
 from slipway.executor.cost import kernel_cost
-from slipway.executor.limits import SIZES, Level, Limits, Probes, build_probes, level_names
+from slipway.executor.limits import SIZES, Level, Limits, Probes, fma_loop, level_names
 from slipway.executor.profile import (
     ModelProfile,
     OperatorProfile,
@@ -104,6 +104,7 @@ def test_the_limit_that_binds():
     report = ModelProfile((bound, copied, near, operator(4e-3, 100e6, traffic([10]))), (LIMITS,))
     assert [report.is_far(o) for o in report.operators] == [False, False, True, True]
     assert report.share_near() == pytest.approx(1e-3 / report.seconds)
+    assert report.of_limits() == pytest.approx((1e-3 + 0.8e-3 + 1e-3) / 8e-3)
 
 
 def test_what_comes_from_far_passes_the_nearer_levels():
@@ -226,7 +227,8 @@ def test_limits_and_profile_of_a_remote_device(artifact):
 
 
 def test_the_peak_loop_is_nothing_but_multiply_adds():
-    text = build_probes(Target("llvm -mcpu=x86-64-v3")).get_source("asm")
+    target = Target("llvm -mcpu=x86-64-v3")
+    text = slipway.build(*fma_loop(target), target=target).get_source("asm")
     assert text.count("vfmadd") >= 12
     body = text[text.index("vfmadd") : text.rindex("vfmadd")]
     assert "vmulps" not in body

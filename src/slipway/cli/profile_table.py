@@ -72,6 +72,7 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
         "Time by what binds: " + ", ".join(f"{name} {s / whole:.0%}" for name, s in parts)
     )
     console.out.print(
+        f"All together at {report.of_limits():.0%} of their limits; "
         f"{report.share_near():.0%} of the time in operators above 80% of their limit; "
         f"{far / whole:.0%} in those marked [red]◀[/], below half of it"
     )

@@ -98,7 +98,7 @@ def _chains(target: Target) -> tuple[int, int]:
 
 def build_probes(target: Target) -> OperatorModule:
     """Return "fma", and "read", "copy" and "fill" of each size, for `target`; they only export."""
-    functions = {"fma": te.lower(*_fma(target), name="fma")}
+    functions = {"fma": te.lower(*fma_loop(target), name="fma")}
     for size in SIZES:
         kb = size >> 10
         functions[f"read_{kb}"] = te.lower(*_read(target, size), name=f"read_{kb}")
@@ -107,7 +107,8 @@ def build_probes(target: Target) -> OperatorModule:
     return build(IRModule.from_functions(functions), target=target)
 
 
-def _fma(target: Target) -> tuple[te.Schedule, list[te.Tensor]]:
+def fma_loop(target: Target) -> tuple[te.Schedule, list[te.Tensor]]:
+    """Return the schedule and arguments of multiply-adds that wait for nothing."""
     chains, lanes = _chains(target)
     x = te.placeholder((lanes,), name="x")
     k = te.reduce_axis((0, STEPS), "k")

@@ -76,6 +76,11 @@ class ModelProfile:
             and operator.seconds > WORTH * self.seconds
         )
 
+    def of_limits(self) -> float:
+        """Return the least time of all operators together, by their limits, over their time."""
+        least = sum(o.limit_seconds for o in self.operators)
+        return least / self.seconds if self.seconds else 0.0
+
     def share_near(self, share: float = 0.8) -> float:
         """Return the part of the time spent in operators above `share` of their own limit."""
         near = sum(o.seconds for o in self.operators if o.of_limit >= share)
@@ -93,6 +98,7 @@ class ModelProfile:
                 for size, level in zip(SIZES, limits.levels if limits else (), strict=False)
             ],
             "time_above_80_percent_of_limit": self.share_near() if limits else None,
+            "of_limits": self.of_limits() if limits else None,
             "operators": [
                 {
                     "name": o.name, "nodes": list(o.nodes), "kernel": o.kernel,
@@ -152,7 +158,7 @@ def profile_model(
     call, and counts its work.  `number` runs are measured `repeat` times; an operator's least mean
     counts.  With `probes`, and the graph's `tables`, the device's multiply-adds are timed between
     all runs: an operator is held against their median rate around the runs that count, so that
-    both had the same clock.
+    both had the same clock, or that of all runs where it is higher.
     """
     costs = metadata.get("operators", {})
     traffic = traffic_of(tables, SIZES) if probes is not None and tables is not None else {}
@@ -168,7 +174,10 @@ def profile_model(
     if probes is not None:
         levels.append(probes.levels())
     found: list[OperatorProfile] = []
-    limits = [Limits(median(rates), best_levels(*levels)) for _, rates in rounds if rates]
+    usual = median([rate for _, rates in rounds for rate in rates] or [0.0])
+    limits = [
+        Limits(max(usual, median(rates)), best_levels(*levels)) for _, rates in rounds if rates
+    ]
     for (measured, _), limit in zip_longest(rounds, limits):
         again = [
             _operator(name, kernel, seconds, costs.get(name, {}), limit, traffic.get(name))
