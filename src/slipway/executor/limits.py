@@ -16,6 +16,7 @@ import numpy as np
 
 from slipway import te
 from slipway.driver import build
+from slipway.errors import SlipwayError
 from slipway.executor.operator_module import OperatorModule
 from slipway.executor.traffic import Traffic
 from slipway.ir.function import IRModule
@@ -30,9 +31,7 @@ CHUNKS = 32  # of equal work, so that any usual number of threads divides it
 STEPS = 4000
 SUMS = 8  # vectors that `read` adds to, so that it waits for data and not for additions
 SIZES = (*(1 << n for n in range(18, 25)), 1 << 26)  # bytes: 256 KB, 512 KB, ... 16 MB, and 64 MB
-# Floats between where a copy reads and where it writes: at equal places of two pages, a load would
-# wait for the store.
-APART = 512
+_SLOW_SECONDS = 0.05
 _PASSED = 16 << 20  # bytes that a measurement passes at least
 
 
@@ -144,27 +143,29 @@ def _in_registers(c: te.Tensor, lanes: int) -> te.Schedule:
 
 
 def _copy(target: Target, size: int) -> tuple[te.Schedule, list[te.Tensor]]:
-    a = te.placeholder((size // 8 + APART,), name="a")  # the other half is written
-    b = te.compute((size // 8,), lambda i: a[i + APART] * 0.5, name="b")
-    return _in_order(b, target), [a, b]
+    """Half of the array that `read` reads, to another array.
+
+    From the end of each chunk: a load would wait for a store at the same place of another page.
+    """
+    chunks, steps, sums, lanes = _read_shape(target, size)
+    a = te.placeholder((chunks, steps, sums, lanes), name="a")
+    shape = (chunks // 2, steps, sums, lanes)
+    b = te.compute(shape, lambda p, k, i, v: a[p, steps - 1 - k, i, v] * 0.5, name="b")
+    return _in_chunks(b, lanes), [a, b]
 
 
 def _fill(target: Target, size: int) -> tuple[te.Schedule, list[te.Tensor]]:
-    b = te.compute(_read_shape(target, size), lambda *_: te.const(0.5, "float32"), name="b")
+    shape = _read_shape(target, size)
+    b = te.compute(shape, lambda *_: te.const(0.5, "float32"), name="b")
+    return _in_chunks(b, shape[-1]), [b]
+
+
+def _in_chunks(b: te.Tensor, lanes: int) -> te.Schedule:
     s = te.create_schedule(b.op)
     s[b].parallel(b.op.axis[0])
-    return s, [b]
-
-
-def _in_order(b: te.Tensor, target: Target) -> te.Schedule:
-    """A vector after the other, in chunks for threads."""
-    lanes = vector_lanes(target, "float32")
-    s = te.create_schedule(b.op)
-    outer, inner = s[b].split(b.op.axis[0], b.shape[0] // CHUNKS)
-    s[b].parallel(outer)
+    s[b].unroll(b.op.axis[2])
     if lanes > 1:
-        _, vector = s[b].split(inner, lanes)
-        s[b].vectorize(vector)
+        s[b].vectorize(b.op.axis[3])
     return s
 
 
@@ -192,12 +193,15 @@ class Probes:
         factor.copyfrom(np.full((lanes,), 0.5, np.float32))
         self.arrays = {"fma": (factor, self._tensor((CHUNKS, chains, lanes)))}
         sums = self._tensor((CHUNKS, SUMS, lanes))
-        for size in SIZES:  # memory that nothing has written to may all be one page of zeros
-            read, kb = self._tensor(_read_shape(target, size)), size >> 10
-            self.module[f"fill_{kb}"](read)
-            halves = self._tensor((size // 8 + APART,)), self._tensor((size // 8,))
-            halves[0].copyfrom(np.ones(halves[0].shape, np.float32))
-            self.arrays[f"read_{kb}"], self.arrays[f"copy_{kb}"] = (read, sums), halves
+        self.sizes: tuple[int, ...] = ()
+        for size in SIZES:
+            try:
+                self._prepare(size, _read_shape(target, size), sums)
+            except (MemoryError, SlipwayError):
+                if not self.sizes:
+                    raise
+                break  # a small device: its memory is what the last size measured
+            self.sizes += (size,)
 
     def flops(self) -> float:
         """Return the rate of multiply-adds of this very half millisecond.
@@ -207,22 +211,33 @@ class Probes:
         return self.work / self._seconds("fma", 1, 1)
 
     def levels(self, repeat: int = 3) -> tuple[Level, ...]:
-        """Return the rates of data of all SIZES.
+        """Return the rates of data of all SIZES that the device has memory for.
 
-        The best of `repeat` times counts: a limit is what nothing disturbed.
+        The best of `repeat` times counts: a limit is what nothing disturbed.  A device that is
+        slow is measured once.
         """
         levels = []
-        for name, size in zip(self.names, SIZES, strict=True):
+        for name, size in zip(self.names, self.sizes, strict=False):
             number, kb = max(1, _PASSED // size), size >> 10
-            read, copy = (
-                size / self._seconds(f"{what}_{kb}", number, repeat) for what in ("read", "copy")
-            )
-            levels.append(Level(name, read, copy))
+            rates = []
+            for what in (f"read_{kb}", f"copy_{kb}"):
+                seconds = self._seconds(what, 1, 1)
+                if seconds * number < _SLOW_SECONDS:
+                    seconds = min(seconds, self._seconds(what, number, repeat))
+                rates.append(size / seconds)
+            levels.append(Level(name, *rates))
         return tuple(levels)
 
     def _seconds(self, name: str, number: int, repeat: int) -> float:
         timer = self.module.time_evaluator(name, self.device, number=number, repeat=repeat)
         return float(timer(*self.arrays[name]).min)
+
+    def _prepare(self, size: int, shape: tuple[int, ...], sums: Any) -> None:
+        """Make the arrays of a size; untouched memory might all be one page of zeros."""
+        read, kb = self._tensor(shape), size >> 10
+        half = self._tensor((shape[0] // 2, *shape[1:]))
+        self.module[f"fill_{kb}"](read)
+        self.arrays[f"read_{kb}"], self.arrays[f"copy_{kb}"] = (read, sums), (read, half)
 
     def _tensor(self, shape: tuple[int, ...]) -> Any:
         if isinstance(self.device, Device):
