@@ -288,7 +288,7 @@ def conv_work(attrs: WinogradAttrs, in_types: Any, out_type: Any) -> float:
     inputs, outputs = data[1] * data[4], kernel[0] * kernel[5]
     there = 2 * side * filtering.input_steps * inputs
     back = (side + filtering.tile) * filtering.output_steps * outputs
-    return 2.0 * tiles * (side * side * kernel[3] * kernel[4] * outputs + there + back)
+    return float(2 * tiles * (side * side * kernel[3] * kernel[4] * outputs + there + back))
 
 
 @CONV.face
