@@ -45,7 +45,7 @@ def profile(
     ] = None,
     threads: Threads = None,
     limits: Annotated[
-        bool, typer.Option("--limits/--no-limits", help="Measure the device's own limits first.")
+        bool, typer.Option("--limits/--no-limits", help="Measure the device's own limits too.")
     ] = True,
     trace: Annotated[
         Path | None, typer.Option(help="Write a trace for chrome://tracing or Perfetto.")
@@ -59,8 +59,9 @@ def profile(
     """Measure each operator of MODEL on this machine, or on a device over RPC.
 
     The table shows time, GFLOP/s and GB/s, and the share of the limit that binds: the device's
-    rate of float32 multiply-adds or of memory traffic, both measured there first. Operators that
-    take more than 1% of the time at less than half of their limit are marked.
+    rate of float32 multiply-adds, measured between the runs, or of bytes from as far as the
+    operator's are. Operators that take more than 1% of the time at less than half of their limit
+    are marked.
 
     For example:
 
@@ -111,11 +112,14 @@ def measure(
 ) -> Any:  # fmt: skip
     """Return the `ModelProfile` of an artifact on a device."""
     from slipway.cli.run import input_arrays, read_arrays
-    from slipway.executor.limits import measure_limits
-    from slipway.executor.profile import metadata_of, profile_model
+    from slipway.executor.limits import Probes
+    from slipway.executor.profile import open_artifact, profile_model
+    from slipway.runtime.graph_format import GraphTables
+    from slipway.runtime.threads import num_threads
     from slipway.target import Target
 
-    metadata = metadata_of(artifact)
+    opened = open_artifact(artifact)
+    metadata = opened.metadata
     module = connection.graph_module(artifact)
     given = read_arrays(inputs) if inputs else {}
     for name, array in input_arrays(module, given, "random").items():
@@ -123,14 +127,15 @@ def measure(
     module.run()
     if number is None:
         number = runs_in_a_second(module)
-    found = None
-    if limits:
-        with console.step("Measuring the device's limits"):
-            found = measure_limits(
-                Target(metadata["target"]), connection.device, connection.load_built
-            )
-    with console.step("Measuring each operator"):
-        return profile_model(module, metadata, found, number, repeat)
+    if not limits or opened.graph is None:
+        with console.step("Measuring each operator"):
+            return profile_model(module, metadata, number=number, repeat=repeat)
+    with console.step("Preparing to measure the device's limits"):
+        target = Target(metadata["target"])
+        probes = Probes(target, connection.device, connection.load_built, num_threads())
+    with console.step("Measuring each operator, and the limits between the runs"):
+        tables = GraphTables.from_binary(opened.graph)
+        return profile_model(module, metadata, probes, tables, number, repeat)
 
 
 def runs_in_a_second(module: Any) -> int:

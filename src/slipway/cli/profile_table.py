@@ -52,13 +52,27 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
     console.out.print(f"All {len(order)} operators: {time_text(report.seconds)}")
     if report.limits is None:
         return
-    limits = report.limits
+    from slipway.executor.limits import SIZES
+
+    rates = [limits.flops / 1e9 for limits in report.measured]
     far = sum(o.seconds for o in order if report.is_far(o))
     console.out.print(
-        f"Limits measured on the device: {limits.flops / 1e9:.3g} GFLOP/s of float32 "
-        f"multiply-adds, {limits.bytes / 1e9:.3g} GB/s of memory traffic"
+        f"Limits, measured between the runs: {min(rates):.3g} to {max(rates):.3g} GFLOP/s of "
+        "float32 multiply-adds (FMA)"
+    )
+    for size, level in zip(SIZES, report.limits.levels, strict=False):
+        read, copied = level.read / 1e9, level.copy / 1e9
+        what = f"  data of {console.size_text(size)} ({level.name})"
+        console.out.print(f"{what}: {read:.3g} GB/s read, {copied:.3g} GB/s copied")
+    bound: dict[str, float] = {}
+    for o in order:
+        bound[o.binding] = bound.get(o.binding, 0.0) + o.seconds
+    parts = sorted(bound.items(), key=lambda pair: -pair[1])
+    console.out.print(
+        "Time by what binds: " + ", ".join(f"{name} {s / whole:.0%}" for name, s in parts)
     )
     console.out.print(
+        f"All together at {report.of_limits():.0%} of their limits; "
         f"{report.share_near():.0%} of the time in operators above 80% of their limit; "
         f"{far / whole:.0%} in those marked [red]◀[/], below half of it"
     )

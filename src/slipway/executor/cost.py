@@ -16,15 +16,19 @@ from slipway.relay.visit import post_order
 
 @dataclass(frozen=True)
 class Cost:
-    """Arithmetic operations (a multiply-add is two), and bytes read and written."""
+    """Arithmetic operations (a multiply-add is two), and bytes read and written.
+
+    `flops` counts them by the operators' definitions; `work` what the algorithms execute.
+    """
 
     flops: float
     bytes: int
+    work: float
 
 
 def kernel_cost(function: Function) -> Cost:
     """Return the cost of one call of a fused function."""
-    flops = 0.0
+    flops = work = 0.0
     full = {id(p): sum(t.size_bytes for t in flatten(p.checked_type)) for p in function.params}
     read = dict.fromkeys(full, 0)
     for expr in post_order(function.body, into_functions=False):
@@ -36,6 +40,7 @@ def kernel_cost(function: Function) -> Cost:
             continue
         types = [a.checked_type for a in expr.args]
         flops += definition.count_flops(expr.attrs, types, expr.checked_type)
+        work += definition.count_work(expr.attrs, types, expr.checked_type)
         bytes_read = definition.count_reads(expr.attrs, types, expr.checked_type)
         for argument, size in zip(expr.args, bytes_read, strict=True):
             if id(argument) in full:
@@ -43,4 +48,4 @@ def kernel_cost(function: Function) -> Cost:
     if id(function.body) in full:  # a copy
         read[id(function.body)] = full[id(function.body)]
     written = sum(t.size_bytes for t in flatten(function.body.checked_type))
-    return Cost(flops, sum(read.values()) + written)
+    return Cost(flops, sum(read.values()) + written, work)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from slipway.executor.graph import NOP
-from slipway.executor.limits import Limits
-from slipway.runtime.artifact import read_artifact
+from slipway.executor.limits import SIZES, Limits, Probes, best_levels
+from slipway.executor.traffic import Traffic, traffic_of
+from slipway.runtime.artifact import Artifact, read_artifact
+from slipway.runtime.graph_format import GraphTables
 
 FAR = 0.5  # an operator below this share of its limit is far from it
 WORTH = 0.01  # of the whole time: what takes less is not worth a look
@@ -19,7 +23,8 @@ WORTH = 0.01  # of the whole time: what takes less is not worth a look
 class OperatorProfile:
     """One kernel call: the model's nodes in it, its time in seconds, its work and its traffic.
 
-    `limit_seconds` is the shortest time that the device's limits allow; 0 where they are unknown.
+    `bounds` are the shortest times that each of the device's limits allows, in seconds, by the
+    limit's name; empty where they are unknown.
     """
 
     name: str
@@ -28,25 +33,35 @@ class OperatorProfile:
     seconds: float
     flops: float
     bytes: int
-    limit_seconds: float = 0.0
-    binding: str = ""
+    bounds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def limit_seconds(self) -> float:
+        """The shortest time that all limits allow; 0 where they are unknown."""
+        return max(self.bounds.values(), default=0.0)
+
+    @property
+    def binding(self) -> str:
+        """The limit that binds: "FMA", or where the bytes come from ("L2", "64 MB")."""
+        return max(self.bounds, key=self.bounds.__getitem__, default="")
 
     @property
     def of_limit(self) -> float:
-        """The share of its limit that the operator reaches; 0 where it is unknown.
-
-        Above 1 where the caches hold what counts as memory traffic, and where an algorithm needs
-        fewer operations than the definition (Winograd's convolution).
-        """
+        """The share of its limit that the operator reaches; 0 where it is unknown."""
         return self.limit_seconds / self.seconds if self.seconds > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class ModelProfile:
-    """All operators in the order in which they run, and the limits they are held against."""
+    """All operators in the order in which they run, and the limits that were measured meanwhile."""
 
     operators: tuple[OperatorProfile, ...]
-    limits: Limits | None
+    measured: tuple[Limits, ...] = ()
+
+    @property
+    def limits(self) -> Limits | None:
+        """The measurement with the fastest clock; None if there is none."""
+        return max(self.measured, key=lambda limits: limits.flops, default=None)
 
     @property
     def seconds(self) -> float:
@@ -61,6 +76,11 @@ class ModelProfile:
             and operator.seconds > WORTH * self.seconds
         )
 
+    def of_limits(self) -> float:
+        """Return the least time of all operators together, by their limits, over their time."""
+        least = sum(o.limit_seconds for o in self.operators)
+        return least / self.seconds if self.seconds else 0.0
+
     def share_near(self, share: float = 0.8) -> float:
         """Return the part of the time spent in operators above `share` of their own limit."""
         near = sum(o.seconds for o in self.operators if o.of_limit >= share)
@@ -72,8 +92,13 @@ class ModelProfile:
         return {
             "seconds": self.seconds,
             "peak_flops_per_second": limits.flops if limits else None,
-            "peak_bytes_per_second": limits.bytes if limits else None,
+            "levels": [
+                {"working_set_bytes": size, "name": level.name,
+                 "read_bytes_per_second": level.read, "copy_bytes_per_second": level.copy}
+                for size, level in zip(SIZES, limits.levels if limits else (), strict=False)
+            ],
             "time_above_80_percent_of_limit": self.share_near() if limits else None,
+            "of_limits": self.of_limits() if limits else None,
             "operators": [
                 {
                     "name": o.name, "nodes": list(o.nodes), "kernel": o.kernel,
@@ -81,6 +106,7 @@ class ModelProfile:
                     "flops_per_second": o.flops / o.seconds if o.seconds else None,
                     "bytes_per_second": o.bytes / o.seconds if o.seconds else None,
                     "of_limit": o.of_limit if limits else None, "bound_by": o.binding or None,
+                    "least_seconds": dict(o.bounds),
                     "far_from_limit": self.is_far(o),
                 }
                 for o in self.operators
@@ -108,40 +134,94 @@ class ModelProfile:
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
+def open_artifact(path: Path) -> Artifact:
+    """Return an exported file's contents; it may be for another machine."""
+    return read_artifact(path.read_bytes(), path.name, here=False)
+
+
 def metadata_of(artifact: Path) -> dict[str, Any]:
     """Return the metadata of an exported file, which may be for another machine."""
-    return read_artifact(artifact.read_bytes(), artifact.name, here=False).metadata
+    return open_artifact(artifact).metadata
 
 
 def profile_model(
     module: Any,
     metadata: Mapping[str, Any],
-    limits: Limits | None = None,
+    probes: Probes | None = None,
+    tables: GraphTables | None = None,
     number: int = 10,
     repeat: int = 3,
 ) -> ModelProfile:
     """Measure a graph executor, here or remote, operator by operator.
 
     `metadata` is the artifact's (or the factory's): it names the model's nodes behind each kernel
-    call, and counts its work.  Each operator runs `repeat` x `number` times; the least mean counts.
+    call, and counts its work.  `number` runs are measured `repeat` times; an operator's least mean
+    counts.  With `probes`, and the graph's `tables`, the device's multiply-adds are timed between
+    all runs: an operator is held against their median rate around the runs that count, so that
+    both had the same clock, or that of all runs where it is higher.
     """
     costs = metadata.get("operators", {})
-    measured: Sequence[tuple[str, str, float]] = module.profile(number=number, repeat=repeat)
-    found = []
-    for name, kernel, seconds in measured:
-        if kernel == NOP:
-            continue
-        known = costs.get(name, {})
-        flops, size = float(known.get("flops", 0)), int(known.get("bytes", 0))
-        found.append(
-            OperatorProfile(
-                known.get("layer") or operators_in(kernel),
-                tuple(known.get("nodes", ())), kernel, seconds, flops, size,
-                limits.least_seconds(flops, size) if limits else 0.0,
-                limits.binding(flops, size) if limits else "",
-            )
-        )  # fmt: skip
-    return ModelProfile(tuple(found), limits)
+    traffic = traffic_of(tables, SIZES) if probes is not None and tables is not None else {}
+    levels = [probes.levels()] if probes is not None else []
+    rounds = []
+    for _ in range(repeat):
+        rates: list[float] = []
+        if probes is None:
+            measured: Sequence[tuple[str, str, float]] = module.profile(number=number, repeat=1)
+        else:
+            measured, rates = _measure_between(module, probes, number)
+        rounds.append((measured, rates))
+    if probes is not None:
+        levels.append(probes.levels())
+    found: list[OperatorProfile] = []
+    usual = median([rate for _, rates in rounds for rate in rates] or [0.0])
+    limits = [
+        Limits(max(usual, median(rates)), best_levels(*levels)) for _, rates in rounds if rates
+    ]
+    for (measured, _), limit in zip_longest(rounds, limits):
+        again = [
+            _operator(name, kernel, seconds, costs.get(name, {}), limit, traffic.get(name))
+            for name, kernel, seconds in measured
+            if kernel != NOP
+        ]
+        pairs = zip(found or again, again, strict=True)
+        found = [a if a.seconds <= b.seconds else b for a, b in pairs]
+    return ModelProfile(tuple(found), tuple(limits))
+
+
+def _measure_between(
+    module: Any, probes: Probes, number: int
+) -> tuple[list[tuple[str, str, float]], list[float]]:
+    """Return the mean seconds of each step in `number` runs, and the rates around each run."""
+    rates = [probes.flops()]
+    steps: list[tuple[str, str]] = []
+    seconds: list[float] = []
+    for _ in range(number):
+        measured = module.profile(number=1, repeat=1)
+        rates.append(probes.flops())
+        steps = [(name, kernel) for name, kernel, _ in measured]
+        times = [spent / number for _, _, spent in measured]
+        seconds = [a + b for a, b in zip(seconds or [0.0] * len(times), times, strict=True)]
+    return [(*step, spent) for step, spent in zip(steps, seconds, strict=True)], rates
+
+
+def _operator(
+    name: str,
+    kernel: str,
+    seconds: float,
+    cost: Mapping[str, Any],
+    limits: Limits | None,
+    traffic: Traffic | None,
+) -> OperatorProfile:
+    flops, size = float(cost.get("flops", 0)), int(cost.get("bytes", 0))
+    bounds: Mapping[str, float] = {}
+    if limits is not None:
+        passing = (traffic or Traffic((), ())).at_most(size)
+        bounds = limits.bounds(float(cost.get("work", flops)), passing)
+    return OperatorProfile(
+        cost.get("layer") or operators_in(kernel),
+        tuple(cost.get("nodes", ())), kernel, seconds, flops, size, bounds,
+    )  # fmt: skip
 
 
 def operators_in(kernel: str) -> str:

@@ -198,6 +198,7 @@ def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:
             "layer": node.layer,
             "nodes": list(node.layers),
             "flops": round(costs[node.function].flops),
+            "work": round(costs[node.function].work),
             "bytes": costs[node.function].bytes,
         }
         for node in graph.nodes

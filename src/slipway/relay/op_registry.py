@@ -128,6 +128,7 @@ class OpDefinition:
     compute_function: Callable[..., Any] | None = None
     face_function: Callable[..., Any] | None = None
     flops_function: Callable[..., float] | None = None
+    work_function: Callable[..., float] | None = None
     reads_function: Callable[..., Sequence[int]] | None = None
     cases: list[SampleCase] = field(default_factory=list)
 
@@ -159,6 +160,15 @@ class OpDefinition:
     def flops(self, function: Callable[..., float]) -> Callable[..., float]:
         """Decorator: set the operation count, ``f(attrs, in_types, out_type) -> number``."""
         self.flops_function = function
+        return function
+
+    def work(self, function: Callable[..., float]) -> Callable[..., float]:
+        """Decorator: set what the algorithm executes, ``f(attrs, in_types, out_type) -> number``.
+
+        In operations of the multiply-add units, two for each lane of an instruction; where it is
+        not what `flops` counts by definition.
+        """
+        self.work_function = function
         return function
 
     def reads(self, function: Callable[..., Sequence[int]]) -> Callable[..., Sequence[int]]:
@@ -219,6 +229,11 @@ class OpDefinition:
         if self.flops_function is not None:
             return self.flops_function(attrs, in_types, out_type)
         return self.flops_per_element * sum(t.size for t in flatten(out_type))
+
+    def count_work(self, attrs: Any, in_types: Sequence[Type], out_type: Type) -> float:
+        """Return what one call executes on the multiply-add units, two for each lane."""
+        count = self.work_function or self.count_flops
+        return count(attrs, in_types, out_type)
 
     def count_reads(self, attrs: Any, in_types: Sequence[Type], out_type: Type) -> Sequence[int]:
         """Return the bytes that one call reads of each argument."""

@@ -51,20 +51,28 @@ class Artifact:
         return "graph" if self.graph is not None else "library"
 
 
-def read_tar(data: bytes, name: str) -> dict[str, bytes]:
-    """Return the plain files of a tar archive; ArtifactError if it is damaged or truncated."""
+def read_tar(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dict[str, bytes]:
+    """Return the plain files of a tar archive whose names have one of the endings.
+
+    Raises ArtifactError if it is damaged or truncated, or has no plain file at all.
+    """
     members: dict[str, bytes] = {}
+    has_files = False
     if len(data) % 512 or not data.endswith(bytes(512)):
         raise ArtifactError(f"{name} is truncated: the archive's end mark is missing. {_AGAIN}")
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for member in archive:
-                file = archive.extractfile(member) if member.isreg() else None
-                if file is not None:
-                    members[member.name] = file.read()
+                if member.isreg() and not member.issparse():
+                    has_files = True
+                    if member.offset_data + member.size > len(data):
+                        raise tarfile.ReadError("unexpected end of data")
+                    if member.name.endswith(endings):
+                        start = member.offset_data
+                        members[member.name] = data[start : start + member.size]
     except (tarfile.TarError, OSError, ValueError, EOFError) as error:
         raise ArtifactError(f"{name} is not a readable tar archive: {error}. {_AGAIN}") from error
-    if not members:
+    if not has_files:
         raise ArtifactError(f"{name} is an empty or damaged tar archive. {_AGAIN}")
     return members
 

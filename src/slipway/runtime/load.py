@@ -54,7 +54,7 @@ def shared_library_bytes(data: bytes, suffix: str, name: str) -> bytes:
     if suffix == ".a":
         return link_for_its_machine(list(read_archive(data, name).values()), name)
     if suffix == ".tar":
-        members = read_tar(data, name)
+        members = read_tar(data, name, (*_OBJECT_SUFFIXES, LIBRARY_MEMBER))
         objects = [c for n, c in sorted(members.items()) if n.endswith(_OBJECT_SUFFIXES)]
         if objects and LIBRARY_MEMBER not in members:  # a classic .tar of objects
             return link_for_its_machine(objects, name)

@@ -111,28 +111,48 @@ def core_of(cpu: str, vector_bits: int, options: Mapping[str, Any]) -> Core:
     return replace(core, **given) if given else core
 
 
-def host_words(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> str:
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def host_words(root: Path = _CACHES) -> str:
     """Return this machine's caches as options of a target; "" where the system does not tell.
 
     A cache that several cores share counts in equal parts.
     """
     words = []
+    for level, size, ways, line, sharing in _host_caches(root):
+        if level == 1:
+            words += [f"-l1-cache-bytes={size // sharing}", f"-l1-cache-ways={ways}"]
+            words.append(f"-cache-line-bytes={line}")
+        elif level == 2:
+            words.append(f"-l2-cache-bytes={size // sharing}")
+    return " ".join(words)
+
+
+def host_caches(root: Path = _CACHES) -> dict[int, int]:
+    """Return the bytes of this machine's caches by level: one core's share, of the last all.
+
+    Empty where the system does not tell.
+    """
+    found = {level: (size, sharing) for level, size, _, _, sharing in _host_caches(root)}
+    last = max(found, default=0)
+    return {n: size if n == last else size // cores for n, (size, cores) in found.items()}
+
+
+def _host_caches(root: Path) -> list[tuple[int, int, int, int, int]]:
+    """Return (level, bytes, ways, bytes of a line, CPUs that share it) of each cache of data."""
+    names = ("level", "size", "ways_of_associativity", "coherency_line_size")
+    found = []
     for folder in sorted(root.glob("index*")):
         try:
-            level, kind, size, ways, line, cpus = (
-                (folder / name).read_text().strip()
-                for name in ("level", "type", "size", "ways_of_associativity",
-                             "coherency_line_size", "shared_cpu_list")
-            )  # fmt: skip
+            kind, cpus = ((folder / n).read_text().strip() for n in ("type", "shared_cpu_list"))
+            level, size, ways, line = ((folder / name).read_text().strip() for name in names)
         except OSError:
             continue
-        bytes_ = int(size.rstrip("K")) * _KB // _count(cpus)
-        if level == "1" and kind == "Data":
-            words += [f"-l1-cache-bytes={bytes_}", f"-l1-cache-ways={ways}"]
-            words.append(f"-cache-line-bytes={line}")
-        elif level == "2":
-            words.append(f"-l2-cache-bytes={bytes_}")
-    return " ".join(words)
+        if kind != "Instruction":
+            bytes_ = int(size.rstrip("K")) * _KB
+            found.append((int(level), bytes_, int(ways), int(line), _count(cpus)))
+    return found
 
 
 def _count(cpus: str) -> int:

@@ -131,6 +131,12 @@ def packed_flops(attrs: PackedDepthwiseAttrs, ins: Sequence[TensorType], out: Te
     return 2.0 * out.size * ins[1].shape[0] * attrs.window
 
 
+@PACKED.work
+def packed_work(attrs: PackedDepthwiseAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
+    """Four products of bytes take a lane once."""
+    return packed_flops(attrs, ins, out) / 4
+
+
 @PACKED.face
 def contrib_depthwise_packed(
     data: Any, weight: Any, window: int, strides: Any = (1, 1), padding: Any = (0, 0, 0, 0),

@@ -166,6 +166,12 @@ def packed_flops(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: Tensor
     return 2.0 * out.size * ins[1].shape[1] * ins[1].shape[2] * channels
 
 
+@PACKED.work
+def packed_work(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
+    """Four products of bytes take a lane once."""
+    return packed_flops(attrs, ins, out) / 4
+
+
 @PACKED.face
 def contrib_conv2d_packed(
     data: Any, weight: Any, strides: Any = (1, 1), padding: Any = (0, 0, 0, 0),

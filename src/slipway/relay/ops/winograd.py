@@ -277,6 +277,20 @@ def conv_flops(attrs: WinogradAttrs, in_types: Any, out_type: Any) -> float:
     return float(2 * out_type.size * 9 * kernel[3] * kernel[4])
 
 
+@CONV.work
+def conv_work(attrs: WinogradAttrs, in_types: Any, out_type: Any) -> float:
+    """The products of all elements of transformed tiles, and the transforms along both sides."""
+    data, kernel = in_types[0].shape, in_types[1].shape
+    side = kernel[1]
+    filtering = FILTERINGS[side - 2]
+    n, _, height, width, _ = out_type.shape
+    tiles = n * -(-height // filtering.tile) * -(-width // filtering.tile)
+    inputs, outputs = data[1] * data[4], kernel[0] * kernel[5]
+    there = 2 * side * filtering.input_steps * inputs
+    back = (side + filtering.tile) * filtering.output_steps * outputs
+    return float(2 * tiles * (side * side * kernel[3] * kernel[4] * outputs + there + back))
+
+
 @CONV.face
 def contrib_conv2d_winograd_nchwc(
     data: Any, kernel: Any, padding: Any = 1, data_layout: str = "NCHW8c", out_layout: str = ""

@@ -28,6 +28,8 @@ class Filtering:
     kernel: Matrix
     input_rows: Rows
     output_rows: Rows
+    input_steps: int  # additions and multiply-adds of `input_rows`, for each element of a row
+    output_steps: int
 
     @property
     def side(self) -> int:
@@ -65,6 +67,8 @@ FILTERINGS = {
         kernel=((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)),
         input_rows=_input_rows_2,
         output_rows=_output_rows_2,
+        input_steps=4,
+        output_steps=4,
     ),
     4: Filtering(
         tile=4,
@@ -92,5 +96,7 @@ FILTERINGS = {
         ),
         input_rows=_input_rows_4,
         output_rows=_output_rows_4,
+        input_steps=12,
+        output_steps=10,
     ),
 }
