@@ -112,6 +112,12 @@ def test_winograd_convolution(size, pad, side):
     assert run(relay.nn.relu(conv)) == "conv2d_winograd"
 
 
+def test_who_has_the_instruction():
+    assert A72.multiplies_by_lane
+    for other in ("x86_64-linux-gnu", "armv7l-linux-gnueabihf -mattr=+neon", "riscv64-linux-gnu"):
+        assert not Target(f"llvm -mtriple={other}").multiplies_by_lane
+
+
 def test_tiles_fit_the_registers():
     for width in (1, 2, 4):
         for tile in lane_tiles(100, 8, A72, width):
