@@ -112,21 +112,6 @@ def test_winograd_convolution(size, pad, side):
     assert run(relay.nn.relu(conv)) == "conv2d_winograd"
 
 
-def test_who_has_the_instruction():
-    assert A72.multiplies_by_lane
-    for other in ("x86_64-linux-gnu", "armv7l-linux-gnueabihf -mattr=+neon", "riscv64-linux-gnu"):
-        assert not Target(f"llvm -mtriple={other}").multiplies_by_lane
-
-
-@pytest.mark.usefixtures("by_lane")
-@pytest.mark.parametrize(
-    ("rows", "keys", "size", "value_size"), [(37, 51, 8, 16), (16, 64, 32, 32), (20, 9, 7, 12)]
-)
-def test_attention(rows, keys, size, value_size):
-    q, k = var("q", 2, rows, 3, size), var("k", 2, keys, 3, size)
-    assert run(relay.nn.attention(q, k, var("v", 2, keys, 3, value_size))) == "attention.rows"
-
-
 def test_tiles_fit_the_registers():
     for width in (1, 2, 4):
         for tile in lane_tiles(100, 8, A72, width):
