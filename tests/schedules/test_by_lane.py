@@ -103,10 +103,10 @@ def test_convolution_on_blocks(shape, stride, kernel, pad, channels):
 
 
 @pytest.mark.usefixtures("by_lane")
-@pytest.mark.parametrize(("size", "pad"), [(13, 1), (9, 0)])
-def test_winograd_convolution(size, pad):
+@pytest.mark.parametrize(("size", "pad", "side"), [(13, 1, 6), (9, 0, 4)])
+def test_winograd_convolution(size, pad, side):
     conv = relay.nn.contrib_conv2d_winograd_nchwc(
-        var("x", 1, 3, size, size, 4), var("u", 5, 6, 6, 3, 4, 4), pad,
+        var("x", 1, 3, size, size, 4), var("u", 5, side, side, 3, 4, 4), pad,
         data_layout="NCHW4c", out_layout="NCHW4c",
     )  # fmt: skip
     assert run(relay.nn.relu(conv)) == "conv2d_winograd"

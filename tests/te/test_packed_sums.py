@@ -8,12 +8,13 @@ from slipway.ir.hardware import HARDWARE
 from slipway.relay import op_registry
 from slipway.relay.ops import qnn_packed
 from slipway.relay.types import TensorType
-from slipway.schedules.cpu.quantized_packed import schedule_packed
+from slipway.schedules.cpu.quantized_packed import compute_packed, schedule_packed
 from slipway.target import Target
 
 SHAPES = [
     ((1, 9, 7, 6), (3, 3, 6, 24), {"padding": (1, 1, 1, 1), "strides": (2, 2), "pad_value": -5}),
     ((2, 5, 5, 16), (1, 1, 16, 16), {}),
+    ((1, 7, 6, 24), (3, 3, 24, 20), {"padding": (1, 1, 1, 1), "pad_value": -5}),
     ((1, 6, 5, 3), (3, 2, 3, 8), {"dilation": (1, 2), "pad_value": 127, "padding": (0, 1, 1, 0)}),
 ]
 
@@ -49,7 +50,7 @@ def test_packed_convolution(device, instruction, data, weight, options):
     x = te.placeholder(data, kind, name="x")
     w = te.placeholder(packed.shape, packed.dtype.name, name="w")
     sums = TensorType(want.shape, "int32")
-    (out,) = qnn_packed.packed_compute(attrs, [x, w], [sums])
+    (out,) = compute_packed(target, attrs, [x, w], [sums])
     function = device.build(schedule_packed(target, [out], out), [x, w, out], target)
     got = device.array(np.zeros(want.shape, "int32"))
     function(device.array(given), device.array(packed), got)

@@ -315,6 +315,8 @@ def _operands(entry: HardwareIntrinsic, a: Any, b: Any, c: Any) -> list[E.PrimEx
         word = dtypes.make("int", dtypes.bits_of(entry.a_dtype) * entry.depth)
         a = E.Broadcast(_reinterpret(a, word), entry.columns)
     packed = [_reinterpret(x, entry.operand or x.dtype) for x in (a, b)]
+    if entry.rows == 0 and entry.a_dtype == entry.b_dtype:
+        packed.reverse()  # the last operand may be a lane, or a repeated value in memory
     order = (*packed, c) if entry.sum_last else (c, *packed)
     return [*(const(f, "int32") for f in entry.flags), *order]
 

@@ -117,11 +117,13 @@ def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
     return te().compute(shape, element, name="copied", tag="injective,copy")
 
 
-@PACKED.compute
-def packed_compute(
-    attrs: IntegerConvAttrs, inputs: list[Any], out_types: list[TensorType]
+def packed_product(
+    attrs: IntegerConvAttrs, inputs: Sequence[Any], out_types: Sequence[Any], grouped: bool
 ) -> list[Any]:
-    """Sums over positions as one axis and blocks of channels, brought to their places."""
+    """Sums over positions as one axis and blocks of channels, brought to their places.
+
+    With `grouped` they read the data through a stage of its own, (N, kH, kW, OH * OW, C).
+    """
     from slipway.te.hardware import byte_of
 
     weight = inputs[1]
@@ -135,13 +137,22 @@ def packed_compute(
         for extent, name in ((kh, "ky"), (kw, "kx"), (chunks, "kc"), (depth, "k"))
     )
 
+    def datum(b: Any, y: Any, x: Any, p: Any, c: Any) -> Any:
+        """What position p is multiplied by at (y, x) of the window."""
+        y = te().floordiv(p, width) * sy + y * dy
+        x = te().floormod(p, width) * sx + x * dx
+        return data(b, y, x, c)
+
+    read: Any = datum
+    if grouped:
+        extents = (n, kh, kw, height * width, shape_of(data)[3])
+        read = te().compute(extents, datum, name="groups", tag="packed_groups")
+
     def element(b: Any, p: Any, o: Any, lane: Any) -> Any:
-        y = te().floordiv(p, width) * sy + ky * dy
-        x = te().floormod(p, width) * sx + kx * dx
         if data.dtype == "int32":
-            left = byte_of(data(b, y, x, chunk), part.var)
+            left = byte_of(read(b, ky, kx, p, chunk), part.var)
         else:
-            left = data(b, y, x, chunk * depth + part).astype(out.dtype)
+            left = read(b, ky, kx, p, chunk * depth + part).astype(out.dtype)
         right = weight(o, ky, kx, chunk, lane, part).astype(out.dtype)
         return te().sum(left * right, axis=[ky, kx, chunk, part])
 
@@ -157,6 +168,14 @@ def packed_compute(
             tag="injective",
         )
     ]
+
+
+@PACKED.compute
+def packed_compute(
+    attrs: IntegerConvAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    """Sums over positions as one axis and blocks of channels, brought to their places."""
+    return packed_product(attrs, inputs, out_types, grouped=False)
 
 
 @PACKED.flops

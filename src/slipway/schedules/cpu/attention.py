@@ -23,6 +23,7 @@ from slipway import te
 from slipway.relay.ops.attention import Operands, extents, fills_vectors
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.attention_blocks import Blocks, choose_blocks
+from slipway.schedules.cpu.by_lane import GROUP, multiply_by_lane
 from slipway.schedules.cpu.exponential import power
 from slipway.schedules.generic import (
     inline_injective,
@@ -65,9 +66,16 @@ def _attention_compute(
         tag="attention_queries",
     )
     h = te.reduce_axis((0, x.size), name="h")
+
+    def factor(b: Any, n: Any, c: Any, t: Any, h: Any) -> Any:
+        return key(b, n, place(c, t), h)
+
+    if target.multiplies_by_lane and x.size % GROUP == 0 and attrs.key_layout[-1] == "H":
+        shape = (*grid, chunks, length, x.size)
+        factor = te.compute(shape, factor, name="groups", tag="attention_groups")
     products = te.compute(
         (*grid, chunks, length, x.rows),
-        lambda b, n, c, t, s: te.sum(key(b, n, place(c, t), h) * queries(b, n, h, s), axis=[h]),
+        lambda b, n, c, t, s: te.sum(factor(b, n, c, t, h) * queries(b, n, h, s), axis=[h]),
         name="products",
         tag="attention_products",
     )
@@ -261,7 +269,12 @@ def schedule_attention(
         inverse.compute_at(stage, task)
         inverse.vectorize(inverse.op.axis[-1])
         inverse.set_scope("local")
-    _schedule_values(schedule[values], at, s, e_block, blocks)
+    by_lane = target.multiplies_by_lane and blocks.values.rows % GROUP == 0
+    if by_lane:
+        powers = schedule.cache_read(stages["powers"], "local", [values])
+    step = _schedule_values(schedule[values], at, s, e_block, blocks)
+    if by_lane:
+        _load_rows(schedule[powers], schedule[values], step)
     for name in ("sums", "powers", "greatest"):
         _schedule_rows(schedule[stages[name]], at, inside, blocks)
     _schedule_scores(schedule, stages, at, inside, blocks)
@@ -276,9 +289,10 @@ def schedule_attention(
 
 def _copied(stages: dict[str, te.Tensor]) -> list[te.Tensor]:
     """Return what is computed once, before the tasks: key and value that a kernel computes."""
+    scores = "groups" if "groups" in stages else "products"
     read = [
         tensor
-        for name, other in (("products", "queries"), ("values", "powers"))
+        for name, other in ((scores, "queries"), ("values", "powers"))
         for tensor in stages[name].op.input_tensors
         if tensor.op is not stages[other].op
     ]
@@ -300,8 +314,11 @@ def _schedule_joined(
 
 def _schedule_values(
     values: te.Stage, at: te.Stage, s: te.IterVar, e_block: te.IterVar, blocks: Blocks
-) -> None:
-    """Tiles of rows by vectors of the value, of which the stage `at` makes the result."""
+) -> te.IterVar:
+    """Tiles of rows by vectors of the value, of which the stage `at` makes the result.
+
+    Returns the loop over keys.
+    """
     tile = blocks.values
     s_tile, s_row = at.split(s, factor=tile.rows)
     e_tile, e_vector = at.split(e_block, factor=tile.vectors)
@@ -317,6 +334,15 @@ def _schedule_values(
     values.unroll(s)
     values.unroll(e_vector)
     values.vectorize(e_lane)
+    return t
+
+
+def _load_rows(powers: te.Stage, values: te.Stage, step: te.IterVar) -> None:
+    """Powers of neighbouring rows, which lie side by side, are loaded a group at a time."""
+    powers.compute_at(values, step)
+    outer, lane = powers.split(powers.op.axis[-1], factor=GROUP)
+    powers.unroll(outer)
+    powers.vectorize(lane)
 
 
 def _schedule_rows(stage: te.Stage, at: te.Stage, inside: te.IterVar, blocks: Blocks) -> None:
@@ -351,6 +377,10 @@ def _schedule_scores(
     scores.vectorize(s_lane)
     products.compute_at(scores, t_tile)
     products.set_scope("local")
+    if groups := stages.get("groups"):
+        sums = stages["products"]
+        multiply_by_lane(schedule, sums, groups, row=3, columns=[4], lanes=blocks.lanes)
+        return
     *_, t, s = products.op.axis
     (h,) = products.op.reduce_axis
     s_vector, s_lane = products.split(s, factor=blocks.lanes)

@@ -98,11 +98,19 @@ def multiply_by_lane(
     for axis in (*steps, axes[row]):
         stage.unroll(axis)
     stage.vectorize(lane)
-    copy: Any = schedule[groups]
+    load_groups(schedule, groups, stage, k_outer)
+
+
+def load_groups(
+    schedule: te.Schedule, groups: te.Tensor, stage: te.Stage, step: te.IterVar
+) -> None:
+    """Load a group of each row of a tile in every `step` of `stage`, into registers."""
+    copy = schedule[groups]
     copy.set_scope("local")
-    copy.compute_at(stage, k_outer)
-    copy.unroll(copy.op.axis[-2])
-    copy.vectorize(copy.op.axis[-1])
+    copy.compute_at(stage, step)
+    *_, row, k = copy.op.axis
+    copy.unroll(row)
+    copy.vectorize(k)
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:

@@ -7,14 +7,15 @@ of output channels; the instruction takes a word of the data, repeated, and a ve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
-from slipway.relay.ops.qnn_packed import data_kind
+from slipway.relay.ops.qnn_packed import data_kind, packed_product
 from slipway.relay.passes.pack_quantized import INSTRUCTIONS
+from slipway.schedules.cpu.by_lane import GROUP, load_groups
 from slipway.schedules.cpu.tiles import (
     Tile,
     positions_per_part,
@@ -69,16 +70,34 @@ def _tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic)
     return min(roomy or even[:1], key=cost)
 
 
-@register_implementation("qnn.contrib_conv2d_packed", name="qnn_conv.packed", applies=_applies)
+def _group(target: Target, weight: te.Tensor) -> int:
+    """Return how many words of a position are loaded together, to be multiplied by lane."""
+    by_lane = target.multiplies_by_lane and shape_of(weight)[5] == 4
+    return gcd(GROUP, shape_of(weight)[3]) if by_lane else 1
+
+
+def compute_packed(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The operator's own compute, perhaps with a stage for the groups of a tile."""
+    grouped = _group(target, inputs[1]) > 1
+    return packed_product(attrs, list(inputs), out_types, grouped)
+
+
+@register_implementation(
+    "qnn.contrib_conv2d_packed", name="qnn_conv.packed", compute=compute_packed, applies=_applies
+)
 def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
     """`tile.rows` positions by `tile.vectors` blocks of channels at a time."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     tags = {getattr(op, "tag", ""): op for op in producers(outs)}
     sums = tags["packed_sums"].output(0)
-    data, weight = sums.op.input_tensors
+    groups, weight = sums.op.input_tensors
+    group = _group(target, weight) if "packed_groups" in tags else 1
+    data = groups if group == 1 else groups.op.input_tensors[0]
     copies = is_injective(data.op)
-    inline_injective(schedule, outs, keep=[data])
+    inline_injective(schedule, outs, keep=[groups, data])
     entry = _instruction(data, weight, target)
     if entry is None:
         raise LoweringError(f"{target} has no instruction for weights {weight}")
@@ -110,7 +129,13 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     inner.compute_at(stage, p_outer)
     b, p, o, lane = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
-    inner.reorder(b, ky, kx, chunk, p, o, lane, element)
+    if group == 1:
+        inner.reorder(b, ky, kx, chunk, p, o, lane, element)
+    else:
+        outer, step = inner.split(chunk, factor=group)
+        inner.reorder(b, ky, kx, outer, o, step, p, lane, element)
+        inner.unroll(step)
+        load_groups(schedule, groups, inner, outer)
     inner.unroll(p)
     inner.unroll(o)
     inner.tensorize(lane, hardware_intrinsic(entry.name, target, data.dtype == "int32"))
