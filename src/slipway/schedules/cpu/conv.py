@@ -22,6 +22,7 @@ from slipway.schedules.cpu.tiles import (
     positions_per_part,
     rows_per_part,
     steps_ahead,
+    vector_registers,
     worth_sharing,
 )
 from slipway.schedules.generic import (
@@ -194,7 +195,10 @@ def schedule_depthwise_nchwc(
     kh, kw = inner.op.reduce_axis
     inner.reorder(n, c, oh, kh, kw, ow, cb)
     if extent_of(kh) * extent_of(kw) * tile.rows <= 128:
-        inner.unroll(kh)
+        # LLVM keeps the weights of all copies, and spills them where registers are few and
+        # arithmetic takes no operand from memory.
+        if vector_registers(target) >= 32 or target.arch.startswith("x86"):
+            inner.unroll(kh)
         inner.unroll(kw)
     inner.unroll(ow)
     inner.vectorize(cb)
