@@ -46,9 +46,9 @@ RISCV = "llvm -mtriple=riscv64-linux-gnu -mattr=+v"
 ARM_CPU = ("qemu-aarch64", "-cpu", "max,sve512=on,pauth-impdef=on")
 X86_CPU = ("qemu-x86_64", "-cpu", "max")
 PROCESSORS = {
-    "x86-sse2": Processor(X86 + "x86-64", X86_CPU, Machine(4, 16, 2, True, dot=2, dot_cost=2)),
-    "x86-sse4": Processor(X86 + "x86-64-v2", X86_CPU, Machine(4, 16, 2, True, dot=2, dot_cost=2)),
-    "x86-avx2": Processor(X86 + "x86-64-v3", X86_CPU, Machine(8, 16, 1, True, dot=2)),
+    "x86-sse2": Processor(X86 + "x86-64", X86_CPU, Machine(4, 16, 3, True, dot=2, dot_cost=3)),
+    "x86-sse4": Processor(X86 + "x86-64-v2", X86_CPU, Machine(4, 16, 3, True, dot=2, dot_cost=3)),
+    "x86-avx2": Processor(X86 + "x86-64-v3", X86_CPU, Machine(8, 16, 1, True, dot=2, dot_cost=2)),
     "x86-avxvnni": Processor(X86 + "alderlake", (), Machine(8, 16, 1, True, dot=4)),
     "armv7-neon": Processor(
         "llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon",

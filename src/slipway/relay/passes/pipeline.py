@@ -39,6 +39,7 @@ from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 from slipway.relay.passes.sink_reshape import sink_reshape
 from slipway.relay.passes.subpixel_conv import subpixel_conv
+from slipway.relay.passes.widen_products import widen_products
 
 FunctionPass = Callable[[Function], Function]
 
@@ -47,6 +48,7 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
     ("InferType", 0, infer_type),
     ("FakeQuantizationToInteger", 0, integer_arithmetic),
     ("SimplifyInference", 0, simplify_inference),
+    ("WidenProducts", 2, widen_products),
     ("FoldConstant", 2, fold_constant),
     ("SimplifyExpr", 0, simplify_expr),
     ("FoldConstant", 2, fold_constant),

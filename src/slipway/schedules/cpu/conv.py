@@ -22,6 +22,7 @@ from slipway.schedules.cpu.tiles import (
     positions_per_part,
     rows_per_part,
     steps_ahead,
+    vector_registers,
     worth_sharing,
 )
 from slipway.schedules.generic import (
@@ -221,7 +222,10 @@ def schedule_depthwise_nchwc(
     taps = inner.op.reduce_axis
     inner.reorder(n, c, *rows, *taps, ow, cb)
     if window * tile.rows <= 128:
-        for tap in taps:
+        # LLVM keeps the weights of all copies, and spills them where registers are few and
+        # arithmetic takes no operand from memory.
+        spills = vector_registers(target) < 32 and not target.arch.startswith("x86")
+        for tap in taps[len(taps) > 1 and spills :]:
             inner.unroll(tap)
     inner.unroll(ow)
     inner.vectorize(cb)
