@@ -15,7 +15,8 @@ joins what it has of a row with that of the next chunk, both scaled to the great
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from slipway.relay.ops.attention import Operands, extents, fills_vectors
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.attention_blocks import Blocks, choose_blocks
 from slipway.schedules.cpu.by_lane import GROUP, multiply_by_lane
-from slipway.schedules.cpu.exponential import power
+from slipway.schedules.cpu.exponential import power_of
 from slipway.schedules.generic import (
     inline_injective,
     is_injective,
@@ -53,6 +54,7 @@ def _attention_compute(
     chunks = ceil(x.keys / length)
     full = chunks * length == x.keys
     grid = (x.batch, x.heads)
+    power = power_of(target)
 
     def place(c: Any, t: Any) -> Any:
         """The key at place t of chunk c; places beyond the last key repeat it."""
@@ -116,7 +118,10 @@ def _attention_compute(
         name="values",
         tag="attention_values",
     )
-    quotient = _joined(grid, greatest, sums, values) if chunks > 1 else _single(sums, values)
+    if chunks == 1:
+        quotient = _single(sums, values)
+    else:
+        quotient = _joined(grid, (greatest, sums, values), power)
 
     def result(*i: Any) -> Any:
         at = dict(zip(attrs.out_layout, i, strict=True))
@@ -181,7 +186,9 @@ def _single(sums: te.Tensor, values: te.Tensor) -> Any:
     return lambda b, n, s, e: values(b, n, 0, s, e) * inverse(b, n, s)
 
 
-def _join(one: Sequence[Any], two: Sequence[Any]) -> tuple[Any, Any, Any]:
+def _join(
+    power: Callable[[Any], Any], one: Sequence[Any], two: Sequence[Any]
+) -> tuple[Any, Any, Any]:
     """Join (greatest, sum, value) of two sets of keys: the lesser is scaled to the greater."""
     difference = one[0] - two[0]
     factor = power(te.const(0.0, difference.dtype) - te.abs(difference))
@@ -195,12 +202,15 @@ def _join(one: Sequence[Any], two: Sequence[Any]) -> tuple[Any, Any, Any]:
     )
 
 
-def _joined(grid: tuple[int, int], greatest: te.Tensor, sums: te.Tensor, values: te.Tensor) -> Any:
-    """Several chunks: the running results of each row, one after another."""
+def _joined(
+    grid: tuple[int, int], results: Sequence[te.Tensor], power: Callable[[Any], Any]
+) -> Any:
+    """Several chunks: the running (greatest, sum, values) of each row, one after another."""
+    greatest, sums, values = results
     *_, chunks, rows, size = shape_of(values)
     c = te.reduce_axis((0, chunks), name="chunk")
     join = te.comm_reducer(
-        _join,
+        partial(_join, power),
         lambda *kinds: (te.min_value(kinds[0]), te.const(0.0, kinds[1]), te.const(0.0, kinds[2])),
         name="join",
     )

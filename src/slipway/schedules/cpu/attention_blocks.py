@@ -26,6 +26,10 @@ _MOST_ROWS = 128
 # To read key and value once takes a task as long as to multiply them with so many rows.
 _READ_AGAIN = 8
 _OFTEN = 3
+# Scores of so few bytes stay in the first-level cache; products of others take so much longer.
+_NEAR_BYTES = 36 << 10
+_FAR = 1.1
+_BEGIN = 25  # cycles that the loop of a tile takes to begin and to end
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,13 @@ def choose_blocks(
     value_blocks = ceil(value_size / v_lanes)
 
     def busiest(vectors: int) -> float:
-        tasks = heads * ceil(rows / (vectors * lanes))
+        each = vectors * lanes
+        tasks = heads * ceil(rows / each)
         turns = ceil(tasks / target.num_cores)
-        products = size * _score_tile(vectors, keys, target)[1]
-        products += value_size * _value_tile(vectors * lanes, value_blocks, target)[1]
-        return turns * vectors * lanes * products * (1 + _READ_AGAIN / (vectors * lanes))
+        products = size * _score_tile(vectors, keys, size, target)[1]
+        products += value_size * _value_tile(each, value_blocks, target)[1]
+        distance = 1.0 if each * keys * 4 <= _NEAR_BYTES else _FAR
+        return turns * each * products * distance * (1 + _READ_AGAIN / each)
 
     most = max(1, min(rows, _MOST_ROWS) // lanes)
     vectors = min(range(1, most + 1), key=busiest)
@@ -93,22 +99,23 @@ def choose_blocks(
         chunk=ceil(keys / chunks),
         lanes=lanes,
         value_lanes=v_lanes,
-        scores=_score_tile(vectors, ceil(keys / chunks), target)[0],
+        scores=_score_tile(vectors, ceil(keys / chunks), size, target)[0],
         values=_value_tile(vectors * lanes, value_blocks, target)[0],
         parallel=worth_sharing(heads * rows * keys * (size + value_size), target),
     )
 
 
-def _score_tile(vectors: int, keys: int, target: Target) -> tuple[Tile, float]:
+def _score_tile(vectors: int, keys: int, size: int, target: Target) -> tuple[Tile, float]:
     """Return the tile of keys by vectors of rows, and the cycles of a product of it.
 
     The vectors stay in the first-level cache, and one that takes part twice is computed twice.
     """
 
     def cost(tile: Tile) -> float:
+        products = tile.rows * tile.vectors
         steps = ceil(vectors / tile.vectors) * ceil(keys / tile.rows)
-        work = steps * tile.vectors * tile.rows
-        return work / (vectors * keys) * step_cost(tile.rows, tile.vectors, target, near=True)
+        each = step_cost(tile.rows, tile.vectors, target, near=True) + _BEGIN / (products * size)
+        return steps * products / (vectors * keys) * each
 
     best = min(_wide_tiles(keys, vectors, target), key=cost)
     return best, cost(best)

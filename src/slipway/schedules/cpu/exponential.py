@@ -8,16 +8,25 @@ One scaling by 2^n is then enough, whose bits come straight out of the sum that 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.codegen.math.build import as_bits, as_float, poly, round_magic, shift_left
 from slipway.codegen.math.coefficients import EXP
 from slipway.codegen.math.exponential import LOG2_E
 
+if TYPE_CHECKING:
+    from slipway.target import Target
+
 _LEAST = -87.0  # e^-87 is the last that is a normal float32
 _BIAS, _MANTISSA = 127, 23
 _HIGH, _LOW = 0.693359375, -2.12194440054690582e-4  # log(2); n * _HIGH is exact
+
+
+def power_of(target: Target) -> Callable[[Any], Any]:
+    """Return `power`, or with strict numerics the general function, which keeps denormals."""
+    return te.exp if target.is_strict else power
 
 
 def power(x: Any) -> Any:

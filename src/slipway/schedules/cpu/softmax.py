@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.exponential import power_of
 from slipway.schedules.generic import (
     PARALLEL_ELEMENTS,
     inline_injective,
@@ -23,8 +24,6 @@ from slipway.schedules.registry import register_implementation
 
 if TYPE_CHECKING:
     from slipway.target import Target
-
-_LEAST_POWER = -87.0  # e^-87 is the last that is a normal float32
 
 
 def _lanes(target: Target, dtype: str, length: int) -> int:
@@ -60,20 +59,10 @@ def _softmax_compute(
         tuple(outer), lambda *i: te.max(most(*i, lane), axis=[lane]), name="max", tag="softmax_join"
     )
 
-    def power(*i: Any) -> Any:
-        """exp, with 0 for what would be a denormal number.
-
-        To round to one takes most processors thirty times as long, and masked scores are many.
-        """
-        below = x(*i) - greatest(*i[:-1])
-        if target.is_strict:
-            return te.exp(below)
-        least = te.const(_LEAST_POWER, x.dtype)
-        return te.Select(below < least, te.const(0.0, x.dtype), te.exp(te.max(least, below)))
-
+    power = power_of(target)
     powers = te.compute(
         (*outer, length),
-        power,
+        lambda *i: power(x(*i) - greatest(*i[:-1])),
         name="powers",
         tag="softmax_powers",
     )
