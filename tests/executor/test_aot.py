@@ -385,3 +385,20 @@ def test_constants_go_to_the_memories_that_have_room(target):
     assert ('section ".slipway.constant.fast"' if target == "llvm" else word) in lib.sources.source
     with pytest.raises(LoweringError, match=r"constants need \d+ B .*\(fast 700 B\)"):
         build(keyword_net(), constant_memory_pools=ConstantMemoryPools(infos[:1]))
+
+
+@pytest.mark.parametrize("target", [CORTEX_M4, "llvm", "c"])
+def test_attention_in_one_kernel_or_in_its_parts(target, tmp_path):
+    q, k, v = (relay.var(name, shape=(1, 2, 20, 8)) for name in "qkv")
+    flat = [relay.reshape(x, (2, 20, 8)) for x in (q, k, v)]
+    scores = relay.nn.softmax(relay.nn.batch_matmul(flat[0], flat[1]))
+    body = relay.nn.batch_matmul(scores, flat[2], transpose_b=False)
+    lib = build((tvm.IRModule.from_expr(body), {}), target)
+    assert ("attention" in lib.get_source()) == (target != CORTEX_M4)
+    inputs = random_inputs(lib)
+    status, (found,) = run(compile_shared(lib, tmp_path), lib, inputs)
+    assert status == 0
+    x, y, z = (inputs[name][0] for name in "qkv")
+    powers = np.exp(x @ y.transpose(0, 2, 1))
+    wanted = (powers / powers.sum(-1, keepdims=True)) @ z
+    np.testing.assert_allclose(found.reshape(2, 20, 8), wanted, rtol=2e-5, atol=2e-6)

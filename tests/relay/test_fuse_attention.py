@@ -242,6 +242,13 @@ def test_scores_or_powers_that_are_an_output_stay():
         assert "nn.softmax" in fused(body)
 
 
+def test_no_keys_stay():
+    q, k, v = var("q", 4, S, H), var("k", 4, 0, H), var("v", 4, 0, H)
+    scores = relay.nn.softmax(relay.nn.batch_matmul(q, k))
+    function = IRModule.from_expr(relay.nn.batch_matmul(scores, v, transpose_b=False))["main"]
+    assert fuse_attention(function, lambda rows, size: True) is function
+
+
 def test_few_rows_stay():
     assert "nn.softmax" in fused(attention(rows=3))
 

@@ -156,6 +156,8 @@ def _fuse(expr: Any, counts: dict[int, int], serves: Serves) -> Expr | None:
     if expr.tensor_type.dtype != "float32":
         return None
     powers, value = expr.args
+    if not powers.tensor_type.size:
+        return None
     batch, *rows = powers.tensor_type.shape
     while is_call_of(powers, *RESHAPES) and counts.get(id(powers), 0) == 1:
         powers = powers.args[0]
