@@ -84,8 +84,10 @@ class MemoryEmitter(ExpressionEmitter):
             return self.from_memory(self._strided(data, ty, size, form, step, lanes), node.dtype)
         if form is not None and step in (3, 4) and lanes >= 4:
             return self.from_memory(self._spread(data, ty, size, form, step, lanes), node.dtype)
-        result = "poison"
         own = max(1, dtypes.bits_of(buffer.dtype) // 8)
+        if form is not None and step is not None and in_fours(buffer, node, form, step, lanes):
+            return self.from_memory(self._columns(data, ty, form, step, lanes), node.dtype)
+        result = "poison"
         for lane, at in enumerate(self._lane_pointers(node.indices, data, ty, size, form, step)):
             one = self.w.put(f"load {ty}, ptr {at}, align {own}")
             result = self.w.put(f"insertelement {vector} {result}, {ty} {one}, i64 {lane}")
@@ -124,6 +126,40 @@ class MemoryEmitter(ExpressionEmitter):
             picked = self._shuffle(vector, picked, whole, picks)
             known += len(here)
         return picked
+
+    def _columns(self, data: str, ty: str, form: Any, step: int, lanes: int) -> str:
+        """Load a column of a matrix: four neighbours of each row, transposed four by four.
+
+        Loads of the other three columns are the same, and LLVM finds that they are: together they
+        take a shuffle for each element where one after another would take four.
+        """
+        column = form[0] % 4
+        rows = []
+        for lane in range(lanes):
+            at = self.address.pointer(data, ty, 4, (form[0] - column + step * lane, form[1]))
+            rows.append(self.w.put(f"load <4 x {ty}>, ptr {at}, align 4"))
+        vector = f"<{lanes} x {ty}>"
+        quarters = [self._joined(ty, 4, rows[i::4]) for i in range(4)]
+        low = 0 if column < 2 else 2
+        unpack = [
+            g + low + (k >> 1) + lanes * (k & 1) for g in range(0, lanes, 4) for k in range(4)
+        ]
+        a, b, c, d = quarters
+        pairs = self._shuffle(vector, a, b, unpack), self._shuffle(vector, c, d, unpack)
+        first = 2 * (column & 1)
+        picks = [
+            g + first + (k & 1) + lanes * (k >> 1) for g in range(0, lanes, 4) for k in range(4)
+        ]
+        return self._shuffle(vector, *pairs, picks)
+
+    def _joined(self, ty: str, width: int, parts: list[str]) -> str:
+        """Put vectors of `width` elements one behind the other; their number is a power of two."""
+        while len(parts) > 1:
+            whole = list(range(2 * width))
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self._shuffle(f"<{width} x {ty}>", a, b, whole) for a, b in pairs]
+            width *= 2
+        return parts[0]
 
     def _lane_pointers(
         self, indices: Any, data: str, ty: str, size: int, form: Any, step: int | None
@@ -182,3 +218,21 @@ class MemoryEmitter(ExpressionEmitter):
         for lane, at in enumerate(self._lane_pointers(node.indices, data, ty, size, form, step)):
             one = self.w.put(f"extractelement <{lanes} x {ty}> {value}, i64 {lane}")
             self.w.do(f"store {ty} {one}, ptr {at}, align {own}")
+
+
+def in_fours(buffer: Buffer, node: Any, form: Any, step: int, lanes: int) -> bool:
+    """Tell whether each lane of a strided load lies in a group of four elements of the buffer.
+
+    All rows must begin at a multiple of four: then the group of an element is inside the buffer.
+    """
+    size = buffer.size_bytes()
+    flat = len(node.indices) == 1 and not buffer.strides and buffer.elem_offset is None
+    return (
+        flat
+        and size is not None
+        and size % 16 == 0
+        and dtypes.bits_of(buffer.dtype) == 32
+        and lanes in (4, 8, 16)
+        and step > 0
+        and all(factor % 4 == 0 for factor in (step, *(c for _, c in form[1])))
+    )

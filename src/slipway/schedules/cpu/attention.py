@@ -292,7 +292,11 @@ def schedule_attention(
     part.compute_at(stage, task)
     *_, h, s = part.op.axis
     s_block, s_lane = part.split(s, factor=blocks.lanes)
-    part.reorder(s_block, h, s_lane)
+    steps = [h]
+    if sizes[0] % 4 == 0:  # four columns are transposed together
+        steps = list(part.split(h, factor=4))
+        part.unroll(steps[1])
+    part.reorder(s_block, *steps, s_lane)
     part.vectorize(s_lane)
     return schedule
 
