@@ -146,6 +146,20 @@ def test_what_is_fused_in_front_and_behind(target):
     run(relay.nn.relu(scores) + var("d", 2, 20), target)
 
 
+def test_strict_numerics_keep_denormal_powers():
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((1, 20, 2, 8)).astype("float32") for _ in range(3)]
+    bias = np.zeros((1, 1, 1, 20), "float32")
+    bias[..., 1:] = -95  # e^-95 is a denormal number; only values behind it are not zero
+    arrays[0][:] = 0
+    arrays[2][:, 0] = 0
+    body = relay.nn.attention(*qkv(20, 20), var("bias", 1, 1, 1, 20))
+    run(body, "llvm -strict=1", [*arrays, bias], tolerance=1e-4)
+    function = body.as_function().with_attr("Primitive", 1)
+    with pytest.raises(AssertionError):  # else they are zero
+        run(function.body, "llvm", [*arrays, bias])
+
+
 def test_c_code():
     run(relay.nn.attention(*qkv(20, 45, value_size=12), var("bias", 1, 1, 20, 45)), "c")
 

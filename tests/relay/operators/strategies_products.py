@@ -220,3 +220,27 @@ def layout_transform(d):
     source, target = d.pick(shapes), d.pick(shapes)
     attrs = OPS[d.name].attrs_type(source, target)
     return Case((d.array(shapes[source], d.pick(NUMBERS)),), attrs)
+
+
+@strategy("nn.attention", "nn.attention_bias")
+def attention(d):
+    """Any layouts, heads that share key and value, masks of every broadcast shape."""
+    shared, size, value_size = d.int(1, 2), d.int(1, 9), d.int(1, 9)
+    heads, batch = shared * d.int(1, 2), d.int(1, 2)
+    rows, keys = d.pick((1, 3, 8, 16, 17)), d.pick((1, 2, 8, 19))
+    layouts = [d.pick(("BSNH", "BNSH", "BNHS", "SBNH", "HNBS")) for _ in range(4)]
+    bias_layout = d.pick(("BNST", "BNTS", "TSNB"))
+    causal = d.pick(("", "TopLeft", "BottomRight" if keys >= rows else ""))
+    attrs = OPS[d.name].attrs_type(d.pick((None, 0.7)), causal, *layouts, bias_layout)
+    operands = ((rows, heads, size), (keys, shared, size), (keys, shared, value_size))
+    shapes = [
+        tuple(dict(zip("BSNH", (batch, *extents), strict=True))[axis] for axis in layout)
+        for layout, extents in zip(layouts, operands, strict=False)
+    ]
+    if d.name == "nn.attention_bias":
+        whole = {"B": batch, "N": heads, "S": rows, "T": keys}
+        shapes.append(tuple(d.pick((1, whole[axis])) for axis in bias_layout))
+    dtype = d.dtype(FLOATS, *shapes, attrs=attrs)
+    arrays = tuple(d.array(shape, dtype, -1, 1) for shape in shapes)
+    # Rounding of a score is an error of its power; that of sums is relative to the values'.
+    return Case(arrays, attrs, ulps=1, scale=16 + keys + 4 * (size + 4) * size)
