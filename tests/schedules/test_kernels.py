@@ -94,7 +94,7 @@ def test_product_of_two_matrices(target, m, k, n):
     for transpose_a in (False, True):
         left = var("a", k, m) if transpose_a else var("a", m, k)
         product = relay.nn.matmul(left, var("b", k, n), transpose_a=transpose_a)
-        expected = "matmul.rows" if rows else "matmul.tile"
+        expected = "matmul.rows" if rows else "batch_matmul.tile"
         assert run(product + var("c", n), target) == expected
     if not rows:
         dense = relay.nn.dense(var("a", m, k), var("b", n, k))

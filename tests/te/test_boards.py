@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from boards import BOARDS, run_on
-from test_devices import operands, product
+from intrinsic_products import operands, product
 
 import slipway as tvm
 from slipway.ir.hardware import HARDWARE

@@ -8,7 +8,7 @@ left one are in two tiles where tiles do not divide them.  So no loop has guards
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from slipway.schedules.cpu.by_lane import (
 )
 from slipway.schedules.cpu.tiles import Tile, choose_tile, worth_sharing
 from slipway.schedules.generic import (
+    extent_of,
     inline_injective,
     producers,
     shape_of,
@@ -36,48 +37,74 @@ if TYPE_CHECKING:
 def _matmul_compute(
     target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
-    """(b, M, K) by (b, K, N), either of them perhaps stored transposed."""
+    """(b, M, K) by (b, K, N), either of them perhaps stored transposed; or both without batch."""
     a, b = inputs
     (out,) = out_types
     assert isinstance(out, TensorType)
-    batch, rows, columns = out.shape
-    depth = shape_of(a)[1 if attrs.transpose_a else 2]
+    *batch, rows, columns = out.shape
+    depth = shape_of(a)[-2 if attrs.transpose_a else -1]
     by_lane = _reads_groups(target, attrs, a)
     lanes, tile = _panel(target, rows, columns, out.dtype, by_lane)
-    blocks = -(-columns // (lanes * tile.vectors)) * tile.vectors
-    a_batch, b_batch = shape_of(a)[0], shape_of(b)[0]
+    packed = packed_columns(b, (depth, columns), attrs.transpose_b, lanes, tile.vectors)
 
-    def packed_element(p: Any, block: Any, k: Any, lane: Any) -> Any:
+    def row(p: Sequence[Any], k: Any, m: Any) -> Any:
+        place = p if not batch or shape_of(a)[0] > 1 else [0]
+        return a(*place, *((k, m) if attrs.transpose_a else (m, k)))
+
+    return [tiled_product(row, packed, out, tile, by_lane)]
+
+
+def packed_columns(
+    b: te.Tensor, size: tuple[int, int], transposed: bool, lanes: int, vectors: int
+) -> te.Tensor:
+    """Return the right matrix (..., K, N), or (..., N, K), as (..., N/n, K, n) with n `lanes`.
+
+    There are so many blocks that `vectors` divides their number.
+    """
+    depth, columns = size
+    *batch, _, _ = shape_of(b)
+    blocks = -(-columns // (lanes * vectors)) * vectors
+
+    def element(*i: Any) -> Any:
+        *p, block, k, lane = i
         column = block * lanes + lane
-        value = b(p, column, k) if attrs.transpose_b else b(p, k, column)
-        if columns % (lanes * tile.vectors) == 0:
+        value = b(*p, column, k) if transposed else b(*p, k, column)
+        if columns % (lanes * vectors) == 0:
             return value
         return te.if_then_else(column < columns, value, te.const(0, b.dtype))
 
-    packed = te.compute(
-        (b_batch, blocks, depth, lanes), packed_element, name="packed", tag="injective,pack"
-    )
+    shape = (*batch, blocks, depth, lanes)
+    made: te.Tensor = te.compute(shape, element, name="packed", tag="injective,pack")
+    return made
+
+
+def tiled_product(
+    row: Callable[..., Any], packed: te.Tensor, out: TensorType, tile: Tile, by_lane: bool = False
+) -> te.Tensor:
+    """Return the product of type `out` by tiles; ``row(batch, k, m)`` reads the left matrix."""
+    *batch, rows, _ = out.shape
+    *b_batch, blocks, depth, lanes = shape_of(packed)
     k = te.reduce_axis((0, depth), name="k")
 
-    def sum_of(p: Any, row: Any, block: Any, lane: Any) -> Any:
-        left = a(0 if a_batch == 1 else p, *((k, row) if attrs.transpose_a else (row, k)))
-        right = packed(0 if b_batch == 1 else p, block, k, lane)
+    def sum_of(*i: Any) -> Any:
+        *p, m, block, lane = i
+        at = p if not b_batch or b_batch[0] > 1 else [0]
+        left, right = row(p, k, m), packed(*at, block, k, lane)
         return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[k])
 
     tiles = te.compute(
-        (batch, rows, blocks, lanes),
+        (*batch, rows, blocks, lanes),
         sum_of,
         name="tiles",
         tag=f"matmul_tiles,{tile.rows},{tile.vectors},{'by_lane' if by_lane else ''}",
     )
-    return [
-        te.compute(
-            out.shape,
-            lambda p, m, n: tiles(p, m, te.floordiv(n, lanes), te.floormod(n, lanes)),
-            name="T_batch_matmul",
-            tag="injective",
-        )
-    ]
+
+    def spread(*i: Any) -> Any:
+        *p, m, n = i
+        return tiles(*p, m, te.floordiv(n, lanes), te.floormod(n, lanes))
+
+    made: te.Tensor = te.compute(out.shape, spread, name="T_matmul", tag="injective")
+    return made
 
 
 def _panel(target: Target, rows: int, columns: int, dtype: str, by_lane: bool) -> tuple[int, Tile]:
@@ -91,7 +118,7 @@ def _panel(target: Target, rows: int, columns: int, dtype: str, by_lane: bool) -
 
 def _reads_groups(target: Target, attrs: Any, a: te.Tensor) -> bool:
     """Tell whether rows of the left matrix are loaded a few values at a time."""
-    depth = shape_of(a)[2]
+    depth = shape_of(a)[-1]
     plain = isinstance(a.op, te.PlaceholderOp) and not attrs.transpose_a
     return target.multiplies_by_lane and plain and a.dtype == "float32" and depth % GROUP == 0
 
@@ -101,13 +128,14 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     a, b = in_types
     assert isinstance(a, TensorType)
     assert isinstance(b, TensorType)
-    columns = b.shape[1] if attrs.transpose_b else b.shape[2]
+    columns = b.shape[-2] if attrs.transpose_b else b.shape[-1]
     return dtypes.is_float(a.dtype) and columns >= vector_lanes(target, a.dtype)
 
 
 @register_implementation(
-    "nn.batch_matmul", name="batch_matmul.tile", compute=_matmul_compute, applies=_applies
-)
+    "nn.batch_matmul", "nn.matmul", name="batch_matmul.tile", compute=_matmul_compute,
+    applies=_applies,
+)  # fmt: skip
 def schedule_batch_matmul(
     target: Target, outs: Sequence[te.Tensor], product: te.Tensor
 ) -> te.Schedule:
@@ -117,31 +145,32 @@ def schedule_batch_matmul(
     stages = {getattr(op, "tag", "").split(",")[0]: op for op in producers(outs)}
     tiles = stages["matmul_tiles"].output(0)
     _, height, vectors, by_lane = tiles.op.tag.split(",")
-    packed = next(t for t in tiles.op.input_tensors if "pack" in getattr(t.op, "tag", ""))
-    inline_injective(schedule, outs, keep=[packed])
-    left = next(t for t in tiles.op.input_tensors if t.op is not packed.op)
+    packed = [t for t in tiles.op.input_tensors if "pack" in getattr(t.op, "tag", "")]
+    inline_injective(schedule, outs, keep=packed)
+    left = tiles.op.input_tensors[0]
     accumulator = schedule.cache_write(tiles, "local")
-    lanes = vector_lanes(target, tiles.dtype)
-    panel = shape_of(packed)[-1]
-    parallel = worth_sharing(prod(shape_of(tiles)) * shape_of(packed)[2], target)
+    panel = shape_of(tiles)[-1]
+    lanes = min(panel, vector_lanes(target, tiles.dtype))
+    (depth,) = (extent_of(axis) for axis in accumulator.op.reduce_axis)
+    parallel = worth_sharing(prod(shape_of(tiles)) * depth, target)
 
     copy = schedule[output]
-    batch, rows, columns = copy.op.axis
+    *batch, rows, columns = copy.op.axis
     m_outer, m_inner = copy.split(rows, factor=int(height), tail="shift")
-    together = min(panel, shape_of(output)[2])
+    together = min(panel, shape_of(output)[-1])
     n_outer, n_lane = copy.split(columns, factor=together, tail="shift")
-    copy.reorder(batch, m_outer, m_inner, n_outer, n_lane)
+    copy.reorder(*batch, m_outer, m_inner, n_outer, n_lane)
     copy.vectorize(n_lane)
-    task = copy.fuse(batch, m_outer)
+    task = copy.fuse(*batch, m_outer)
     if parallel:
         copy.parallel(task)
 
     stage = schedule[tiles]
     stage.compute_at(copy, task)
-    p, row, block, lane = stage.op.axis
+    *p, row, block, lane = stage.op.axis
     part, block = stage.split(block, factor=int(vectors))
     vector, lane = stage.split(lane, factor=lanes)
-    stage.reorder(p, part, row, block, vector, lane)
+    stage.reorder(*p, part, row, block, vector, lane)
     stage.unroll(row)
     stage.unroll(block)
     stage.unroll(vector)
@@ -150,20 +179,24 @@ def schedule_batch_matmul(
     schedule[accumulator].compute_at(stage, part)
     if by_lane:
         groups = schedule.cache_read(left, "local", [accumulator])
-        multiply_by_lane(schedule, accumulator, groups, row=1, columns=[2, 3], lanes=lanes)
+        first = len(p)
+        multiply_by_lane(
+            schedule, accumulator, groups, row=first, columns=[first + 1, first + 2], lanes=lanes
+        )
     else:
         registers = schedule[accumulator]
-        p, row, block, lane = registers.op.axis
+        *p, row, block, lane = registers.op.axis
         (k,) = registers.op.reduce_axis
-        registers.reorder(p, k, row, block, lane)
+        registers.reorder(*p, k, row, block, lane)
         registers.unroll(row)
         registers.unroll(block)
         registers.vectorize(lane)
 
-    pack = schedule[packed]
-    p, block, k, lane = pack.op.axis
-    pack.vectorize(lane)
-    task_axis = pack.fuse(p, block)
-    if parallel:
-        pack.parallel(task_axis)
+    for tensor in packed:
+        pack = schedule[tensor]
+        *blocks, k, lane = pack.op.axis
+        pack.vectorize(lane)
+        task_axis = pack.fuse(*blocks)
+        if parallel:
+            pack.parallel(task_axis)
     return schedule
