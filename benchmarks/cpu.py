@@ -158,10 +158,12 @@ def main():
         print(f"\nthreads: {threads}; wall ms a run, medians of {arguments.rounds} rounds\n")
         print("| model | " + " | ".join(engines) + " | ratio to best peer | error | build s |")
         print("|---|" + "---|" * (len(engines) + 3))
+        refused = []
         for model in models_of(arguments):
             rows = measure(model, threads, engines, arguments.rounds, arguments.seconds)
             everything[f"{model.stem}/{threads}"] = rows
             cells = [f"{rows[e]['wall_ms']:.3g}" if "wall_ms" in rows[e] else "-" for e in engines]
+            refused += [(e, model.stem, rows[e]["error"]) for e in engines if "error" in rows[e]]
             best = min((rows[e]["wall_ms"] for e in engines[1:] if "wall_ms" in rows[e]), default=0)
             ours = rows["slipway"]
             tail = ["-", ours.get("error", "")[:60], "-"]
@@ -171,6 +173,8 @@ def main():
                 tail = [ratio, f"{error:.0e}" if error is not None else "-"]
                 tail.append(f"{ours['prepare_s']:.1f}")
             print(f"| {model.stem} | " + " | ".join([*cells, *tail]) + " |", flush=True)
+        for engine, name, reason in refused:
+            print(f"\n{engine} did not run {name}: {reason}")
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(everything, indent=1))
     return 0
