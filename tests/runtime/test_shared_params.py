@@ -152,3 +152,18 @@ def test_reshapes_in_place_follow_what_they_read():
             model.set_input(name, weight.reshape(2, 8))
         model.run()
         np.testing.assert_array_equal(model.get_output(0).numpy(), values.reshape(1, 4) + weight)
+
+
+@pytest.mark.parametrize("form", ["built", "tar"])
+def test_an_empty_parameter(form, tmp_path):
+    x = relay.var("x", shape=(2, 4))
+    empty = relay.const(np.zeros((0, 4), "float32"))
+    body = relay.Tuple([relay.nn.relu(x), empty, relay.const(WEIGHT)])
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], body)), target="llvm")
+    if form == "tar":
+        lib.export_library(tmp_path / "m.tar")
+        lib = tvm.runtime.load_module(tmp_path / "m.tar")
+    model = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+    model.run(x=np.ones((2, 4), "float32"))
+    assert model.get_output(1).numpy().shape == (0, 4)
+    np.testing.assert_array_equal(model.get_output(2).numpy(), WEIGHT)

@@ -322,7 +322,9 @@ def _over(memory: npt.NDArray[np.uint8], shape: tuple[int, ...], dtype: str) -> 
     if dtype in _NUMPY_OWN and memory.size:
         return ffi.from_dlpack(memory.view(dtype).reshape(shape))
     # NumPy cannot say the type or the shape: borrow its bytes and describe them ourselves.
-    owner = ffi.from_dlpack(memory if memory.size else np.empty(ALIGNMENT_BYTES, np.uint8))
+    if not memory.size:  # an empty slice need not begin where it was cut
+        memory = aligned_bytes(ALIGNMENT_BYTES)
+    owner = ffi.from_dlpack(memory)
     extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     strides = (ctypes.c_int64 * max(len(shape), 1))(*_compact_strides(shape))
     code, bits, lanes = dtypes.parse(dtype)
