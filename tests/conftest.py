@@ -1,4 +1,4 @@
-"""What every test may ask for: the folder of shared models, an emulator."""
+"""What every test may ask for: the folder of shared models, an emulator, an empty cache."""
 
 import os
 import shutil
@@ -35,3 +35,15 @@ def qemu():
         return path
 
     return find
+
+
+@pytest.fixture
+def cache_folder(tmp_path, monkeypatch):
+    """An empty cache folder, with the kernel cache on and nothing remembered from before."""
+    from slipway.codegen.llvm import machine
+
+    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
+    monkeypatch.delenv("SLIPWAY_KERNEL_CACHE", raising=False)
+    machine.part_object.cache_clear()
+    yield tmp_path
+    machine.part_object.cache_clear()

@@ -1,7 +1,6 @@
 """The kernel cache: hits, damage, limits."""
 
 import kernels
-import pytest
 
 from slipway.codegen import cache
 from slipway.codegen.build import build_module
@@ -9,17 +8,8 @@ from slipway.codegen.llvm import machine
 from slipway.target import Target
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
-    monkeypatch.delenv("SLIPWAY_KERNEL_CACHE", raising=False)
-    machine.part_object.cache_clear()
-    yield tmp_path
-    machine.part_object.cache_clear()
-
-
-def files(folder):
-    return [p for p in (folder / "kernels").glob("*/*") if p.is_file()]
+def files(cache_folder):
+    return [p for p in (cache_folder / "kernels").glob("*/*") if p.is_file()]
 
 
 def count_compilations(monkeypatch):
@@ -29,7 +19,7 @@ def count_compilations(monkeypatch):
     return compiled
 
 
-def test_the_second_compilation_is_read_from_disk(folder, monkeypatch):
+def test_the_second_compilation_is_read_from_disk(cache_folder, monkeypatch):
     compiled = count_compilations(monkeypatch)
     first = build_module(kernels.vector_add(), Target("llvm")).objects
     assert compiled == [1]
@@ -40,9 +30,9 @@ def test_the_second_compilation_is_read_from_disk(folder, monkeypatch):
     assert compiled == [1, 1, 1]
 
 
-def test_a_damaged_file_is_made_again(folder, monkeypatch):
+def test_a_damaged_file_is_made_again(cache_folder, monkeypatch):
     first = build_module(kernels.vector_add(), Target("llvm")).objects
-    for path in files(folder):
+    for path in files(cache_folder):
         path.write_bytes(path.read_bytes()[:-1] + b"?")
     compiled = count_compilations(monkeypatch)
     machine.part_object.cache_clear()
@@ -50,13 +40,13 @@ def test_a_damaged_file_is_made_again(folder, monkeypatch):
     assert compiled == [1]
 
 
-def test_it_can_be_turned_off(folder, monkeypatch):
+def test_it_can_be_turned_off(cache_folder, monkeypatch):
     monkeypatch.setenv("SLIPWAY_KERNEL_CACHE", "0")
     build_module(kernels.vector_add(), Target("llvm"))
-    assert files(folder) == []
+    assert files(cache_folder) == []
 
 
-def test_the_oldest_files_go_first(folder):
+def test_the_oldest_files_go_first(cache_folder):
     import os
 
     for number in range(10):

@@ -5,7 +5,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 
 import slipway as tvm
 from slipway import relay
@@ -21,15 +20,6 @@ from slipway.schedules import registry
 from slipway.target import Target
 
 WEIGHT = np.linspace(-1, 1, 16 * 16 * 9, dtype="float32").reshape(16, 16, 3, 3)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path))
-    monkeypatch.delenv("SLIPWAY_KERNEL_CACHE", raising=False)
-    machine.part_object.cache_clear()
-    yield tmp_path
-    machine.part_object.cache_clear()
 
 
 def model(first="relu", size=24):
@@ -60,7 +50,7 @@ def count_lowered(monkeypatch):
     return lowered
 
 
-def test_a_model_built_again_is_not_lowered_again(folder, monkeypatch):
+def test_a_model_built_again_is_not_lowered_again(cache_folder, monkeypatch):
     lowered = count_lowered(monkeypatch)
     first = build(model())
     assert len(lowered) == len(first.graph.kernels) >= 2
@@ -71,7 +61,7 @@ def test_a_model_built_again_is_not_lowered_again(folder, monkeypatch):
     assert again.get_source("raw") == first.get_source("raw")  # lowered for it, to the same text
 
 
-def test_a_kernel_that_uses_the_arena_finds_the_one_of_its_own_library(folder, monkeypatch):
+def test_a_kernel_that_uses_the_arena_finds_the_one_of_its_own_library(cache_folder, monkeypatch):
     one, other = build(model()), build(model("tanh"))
     lowered = count_lowered(monkeypatch)
     for built, first in ((build(model()), one), (build(model("tanh")), other)):
@@ -80,9 +70,9 @@ def test_a_kernel_that_uses_the_arena_finds_the_one_of_its_own_library(folder, m
     assert not lowered
 
 
-def test_a_damaged_or_missing_object_is_made_again(folder, monkeypatch):
+def test_a_damaged_or_missing_object_is_made_again(cache_folder, monkeypatch):
     first = build(model()).compiled.objects
-    for path in (folder / "kernels").glob("*/*"):
+    for path in (cache_folder / "kernels").glob("*/*"):
         if path.stat().st_size > 500:  # the objects; what leads to them stays
             path.unlink()
     lowered = count_lowered(monkeypatch)
@@ -157,7 +147,7 @@ for turn in range(150):
 """
 
 
-def test_processes_share_the_folder_and_see_whole_files_only(folder):
+def test_processes_share_the_folder_and_see_whole_files_only(cache_folder):
     with ThreadPoolExecutor(3) as pool:
         command = [sys.executable, "-c", HAMMER]
         done = list(pool.map(
@@ -165,4 +155,4 @@ def test_processes_share_the_folder_and_see_whole_files_only(folder):
         ))  # fmt: skip
     assert [d.stderr for d in done] == [""] * 3
     cache.sweep(limit_bytes=20000)
-    assert sum(p.stat().st_size for p in (folder / "kernels").glob("*/*")) <= 20000
+    assert sum(p.stat().st_size for p in (cache_folder / "kernels").glob("*/*")) <= 20000
