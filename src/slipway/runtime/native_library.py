@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 from slipway import errors
@@ -18,7 +23,8 @@ def tvm_ffi() -> Any:
 
 @lru_cache(maxsize=1)
 def _tvm_ffi() -> Any:
-    import tvm_ffi
+    with _torch_left_alone():
+        import tvm_ffi
 
     for cls in vars(errors).values():
         if isinstance(cls, type) and issubclass(cls, SlipwayError):
@@ -26,6 +32,33 @@ def _tvm_ffi() -> Any:
     for cls in (FileNotFoundError, OSError, MemoryError, TimeoutError, ConnectionError):
         tvm_ffi.register_error(cls.__name__, cls)
     return tvm_ffi
+
+
+@contextmanager
+def _torch_left_alone() -> Iterator[None]:
+    """Keep this thread from importing PyTorch, unless the program has already done so.
+
+    tvm_ffi imports it wherever it is installed, which takes about a second; its tensors come to us
+    by DLPack all the same.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
+    finder = _NoTorch(threading.get_ident())
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _NoTorch(MetaPathFinder):
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        if fullname == "torch" and threading.get_ident() == self.thread:
+            raise ModuleNotFoundError("PyTorch is not needed here", name=fullname)
 
 
 class _FfiFunctions(ctypes.Structure):
