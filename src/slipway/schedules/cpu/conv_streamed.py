@@ -40,18 +40,19 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 _FEW_POSITIONS = 100
-_LARGE_KERNEL = 1 << 20  # bytes
+_LARGE_KERNEL = 1 << 19  # bytes
 
 
 def _chunks_in_block(chunks: int, chunk_bytes: int, target: Target) -> int:
     """Return how many channel chunks one block of the sum has: a divisor of all.
 
-    A panel fills half of the first-level cache: the tile's data and the next panel need the rest.
+    A panel fills a quarter of the first-level cache: the next panel and the data of all tiles need
+    the rest.
     """
     fitting = [
         n
         for n in range(1, chunks + 1)
-        if chunks % n == 0 and n * chunk_bytes <= target.core.l1_bytes // 2
+        if chunks % n == 0 and n * chunk_bytes <= target.core.l1_bytes // 4
     ]
     return max(fitting, default=1)
 
