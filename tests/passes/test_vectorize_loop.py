@@ -53,7 +53,8 @@ def test_the_widest_type_of_the_body_counts():
 
 
 @pytest.mark.parametrize(
-    ("extent", "lanes"), [(24, {16, 8}), (17, {16, 1}), (7, {7}), (1024, {16})]
+    ("extent", "lanes"),
+    [(24, {16, 8}), (17, {16, 1}), (7, {4, 2, 1}), (30, {16, 8, 4, 2}), (1024, {16})],
 )
 def test_extents_that_16_does_not_divide(extent, lanes):
     func = vectorized(lambda a, i: a[i] * 2.0, n=extent)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from slipway import relay
+from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
-from slipway.relay.passes.alter_layout import alter_layout, best_block
+from slipway.relay.passes.alter_layout import alter_layout, best_block, row_block
 from slipway.relay.visit import post_order
 
 RNG = np.random.default_rng(0)
@@ -53,6 +54,24 @@ def layouts(function):
 )  # fmt: skip
 def test_a_block_is_chosen_for_the_fewest_vectors(channels, lanes, block):
     assert best_block(channels, lanes) == block
+
+
+@pytest.mark.parametrize(
+    ("units", "block"), [(1024, 64), (1000, 64), (100, 64), (40, 16), (30, 32), (10, 4), (2, 0)]
+)
+def test_panels_of_one_row_are_wide_before_they_are_exact(units, block):
+    assert row_block(units, 64) == block
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3"])
+@pytest.mark.parametrize("units", [3, 10, 30, 40, 100, 127])
+def test_a_product_of_one_row_has_all_its_units(units, target):
+    shapes = (units, 24), (1, 24)
+    weight, value = (RNG.integers(-4, 5, shape).astype("float32") for shape in shapes)
+    x = relay.var("x", shape=value.shape)
+    function = relay.Function([x], relay.nn.relu(relay.nn.dense(x, relay.const(weight))))
+    module = relay.create_executor("graph", IRModule.from_expr(function), target=target)
+    np.testing.assert_array_equal(module.evaluate()(value).numpy(), np.maximum(value @ weight.T, 0))
 
 
 @pytest.fixture(params=[(4, 10, 7), (8, 20, 12), (16, 24, 40), (16, 20, 21)])

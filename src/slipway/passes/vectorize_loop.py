@@ -4,10 +4,11 @@ before: ``vectorized for v in range(8): B[i * 8 + v] = A[i * 8 + v] + 1f``
 after:  ``B[ramp(i * 8, 1, 8)] = A[ramp(i * 8, 1, 8)] + broadcast(1f, 8)``
 
 A loop is cut into pieces of 64 bytes of its widest element type (16 float32 lanes) and a rest:
-two pieces of 12 lanes would take more registers and instructions than 16 and 8.  Up to 16 pieces
-are written out, more run in a serial loop.  Where a boundary check differs between
-lanes, the vector form runs when the check holds in all of them, and a serial loop otherwise;
-the same goes for a load that an if_then_else guards (padding).
+two pieces of 12 lanes would take more registers and instructions than 16 and 8.  So is the rest, in
+powers of two: a sum of 14 lanes that passes from step to step is 14 scalars to LLVM.  Up to 16
+pieces are written out, more run in a serial loop.  Where a boundary check differs between lanes,
+the vector form runs when the check holds in all of them, and a serial loop otherwise; the same goes
+for a load that an if_then_else guards (padding).
 What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
 """
 
@@ -59,12 +60,14 @@ class _Outer:
         if self.off or extent is None or _holds_loop(node.body, S.ForKind.VECTORIZED):
             return self.serial(node)
         width = VECTOR_BYTES // _widest_bytes(node.body)
-        if extent <= width:
-            return self.lanes(node.loop_var, node.min, extent, node.body)
         return self.pieces(node, extent, width)
 
     def pieces(self, node: S.For, extent: int, lanes: int) -> S.Stmt:
-        """Cut a long vectorized loop into whole vectors and a rest."""
+        """Cut a vectorized loop into vectors of at most so many `lanes`, then of half as many."""
+        if extent < lanes:
+            lanes = 1 << (extent.bit_length() - 1)
+        if extent == lanes:
+            return self.lanes(node.loop_var, node.min, extent, node.body)
         count, rest = divmod(extent, lanes)
         name, kind = node.loop_var.name, node.loop_var.dtype
         outer, inner = Var(name + ".vec", kind), Var(name, kind)
@@ -76,10 +79,9 @@ class _Outer:
         whole = S.For(outer, zero, ops.const(count, kind), how, body)
         if not rest:
             return whole
-        tail = Var(name, kind)
-        at = ops.add(ops.add(node.min, count * lanes), tail)
-        last = self.lanes(tail, zero, rest, substitute(node.body, {node.loop_var: at}))
-        return S.seq((whole, last))
+        first = ops.add(node.min, count * lanes)
+        tail = self.pieces(node.replace(min=first), rest, lanes // 2)
+        return S.seq((whole, tail))
 
     def serial(self, node: S.For) -> S.Stmt:
         self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))

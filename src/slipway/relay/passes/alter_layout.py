@@ -105,6 +105,15 @@ def best_block(channels: int, lanes: int) -> int:
     return min(sizes, key=lambda b: (-(-channels // b), b))
 
 
+def row_block(units: int, widest: int) -> int:
+    """Return the widest block for a product of one row that fills `units` up by a third at most.
+
+    Short vectors would take longer than the weights that are filled up.  0 if there is none.
+    """
+    sizes = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
+    return next((b for b in sizes if 3 * (-units % b) <= units), 0)
+
+
 class _AlterLayout:
     def __init__(self, lanes: int, winograd: bool, panel_units: Callable[[int], int]) -> None:
         self.lanes = lanes
@@ -311,8 +320,7 @@ class _AlterLayout:
         if data.rank != 2:
             return None
         units, widest = weight.shape[0], self.panel_units(data.shape[0])
-        block = block_size(units, widest)
-        # A single row waits for the weights: none are filled up.
+        block = row_block(units, widest) if data.shape[0] == 1 else block_size(units, widest)
         if block < 4 or (data.shape[0] > 1 and block < min(widest, self.lanes)):
             block = best_block(units, self.lanes)
         if (

@@ -169,11 +169,14 @@ def panel_units(target: Any, lanes: int, rows: int) -> int:
     """Return how many units of a product of `rows` have their weights of a step side by side.
 
     Where data is multiplied by lane, four vectors, so that two are loaded at once; sixteen for one
-    row, whose few sums leave registers for them, eight with the 16 registers of armv7.  One vector
-    of `lanes` elsewhere.
+    row, whose few sums leave registers for them, eight with the 16 registers of armv7.  Elsewhere
+    one vector of `lanes`, and for one row 64 units, or eight vectors: its weights then come from
+    one place in memory.
     """
-    if target is None or target.kind.name != "llvm" or not target.multiplies_by_lane:
+    if target is None or target.kind.name != "llvm":
         return lanes
+    if not target.multiplies_by_lane:
+        return min(64, 8 * lanes) if rows == 1 else lanes
     if rows > 1:
         return 4 * lanes
     return (16 if target.parsed_triple.table == "aarch64" else 8) * lanes

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.schedules.cpu.panels import Progress, ask_for_next, split_steps
 from slipway.schedules.cpu.tiles import choose_tile, steps_ahead, worth_sharing
-from slipway.schedules.generic import (
-    inline_injective,
-    shape_of,
-)
+from slipway.schedules.generic import inline_injective, shape_of, vector_lanes
 from slipway.schedules.registry import register_implementation
 
 if TYPE_CHECKING:
@@ -27,7 +24,8 @@ def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Ten
     inline_injective(schedule, outs, keep=[dense])
     blocks, depth, lanes = shape_of(dense.op.input_tensors[1])
     rows = shape_of(output)[0]
-    tile = choose_tile(rows, blocks, target)
+    width = max(1, lanes // vector_lanes(target, output.dtype))
+    tile = choose_tile(rows, blocks, target, width)
     if output.op is dense.op:
         accumulator = schedule.cache_write(output, "local")
     else:
