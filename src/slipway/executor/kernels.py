@@ -2,8 +2,10 @@
 
 What a kernel's object is made from is known before it is lowered: the fused function, the target,
 the options of the PassContext, and the compiler's own source.  `kernel_key` puts them into one
-name.  Where something else has a say (an operator, schedule or pass of the user's, an instrument
-that wants to watch), there is no key, and the kernel is lowered.
+name.  The kernel's own name is no part of it: the kernel is compiled under the names of its
+operators, and gets its model's name for it afterwards, so that all models share it.  Where
+something else has a say (an operator, schedule or pass of the user's, an instrument that wants to
+watch), there is no key, and the kernel is lowered.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from slipway.codegen import cache
 from slipway.codegen.build import COMPILER, build_module
 from slipway.codegen.compiled import CompiledModule
 from slipway.errors import SlipwayError
-from slipway.executor.graph import ModelGraph
+from slipway.executor.graph import ModelGraph, content_name
 from slipway.ir import custom
 from slipway.ir.function import PrimFunc
 from slipway.ir.stmt import NOP as NOP_STMT
@@ -69,7 +71,9 @@ def compile_kernels(graph: ModelGraph, target: Target) -> CompiledModule:
 
     context = PassContext.current()
     sources = [
-        FunctionSource(n, partial(_lower_in, context, n, f, target), kernel_key(n, f, target))
+        FunctionSource(
+            n, partial(_lower_in, context, n, f, target), kernel_key(f, target), content_name(f)
+        )
         for n, f in graph.kernels.items()
     ]
     return compile_sources(sources, target, sources[0].name, COMPILER)
@@ -80,10 +84,10 @@ def _lower_in(context: PassContext, name: str, function: Function, target: Targe
         return lower_kernel(name, function, target)
 
 
-def kernel_key(name: str, function: Function, target: Target) -> str:
+def kernel_key(function: Function, target: Target) -> str:
     """Return what stands for everything that a kernel is compiled from; "" if it is not all known.
 
-    Equal keys mean equal objects, on every machine.
+    Equal keys mean equal objects, on every machine and whatever a model calls its kernel.
     """
     context = PassContext.current()
     config = sorted(context.config.items())
@@ -92,7 +96,6 @@ def kernel_key(name: str, function: Function, target: Target) -> str:
         return ""
     return cache.key_of(
         source_digest(),
-        name,
         structural_digest(function),
         ",".join(str(param.checked_type) for param in function.params),
         *_words_of(target),
