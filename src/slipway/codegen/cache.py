@@ -13,11 +13,14 @@ name, a hash: no process needs to know what others have written.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from slipway.toolchain.native import cache_dir
 
@@ -92,6 +95,20 @@ def store(key: str, content: bytes) -> None:
 def is_due(key: str, size_bytes: int) -> bool:
     """Tell whether the folder is looked at after a file: for one in SWEEP_BYTES / size_bytes."""
     return int(key[:8], 16) * SWEEP_BYTES < size_bytes << 32
+
+
+def remembered(key: str, make: Callable[[], Any]) -> Any:
+    """Return what `make` gives: texts, numbers and lists of them; from the cache where it is known.
+
+    An empty `key` stands for nothing, so that it is made.
+    """
+    found = load(key) if key else None
+    if found is not None:
+        return json.loads(found)
+    made = make()
+    if key:
+        store(key, json.dumps(made, separators=(",", ":")).encode())
+    return made
 
 
 def sweep(limit_bytes: int = LIMIT_BYTES) -> None:

@@ -11,7 +11,8 @@ watch), there is no key, and the kernel is lowered.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -36,9 +37,10 @@ from slipway.schedules import registry
 from slipway.schedules.primitive import schedule_primitive
 from slipway.target import Target
 
-# The rooms whose source decides what a kernel becomes.
+# The rooms and files whose source decides what a kernel becomes, and what is kept under its key.
 _ROOMS = (
     "relay", "schedules", "te", "topi", "passes", "codegen", "ir", "arith", "target", "dtypes.py",
+    "executor/kernels.py", "executor/aot/overlap.py",
 )  # fmt: skip
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -55,33 +57,79 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
         raise type(error)(f"in the kernel {name}: {error}") from error
 
 
-def compile_kernels(graph: ModelGraph, target: Target) -> CompiledModule:
+class LoweredKernels(Mapping[str, PrimFunc]):
+    """A model's kernels as loops, ready for a code generator: lowered when first asked for.
+
+    `made_from` has what stands for each (`kernel_key`); "" where nothing does.
+    """
+
+    def __init__(self, graph: ModelGraph, target: Target) -> None:
+        self.functions, self.target = graph.kernels, target
+        self.made_from = {name: kernel_key(f, target) for name, f in graph.kernels.items()}
+        self._context = PassContext.current()
+        self._lowered: dict[str, PrimFunc] = {}
+
+    def __getitem__(self, name: str) -> PrimFunc:
+        if name not in self._lowered:
+            self._lowered[name] = self.lower(name)
+        return self._lowered[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions  # without lowering it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def lower(self, name: str) -> PrimFunc:
+        """Lower one kernel under the PassContext of the build, and keep nothing of it."""
+        entered = PassContext.current() is self._context
+        with nullcontext() if entered else self._context:
+            return lower_kernel(name, self.functions[name], self.target)
+
+    def key_of(self, names: Iterable[str], *what: str) -> str:
+        """Return what stands for the kernels `names`, so named; "" if that is not all known."""
+        pairs = [(name, self.made_from[name]) for name in names]
+        if not all(key for _, key in pairs):
+            return ""
+        return cache.key_of(*what, *(word for pair in pairs for word in pair))
+
+
+def compile_kernels(
+    graph: ModelGraph,
+    target: Target,
+    lowered: LoweredKernels | None = None,
+    later: bool = False,
+) -> CompiledModule:
     """Compile all kernels of a model into one module.
 
-    A model without any, one that only reshapes say, gets a function that does nothing, because a
-    library must export something.
+    `lowered` keeps the loops for others who want them.  With `later`, LLVM compiles when the
+    objects are first asked for.  A model without any kernel, one that only reshapes say, gets a
+    function that does nothing, because a library must export something.
     """
     if not graph.kernels:
         nothing = PrimFunc((), NOP_STMT, (), (("global_symbol", "tvmgen_nothing"),))
         return build_module({"tvmgen_nothing": nothing}, target)
+    kernels = lowered if lowered is not None else LoweredKernels(graph, target)
+    names = list(graph.kernels)
+    if target.kind.name == "c":
+        from slipway.codegen.c.backend import module_of_c
+
+        key = kernels.key_of(names, "C text", str(target), COMPILER)
+        text = cache.remembered(key, lambda: build_module(kernels, target).get_source("c"))
+        return module_of_c(text, names, target, names[0], COMPILER)
     if target.kind.name != "llvm":
-        lowered = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
-        return build_module(lowered, target)
+        return build_module(kernels, target)
     from slipway.codegen.llvm.backend import FunctionSource, compile_sources
 
-    context = PassContext.current()
+    lower = kernels.lower if lowered is None else kernels.__getitem__
     sources = [
-        FunctionSource(
-            n, partial(_lower_in, context, n, f, target), kernel_key(f, target), content_name(f)
-        )
+        FunctionSource(n, partial(lower, n), kernels.made_from[n], content_name(f))
         for n, f in graph.kernels.items()
     ]
-    return compile_sources(sources, target, sources[0].name, COMPILER)
-
-
-def _lower_in(context: PassContext, name: str, function: Function, target: Target) -> PrimFunc:
-    with context:
-        return lower_kernel(name, function, target)
+    return compile_sources(sources, target, names[0], COMPILER, later)
 
 
 def kernel_key(function: Function, target: Target) -> str:

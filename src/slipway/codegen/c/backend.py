@@ -31,11 +31,18 @@ def compile_c(
     """Generate C for `functions`; objects are made of it when they are asked for."""
     metadata = metadata_json(list(functions), entry, target, compiler)
     text = emit_c(functions, target, metadata, compiler)
+    return module_of_c(text, list(functions), target, entry, compiler)
+
+
+def module_of_c(
+    text: str, names: list[str], target: Target, entry: str, compiler: str
+) -> CompiledModule:
+    """Return the module of generated C whose functions are `names`."""
     return CompiledModule(
         target,
-        tuple(functions),
+        tuple(names),
         entry,
-        metadata,
+        metadata_json(names, entry, target, compiler),
         lambda: (c_to_object(text, target),),
         {"c": lambda: text},
     )

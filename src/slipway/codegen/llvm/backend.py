@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
@@ -118,9 +118,13 @@ def compile_llvm(
 
 
 def compile_sources(
-    sources: Sequence[FunctionSource], target: Target, entry: str, compiler: str
+    sources: Sequence[FunctionSource],
+    target: Target,
+    entry: str,
+    compiler: str,
+    later: bool = False,
 ) -> CompiledModule:
-    """Compile `sources` to object code for `target`.
+    """Compile `sources` to object code for `target`; `later`: when it is first asked for.
 
     One function is lowered while others are compiled by LLVM.  A single function without a key
     shares its object with the library's metadata.
@@ -130,17 +134,27 @@ def compile_sources(
     arena = arena_symbol(names[0])
     if len(sources) == 1 and not sources[0].key:
         return _single(sources[0], target, entry, metadata)
-    kernels = [_Kernel(source, target, arena) for source in sources]
-    arena_bytes = max(kernel.arena_bytes for kernel in kernels)
-    shell_text = emit_shell(metadata, arena, arena_bytes, target)
-    shell = submit(shell_text, target)
-    objects = [*(kernel.object_bytes() for kernel in kernels), shell.result().object_bytes]
-    brought = list(dict.fromkeys(data for kernel in kernels for data in kernel.brought))
+
+    @lru_cache(1)
+    def kernels() -> list[_Kernel]:
+        return [_Kernel(source, target, arena) for source in sources]
+
+    def shell_text() -> str:
+        arena_bytes = max(kernel.arena_bytes for kernel in kernels())
+        return emit_shell(metadata, arena, arena_bytes, target)
+
+    @lru_cache(1)
+    def objects() -> list[bytes]:
+        shell = submit(shell_text(), target)
+        made = [*(kernel.object_bytes() for kernel in kernels()), shell.result().object_bytes]
+        return [*made, *dict.fromkeys(data for kernel in kernels() for data in kernel.brought)]
 
     def texts() -> list[str]:
-        return [*(kernel.text() for kernel in kernels), shell_text]
+        return [*(kernel.text() for kernel in kernels()), shell_text()]
 
-    return _module(names, objects, brought, texts, target, entry, metadata)
+    if not later:
+        objects()
+    return _module(names, objects, texts, target, entry, metadata)
 
 
 def _single(source: FunctionSource, target: Target, entry: str, metadata: str) -> CompiledModule:
@@ -150,14 +164,13 @@ def _single(source: FunctionSource, target: Target, entry: str, metadata: str) -
     shell = emit_shell(metadata, arena, made.arena_bytes, target)
     texts = [made.text, shell] if made.arena_bytes else [shell + made.text]
     objects = [CompiledText(text, target).object_bytes for text in texts]
-    brought = snippet_objects([func], target)
-    return _module([source.name], objects, brought, lambda: texts, target, entry, metadata)
+    objects += snippet_objects([func], target)
+    return _module([source.name], lambda: objects, lambda: texts, target, entry, metadata)
 
 
 def _module(
     names: Sequence[str],
-    objects: Sequence[bytes],
-    brought: Sequence[bytes],
+    objects: Callable[[], Sequence[bytes]],
     texts: Callable[[], Sequence[str]],
     target: Target,
     entry: str,
@@ -171,7 +184,7 @@ def _module(
         tuple(names),
         entry,
         metadata,
-        lambda: with_parts([*objects, *brought], target),
+        lambda: with_parts(objects(), target),
         {
             "ll": joined(CompiledText.optimised_ir),
             "asm": joined(CompiledText.assembly),
