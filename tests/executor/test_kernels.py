@@ -156,14 +156,57 @@ def test_what_the_user_has_a_say_in_has_no_key(monkeypatch):
         theirs = op_registry.get("tanh").compute_function
         patch.setattr(op_registry.get("tanh"), "compute_function", lambda *a: theirs(*a))
         assert kernel_key(function, target) == ""
-    registered = {"tanh": [registry.Implementation(
-        "mine", "tanh", lambda *a: None, None, lambda *a: False, 99)]}  # fmt: skip
-    monkeypatch.setattr(registry, "_IMPLEMENTATIONS", {**registry._IMPLEMENTATIONS, **registered})
+    register(monkeypatch, "tanh", lambda *a: True)
     assert kernel_key(function, target) == ""
 
 
+def register(monkeypatch, op, applies):
+    mine = registry.Implementation("mine", op, lambda *a: None, None, applies, 99)
+    every = {**registry._IMPLEMENTATIONS, op: [*registry.implementations(op), mine]}
+    monkeypatch.setattr(registry, "_IMPLEMENTATIONS", every)
+
+
+def test_what_the_user_does_elsewhere_changes_no_key(monkeypatch):
+    function, target = function_and_target()
+    key = kernel_key(function, target)
+    register(monkeypatch, "nn.conv2d", lambda *a: True)
+    register(monkeypatch, "tanh", lambda attrs, in_types, target: in_types[0].shape == (9, 9))
+    monkeypatch.setattr(custom, "_DECLARED", set())
+    monkeypatch.setattr(custom, "INTRINSICS", dict(custom.INTRINSICS))
+    rules = {("tanh", "c"): (10, lambda call: None), ("mine", "llvm"): (10, lambda call: None)}
+    monkeypatch.setattr(custom, "_RULES", rules)
+    assert kernel_key(function, target) == key
+    custom.register_op_attr("tir.mine", "TCallEffectKind", custom.CallEffectKind.Pure)
+    assert kernel_key(function, target) == key
+    with tvm.transform.PassContext(config={"relay.FuseOps.max_depth": 3, "tir.usmp.enable": True}):
+        assert kernel_key(function, target) == key
+
+
+def test_options_within_options_are_known():
+    function, target = function_and_target()
+    keys = []
+    for steps in (4, 8):
+        with tvm.transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": steps}}):
+            keys.append(kernel_key(function, target))
+    assert "" not in keys
+    assert keys[0] != keys[1]
+
+
+def test_a_kernel_without_a_key_still_finds_its_text_compiled(cache_folder, monkeypatch):
+    build(model())
+    compiled = []
+    original = machine._emit_object
+    monkeypatch.setattr(machine, "_emit_object", lambda *a: compiled.append(1) or original(*a))
+    lowered = count_lowered(monkeypatch)
+    build(model(), instruments=[PassTimer()])
+    assert lowered
+    assert not compiled
+
+
 def test_every_operator_of_slipway_has_a_key():
-    assert all(kernels._operator_is_ours(name) for name in op_registry.OPS)
+    assert all(kernels._is_ours(op_registry.get(name).compute_function) for name in op_registry.OPS)
+    entries = [entry for name in op_registry.OPS for entry in registry.implementations(name)]
+    assert all(map(kernels._implements_ours, entries))
 
 
 HAMMER = """

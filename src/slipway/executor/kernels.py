@@ -43,6 +43,7 @@ _ROOMS = (
     "executor/kernels.py", "executor/aot/overlap.py",
 )  # fmt: skip
 _PLAIN = (bool, int, float, str, type(None))
+_OF_GRAPHS = ("relay.", "tir.usmp.")  # options that come before or after the kernels
 
 
 def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
@@ -138,9 +139,11 @@ def kernel_key(function: Function, target: Target) -> str:
     Equal keys mean equal objects, on every machine and whatever a model calls its kernel.
     """
     context = PassContext.current()
-    config = sorted(context.config.items())
-    known = all(isinstance(value, _PLAIN) for _, value in config)
-    if not known or context.instruments or custom.has_rules() or not _all_ours(function):
+    options = context.config.items()
+    config = sorted((name, value) for name, value in options if not name.startswith(_OF_GRAPHS))
+    known = all(_is_plain(value) for _, value in config)
+    rules = custom.changes_own_code(target.kind.name)
+    if not known or context.instruments or rules or not _all_ours(function, target):
         return ""
     return cache.key_of(
         source_digest(),
@@ -158,24 +161,39 @@ def _words_of(target: Target) -> Iterable[str]:
     return (str(target), target.triple, target.cpu, repr(features), str(target.num_cores))
 
 
-def _all_ours(function: Function) -> bool:
-    """Tell whether Slipway's own code alone computes and schedules the function's operators."""
-    return all(
-        _operator_is_ours(expr.op.name)
-        for expr in post_order(function.body, into_functions=False)
-        if isinstance(expr, Call) and isinstance(expr.op, Op)
-    )
+def _is_plain(value: Any) -> bool:
+    """Tell whether the text of an option's value says everything about it."""
+    if isinstance(value, dict):
+        return all(_is_plain(part) for part in (*value, *value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN)
 
 
-def _operator_is_ours(name: str) -> bool:
-    own: list[Any] = [op_registry.get(name).compute_function]
-    for entry in registry.implementations(name):
-        own += [entry.schedule, entry.applies, entry.compute]
-    return all(f is None or _module_of(f).startswith("slipway.") for f in own)
+def _all_ours(function: Function, target: Target) -> bool:
+    """Tell whether Slipway's own code alone computes and schedules the function's operators.
+
+    What a user has registered for an operator counts where it applies.
+    """
+    for expr in post_order(function.body, into_functions=False):
+        if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+            continue
+        if not _is_ours(op_registry.get(expr.op.name).compute_function):
+            return False
+        theirs = [e for e in registry.implementations(expr.op.name) if not _implements_ours(e)]
+        in_types = [arg.checked_type for arg in expr.args] if theirs else []
+        if any(entry.applies(expr.attrs, in_types, target) for entry in theirs):
+            return False
+    return True
 
 
-def _module_of(function: Any) -> str:
-    return str(getattr(getattr(function, "func", function), "__module__", ""))
+def _implements_ours(entry: registry.Implementation) -> bool:
+    return all(map(_is_ours, (entry.schedule, entry.applies, entry.compute)))
+
+
+def _is_ours(function: Any) -> bool:
+    module = getattr(getattr(function, "func", function), "__module__", "")
+    return function is None or str(module).startswith("slipway.")
 
 
 @lru_cache(maxsize=1)

@@ -32,7 +32,7 @@ class FunctionSource:
     """A function to compile: `lower` returns its target-ready loops, each time the same.
 
     `key` stands for everything that they are made from (`cache.key_of`); "" where nothing does.
-    `symbol` is a name that functions of the same key share.
+    `symbol` is a name that equal functions share; "" for a function with its own name alone.
     """
 
     name: str
@@ -44,14 +44,14 @@ class FunctionSource:
 class _Kernel:
     """A function's object: from the cache, or being compiled by another thread.
 
-    What has a key is compiled under the names that all libraries share, and renamed for this one;
-    objects that are no ELF keep the names that they are compiled under.  Under the key the cache
+    A model's kernel is compiled under names that all libraries share, and renamed for this one;
+    objects that are no ELF keep the names that they are compiled under.  Under its key the cache
     has the bytes of arena that the function uses and the key of its text's object.
     """
 
     def __init__(self, source: FunctionSource, target: Target, arena: str) -> None:
         self.source, self.target = source, target
-        shared = bool(source.key) and target.parsed_triple.object_format == "elf"
+        shared = bool(source.symbol) and target.parsed_triple.object_format == "elf"
         self.compiled_as = (source.symbol, _ARENA) if shared else (source.name, arena)
         self.symbols = dict(zip(self.compiled_as, (source.name, arena), strict=True))
         self.key = source.key and cache.key_of("kernel", source.key, *self.compiled_as)
