@@ -4,6 +4,7 @@ import kernels
 
 from slipway.codegen import cache
 from slipway.codegen.build import build_module
+from slipway.codegen.c import backend
 from slipway.codegen.llvm import machine
 from slipway.target import Target
 
@@ -56,3 +57,32 @@ def test_the_oldest_files_go_first(cache_folder):
     cache.sweep(limit_bytes=5 * 1032)
     kept = [number for number in range(10) if cache.load(cache.key_of(str(number))) is not None]
     assert kept == [5, 6, 7, 8, 9]
+
+
+def test_c_is_compiled_once(cache_folder, monkeypatch):
+    compiled = []
+    run = backend._run
+    monkeypatch.setattr(backend, "_run", lambda *a: compiled.append(1) or run(*a))
+    target = Target("c")
+    first = build_module(kernels.vector_add(), target).objects
+    assert build_module(kernels.vector_add(), target).objects == first
+    assert compiled == [1]
+    build_module(kernels.vector_add(), Target("c -opt-level=1")).object_bytes()
+    assert compiled == [1, 1]
+
+
+def test_the_folder_is_looked_at_once_in_so_many_bytes(cache_folder, monkeypatch):
+    size = cache.SWEEP_BYTES // 100
+    due = sum(cache.is_due(cache.key_of(str(number)), size) for number in range(10000))
+    assert 60 < due < 140
+    swept = []
+    monkeypatch.setattr(cache, "sweep", lambda: swept.append(1))
+    monkeypatch.setattr(cache, "SWEEP_BYTES", 1000)
+    cache.store(cache.key_of("large"), bytes(1000))
+    assert swept == [1]
+
+
+def test_what_would_drive_out_all_others_is_not_kept(cache_folder, monkeypatch):
+    monkeypatch.setattr(cache, "LARGEST_BYTES", 1000)
+    cache.store(cache.key_of("a"), bytes(1001))
+    assert files(cache_folder) == []

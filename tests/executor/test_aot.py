@@ -402,3 +402,12 @@ def test_attention_in_one_kernel_or_in_its_parts(target, tmp_path):
     powers = np.exp(x @ y.transpose(0, 2, 1))
     wanted = (powers / powers.sum(-1, keepdims=True)) @ z
     np.testing.assert_allclose(found.reshape(2, 20, 8), wanted, rtol=2e-5, atol=2e-6)
+
+
+def test_a_target_with_vectors_carries_channels_in_blocks():
+    def kernels_of(target):
+        return " ".join(build(keyword_net(), target).graph.kernels)
+
+    assert "nchwc" in kernels_of("llvm -mcpu=x86-64-v3")
+    for target in (CORTEX_M4, "llvm -mtriple=thumbv7em-none-eabihf -mcpu=cortex-m4", "c"):
+        assert "nchwc" not in kernels_of(target)

@@ -18,6 +18,7 @@ from slipway.passes.instruments import PassTimer
 from slipway.relay import op_registry
 from slipway.schedules import registry
 from slipway.target import Target
+from slipway.toolchain.elf import ElfFile
 
 WEIGHT = np.linspace(-1, 1, 16 * 16 * 9, dtype="float32").reshape(16, 16, 3, 3)
 
@@ -30,13 +31,13 @@ def model(first="relu", size=24):
     return tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(y)))
 
 
-def build(mod, target="llvm", **options):
+def build(mod, target="llvm", mod_name="default", **options):
     with tvm.transform.PassContext(opt_level=3, **options):
-        return relay.build(mod, target=target)
+        return relay.build(mod, target=target, mod_name=mod_name)
 
 
-def run(lib, size=24):
-    executor = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+def run(lib, size=24, name="default"):
+    executor = graph_executor.GraphModule(lib[name](tvm.cpu(0)))
     executor.run(x=np.linspace(-2, 2, 16 * size * size, dtype="float32").reshape(1, 16, size, size))
     return executor.get_output(0).numpy()
 
@@ -61,13 +62,45 @@ def test_a_model_built_again_is_not_lowered_again(cache_folder, monkeypatch):
     assert again.get_source("raw") == first.get_source("raw")  # lowered for it, to the same text
 
 
-def test_a_kernel_that_uses_the_arena_finds_the_one_of_its_own_library(cache_folder, monkeypatch):
-    one, other = build(model()), build(model("tanh"))
+def test_models_share_kernels_whatever_they_call_them(cache_folder, monkeypatch):
     lowered = count_lowered(monkeypatch)
-    for built, first in ((build(model()), one), (build(model("tanh")), other)):
-        assert built.compiled.objects == first.compiled.objects
-        assert np.isfinite(run(built)).all()
+    first = build(model(), mod_name="first")
+    done = len(lowered)
+    second = build(model(), mod_name="second")
+    assert len(lowered) == done
+    assert all(name.startswith("tvmgen_second_") for name in second.compiled.functions)
+    names = [s for data in second.compiled.objects for s in ElfFile(data).exported]
+    assert {f"__tvm_ffi_{name}" for name in second.compiled.functions} <= set(names)
+    np.testing.assert_array_equal(run(second, name="second"), run(first, name="first"))
+    for text in (second.get_source("raw"), second.get_source("asm")):
+        assert "tvmgen_second_fused_nn_softmax.compute" in text
+        assert "tvmgen_first" not in text
+
+
+def test_a_kernel_uses_the_arena_of_the_library_it_is_in(cache_folder, monkeypatch):
+    one = build(model())
+    lowered = count_lowered(monkeypatch)
+    other = build(model("tanh"))
+    assert [name for name in lowered if "tanh" not in name] == []  # the convolution was there
+    assert np.isfinite(run(other)).all()
+    for built in (one, other):
+        arenas = {s for data in built.compiled.objects for s in symbols(data) if "slw_arena" in s}
+        assert arenas == {f"slw_arena_{built.compiled.functions[0]}"}
+
+
+def symbols(data):
+    return [symbol.name for symbol in ElfFile(data).symbols]
+
+
+def test_objects_that_are_no_elf_keep_the_names_they_are_compiled_under(cache_folder, monkeypatch):
+    mac = "llvm -mtriple=aarch64-apple-darwin"
+    first = build(model(), mac, mod_name="first").compiled.objects
+    lowered = count_lowered(monkeypatch)
+    assert build(model(), mac, mod_name="first").compiled.objects == first
     assert not lowered
+    second = build(model(), mac, mod_name="second")
+    assert any(b"tvmgen_second_fused_nn_softmax" in data for data in second.compiled.objects)
+    assert lowered
 
 
 def test_a_damaged_or_missing_object_is_made_again(cache_folder, monkeypatch):
@@ -93,10 +126,9 @@ def test_the_key_names_everything_that_a_kernel_is_made_from(monkeypatch):
     other = relay.nn.relu(relay.tanh(other)).as_function().with_attr("Primitive", 1)
     other = relay.transform.InferType()(tvm.IRModule.from_expr(other))["main"]
     keys = [
-        kernel_key("k", function, target),
-        kernel_key("l", function, target),
-        kernel_key("k", other, target),
-        *(kernel_key("k", function, Target(f"llvm {words}")) for words in (
+        kernel_key(function, target),
+        kernel_key(other, target),
+        *(kernel_key(function, Target(f"llvm {words}")) for words in (
             "-num-cores=7", "-mcpu=x86-64-v3", "-mattr=-avx512f", "-l2-cache-bytes=1024",
             "-strict=1", "-mtriple=aarch64-linux-gnu",
         )),
@@ -104,9 +136,9 @@ def test_the_key_names_everything_that_a_kernel_is_made_from(monkeypatch):
     for options in ({"opt_level": 3}, {"disabled_pass": ["simplify"]},
                     {"config": {"tir.noalias": False}}):  # fmt: skip
         with tvm.transform.PassContext(**options):
-            keys.append(kernel_key("k", function, target))
+            keys.append(kernel_key(function, target))
     monkeypatch.setattr(kernels, "source_digest", lambda: b"a newer compiler")
-    keys.append(kernel_key("k", function, target))
+    keys.append(kernel_key(function, target))
     assert "" not in keys
     assert len(set(keys)) == len(keys)
 
@@ -114,24 +146,67 @@ def test_the_key_names_everything_that_a_kernel_is_made_from(monkeypatch):
 def test_what_the_user_has_a_say_in_has_no_key(monkeypatch):
     function, target = function_and_target()
     with tvm.transform.PassContext(instruments=[PassTimer()]):
-        assert kernel_key("k", function, target) == ""
+        assert kernel_key(function, target) == ""
     with tvm.transform.PassContext(config={"tir.add_lower_pass": [(0, lambda f: f)]}):
-        assert kernel_key("k", function, target) == ""
+        assert kernel_key(function, target) == ""
     with monkeypatch.context() as patch:
         patch.setattr(custom, "_RULES", {("tanh", "llvm"): (10, lambda call: None)})
-        assert kernel_key("k", function, target) == ""
+        assert kernel_key(function, target) == ""
     with monkeypatch.context() as patch:
         theirs = op_registry.get("tanh").compute_function
         patch.setattr(op_registry.get("tanh"), "compute_function", lambda *a: theirs(*a))
-        assert kernel_key("k", function, target) == ""
-    registered = {"tanh": [registry.Implementation(
-        "mine", "tanh", lambda *a: None, None, lambda *a: False, 99)]}  # fmt: skip
-    monkeypatch.setattr(registry, "_IMPLEMENTATIONS", {**registry._IMPLEMENTATIONS, **registered})
-    assert kernel_key("k", function, target) == ""
+        assert kernel_key(function, target) == ""
+    register(monkeypatch, "tanh", lambda *a: True)
+    assert kernel_key(function, target) == ""
+
+
+def register(monkeypatch, op, applies):
+    mine = registry.Implementation("mine", op, lambda *a: None, None, applies, 99)
+    every = {**registry._IMPLEMENTATIONS, op: [*registry.implementations(op), mine]}
+    monkeypatch.setattr(registry, "_IMPLEMENTATIONS", every)
+
+
+def test_what_the_user_does_elsewhere_changes_no_key(monkeypatch):
+    function, target = function_and_target()
+    key = kernel_key(function, target)
+    register(monkeypatch, "nn.conv2d", lambda *a: True)
+    register(monkeypatch, "tanh", lambda attrs, in_types, target: in_types[0].shape == (9, 9))
+    monkeypatch.setattr(custom, "_DECLARED", set())
+    monkeypatch.setattr(custom, "INTRINSICS", dict(custom.INTRINSICS))
+    rules = {("tanh", "c"): (10, lambda call: None), ("mine", "llvm"): (10, lambda call: None)}
+    monkeypatch.setattr(custom, "_RULES", rules)
+    assert kernel_key(function, target) == key
+    custom.register_op_attr("tir.mine", "TCallEffectKind", custom.CallEffectKind.Pure)
+    assert kernel_key(function, target) == key
+    with tvm.transform.PassContext(config={"relay.FuseOps.max_depth": 3, "tir.usmp.enable": True}):
+        assert kernel_key(function, target) == key
+
+
+def test_options_within_options_are_known():
+    function, target = function_and_target()
+    keys = []
+    for steps in (4, 8):
+        with tvm.transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": steps}}):
+            keys.append(kernel_key(function, target))
+    assert "" not in keys
+    assert keys[0] != keys[1]
+
+
+def test_a_kernel_without_a_key_still_finds_its_text_compiled(cache_folder, monkeypatch):
+    build(model())
+    compiled = []
+    original = machine._emit_object
+    monkeypatch.setattr(machine, "_emit_object", lambda *a: compiled.append(1) or original(*a))
+    lowered = count_lowered(monkeypatch)
+    build(model(), instruments=[PassTimer()])
+    assert lowered
+    assert not compiled
 
 
 def test_every_operator_of_slipway_has_a_key():
-    assert all(kernels._operator_is_ours(name) for name in op_registry.OPS)
+    assert all(kernels._is_ours(op_registry.get(name).compute_function) for name in op_registry.OPS)
+    entries = [entry for name in op_registry.OPS for entry in registry.implementations(name)]
+    assert all(map(kernels._implements_ours, entries))
 
 
 HAMMER = """

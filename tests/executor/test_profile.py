@@ -6,6 +6,7 @@ import pytest
 import slipway
 from slipway import relay, rpc
 from slipway.cli.connection import Connection
+from slipway.cli.profile import measure
 from slipway.cli.profile_table import print_profile
 from slipway.contrib import graph_executor
 from slipway.executor.cost import kernel_cost
@@ -165,8 +166,18 @@ def artifact(tmp_path_factory):
     with span("head.softmax"):
         y = relay.nn.softmax(relay.nn.batch_flatten(y))
     path = tmp_path_factory.mktemp("profile") / "model.tar"
-    relay.build(module_of(y), target="llvm").export_library(str(path))
+    library = relay.build(module_of(y), target="llvm")
+    library.export_library(str(path))
+    library.export_library(str(path.with_suffix(".so")))
     return path
+
+
+def test_a_library_says_as_much_of_its_operators_as_an_archive(artifact):
+    told = metadata_of(artifact)
+    assert told["operators"]
+    of_the_archive_itself = {"kind", "sha256"}
+    expected = {key: value for key, value in told.items() if key not in of_the_archive_itself}
+    assert metadata_of(artifact.with_suffix(".so")) == expected
 
 
 def names_of(report):
@@ -219,11 +230,42 @@ def test_limits_and_profile_of_this_machine(artifact, capsys):
 def test_limits_and_profile_of_a_remote_device(artifact):
     server = rpc.Server("127.0.0.1", 0, use_popen=False, silent=True)
     try:
-        report = profiled(artifact, Connection("127.0.0.1", server.port))
+        report = profiled(artifact.with_suffix(".so"), Connection("127.0.0.1", server.port))
         check_limits(report)
         assert report.limits.levels[0].name == "256 KB"
     finally:
         server.terminate()
+
+
+def test_what_is_not_known_is_not_shown(artifact, capsys):
+    """An artifact of an older Slipway: times, but neither rates nor limits, and nothing marked."""
+    path = artifact.with_name("older.so")
+    content = artifact.with_suffix(".so").read_bytes()
+    path.write_bytes(content.replace(b'"operators":', b'"operatorz":'))
+    report = measure(path, Connection(), None, limits=True, number=1, repeat=1)
+    assert report.seconds > 0
+    assert not report.measured
+    assert not any(report.is_far(o) for o in report.operators)
+    print_profile(report, None, "model")
+    shown = capsys.readouterr().out
+    assert "conv2d" in shown
+    assert shown.count(" - ") >= 2 * len(report.operators)
+    assert "◀" not in shown
+    assert "does not say what its operators compute" in " ".join(shown.split())
+    told = report.to_dict()
+    assert "compile the model again" in told["missing"]
+    for operator in told["operators"]:
+        for name in ("flops", "bytes", "flops_per_second", "of_limit", "far_from_limit"):
+            assert operator[name] is None
+    assert "GFLOP" not in str(report.to_chrome_trace("m"))
+
+
+def test_an_operator_of_unknown_cost_beside_others(capsys):
+    known = operator(1e-3, 100e6, traffic([1000]))
+    report = ModelProfile((known, OperatorProfile("x", (), "k", 1e-3, None, None)), (LIMITS,))
+    print_profile(report, None, "model")
+    assert capsys.readouterr().out.count("◀") == 1  # where the last line explains it
+    assert report.to_dict()["operators"][1]["of_limit"] is None
 
 
 def test_the_peak_loop_is_nothing_but_multiply_adds():

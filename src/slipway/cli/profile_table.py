@@ -33,15 +33,13 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
     order = sorted(report.operators, key=lambda o: -o.seconds)
     rows = []
     for o in order[:top]:
-        per_second = o.seconds or 1.0
         cells = [
             escape(o.name), escape(operators_text(o.kernel)), time_text(o.seconds),
-            f"{o.seconds / whole:.1%}", f"{o.flops / per_second / 1e9:.3g}",
-            f"{o.bytes / per_second / 1e9:.3g}",
+            f"{o.seconds / whole:.1%}", _giga(o.flops_per_second), _giga(o.bytes_per_second),
         ]  # fmt: skip
         if report.limits is not None:
             mark = " [red]◀[/]" if report.is_far(o) else ""
-            cells += [f"{o.of_limit:.0%}{mark}", o.binding]
+            cells += [f"{o.of_limit:.0%}{mark}" if o.bounds else "-", o.binding or "-"]
         rows.append(tuple(cells))
     columns = ["node", "operators", "time", "share", "GFLOP/s", "GB/s"]
     if report.limits is not None:
@@ -50,6 +48,8 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
     if len(order) > len(rows):
         console.out.print(f"and {len(order) - len(rows)} operators more")
     console.out.print(f"All {len(order)} operators: {time_text(report.seconds)}")
+    if report.missing:
+        console.out.print(report.missing)
     if report.limits is None:
         return
     from slipway.executor.limits import SIZES
@@ -76,6 +76,10 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
         f"{report.share_near():.0%} of the time in operators above 80% of their limit; "
         f"{far / whole:.0%} in those marked [red]◀[/], below half of it"
     )
+
+
+def _giga(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate / 1e9:.3g}"
 
 
 def operators_text(kernel: str) -> str:

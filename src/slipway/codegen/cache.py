@@ -2,24 +2,32 @@
 
 Files live under ``<cache folder>/kernels`` (``SLIPWAY_CACHE``, or ~/.cache/slipway): each holds a
 SHA-256 of its content and the content.  They are written beside and renamed, so that processes
-may share the folder; a damaged file counts as missing.  Old files go when the folder exceeds
-`LIMIT_BYTES`.  ``SLIPWAY_KERNEL_CACHE=0`` turns the cache off.
+may share the folder; a damaged file counts as missing.  ``SLIPWAY_KERNEL_CACHE=0`` turns the cache
+off.
+
+The folder keeps to `LIMIT_BYTES`: who writes looks at the whole folder once in `SWEEP_BYTES` on
+average, and deletes the files used longest ago.  Which file is followed by such a look says its
+name, a hash: no process needs to know what others have written.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from slipway.toolchain.native import cache_dir
 
 LIMIT_BYTES = 512 << 20
+SWEEP_BYTES = LIMIT_BYTES >> 5
+LARGEST_BYTES = LIMIT_BYTES >> 2  # of a file: a larger one would drive out too many others
 _DIGEST = 32
-_SWEEP_EVERY = 256  # files written by this process between two looks at the folder's size
-_written = 0
 
 
 def key_of(*parts: str | bytes) -> str:
@@ -33,11 +41,15 @@ def key_of(*parts: str | bytes) -> str:
 
 @lru_cache(maxsize=1)
 def _compiler_identity() -> bytes:
-    """Return what stands for the compiler itself: LLVM's version and the code that drives it."""
+    """Return what stands for the compilers: their versions, and the code that drives LLVM."""
     from importlib import metadata, resources
 
+    versions = []
+    for name in ("llvmlite", "ziglang"):
+        with suppress(metadata.PackageNotFoundError):
+            versions.append(f"{name} {metadata.version(name)}")
     here = resources.files("slipway.codegen").joinpath("llvm/machine.py").read_bytes()
-    return metadata.version("llvmlite").encode() + b"\0" + hashlib.sha256(here).digest()
+    return " ".join(versions).encode() + b"\0" + hashlib.sha256(here).digest()
 
 
 def _enabled() -> bool:
@@ -61,9 +73,11 @@ def load(key: str) -> bytes | None:
 
 
 def store(key: str, content: bytes) -> None:
-    """Keep `content` under `key`; a folder that cannot be written is no error."""
-    global _written
-    if not _enabled():
+    """Keep `content` under `key`; a folder that cannot be written is no error.
+
+    More than `LARGEST_BYTES` are not kept.
+    """
+    if not _enabled() or len(content) > LARGEST_BYTES:
         return
     path = _path(key)
     try:
@@ -74,9 +88,27 @@ def store(key: str, content: bytes) -> None:
         Path(name).replace(path)
     except OSError:
         return
-    _written += 1
-    if _written % _SWEEP_EVERY == 0:
+    if is_due(key, len(content)):
         sweep()
+
+
+def is_due(key: str, size_bytes: int) -> bool:
+    """Tell whether the folder is looked at after a file: for one in SWEEP_BYTES / size_bytes."""
+    return int(key[:8], 16) * SWEEP_BYTES < size_bytes << 32
+
+
+def remembered(key: str, make: Callable[[], Any]) -> Any:
+    """Return what `make` gives: texts, numbers and lists of them; from the cache where it is known.
+
+    An empty `key` stands for nothing, so that it is made.
+    """
+    found = load(key) if key else None
+    if found is not None:
+        return json.loads(found)
+    made = make()
+    if key:
+        store(key, json.dumps(made, separators=(",", ":")).encode())
+    return made
 
 
 def sweep(limit_bytes: int = LIMIT_BYTES) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ def export(
         return _write_tar(out, compiled, model, cc, options)
     objects = list(compiled.objects)
     if model is not None:
-        objects.append(model_object(compiled, model))
+        objects += model_objects(compiled, model)
     if suffix in (".o", ".obj"):
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
     elif suffix == ".a":
@@ -78,30 +79,39 @@ def _write_tar(
     cc: Linker | None,
     options: Sequence[str] | None,
 ) -> Path:
-    import json
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="slipway-export-") as folder:
         linked = link_shared(
             compiled.objects, compiled.target.triple, Path(folder) / "lib.so", cc, options=options
         ).read_bytes()
-    metadata = json.loads(compiled.metadata)
     if model is None:
-        return write_artifact(out, linked, metadata=metadata)
+        return write_artifact(out, linked, metadata=json.loads(compiled.metadata))
     return write_artifact(
         out,
         linked,
-        metadata={**metadata, **model.metadata},
+        metadata=_whole_metadata(compiled, model),
         graph_json=model.graph_json,
         graph_binary=model.graph_binary,
         params=model.params,
     )
 
 
-def model_object(compiled: CompiledModule, model: ModelParts) -> bytes:
-    """Return an object that holds the model's graph and parameters as exported data."""
+def _whole_metadata(compiled: CompiledModule, model: ModelParts) -> dict[str, Any]:
+    return {**json.loads(compiled.metadata), **model.metadata}
+
+
+def model_objects(compiled: CompiledModule, model: ModelParts) -> list[bytes]:
+    """Return objects that hold the model's graph, parameters and metadata as exported data.
+
+    The metadata lies in a section of its own: no device reads it, and firmware leaves it out.
+    """
     from slipway.codegen.llvm.data import data_object
-    from slipway.runtime.library import GRAPH_SYMBOL, PARAMS_SYMBOL
+    from slipway.runtime.library import GRAPH_SYMBOL, MODEL_METADATA_SYMBOL, PARAMS_SYMBOL
 
     blobs = {GRAPH_SYMBOL: model.graph_binary, PARAMS_SYMBOL: model.params}
-    return data_object(blobs, compiled.target)
+    text = json.dumps(_whole_metadata(compiled, model), separators=(",", ":")).encode()
+    return [
+        data_object(blobs, compiled.target),
+        data_object({MODEL_METADATA_SYMBOL: text}, compiled.target, ".rodata.slipway_metadata"),
+    ]

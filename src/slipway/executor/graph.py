@@ -148,17 +148,7 @@ class _Builder:
         return [TensorRef(ref.node, i) for i in range(len(types))]
 
     def _kernel_name(self, function: Function) -> str:
-        names = [
-            e.op.name.replace(".", "_")
-            for e in post_order(function.body, into_functions=False)
-            if isinstance(e, Call)
-        ]
-        base = f"tvmgen_{self.mod_name}_fused_" + "_".join(names)
-        base = re.sub(r"[^A-Za-z0-9_]", "_", base)
-        if len(base) > _LONGEST_NAME:
-            digest = structural_hash(function) & 0xFFFFFFFF
-            base = f"{base[: _LONGEST_NAME - 9].rstrip('_')}_{digest:08x}"
-        return self._unique(base, self.graph.kernels)
+        return self._unique(content_name(function, f"tvmgen_{self.mod_name}_"), self.graph.kernels)
 
     def _node_name(self, kernel: str) -> str:
         return self._unique(kernel, {n.name for n in self.graph.nodes})
@@ -170,6 +160,20 @@ class _Builder:
             number += 1
             name = f"{base}_{number}"
         return name
+
+
+def content_name(function: Function, prefix: str = "") -> str:
+    """Return `prefix` and the operators of a kernel as an identifier, which equal kernels share."""
+    names = [
+        e.op.name.replace(".", "_")
+        for e in post_order(function.body, into_functions=False)
+        if isinstance(e, Call)
+    ]
+    base = re.sub(r"[^A-Za-z0-9_]", "_", f"{prefix}fused_" + "_".join(names))
+    if len(base) > _LONGEST_NAME:
+        digest = structural_hash(function) & 0xFFFFFFFF
+        base = f"{base[: _LONGEST_NAME - 9].rstrip('_')}_{digest:08x}"
+    return base
 
 
 def _is_reshape(function: Function) -> bool:

@@ -2,14 +2,17 @@
 
 What a kernel's object is made from is known before it is lowered: the fused function, the target,
 the options of the PassContext, and the compiler's own source.  `kernel_key` puts them into one
-name.  Where something else has a say (an operator, schedule or pass of the user's, an instrument
-that wants to watch), there is no key, and the kernel is lowered.
+name.  The kernel's own name is no part of it: the kernel is compiled under the names of its
+operators, and gets its model's name for it afterwards, so that all models share it.  Where
+something else has a say (an operator, schedule or pass of the user's, an instrument that wants to
+watch), there is no key, and the kernel is lowered.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -20,7 +23,7 @@ from slipway.codegen import cache
 from slipway.codegen.build import COMPILER, build_module
 from slipway.codegen.compiled import CompiledModule
 from slipway.errors import SlipwayError
-from slipway.executor.graph import ModelGraph
+from slipway.executor.graph import ModelGraph, content_name
 from slipway.ir import custom
 from slipway.ir.function import PrimFunc
 from slipway.ir.stmt import NOP as NOP_STMT
@@ -34,11 +37,13 @@ from slipway.schedules import registry
 from slipway.schedules.primitive import schedule_primitive
 from slipway.target import Target
 
-# The rooms whose source decides what a kernel becomes.
+# The rooms and files whose source decides what a kernel becomes, and what is kept under its key.
 _ROOMS = (
     "relay", "schedules", "te", "topi", "passes", "codegen", "ir", "arith", "target", "dtypes.py",
+    "executor/kernels.py", "executor/aot/overlap.py",
 )  # fmt: skip
 _PLAIN = (bool, int, float, str, type(None))
+_OF_GRAPHS = ("relay.", "tir.usmp.")  # options that come before or after the kernels
 
 
 def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
@@ -53,46 +58,95 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
         raise type(error)(f"in the kernel {name}: {error}") from error
 
 
-def compile_kernels(graph: ModelGraph, target: Target) -> CompiledModule:
+class LoweredKernels(Mapping[str, PrimFunc]):
+    """A model's kernels as loops, ready for a code generator: lowered when first asked for.
+
+    `made_from` has what stands for each (`kernel_key`); "" where nothing does.
+    """
+
+    def __init__(self, graph: ModelGraph, target: Target) -> None:
+        self.functions, self.target = graph.kernels, target
+        self.made_from = {name: kernel_key(f, target) for name, f in graph.kernels.items()}
+        self._context = PassContext.current()
+        self._lowered: dict[str, PrimFunc] = {}
+
+    def __getitem__(self, name: str) -> PrimFunc:
+        if name not in self._lowered:
+            self._lowered[name] = self.lower(name)
+        return self._lowered[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions  # without lowering it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def lower(self, name: str) -> PrimFunc:
+        """Lower one kernel under the PassContext of the build, and keep nothing of it."""
+        entered = PassContext.current() is self._context
+        with nullcontext() if entered else self._context:
+            return lower_kernel(name, self.functions[name], self.target)
+
+    def key_of(self, names: Iterable[str], *what: str) -> str:
+        """Return what stands for the kernels `names`, so named; "" if that is not all known."""
+        pairs = [(name, self.made_from[name]) for name in names]
+        if not all(key for _, key in pairs):
+            return ""
+        return cache.key_of(*what, *(word for pair in pairs for word in pair))
+
+
+def compile_kernels(
+    graph: ModelGraph,
+    target: Target,
+    lowered: LoweredKernels | None = None,
+    later: bool = False,
+) -> CompiledModule:
     """Compile all kernels of a model into one module.
 
-    A model without any, one that only reshapes say, gets a function that does nothing, because a
-    library must export something.
+    `lowered` keeps the loops for others who want them.  With `later`, LLVM compiles when the
+    objects are first asked for.  A model without any kernel, one that only reshapes say, gets a
+    function that does nothing, because a library must export something.
     """
     if not graph.kernels:
         nothing = PrimFunc((), NOP_STMT, (), (("global_symbol", "tvmgen_nothing"),))
         return build_module({"tvmgen_nothing": nothing}, target)
+    kernels = lowered if lowered is not None else LoweredKernels(graph, target)
+    names = list(graph.kernels)
+    if target.kind.name == "c":
+        from slipway.codegen.c.backend import module_of_c
+
+        key = kernels.key_of(names, "C text", str(target), COMPILER)
+        text = cache.remembered(key, lambda: build_module(kernels, target).get_source("c"))
+        return module_of_c(text, names, target, names[0], COMPILER)
     if target.kind.name != "llvm":
-        lowered = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
-        return build_module(lowered, target)
+        return build_module(kernels, target)
     from slipway.codegen.llvm.backend import FunctionSource, compile_sources
 
-    context = PassContext.current()
+    lower = kernels.lower if lowered is None else kernels.__getitem__
     sources = [
-        FunctionSource(n, partial(_lower_in, context, n, f, target), kernel_key(n, f, target))
+        FunctionSource(n, partial(lower, n), kernels.made_from[n], content_name(f))
         for n, f in graph.kernels.items()
     ]
-    return compile_sources(sources, target, sources[0].name, COMPILER)
+    return compile_sources(sources, target, names[0], COMPILER, later)
 
 
-def _lower_in(context: PassContext, name: str, function: Function, target: Target) -> PrimFunc:
-    with context:
-        return lower_kernel(name, function, target)
-
-
-def kernel_key(name: str, function: Function, target: Target) -> str:
+def kernel_key(function: Function, target: Target) -> str:
     """Return what stands for everything that a kernel is compiled from; "" if it is not all known.
 
-    Equal keys mean equal objects, on every machine.
+    Equal keys mean equal objects, on every machine and whatever a model calls its kernel.
     """
     context = PassContext.current()
-    config = sorted(context.config.items())
-    known = all(isinstance(value, _PLAIN) for _, value in config)
-    if not known or context.instruments or custom.has_rules() or not _all_ours(function):
+    options = context.config.items()
+    config = sorted((name, value) for name, value in options if not name.startswith(_OF_GRAPHS))
+    known = all(_is_plain(value) for _, value in config)
+    rules = custom.changes_own_code(target.kind.name)
+    if not known or context.instruments or rules or not _all_ours(function, target):
         return ""
     return cache.key_of(
         source_digest(),
-        name,
         structural_digest(function),
         ",".join(str(param.checked_type) for param in function.params),
         *_words_of(target),
@@ -107,24 +161,39 @@ def _words_of(target: Target) -> Iterable[str]:
     return (str(target), target.triple, target.cpu, repr(features), str(target.num_cores))
 
 
-def _all_ours(function: Function) -> bool:
-    """Tell whether Slipway's own code alone computes and schedules the function's operators."""
-    return all(
-        _operator_is_ours(expr.op.name)
-        for expr in post_order(function.body, into_functions=False)
-        if isinstance(expr, Call) and isinstance(expr.op, Op)
-    )
+def _is_plain(value: Any) -> bool:
+    """Tell whether the text of an option's value says everything about it."""
+    if isinstance(value, dict):
+        return all(_is_plain(part) for part in (*value, *value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN)
 
 
-def _operator_is_ours(name: str) -> bool:
-    own: list[Any] = [op_registry.get(name).compute_function]
-    for entry in registry.implementations(name):
-        own += [entry.schedule, entry.applies, entry.compute]
-    return all(f is None or _module_of(f).startswith("slipway.") for f in own)
+def _all_ours(function: Function, target: Target) -> bool:
+    """Tell whether Slipway's own code alone computes and schedules the function's operators.
+
+    What a user has registered for an operator counts where it applies.
+    """
+    for expr in post_order(function.body, into_functions=False):
+        if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+            continue
+        if not _is_ours(op_registry.get(expr.op.name).compute_function):
+            return False
+        theirs = [e for e in registry.implementations(expr.op.name) if not _implements_ours(e)]
+        in_types = [arg.checked_type for arg in expr.args] if theirs else []
+        if any(entry.applies(expr.attrs, in_types, target) for entry in theirs):
+            return False
+    return True
 
 
-def _module_of(function: Any) -> str:
-    return str(getattr(getattr(function, "func", function), "__module__", ""))
+def _implements_ours(entry: registry.Implementation) -> bool:
+    return all(map(_is_ours, (entry.schedule, entry.applies, entry.compute)))
+
+
+def _is_ours(function: Any) -> bool:
+    module = getattr(getattr(function, "func", function), "__module__", "")
+    return function is None or str(module).startswith("slipway.")
 
 
 @lru_cache(maxsize=1)

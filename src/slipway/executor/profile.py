@@ -23,6 +23,7 @@ WORTH = 0.01  # of the whole time: what takes less is not worth a look
 class OperatorProfile:
     """One kernel call: the model's nodes in it, its time in seconds, its work and its traffic.
 
+    `flops` and `bytes` are None where the artifact does not say what the operator computes.
     `bounds` are the shortest times that each of the device's limits allows, in seconds, by the
     limit's name; empty where they are unknown.
     """
@@ -31,8 +32,8 @@ class OperatorProfile:
     nodes: tuple[str, ...]
     kernel: str
     seconds: float
-    flops: float
-    bytes: int
+    flops: float | None
+    bytes: int | None
     bounds: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -50,6 +51,16 @@ class OperatorProfile:
         """The share of its limit that the operator reaches; 0 where it is unknown."""
         return self.limit_seconds / self.seconds if self.seconds > 0 else 0.0
 
+    @property
+    def flops_per_second(self) -> float | None:
+        """The rate of operations; None where it is unknown."""
+        return self.flops / self.seconds if self.flops is not None and self.seconds else None
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """The rate of bytes read and written; None where it is unknown."""
+        return self.bytes / self.seconds if self.bytes is not None and self.seconds else None
+
 
 @dataclass(frozen=True)
 class ModelProfile:
@@ -64,6 +75,16 @@ class ModelProfile:
         return max(self.measured, key=lambda limits: limits.flops, default=None)
 
     @property
+    def missing(self) -> str:
+        """What the artifact does not say, and what to do about it; "" where nothing is missing."""
+        if all(o.flops is not None for o in self.operators):
+            return ""
+        return (
+            "The artifact does not say what its operators compute, so that their rates and limits "
+            "are unknown: compile the model again with this Slipway."
+        )
+
+    @property
     def seconds(self) -> float:
         """The time of all operators together."""
         return sum(o.seconds for o in self.operators)
@@ -71,7 +92,7 @@ class ModelProfile:
     def is_far(self, operator: OperatorProfile) -> bool:
         """Tell whether an operator takes a part of the time and is far from its limit."""
         return (
-            self.limits is not None
+            bool(operator.bounds)
             and operator.of_limit < FAR
             and operator.seconds > WORTH * self.seconds
         )
@@ -91,6 +112,7 @@ class ModelProfile:
         limits = self.limits
         return {
             "seconds": self.seconds,
+            "missing": self.missing or None,
             "peak_flops_per_second": limits.flops if limits else None,
             "levels": [
                 {"working_set_bytes": size, "name": level.name,
@@ -103,11 +125,11 @@ class ModelProfile:
                 {
                     "name": o.name, "nodes": list(o.nodes), "kernel": o.kernel,
                     "seconds": o.seconds, "flops": o.flops, "bytes": o.bytes,
-                    "flops_per_second": o.flops / o.seconds if o.seconds else None,
-                    "bytes_per_second": o.bytes / o.seconds if o.seconds else None,
-                    "of_limit": o.of_limit if limits else None, "bound_by": o.binding or None,
+                    "flops_per_second": o.flops_per_second,
+                    "bytes_per_second": o.bytes_per_second,
+                    "of_limit": o.of_limit if o.bounds else None, "bound_by": o.binding or None,
                     "least_seconds": dict(o.bounds),
-                    "far_from_limit": self.is_far(o),
+                    "far_from_limit": self.is_far(o) if o.bounds else None,
                 }
                 for o in self.operators
             ],
@@ -121,10 +143,11 @@ class ModelProfile:
         ]
         start = 0.0
         for o in self.operators:
-            arguments = {
-                "kernel": o.kernel, "nodes": list(o.nodes), "GFLOP": o.flops / 1e9,
-                "MB": o.bytes / 1e6, "of limit": round(o.of_limit, 3), "bound by": o.binding,
-            }  # fmt: skip
+            arguments: dict[str, Any] = {"kernel": o.kernel, "nodes": list(o.nodes)}
+            if o.flops is not None and o.bytes is not None:
+                arguments |= {"GFLOP": o.flops / 1e9, "MB": o.bytes / 1e6}
+            if o.bounds:
+                arguments |= {"of limit": round(o.of_limit, 3), "bound by": o.binding}
             events.append({
                 "name": o.name, "cat": "far from its limit" if self.is_far(o) else "operator",
                 "ph": "X", "pid": 1, "tid": 1, "ts": start * 1e6, "dur": o.seconds * 1e6,
@@ -213,7 +236,9 @@ def _operator(
     limits: Limits | None,
     traffic: Traffic | None,
 ) -> OperatorProfile:
-    flops, size = float(cost.get("flops", 0)), int(cost.get("bytes", 0))
+    if "flops" not in cost:
+        return OperatorProfile(operators_in(kernel), (), kernel, seconds, None, None)
+    flops, size = float(cost["flops"]), int(cost["bytes"])
     bounds: Mapping[str, float] = {}
     if limits is not None:
         passing = (traffic or Traffic((), ())).at_most(size)

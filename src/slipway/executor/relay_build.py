@@ -47,7 +47,9 @@ def build(
     chosen = cpu_target(target, target_host)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     is_aot = executor is not None and executor.name == "aot"
-    graph = kernel_graph(module, chosen, params, mod_name, blocked=not is_aot)
+    # C for microcontrollers, and the kernels written by hand for them, take plain layouts.
+    blocked = not is_aot or (chosen.kind.name == "llvm" and vector_lanes(chosen, "float32") > 1)
+    graph = kernel_graph(module, chosen, params, mod_name, blocked)
     places = place_tensors(graph)
     if is_aot:
         from slipway.executor.aot.factory import build_aot

@@ -20,6 +20,7 @@ from slipway.ir.intrin import INTRINSICS, Intrinsic
 Rule = Callable[[Call], Any]
 DEFAULT = "default"  # the kind that stands for all others
 
+_DECLARED: set[str] = set()  # intrinsics that only users' code calls
 _RULES: dict[tuple[str, str], tuple[int, Rule]] = {}  # (intrinsic, target kind) -> level, rule
 
 
@@ -46,6 +47,8 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
         name = plain_name(op_name)
         known = INTRINSICS.get(name)
         if known is None or known.reference is None:
+            if known is None:
+                _DECLARED.add(name)
             INTRINSICS[name] = Intrinsic(name, -1, pure=value == CallEffectKind.Pure)
         return value
     raise LoweringError(
@@ -83,6 +86,14 @@ def register_intrin_lowering(
 def has_rules() -> bool:
     """Tell whether any rule is registered."""
     return bool(_RULES)
+
+
+def changes_own_code(kind: str) -> bool:
+    """Tell whether targets of `kind` have a rule for an intrinsic that Slipway's own code calls."""
+    return any(
+        found in (kind, DEFAULT) and name in INTRINSICS and name not in _DECLARED
+        for name, found in _RULES
+    )
 
 
 def lowered(call: Call, kind: str) -> PrimExpr | None:

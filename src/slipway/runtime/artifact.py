@@ -2,8 +2,8 @@
 
 A ``.tar`` artifact holds ``lib.so`` (linked for its target), ``metadata.json``, for a model
 ``graph.json``, ``graph.bin`` and ``params.bin``, and ``SHA256SUMS``: one ``<hex>  <name>`` line for
-every other member, which ``sha256sum -c`` reads too.  A ``.so`` carries the metadata, and for a
-model graph and parameters, as data symbols.
+every other member, which ``sha256sum -c`` reads too.  A ``.so`` carries the same as data symbols:
+the library's own metadata, and for a model its metadata, graph and parameters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from typing import Any
 
 from slipway.errors import ArtifactError
 from slipway.runtime.cpu_features import check_isa
-from slipway.runtime.library import GRAPH_SYMBOL, METADATA_SYMBOL, PARAMS_SYMBOL
+from slipway.runtime.library import (
+    GRAPH_SYMBOL,
+    METADATA_SYMBOL,
+    MODEL_METADATA_SYMBOL,
+    PARAMS_SYMBOL,
+)
 from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_triple
 from slipway.toolchain.zig import architecture_of
 
@@ -120,8 +125,11 @@ def open_library(content: bytes, name: str) -> tuple[ElfFile, dict[str, Any]]:
     if not is_elf(content):
         raise ArtifactError(f"{name} is not an ELF shared library. {_AGAIN}")
     elf = ElfFile(content, name)
-    text = elf.symbol_bytes(METADATA_SYMBOL)
-    return elf, {} if text is None else parse_metadata(text, name)
+    metadata: dict[str, Any] = {}
+    for symbol in (METADATA_SYMBOL, MODEL_METADATA_SYMBOL):
+        text = elf.symbol_bytes(symbol)
+        metadata |= {} if text is None else parse_metadata(text, name)
+    return elf, metadata
 
 
 def check_runs_here(elf: ElfFile, metadata: dict[str, Any], name: str) -> None:

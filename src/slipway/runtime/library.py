@@ -17,6 +17,7 @@ FUNCTION_PREFIX = "__tvm_ffi_"
 METADATA_SYMBOL = "__slipway_metadata"
 GRAPH_SYMBOL = "__slipway_graph"
 PARAMS_SYMBOL = "__slipway_params"
+MODEL_METADATA_SYMBOL = "__slipway_model_metadata"
 
 # Slot -> function of the native runtime that fills it.
 _NATIVE_SLOTS = {

@@ -48,6 +48,20 @@ class Symbol:
     section: int
 
 
+@dataclass(frozen=True)
+class SymbolTable:
+    """Where an object keeps symbols: all offsets are in the file, `count` has the empty first one.
+
+    `strings_header_at` is the section header that says where the names are.
+    """
+
+    at: int
+    count: int
+    strings_at: int
+    strings_bytes: int
+    strings_header_at: int
+
+
 def machine_of_triple(architecture: str) -> int | None:
     """Return the ELF machine number of an architecture as `zig.architecture_of` names it."""
     return _MACHINE_OF_ARCH.get(architecture)
@@ -187,7 +201,7 @@ class ElfFile:
     def symbols(self) -> list[Symbol]:
         """The dynamic symbols of a shared library, or all symbols of an object file."""
         if self.type == ET_REL:
-            return self._object_symbols()
+            return [symbol for table in self.symbol_tables for symbol in self.symbols_of(table)]
         if not self._dynamic:
             raise self._damaged("it has no dynamic table")
         count = self._count_dynamic_symbols()
@@ -195,13 +209,13 @@ class ElfFile:
         at = self._file_offset(dict(self._dynamic).get(_DT_SYMTAB, 0), count * step)
         return list(self._read_symbols(at, count, *self._strings))
 
-    def _object_symbols(self) -> list[Symbol]:
+    @cached_property
+    def symbol_tables(self) -> list[SymbolTable]:
+        """The symbol tables of an object file."""
         form, step = ("<IIQQQQIIQQ", 64) if self.is_64 else ("<IIIIIIIIII", 40)
-        headers = [
-            self._unpack(form, self._sections_at + index * step)
-            for index in range(self._num_sections)
-        ]
-        found: list[Symbol] = []
+        ats = [self._sections_at + index * step for index in range(self._num_sections)]
+        headers = [self._unpack(form, at) for at in ats]
+        found: list[SymbolTable] = []
         for header in headers:
             if header[1] != _SHT_SYMTAB or header[9] == 0:
                 continue
@@ -210,8 +224,17 @@ class ElfFile:
             strings = headers[header[6]]
             if strings[4] + strings[5] > len(self.data):
                 raise self._damaged("it ends before its own tables do")
-            found += self._read_symbols(header[4], header[5] // header[9], strings[4], strings[5])
+            found.append(
+                SymbolTable(
+                    header[4], header[5] // header[9], strings[4], strings[5], ats[header[6]]
+                )
+            )
         return found
+
+    def symbols_of(self, table: SymbolTable) -> list[Symbol]:
+        """Return the symbols of one table, in its order."""
+        strings = table.strings_at, table.strings_bytes
+        return list(self._read_symbols(table.at, table.count, *strings))
 
     @property
     def exported(self) -> list[str]:

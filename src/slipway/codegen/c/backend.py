@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from slipway.codegen import cache
 from slipway.codegen.c.module import emit_c
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.module import metadata_json
@@ -30,11 +31,18 @@ def compile_c(
     """Generate C for `functions`; objects are made of it when they are asked for."""
     metadata = metadata_json(list(functions), entry, target, compiler)
     text = emit_c(functions, target, metadata, compiler)
+    return module_of_c(text, list(functions), target, entry, compiler)
+
+
+def module_of_c(
+    text: str, names: list[str], target: Target, entry: str, compiler: str
+) -> CompiledModule:
+    """Return the module of generated C whose functions are `names`."""
     return CompiledModule(
         target,
-        tuple(functions),
+        tuple(names),
         entry,
-        metadata,
+        metadata_json(names, entry, target, compiler),
         lambda: (c_to_object(text, target),),
         {"c": lambda: text},
     )
@@ -54,7 +62,19 @@ def snippet_to_object(text: str, target: Target) -> bytes:
 
 
 def _compile(text: str, target: Target, flags: tuple[str, ...], what: str) -> bytes:
+    """Return the object of `text`; from the kernel cache, where Zig is the compiler."""
     command = _compiler_of(target, flags)
+    is_zig = command[0] == sys.executable
+    key = cache.key_of("c", text, target.triple, *command[1:]) if is_zig else ""
+    found = cache.load(key) if key else None
+    if found is None:
+        found = _run(command, text, target, what)
+        if key:
+            cache.store(key, found)
+    return found
+
+
+def _run(command: list[str], text: str, target: Target, what: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
         (Path(folder) / "module.c").write_text(text)
         done = subprocess.run(

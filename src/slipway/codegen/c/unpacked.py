@@ -6,6 +6,9 @@ A kernel is ``static int32_t name(pointers...)``; buffers that it only reads are
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from typing import Any
+
+import numpy as np
 
 from slipway import dtypes
 from slipway.codegen.c import spelling
@@ -91,13 +94,16 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
     return KernelText(name, text, out.workspace.size_bytes, "return -" in text)
 
 
-def constant_text(dtype: str, values: list[int] | list[float]) -> list[str]:
-    """Return the C spelling of each element of a constant array."""
-    if dtypes.is_float(dtype) and dtypes.bits_of(dtype) >= 32:
-        return [_float_text(float(v), dtypes.bits_of(dtype)) for v in values]
-    if dtypes.bits_of(dtype) == 64 or dtypes.bits_of(dtype) == 32:
-        return [spelling.int_text(int(v), dtype) for v in values]
-    return [str(int(v)) for v in values]
+def constant_text(dtype: str, values: np.ndarray[Any, Any]) -> list[str]:
+    """Return the C spelling of each element of a constant vector."""
+    bits = dtypes.bits_of(dtype)
+    if dtypes.is_float(dtype) and bits >= 32:
+        if bits == 32 and np.isfinite(values).all():
+            return [f"{text}f" for text in map(str, values)]
+        return [_float_text(v, bits) for v in values.tolist()]
+    if bits in (32, 64):
+        return [spelling.int_text(int(v), dtype) for v in values.tolist()]
+    return [str(int(v)) for v in values.tolist()]
 
 
 def _float_text(value: float, bits: int) -> str:
@@ -106,9 +112,4 @@ def _float_text(value: float, bits: int) -> str:
     if value in (float("inf"), float("-inf")):
         sign = "-" if value < 0 else ""
         return f"({sign}1.0f / 0.0f)" if bits == 32 else f"({sign}1.0 / 0.0)"
-    if bits == 64:
-        return repr(value)
-    import numpy as np
-
-    text = str(np.float32(value))
-    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+    return repr(value) if bits == 64 else f"{np.float32(value)!s}f"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
@@ -21,8 +22,9 @@ from slipway.codegen.narrow import widen_narrow
 from slipway.codegen.snippets import snippet_objects
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
+from slipway.toolchain.elf_rename import rename_symbols
 
-_NEEDS_ARENA = b"arena"
+_ARENA = "slw_arena"  # its symbol in objects that libraries share
 
 
 @dataclass(frozen=True)
@@ -30,21 +32,29 @@ class FunctionSource:
     """A function to compile: `lower` returns its target-ready loops, each time the same.
 
     `key` stands for everything that they are made from (`cache.key_of`); "" where nothing does.
+    `symbol` is a name that equal functions share; "" for a function with its own name alone.
     """
 
     name: str
     lower: Callable[[], PrimFunc]
     key: str = ""
+    symbol: str = ""
 
 
 class _Kernel:
     """A function's object: from the cache, or being compiled by another thread.
 
-    Under its `key` the cache has the bytes of arena that it uses and the key of its text's object.
+    A model's kernel is compiled under names that all libraries share, and renamed for this one;
+    objects that are no ELF keep the names that they are compiled under.  Under its key the cache
+    has the bytes of arena that the function uses and the key of its text's object.
     """
 
     def __init__(self, source: FunctionSource, target: Target, arena: str) -> None:
-        self.source, self.target, self.arena = source, target, arena
+        self.source, self.target = source, target
+        shared = bool(source.symbol) and target.parsed_triple.object_format == "elf"
+        self.compiled_as = (source.symbol, _ARENA) if shared else (source.name, arena)
+        self.symbols = dict(zip(self.compiled_as, (source.name, arena), strict=True))
+        self.key = source.key and cache.key_of("kernel", source.key, *self.compiled_as)
         self.arena_bytes = 0
         self.brought: list[bytes] = []
         self._job: Future[CompiledText] | None = None
@@ -52,15 +62,8 @@ class _Kernel:
         if self._object is None:
             self._start()
 
-    def _key(self, arena: str) -> str:
-        return cache.key_of("kernel", self.source.key, arena)
-
     def _from_cache(self) -> bytes | None:
-        if not self.source.key:
-            return None
-        found = cache.load(self._key(""))
-        if found == _NEEDS_ARENA:
-            found = cache.load(self._key(self.arena))
+        found = cache.load(self.key) if self.key else None
         if found is None:
             return None
         self.arena_bytes = int.from_bytes(found[:8], "little")
@@ -69,32 +72,41 @@ class _Kernel:
     def _start(self) -> None:
         func = widen_narrow(self.source.lower())
         self.brought = snippet_objects([func], self.target)
-        self.text = emit_kernel(self.source.name, func, self.target, self.arena)
-        self.arena_bytes = self.text.arena_bytes
-        self._job = submit(self.text.text, self.target)
+        self._shared_text = self._emit(func)
+        self.arena_bytes = self._shared_text.arena_bytes
+        self._job = submit(self._shared_text.text, self.target)
+
+    def _emit(self, func: PrimFunc) -> KernelText:
+        symbol, arena = self.compiled_as
+        return emit_kernel(symbol, func, self.target, arena)
 
     @cached_property
-    def text(self) -> KernelText:
-        """The LLVM IR; a function that came from the cache is lowered for it."""
-        func = widen_narrow(self.source.lower())
-        return emit_kernel(self.source.name, func, self.target, self.arena)
+    def _shared_text(self) -> KernelText:
+        """The LLVM IR under shared names; a function that came from the cache is lowered for it."""
+        return self._emit(widen_narrow(self.source.lower()))
+
+    def text(self) -> str:
+        """Return the LLVM IR under the names of this library."""
+        return re.sub(r"(?<=@)[\w.]+", lambda m: self._renamed(m[0]), self._shared_text.text)
 
     def object_bytes(self) -> bytes:
         """Return the object, when it is done."""
         if self._object is None:
             assert self._job is not None
             self._object = self._job.result().object_bytes
-            if self.source.key and not self.brought:
-                self._remember()
-        return self._object
+            if self.key and not self.brought:
+                size = self.arena_bytes.to_bytes(8, "little")
+                text = text_key(self._shared_text.text, self.target)
+                cache.store(self.key, size + text.encode())
+        if all(shared == own for shared, own in self.symbols.items()):
+            return self._object
+        return rename_symbols(self._object, self._renamed, self.source.name)
 
-    def _remember(self) -> None:
-        link = (
-            self.arena_bytes.to_bytes(8, "little") + text_key(self.text.text, self.target).encode()
-        )
-        if self.arena_bytes:
-            cache.store(self._key(""), _NEEDS_ARENA)
-        cache.store(self._key(self.arena if self.arena_bytes else ""), link)
+    def _renamed(self, symbol: str) -> str:
+        """Return the name in this library of a symbol of the object."""
+        prefix = "__tvm_ffi_" if symbol.startswith("__tvm_ffi_") else ""
+        shared, dot, rest = symbol.removeprefix(prefix).partition(".")
+        return f"{prefix}{self.symbols.get(shared, shared)}{dot}{rest}"
 
 
 def compile_llvm(
@@ -106,9 +118,13 @@ def compile_llvm(
 
 
 def compile_sources(
-    sources: Sequence[FunctionSource], target: Target, entry: str, compiler: str
+    sources: Sequence[FunctionSource],
+    target: Target,
+    entry: str,
+    compiler: str,
+    later: bool = False,
 ) -> CompiledModule:
-    """Compile `sources` to object code for `target`.
+    """Compile `sources` to object code for `target`; `later`: when it is first asked for.
 
     One function is lowered while others are compiled by LLVM.  A single function without a key
     shares its object with the library's metadata.
@@ -118,17 +134,27 @@ def compile_sources(
     arena = arena_symbol(names[0])
     if len(sources) == 1 and not sources[0].key:
         return _single(sources[0], target, entry, metadata)
-    kernels = [_Kernel(source, target, arena) for source in sources]
-    arena_bytes = max(kernel.arena_bytes for kernel in kernels)
-    shell_text = emit_shell(metadata, arena, arena_bytes, target)
-    shell = submit(shell_text, target)
-    objects = [*(kernel.object_bytes() for kernel in kernels), shell.result().object_bytes]
-    brought = list(dict.fromkeys(data for kernel in kernels for data in kernel.brought))
+
+    @lru_cache(1)
+    def kernels() -> list[_Kernel]:
+        return [_Kernel(source, target, arena) for source in sources]
+
+    def shell_text() -> str:
+        arena_bytes = max(kernel.arena_bytes for kernel in kernels())
+        return emit_shell(metadata, arena, arena_bytes, target)
+
+    @lru_cache(1)
+    def objects() -> list[bytes]:
+        shell = submit(shell_text(), target)
+        made = [*(kernel.object_bytes() for kernel in kernels()), shell.result().object_bytes]
+        return [*made, *dict.fromkeys(data for kernel in kernels() for data in kernel.brought)]
 
     def texts() -> list[str]:
-        return [*(kernel.text.text for kernel in kernels), shell_text]
+        return [*(kernel.text() for kernel in kernels()), shell_text()]
 
-    return _module(names, objects, brought, texts, target, entry, metadata)
+    if not later:
+        objects()
+    return _module(names, objects, texts, target, entry, metadata)
 
 
 def _single(source: FunctionSource, target: Target, entry: str, metadata: str) -> CompiledModule:
@@ -138,14 +164,13 @@ def _single(source: FunctionSource, target: Target, entry: str, metadata: str) -
     shell = emit_shell(metadata, arena, made.arena_bytes, target)
     texts = [made.text, shell] if made.arena_bytes else [shell + made.text]
     objects = [CompiledText(text, target).object_bytes for text in texts]
-    brought = snippet_objects([func], target)
-    return _module([source.name], objects, brought, lambda: texts, target, entry, metadata)
+    objects += snippet_objects([func], target)
+    return _module([source.name], lambda: objects, lambda: texts, target, entry, metadata)
 
 
 def _module(
     names: Sequence[str],
-    objects: Sequence[bytes],
-    brought: Sequence[bytes],
+    objects: Callable[[], Sequence[bytes]],
     texts: Callable[[], Sequence[str]],
     target: Target,
     entry: str,
@@ -159,7 +184,7 @@ def _module(
         tuple(names),
         entry,
         metadata,
-        lambda: with_parts([*objects, *brought], target),
+        lambda: with_parts(objects(), target),
         {
             "ll": joined(CompiledText.optimised_ir),
             "asm": joined(CompiledText.assembly),

@@ -15,13 +15,14 @@ from slipway.target import Target
 ALIGN = 64
 
 
-def data_object(blobs: Mapping[str, bytes], target: Target) -> bytes:
+def data_object(blobs: Mapping[str, bytes], target: Target, section: str = ".rodata") -> bytes:
     """Return an object with each blob under its name, and its bytes' count as u64 ``<name>_size``.
 
-    The data is read-only and 64-byte aligned.
+    The data is read-only and 64-byte aligned.  `section` names its place in an ELF file: a linker
+    that collects garbage leaves out the sections that nothing refers to.
     """
     if target.parsed_triple.object_format == "elf":
-        return _elf(blobs, glue_object(target)[:64])
+        return _elf(blobs, glue_object(target)[:64], section)
     return CompiledText(_text(blobs), target).object_bytes
 
 
@@ -34,7 +35,7 @@ def _text(blobs: Mapping[str, bytes]) -> str:
     return "\n".join(lines)
 
 
-def _elf(blobs: Mapping[str, bytes], like: bytes) -> bytes:
+def _elf(blobs: Mapping[str, bytes], like: bytes, section: str) -> bytes:
     """Build a relocatable ELF file for the machine of the object that `like` is the start of."""
     wide = like[4] == 2
     order = "<" if like[5] == 1 else ">"
@@ -57,7 +58,8 @@ def _elf(blobs: Mapping[str, bytes], like: bytes) -> bytes:
         else:
             table += struct.pack(order + "IIIBBH", at, offset, size, info, 0, 1)
         names += name.encode() + b"\0"
-    section_names = b"\0.rodata\0.symtab\0.strtab\0.note.GNU-stack\0"
+    own = section.encode()
+    section_names = b"\0" + own + b"\0.symtab\0.strtab\0.note.GNU-stack\0"
     names_at = len(names)
     names += section_names
     start = ALIGN  # the header fits before it
@@ -68,9 +70,7 @@ def _elf(blobs: Mapping[str, bytes], like: bytes) -> bytes:
         position += len(part) + (-len(part) % ALIGN)
     header_format = order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII")
     entry = 24 if wide else 16
-    name_at = [
-        names_at + section_names.index(b"." + n) for n in (b"rodata", b"symtab", b"strtab", b"note")
-    ]
+    name_at = [names_at + section_names.index(n) for n in (own, b".symtab", b".strtab", b".note")]
     headers = [
         (0,) * 10,
         (name_at[0], 1, 2, 0, offsets[0], len(rodata), 0, 0, ALIGN, 0),

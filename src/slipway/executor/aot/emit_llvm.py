@@ -15,6 +15,8 @@ from slipway.executor.aot.program import Place
 from slipway.executor.aot.sources import AotSources, ProgramParts, element_bytes
 
 _MISALIGNED, _FAILED = -1, -2
+# How LLVM IR spells each byte of a string: quotes and backslashes by their numbers.
+_BYTES = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
 _OBJECT_BYTES = 24  # the head of a counted object, in front of the DLTensor of a Tensor
 
 
@@ -52,9 +54,7 @@ class _Module:
 
     def _constant(self, name: str, array: np.ndarray[Any, Any]) -> str:
         data = np.ascontiguousarray(array).tobytes() or b"\0"
-        body = "".join(
-            chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data
-        )
+        body = "".join(map(_BYTES.__getitem__, data))
         pool = self.parts.constant_pools.get(name)
         section = f', section ".slipway.constant.{pool}"' if pool else ""
         return (

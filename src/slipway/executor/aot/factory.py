@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from slipway.codegen.build import COMPILER, build_module
+from slipway.codegen import cache
+from slipway.codegen.build import COMPILER
 from slipway.codegen.c.unpacked import emit_kernels
 from slipway.codegen.llvm.unpacked import emit_kernels as llvm_kernels
 from slipway.codegen.unpacked import KernelFile, KernelText
@@ -27,10 +29,10 @@ from slipway.executor.aot.overlap import overlaps_of
 from slipway.executor.aot.program import AotProgram, Overlap, make_program
 from slipway.executor.aot.sources import AotSources, ProgramParts
 from slipway.executor.graph import ModelGraph, TensorPlaces
-from slipway.executor.kernels import lower_kernel
+from slipway.executor.kernels import LoweredKernels, compile_kernels
 from slipway.executor.memory_plan import ALGORITHMS, Pool, place_constants
 from slipway.executor.relay_build import ModelFactory
-from slipway.ir.function import IRModule, PrimFunc
+from slipway.ir.function import IRModule
 from slipway.passes.context import PassContext
 from slipway.relay.backend import Executor, Runtime
 from slipway.target import Target
@@ -48,17 +50,18 @@ def build_aot(
     constant_memory_pools: Any,
 ) -> AotExecutorFactoryModule:
     """Compile the kernels of a model's graph, and plan its program."""
-    functions = {n: lower_kernel(n, f, target) for n, f in graph.kernels.items()}
+    kernels = LoweredKernels(graph, target)
+    for_c = runtime is not None and runtime.name == "crt"  # it takes the program alone
     return AotExecutorFactoryModule(
         module,
         target,
         graph,
         places,
-        build_module(functions, target),
+        compile_kernels(graph, target, kernels, later=for_c),
         mod_name,
         executor,
         runtime,
-        prim_funcs=functions,
+        prim_funcs=kernels,
         workspace_memory_pools=workspace_memory_pools,
         constant_memory_pools=constant_memory_pools,
     )
@@ -80,7 +83,7 @@ class AotExecutorFactoryModule(ModelFactory):
     def __init__(
         self,
         *args: Any,
-        prim_funcs: dict[str, PrimFunc],
+        prim_funcs: LoweredKernels,
         workspace_memory_pools: Any = None,
         constant_memory_pools: Any = None,
     ) -> None:
@@ -122,8 +125,15 @@ class AotExecutorFactoryModule(ModelFactory):
             if name in self.library:
                 found[name] = [o for o in self.library[name].overlaps if o.operand in wanted]
             else:
-                found[name] = overlaps_of(self.prim_funcs[name], wanted)
+                found[name] = self._generated_overlaps(name, wanted)
         return {name: shares for name, shares in found.items() if shares}
+
+    def _generated_overlaps(self, name: str, operands: set[int]) -> list[Overlap]:
+        key = self.prim_funcs.key_of([name], "overlaps", repr(sorted(operands)))
+        rows = cache.remembered(
+            key, lambda: [astuple(o) for o in overlaps_of(self.prim_funcs[name], operands)]
+        )
+        return [Overlap(*row) for row in rows]
 
     @cached_property
     def library(self) -> dict[str, LibraryKernel]:
@@ -173,10 +183,7 @@ class AotExecutorFactoryModule(ModelFactory):
         return arranged, None
 
     def _emit(self, overlapping: Collection[str]) -> KernelFile:
-        generated = {n: f for n, f in self.prim_funcs.items() if n not in self.library}
-        if self.is_llvm:
-            return llvm_kernels(generated, self.target, overlapping)
-        made = emit_kernels(generated, self.target, overlapping)
+        made = self._generated([n for n in self.prim_funcs if n not in self.library], overlapping)
         if not self.library:
             return made
         kernels = dict(made.kernels)
@@ -184,6 +191,22 @@ class AotExecutorFactoryModule(ModelFactory):
             kernels[name] = KernelText(name, kernel.text, kernel.workspace_bytes, False)
         families = tuple(sorted({kernel.family for kernel in self.library.values()}))
         return KernelFile(f"{made.helpers}\n{helper_text(families)}", kernels)
+
+    def _generated(self, names: list[str], overlapping: Collection[str]) -> KernelFile:
+        """Return the source of the kernels that are not written by hand, from the cache if it can.
+
+        What they need beside them depends on all of them, so they are kept together.
+        """
+
+        def emit() -> list[Any]:
+            functions = {name: self.prim_funcs[name] for name in names}
+            emit_all = llvm_kernels if self.is_llvm else emit_kernels
+            made = emit_all(functions, self.target, overlapping)
+            return [made.helpers, [astuple(kernel) for kernel in made.kernels.values()]]
+
+        key = self.prim_funcs.key_of(names, "program", repr(sorted(overlapping)))
+        helpers, rows = cache.remembered(key, emit)
+        return KernelFile(helpers, {row[0]: KernelText(*row) for row in rows})
 
     @cached_property
     def kernels(self) -> KernelFile:
