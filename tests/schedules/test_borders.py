@@ -70,10 +70,38 @@ def test_borders_in_c(depthwise):
     run(conv((5, 9), (3, 3), 1, 1, (1, 1, 1, 1), depthwise, lanes=4), "c")
 
 
-@pytest.mark.parametrize("depthwise", [False, True])
-def test_no_copy_is_made(depthwise):
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize(
+    ("size", "window", "strides", "padding"),
+    [
+        ((13, 12), (3, 3), 2, (1, 1, 1, 1)),
+        ((4, 30), (5, 2), 1, (2, 0, 2, 1)),
+        ((2, 3), (3, 3), 3, (1, 1, 1, 1)),
+        ((40, 9), (3, 3), (1, 2), (0, 1, 1, 0)),
+    ],
+)
+def test_pools_of_any_border(kind, ceil_mode, size, window, strides, padding):
+    pool = getattr(relay.nn, f"{kind}_pool2d")
+    more = {"count_include_pad": True} if kind == "avg" and ceil_mode else {}
+    body = pool(
+        var("x", 1, 3, *size, 8), window, strides, padding=padding, layout="NCHW8c",
+        ceil_mode=ceil_mode, **more,
+    )  # fmt: skip
+    assert run(relay.nn.relu(body), "llvm -num-cores=3") == "pool.window"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        conv((56, 56), (3, 3), 1, 1, (1, 1, 1, 1)),
+        conv((56, 56), (3, 3), 2, 1, (1, 1, 1, 1), depthwise=True),
+        relay.nn.max_pool2d(var("x", 1, 2, 56, 56, 8), 3, 2, padding=1, layout="NCHW8c"),
+    ],
+)
+def test_no_copy_is_made(body):
     """What is allocated is a tile of registers."""
-    function = conv((56, 56), (3, 3), 1, 1, (1, 1, 1, 1), depthwise).as_function()
+    function = body.as_function()
     lowered = lower_kernel("kernel", function.with_attr("Primitive", 1), Target("llvm"))
     sizes = [n.buffer.shape[0].value for n in walk(lowered.body) if isinstance(n, S.Allocate)]
     assert sizes
