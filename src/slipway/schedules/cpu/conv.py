@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.ops.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.by_lane import GROUP, choose_lane_tile, multiply_by_lane
+from slipway.schedules.cpu.by_lane import (
+    choose_lane_tile,
+    convolves_by_lane,
+    multiply_by_lane,
+)
 from slipway.schedules.cpu.tiles import (
     choose_tile,
     crowds_cache,
@@ -70,8 +74,7 @@ def _flat_compute(
         return data(b, c, *read_at(_position(p, size), at, attrs), i)
 
     groups = None
-    by_lane = target.multiplies_by_lane and block % GROUP == 0 and out.dtype == "float32"
-    if by_lane and attrs.groups == 1:
+    if convolves_by_lane(target, block, attrs.groups, out.dtype):
         shape = (n, chunks, *window, prod(size), block)
         groups = te.compute(
             shape, lambda b, *rest: datum(b, 0, *rest), name="groups", tag="conv_groups"

@@ -20,6 +20,7 @@ from slipway.relay.ops.blocked_conv import chunk_of, input_channel, taps_of
 from slipway.relay.ops.windows import conv_extents
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.border import cut, taps_inside, window_at
+from slipway.schedules.cpu.by_lane import convolves_by_lane
 from slipway.schedules.cpu.tiles import (
     Tile,
     choose_tile,
@@ -123,12 +124,13 @@ class _Costs:
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     """A border, and a row takes less time than a copy."""
-    if not any(attrs.padding) or target.multiplies_by_lane:
-        return False
     data, kernel = in_types
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
-    costs = _Costs(attrs, data.shape, kernel.shape, attrs.out_dtype or data.dtype, target)
+    dtype = attrs.out_dtype or data.dtype
+    if not any(attrs.padding) or convolves_by_lane(target, kernel.shape[-2], attrs.groups, dtype):
+        return False
+    costs = _Costs(attrs, data.shape, kernel.shape, dtype, target)
     return costs.of_rows(costs.best_of_rows()) < costs.of_copy()
 
 
