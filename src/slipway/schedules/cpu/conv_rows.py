@@ -28,6 +28,7 @@ from slipway.schedules.cpu.tiles import (
     step_cost,
     steps_ahead,
     tiles_in_registers,
+    vector_registers,
     worth_sharing,
 )
 from slipway.schedules.generic import inline_injective, shape_of, vector_lanes
@@ -130,6 +131,12 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     dtype = attrs.out_dtype or data.dtype
     if not any(attrs.padding) or convolves_by_lane(target, kernel.shape[-2], attrs.groups, dtype):
         return False
+    if (
+        kernel.shape[-2] == 1
+        and vector_registers(target) < 32
+        and not target.arch.startswith("x86")
+    ):
+        return False  # windows of known size are unrolled, for which alone addresses fit registers
     costs = _Costs(attrs, data.shape, kernel.shape, dtype, target)
     return costs.of_rows(costs.best_of_rows()) < costs.of_copy()
 
