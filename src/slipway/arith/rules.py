@@ -188,13 +188,11 @@ def _vector_rule(an: Analyzer, kind: type, a: Any, b: Any) -> Any:
 
 
 def _and(an: Analyzer, e: Any) -> Any:
-    a, b = an.simplify(e.a), an.simplify(e.b)
-    return e if a is e.a and b is e.b else ops.logical_and(a, b)
+    return ops.logical_and(an.simplify(e.a), an.simplify(e.b))
 
 
 def _or(an: Analyzer, e: Any) -> Any:
-    a, b = an.simplify(e.a), an.simplify(e.b)
-    return e if a is e.a and b is e.b else ops.logical_or(a, b)
+    return ops.logical_or(an.simplify(e.a), an.simplify(e.b))
 
 
 def _not(an: Analyzer, e: Any) -> Any:

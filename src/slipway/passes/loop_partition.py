@@ -23,6 +23,7 @@ of if_then_else (padding) are moved as well.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from slipway.arith.analyzer import Analyzer
@@ -36,6 +37,7 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, walk
 from slipway.passes.context import PassContext
 
+Ranges = dict[Atom, Interval]
 _COMPARISONS = (E.LT, E.LE, E.GT, E.GE)
 
 
@@ -68,17 +70,10 @@ class _Partition:
             self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
 
     def loop(self, node: S.For) -> S.Stmt:
-        inner: dict[Atom, Interval] = {}
-        for stmt in walk(node.body):
-            if isinstance(stmt, S.For) and stmt.loop_var.dtype in ("int32", "int64"):
-                self._bind(stmt)
-                first, extent = self.an.linear(stmt.min), self.an.linear(stmt.extent)
-                last = first.plus(extent).shifted(-1)
-                for atom in self.an.linear(stmt.loop_var).terms:
-                    inner[atom] = (first, last)
+        inner = loops_inside(self.an, node.body)
         own = self.an.linear(node.loop_var)
         checks: dict[int, tuple[Any, PrimExpr]] = {}
-        for condition in self._conditions(node.body):
+        for condition in conditions_of(node.body, self.padding):
             everywhere = self._for_all(condition, own, inner)
             if everywhere is not None:
                 checks[id(condition)] = (condition, everywhere)
@@ -86,18 +81,10 @@ class _Partition:
             return map_children(node, self.visit)  # type: ignore[no-any-return]
         conditions: dict[str, PrimExpr] = {str(c): c for _, c in checks.values()}
         together = ops.all_of([E.Call("bool", "likely", (c,)) for c in conditions.values()])
-        clean = self.visit(_without(node.body, checks))
+        true = {key: (condition, True) for key, (condition, _) in checks.items()}
+        clean = self.visit(decided(node.body, true))
         body = S.IfThenElse(together, clean, node.body)
         return node.replace(body=body)  # type: ignore[no-any-return]
-
-    def _conditions(self, body: S.Stmt) -> list[E.PrimExpr]:
-        found: list[E.PrimExpr] = []
-        for node in walk(body):
-            if (isinstance(node, E.Call) and node.op == "likely") or (
-                self.padding and isinstance(node, E.Call) and node.op == "if_then_else"
-            ):
-                found += _conjuncts(node.args[0])
-        return found
 
     def _for_all(self, condition: Any, own: Linear, inner: dict[Atom, Interval]) -> PrimExpr | None:
         """Return a condition on the outer loops under which `condition` holds for all inner ones.
@@ -127,31 +114,61 @@ class _Partition:
         return type(condition)(an.to_expr(worst), zero)
 
 
-def _conjuncts(condition: PrimExpr) -> list[PrimExpr]:
+def loops_inside(an: Analyzer, body: S.Stmt) -> Ranges:
+    """Return the interval of each loop variable in `body`, and make its range known to `an`."""
+    found: Ranges = {}
+    for stmt in walk(body):
+        if isinstance(stmt, S.For) and stmt.loop_var.dtype in ("int32", "int64"):
+            an.bind_range(stmt.loop_var, E.Range(stmt.min, stmt.extent))
+            first, extent = an.linear(stmt.min), an.linear(stmt.extent)
+            last = first.plus(extent).shifted(-1)
+            for atom in an.linear(stmt.loop_var).terms:
+                found[atom] = (first, last)
+    return found
+
+
+def conditions_of(body: S.Stmt, values: bool = False) -> list[PrimExpr]:
+    """Return the checks in `body` that are marked `likely`; with `values`, all conditions.
+
+    Those are the ones of if_then_else and of statements.
+    """
+    found: list[PrimExpr] = []
+    for node in walk(body):
+        if isinstance(node, E.Call) and node.op in ("likely", "if_then_else"):
+            if values or node.op == "likely":
+                found += conjuncts(node.args[0])
+        elif values and isinstance(node, S.IfThenElse):
+            found += conjuncts(node.condition)
+    return found
+
+
+def conjuncts(condition: PrimExpr) -> list[PrimExpr]:
+    """Return the conditions that `condition` asks for together."""
     if isinstance(condition, E.And):
-        return _conjuncts(condition.a) + _conjuncts(condition.b)
+        return conjuncts(condition.a) + conjuncts(condition.b)
     if isinstance(condition, E.Call) and condition.op == "likely":
-        return _conjuncts(condition.args[0])
+        return conjuncts(condition.args[0])
     return [condition]
 
 
-def _without(node: Any, checks: dict[int, tuple[Any, PrimExpr]]) -> Any:
-    """Return `node` with the given conditions taken as true."""
-    if id(node) in checks:
-        return ops.TRUE
-    if not isinstance(node, (S.Stmt, E.PrimExpr)):
+def decided(node: Any, known: Mapping[int, tuple[Any, bool]]) -> Any:
+    """Return `node` with what is known of conditions, {id: (condition, it holds)}, put in."""
+    if id(node) in known:
+        return ops.TRUE if known[id(node)][1] else ops.FALSE
+    if not isinstance(node, (S.Stmt, PrimExpr)):
         return node
-    result = map_children(node, lambda child: _without(child, checks))
+    result = map_children(node, lambda child: decided(child, known))
     if result is node:
         return node
     if isinstance(result, E.And):
         return ops.logical_and(result.a, result.b)
     if isinstance(result, E.Call) and result.op in ("likely", "if_then_else"):
         first = result.args[0]
-        if isinstance(first, E.IntImm) and first.value:
-            return first if result.op == "likely" else result.args[1]
+        if isinstance(first, E.IntImm):
+            return first if result.op == "likely" else result.args[1 if first.value else 2]
     if isinstance(result, S.IfThenElse):
         condition = result.condition
-        if isinstance(condition, E.IntImm) and condition.value:
-            return result.then_case
+        if isinstance(condition, E.IntImm):
+            chosen = result.then_case if condition.value else result.else_case
+            return S.NOP if chosen is None else chosen
     return result

@@ -11,6 +11,7 @@ from typing import Any
 
 from slipway.ir.function import PrimFunc
 from slipway.passes.context import PassContext
+from slipway.passes.cut_loops import cut_loops
 from slipway.passes.flatten_storage import flatten_storage
 from slipway.passes.inject_double_buffer import inject_double_buffer
 from slipway.passes.inject_prefetch import inject_prefetch
@@ -36,6 +37,7 @@ PIPELINE: tuple[Pass, ...] = (
     inject_double_buffer,
     remove_unused,
     storage_rewrite,
+    cut_loops,
     loop_partition,
     vectorize_loop,
     unroll_loop,

@@ -27,8 +27,9 @@ ROOT, INLINE, SCOPE, GROUP_ROOT = "root", "inline", "scope", "group_root"
 IMPORTS = ("import_c", "import_llvm")  # pragmas that bring source along
 # Those behind the imports say nothing to this compiler: it always writes unrolled loops out, and
 # launches a parallel loop where it stands.
-PRAGMAS = ("auto_unroll_max_step", *IMPORTS, "unroll_explicit", "parallel_launch_point",
-           "parallel_stride_pattern", "parallel_barrier_when_finish")  # fmt: skip
+PRAGMAS = ("auto_unroll_max_step", "loop_partition_hint", *IMPORTS, "unroll_explicit",
+           "parallel_launch_point", "parallel_stride_pattern",
+           "parallel_barrier_when_finish")  # fmt: skip
 
 
 class Stage:
@@ -333,9 +334,10 @@ class Stage:
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
         """Attach a pragma to a loop.
 
-        "auto_unroll_max_step" (statements) unrolls loops inside; "import_c" and "import_llvm" bring
-        the source of functions that call_extern names; the others of PRAGMAS are accepted
-        for classic scripts.  Raises ScheduleError for an unknown one.
+        "auto_unroll_max_step" (statements) unrolls loops inside; "loop_partition_hint" cuts the
+        loop where the conditions inside it change; "import_c" and "import_llvm" bring the source
+        of functions that call_extern names; the others of PRAGMAS are accepted for classic
+        scripts.  Raises ScheduleError for an unknown one.
         """
         self._leaf(var, "add a pragma to")
         if pragma_type not in PRAGMAS:

@@ -144,7 +144,10 @@ def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
     return np.ascontiguousarray(np.moveaxis(found.astype(data.dtype), ends, places))
 
 
-def _pool_compute(attrs: PoolAttrs, inputs: list[Any], out: TensorType, average: bool) -> list[Any]:
+def pool_compute(
+    attrs: PoolAttrs, inputs: Sequence[Any], out: TensorType, average: bool, padded: bool = True
+) -> list[Any]:
+    """Reduce each window of the data with its border, or with `padded` False, its part inside."""
     (data,) = inputs
     count = len(attrs.pool_size)
     places = _spatial_places(attrs.layout, None, count)
@@ -155,20 +158,25 @@ def _pool_compute(attrs: PoolAttrs, inputs: list[Any], out: TensorType, average:
     for a, place in enumerate(places):
         before[place], after[place] = padding[a], padding[a + count]
     fill = 0 if average else te().min_value(data.dtype).value
-    padded = pad_stage(data, before, after, fill)
+    given = pad_stage(data, before, after, fill) if padded else data
     taps = [
         te().reduce_axis((0, k), name=f"r{s.lower()}")
         for k, s in zip(attrs.pool_size, SPATIAL[count], strict=True)
     ]
 
     def window(*indices: Any) -> Any:
-        source = list(indices)
+        source, inside = list(indices), []
         for a, place in enumerate(places):
             base = source[place] if attrs.strides[a] == 1 else source[place] * attrs.strides[a]
             step = attrs.dilation[a]
             source[place] = base + (taps[a] if step == 1 else taps[a] * step)
-        value = padded(*source)
-        return te().sum(value, axis=taps) if average else te().max(value, axis=taps)
+            if not padded:
+                source[place] = source[place] - before[place]
+                inside += [source[place] >= 0] if before[place] else []
+                inside += [source[place] < size[a]] if after[place] else []
+        where = te().all(*inside) if inside else None
+        reduce = te().sum if average else te().max
+        return reduce(given(*source), axis=taps, where=where)
 
     if not average:
         return [te().compute(out.shape, window, name="pool_max", tag="pool_max")]
@@ -234,7 +242,7 @@ def _register_pool(count: int, average: bool) -> Any:
     definition.type_relation(_pool_relation)
     definition.reference(lambda attrs, data: _pool_reference(attrs, data, average))
     definition.compute(
-        lambda attrs, inputs, out_types: _pool_compute(attrs, inputs, out_types[0], average)
+        lambda attrs, inputs, out_types: pool_compute(attrs, inputs, out_types[0], average)
     )
     definition.flops(lambda attrs, ins, out: float(out.size * prod(attrs.pool_size)))
 

@@ -68,6 +68,11 @@ def choose_width(rows: int, vectors: int, target: Target) -> int:
     return min((4, 3, 2, 1), key=cost)
 
 
+def convolves_by_lane(target: Target, block: int, groups: int, dtype: str) -> bool:
+    """Tell whether a convolution of channels in blocks of `block` is multiplied by lane."""
+    return target.multiplies_by_lane and groups == 1 and block % GROUP == 0 and dtype == "float32"
+
+
 def multiply_by_lane(
     schedule: te.Schedule,
     accumulator: te.Tensor,

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.relay.ops.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.by_lane import GROUP, choose_lane_tile, multiply_by_lane
+from slipway.schedules.cpu.by_lane import (
+    choose_lane_tile,
+    convolves_by_lane,
+    multiply_by_lane,
+)
 from slipway.schedules.cpu.tiles import (
     choose_tile,
     crowds_cache,
     positions_per_part,
-    rows_per_part,
     steps_ahead,
-    vector_registers,
     worth_sharing,
 )
 from slipway.schedules.generic import (
@@ -72,8 +74,7 @@ def _flat_compute(
         return data(b, c, *read_at(_position(p, size), at, attrs), i)
 
     groups = None
-    by_lane = target.multiplies_by_lane and block % GROUP == 0 and out.dtype == "float32"
-    if by_lane and attrs.groups == 1:
+    if convolves_by_lane(target, block, attrs.groups, out.dtype):
         shape = (n, chunks, *window, prod(size), block)
         groups = te.compute(
             shape, lambda b, *rest: datum(b, 0, *rest), name="groups", tag="conv_groups"
@@ -182,74 +183,6 @@ def schedule_conv2d_nchwc(
     inner.unroll(p)
     inner.vectorize(ob)
     return schedule
-
-
-@register_implementation(
-    *(f"nn.contrib_depthwise_conv{n}d_nchwc" for n in (1, 2, 3)), name="depthwise_nchwc.direct"
-)
-def schedule_depthwise_nchwc(
-    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
-) -> te.Schedule:
-    """Direct depthwise convolution, a window of a few taps unrolled."""
-    schedule = te.create_schedule([t.op for t in outs])
-    pad = _padding_of(conv)
-    out = _tile_in_registers(schedule, outs, conv, keep=[conv, *pad])
-    images, planes, *size, _ = shape_of(conv)
-    width = size[-1]
-    tile = choose_tile(min(width, 8), 1, target)
-    stage = schedule[out.output]
-    n, c, *rows, ow, cb = stage.op.axis
-    ow_outer, ow_inner = stage.split(ow, factor=tile.rows, tail="shift")
-    outer, cut = [n, c], []
-    if rows:
-        each = rows_per_part(size[0], images * planes, target.num_cores)
-        first, rest = stage.split(rows[0], factor=each, tail="shift")
-        outer, cut = [n, c, first], [rest, *rows[1:]]
-    stage.reorder(*outer, *cut, ow_outer, ow_inner, cb)
-    stage.unroll(ow_inner)
-    stage.vectorize(cb)
-    part = stage.fuse(*outer)
-    window = prod(shape_of(conv.op.input_tensors[1])[2:-2])
-    if worth_sharing(prod(shape_of(conv)) * window, target):
-        stage.parallel(part)
-    for tensor in pad:  # one part at a time, so that it is read back from a near cache
-        schedule[tensor].compute_at(stage, part)
-        schedule[tensor].vectorize(tensor.op.axis[-1])
-
-    inner = schedule[out.accumulator]
-    inner.compute_at(stage, ow_outer)
-    n, c, *rows, ow, cb = inner.op.axis
-    taps = inner.op.reduce_axis
-    inner.reorder(n, c, *rows, *taps, ow, cb)
-    if window * tile.rows <= 128:
-        # LLVM keeps the weights of all copies, and spills them where registers are few and
-        # arithmetic takes no operand from memory.
-        spills = vector_registers(target) < 32 and not target.arch.startswith("x86")
-        for tap in taps[len(taps) > 1 and spills :]:
-            inner.unroll(tap)
-    inner.unroll(ow)
-    inner.vectorize(cb)
-    return schedule
-
-
-class _Stages:
-    """The stage that is stored, and the one that accumulates in registers."""
-
-    def __init__(self, output: te.Tensor, accumulator: te.Tensor) -> None:
-        self.output = output
-        self.accumulator = accumulator
-
-
-def _tile_in_registers(
-    schedule: te.Schedule, outs: Sequence[te.Tensor], conv: te.Tensor, keep: Sequence[te.Tensor]
-) -> _Stages:
-    """Give the reduction a local buffer: its own, or a cache where it is itself the output."""
-    (output,) = {id(t.op): t for t in outs}.values()
-    inline_injective(schedule, outs, keep=keep)
-    if output.op is conv.op:
-        return _Stages(output, schedule.cache_write(output, "local"))
-    schedule[conv].set_scope("local")
-    return _Stages(output, conv)
 
 
 def _padding_of(conv: te.Tensor) -> list[te.Tensor]:

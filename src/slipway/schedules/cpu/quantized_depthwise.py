@@ -14,6 +14,7 @@ from slipway import dtypes, te
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.qnn_packed import data_kind
+from slipway.schedules.cpu.border import cut
 from slipway.schedules.cpu.tiles import worth_sharing
 from slipway.schedules.generic import inline_injective, is_injective, producers, shape_of
 from slipway.schedules.registry import register_implementation
@@ -113,6 +114,7 @@ def _copy_at(schedule: te.Schedule, data: te.Tensor, stage: Any, task: Any) -> N
     """Copy the data of a task, channels in vectors."""
     copy: Any = schedule[data]
     copy.compute_at(stage, task)
+    cut(copy, *copy.op.axis[1:3])
     channels, lanes = shape_of(data)[3], COPY_BYTES
     while lanes > 1 and channels % lanes:
         lanes //= 2
