@@ -48,7 +48,7 @@ def transform_weights(weight: Array) -> Array:
     """Return 2G g 2G^T of integer weights (3, 3, C, O), as int16 (4, 4, C, O)."""
     double = (2 * np.asarray(FILTERING.kernel)).astype(np.int64)
     made = np.einsum("xa,yb,abco->xyco", double, double, weight.astype(np.int64))
-    return made.astype(np.int16)
+    return np.asarray(made, np.int16)
 
 
 @WINOGRAD.type_relation

@@ -1,7 +1,8 @@
 """PackQuantizedWeights: integer products in the form of the target's multiply-add instruction.
 
     qnn.conv2d_nhwc(%x, w)   ->  qnn.contrib_conv2d_packed(%x, w packed)
-    qnn.dense_packed(%x, w)  ->  the same, of a 1x1 window over rows
+                             ->  qnn.contrib_conv2d_winograd(%x, w transformed and packed)
+    qnn.dense_packed(%x, w)  ->  qnn.contrib_conv2d_packed of a 1x1 window over rows
     qnn.depthwise_conv2d_nhwc(%x, w)  ->  qnn.contrib_depthwise_packed(%x, w packed)
 
 for constant weights, one group, and output channels that fill whole vectors.  The sums are the
@@ -110,7 +111,7 @@ def _by_winograd(
     if not fits or data.tensor_type.dtype not in ("int8", "uint8"):
         return None
     packed = pack_weights(transform_weights(weight), entry.columns, entry.depth, entry.b_dtype)
-    return op_registry.get(WINOGRAD)(data, Constant(packed), attrs=attrs, span=call.span)  # type: ignore[no-any-return]
+    return op_registry.get(WINOGRAD)(data, Constant(packed), attrs=attrs, span=call.span)
 
 
 def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:

@@ -50,10 +50,9 @@ def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsi
     return None
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    return target.kind.name == "llvm" and bool(
-        instruction_for(in_types[0].dtype, in_types[1], target)
-    )
+def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    data, weight = in_types
+    return target.kind.name == "llvm" and bool(instruction_for(data.dtype, weight, target))
 
 
 def product_tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:

@@ -8,6 +8,7 @@ products are those of `cpu.quantized_packed`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
@@ -15,6 +16,7 @@ from slipway.errors import LoweringError
 from slipway.relay.ops.qnn_winograd import FILTERING, winograd_stages
 from slipway.relay.ops.winograd import TileBlocks
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.panels import Progress, Steps, ask_for_next
 from slipway.schedules.cpu.quantized_packed import instruction_for, product_tile
 from slipway.schedules.cpu.tiles import Tile
 from slipway.schedules.cpu.winograd import blocks_of_rows
@@ -131,6 +133,15 @@ def _schedule_products(
     n, part, o, x, y, q, lane = inner.op.axis
     chunk, element = inner.op.reduce_axis
     inner.reorder(n, part, x, y, chunk, q, o, lane, element)
+    weight = inner.op.input_tensors[1]
+    chunks, tiles = shape_of(weight)[3], -(-shape_of(products)[5] // tile.rows)
+    at = Progress(te.floordiv(q, tile.rows), tiles, chunk, chunks)
+
+    def place(vector: int, line: Any) -> tuple[Any, ...]:
+        return o + vector, x, y + 1, line, 0, 0  # beyond the last y lies the next x
+
+    for vector in range(tile.vectors):
+        ask_for_next(inner, weight, Steps(chunk, chunk, 1), at, partial(place, vector))
     inner.unroll(q)
     inner.unroll(o)
     inner.tensorize(lane, hardware_intrinsic(entry.name, target))
