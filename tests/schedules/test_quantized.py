@@ -219,6 +219,23 @@ def test_direct_sums_where_winograd_gains_nothing(target, shape):
     assert "contrib_conv2d_packed" in str(made)
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_weights_of_a_single_row_stay_bytes(kind):
+    if not Target("llvm").has_feature("avx2"):
+        pytest.skip("this processor lacks avx2")
+    rng = np.random.default_rng(3)
+    info = np.iinfo(kind)
+    data = rng.integers(info.min, info.max + 1, (1, 70)).astype(kind)
+    weight = rng.integers(-128, 128, (70, 48)).astype(np.int8)
+    (x,) = variables([data])
+    function = Function((x,), relay.qnn.op.dense_packed(x, weight))
+    module = IRModule((("main", function),))
+    text = relay.build(module, target="llvm -mcpu=haswell").get_source("asm")
+    assert "vpmovsxbw" in text
+    want = relay.interpret.interpret(function, data)
+    np.testing.assert_array_equal(run(function, [data], "llvm -mcpu=haswell"), want)
+
+
 @pytest.mark.parametrize("shape", [(1, 70), (5, 64), (2, 3, 30)])
 @pytest.mark.parametrize("units", [16, 24, 10])
 @pytest.mark.parametrize("kind", ["int8", "uint8"])

@@ -30,7 +30,8 @@ from slipway.relay.visit import rewrite
 
 Array = np.ndarray[Any, Any]
 
-# Instructions in order of preference; the data is copied to the dtype of their operands.
+# Instructions in order of preference; the data is copied to the dtype of their operands, and those
+# on data that is wider than their weights get it so (`_dense`).
 # For windows over one channel.
 TAPS = (
     "x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd",
@@ -38,7 +39,7 @@ TAPS = (
 )  # fmt: skip
 INSTRUCTIONS = (
     "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256", "x86.avxvnni",
-    "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16", "rvv.vwmacc.s16.256",
+    "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16", "rvv.vwmacc.s16.256",
 )  # fmt: skip
 PACKED = "qnn.contrib_conv2d_packed"
 WINOGRAD = "qnn.contrib_conv2d_winograd"
@@ -83,7 +84,7 @@ def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) ->
 def _convolution(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     data, weight = call.args
     attrs: Any = call.attrs
-    if not isinstance(weight, Constant) or attrs.groups != 1:
+    if not isinstance(weight, Constant) or attrs.groups != 1 or not _is_bytes(data):
         return None
     made = _by_winograd(data, weight.array, attrs, instructions, call)
     return made or _packed(data, weight.array, attrs, instructions, call.span)
@@ -108,23 +109,29 @@ def _by_winograd(
         and outputs >= LEAST_CHANNELS
         and height * width >= LEAST_POSITIONS
     )
-    if not fits or data.tensor_type.dtype not in ("int8", "uint8"):
+    if not fits:
         return None
     packed = pack_weights(transform_weights(weight), entry.columns, entry.depth, entry.b_dtype)
     return op_registry.get(WINOGRAD)(data, Constant(packed), attrs=attrs, span=call.span)
 
 
 def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
-    """Rows of the data as positions of an image."""
+    """Rows of the data as positions of an image.
+
+    A single row waits for its weights, which stay bytes where an instruction can widen them.
+    """
     data, weight = call.args
     attrs: Any = call.attrs
-    if not isinstance(weight, Constant):
+    if not isinstance(weight, Constant) or not _is_bytes(data):
         return None
     shape = data.tensor_type.shape
     depth, units = weight.array.shape
     rows = data.tensor_type.size // max(depth, 1)
     face: Any = op_registry.face("reshape")
     image = face(data, (1, rows, 1, depth))
+    best = next(iter(instructions), None)
+    if rows == 1 and best is not None and (best.a_dtype, best.b_dtype) == ("int16", "int8"):
+        image = op_registry.face("cast")(image, best.a_dtype)
     made = _packed(
         image, weight.array[None, None], IntegerConvAttrs(out_dtype=attrs.out_dtype),
         instructions, call.span,
@@ -135,8 +142,6 @@ def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
 def _packed(
     data: Any, weight: Array, attrs: Any, instructions: list[HardwareIntrinsic], span: Any
 ) -> Expr | None:
-    if data.tensor_type.dtype not in ("int8", "uint8"):
-        return None
     entry = next((i for i in instructions if _suits(i, data, weight, attrs)), None)
     if entry is None:
         return None
@@ -184,10 +189,14 @@ def _move(given: str, entry: HardwareIntrinsic) -> int:
     return -OFFSET if (given, entry.a_dtype) == ("uint8", "int8") else 0
 
 
+def _is_bytes(data: Any) -> bool:
+    return data.tensor_type.dtype in ("int8", "uint8")
+
+
 def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     data, weight = call.args
     attrs: Any = call.attrs
-    if not isinstance(weight, Constant) or data.tensor_type.dtype not in ("int8", "uint8"):
+    if not isinstance(weight, Constant) or not _is_bytes(data):
         return None
     kernel = weight.array
     channels, window, stride = kernel.shape[2], kernel.shape[1], attrs.strides[1]
