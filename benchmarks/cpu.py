@@ -22,8 +22,9 @@ import numpy as np
 
 HERE = Path(__file__).parent
 MAKER = HERE.parent.parent / "shared" / "models" / "make_models.py"
-# Idle threads of the engine before spin for some milliseconds, on a core that the next one needs.
-SETTLE_SECONDS = 0.02
+# Idle threads of the engine before spin on a core that the next one needs: onnxruntime's for more
+# than 30 ms, which costs the next one a fifth at two threads.
+SETTLE_SECONDS = 0.3
 # What is installed for each peer, in an environment of its own.
 PEERS = {
     "onnxruntime": ["onnxruntime", "onnx"],
@@ -98,7 +99,7 @@ def measure(model, threads, engines, rounds, seconds, target="llvm"):
         samples = {name: [] for name in running}
         for _ in range(rounds):
             for name, worker in running.items():
-                time.sleep(SETTLE_SECONDS)
+                time.sleep(SETTLE_SECONDS if threads > 1 else 0)
                 reply = worker.ask(f"run {counts[name]}")
                 samples[name].append([reply[k] / counts[name] * 1e3 for k in ("wall_s", "cpu_s")])
         for name, worker in running.items():
