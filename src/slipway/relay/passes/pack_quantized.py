@@ -43,6 +43,7 @@ INSTRUCTIONS = (
 )  # fmt: skip
 PACKED = "qnn.contrib_conv2d_packed"
 WINOGRAD = "qnn.contrib_conv2d_winograd"
+WORDS_OF = ("uint8", "int16")  # what words of an image are read as, the latter taken apart
 # Fewer channels or tiles than these do not pay for the transforms.
 LEAST_CHANNELS, LEAST_POSITIONS = 16, 16
 OFFSET = 128  # between signed and unsigned bytes
@@ -146,7 +147,8 @@ def _packed(
     if entry is None:
         return None
     packed = Constant(pack_weights(weight, entry.columns, entry.depth, entry.b_dtype))
-    if entry.a_dtype == "uint8" and _is_image(data):
+    whole = packed.array.shape[3] * entry.depth == BYTES
+    if whole and entry.a_dtype in WORDS_OF and _is_image(data):
         data = op_registry.face("qnn.contrib_words")(data.args[0])
         return op_registry.get(PACKED)(data, packed, attrs=attrs, span=span)
     totals = weight.astype(np.int64).sum(axis=(0, 1, 2))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsic | None:
     """Return the instruction of `target` for data of `dtype` and these packed weights."""
-    kind = "uint8" if dtype == "int32" else data_kind(dtype, weight.dtype)
+    kind = data_kind("uint8" if dtype == "int32" else dtype, weight.dtype)
     for entry in (HARDWARE[name] for name in INSTRUCTIONS):
         packed_for = (entry.columns, entry.depth) == tuple(int(d) for d in weight.shape[4:])
         kinds = (kind, weight.dtype) == (entry.a_dtype, entry.b_dtype)
