@@ -22,8 +22,9 @@ import numpy as np
 
 HERE = Path(__file__).parent
 MAKER = HERE.parent.parent / "shared" / "models" / "make_models.py"
-# Idle threads of the engine before spin for some milliseconds, on a core that the next one needs.
-SETTLE_SECONDS = 0.02
+# Idle threads of the engine before spin on a core that the next one needs: onnxruntime's for more
+# than 30 ms, which costs the next one a fifth at two threads.
+SETTLE_SECONDS = 0.3
 # What is installed for each peer, in an environment of its own.
 PEERS = {
     "onnxruntime": ["onnxruntime", "onnx"],
@@ -77,12 +78,15 @@ class Worker:
         self.process.wait()
 
 
-def measure(model, threads, engines, rounds, seconds):
-    """Return {engine: {"wall_ms", "cpu_ms", "prepare_s", "error"}} for one model."""
+def measure(model, threads, engines, rounds, seconds, target="llvm"):
+    """Return {engine: {"wall_ms", "cpu_ms", "prepare_s", "error"}} for one model.
+
+    Slipway compiles it for `target`.
+    """
     rows, workers = {}, {}
     for name in engines:
         try:
-            workers[name] = Worker(name, model, threads)
+            workers[name] = Worker(name, model, threads, target)
         except (subprocess.CalledProcessError, OSError) as error:
             rows[name] = {"error": f"its environment could not be made: {error}"}
     try:
@@ -95,7 +99,7 @@ def measure(model, threads, engines, rounds, seconds):
         samples = {name: [] for name in running}
         for _ in range(rounds):
             for name, worker in running.items():
-                time.sleep(SETTLE_SECONDS)
+                time.sleep(SETTLE_SECONDS if threads > 1 else 0)
                 reply = worker.ask(f"run {counts[name]}")
                 samples[name].append([reply[k] / counts[name] * 1e3 for k in ("wall_s", "cpu_s")])
         for name, worker in running.items():
@@ -148,6 +152,7 @@ def main():
     parser.add_argument("--folder", help="folder of .onnx files")
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--target", default="llvm", help="of Slipway")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.15, help="of each round and engine")
     parser.add_argument("--json", help="write all figures to this file")
@@ -160,7 +165,9 @@ def main():
         print("|---|" + "---|" * (len(engines) + 3))
         refused = []
         for model in models_of(arguments):
-            rows = measure(model, threads, engines, arguments.rounds, arguments.seconds)
+            rows = measure(
+                model, threads, engines, arguments.rounds, arguments.seconds, arguments.target
+            )
             everything[f"{model.stem}/{threads}"] = rows
             cells = [f"{rows[e]['wall_ms']:.3g}" if "wall_ms" in rows[e] else "-" for e in engines]
             refused += [(e, model.stem, rows[e]["error"]) for e in engines if "error" in rows[e]]

@@ -24,6 +24,7 @@ def main():
     parser.add_argument("--models", nargs="*", default=["resnet18", "mobilenet_v2"])
     parser.add_argument("--folder", help="folder of .onnx files")
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    parser.add_argument("--target", default="llvm", help="of Slipway")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.15, help="of each round and engine")
     parser.add_argument("--activations", choices=("int8", "uint8"), default="int8")
@@ -46,7 +47,14 @@ def main():
             for threads in arguments.threads:
                 times = []
                 for file in (model, quantized):
-                    found = measure(file, threads, ENGINES, arguments.rounds, arguments.seconds)
+                    found = measure(
+                        file,
+                        threads,
+                        ENGINES,
+                        arguments.rounds,
+                        arguments.seconds,
+                        arguments.target,
+                    )
                     times.append([found[e].get(clock, float("nan")) for e in ENGINES])
                 (real, peer_real), (ours, peer) = times
                 print(

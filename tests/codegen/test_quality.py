@@ -9,6 +9,7 @@ from slipway.codegen.build import build_module
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
+from slipway.ir.ops import call_intrin
 from slipway.ir.stmt import seq
 from slipway.target import Target
 
@@ -79,3 +80,17 @@ def test_no_calls_of_libraries():
     module = build_module(kernels.prim_func("copy", [a, b], body), Target("llvm"))
     assert "memcpy" not in module.get_source("asm")
     assert "memset" not in module.get_source("asm")
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+def test_high_products_with_a_factor_outside_the_loop_multiply_twice(cpu):
+    """Even and odd elements by one pmuldq each, which knows that its operands have a sign."""
+    a, c = (decl_buffer((8 * n,), "int32", name) for n, name in ((64, "A"), (1, "C")))
+    factor, i = E.Var("factor", "int32x8"), E.Var("i")
+    row = kernels.ramp(i * 8, 8)
+    high = S.BufferStore(a, call_intrin("int32x8", "multiply_high", a[row], factor), (row,))
+    body = S.LetStmt(factor, c[kernels.ramp(0, 8)], kernels.loop(i, 64, high))
+    module = build_module(kernels.prim_func("scaled", [a, c], body), Target(f"llvm -mcpu={cpu}"))
+    block = inner_loop(module.get_source("asm"), "vpmuldq")
+    assert "vpmuludq" not in module.get_source("asm")
+    assert block.count("vpmuldq") % 2 == 0

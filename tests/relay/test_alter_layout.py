@@ -130,6 +130,14 @@ def test_winograd_takes_filled_data():
     assert "nn.contrib_conv2d_winograd_nchwc" in operators(done)
 
 
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_winograd_fills_up_plain_data_that_no_block_divides(lanes):
+    x = relay.var("x", shape=(1, 50, 33, 33))
+    done = blocked(conv(x, 50, 3), lanes, winograd=True)
+    assert "nn.contrib_conv2d_winograd_nchwc" in operators(done)
+    assert f"NCHW{lanes}c" in layouts(done)
+
+
 def test_joins_and_reductions_over_channels_see_no_filling(case):
     first, lanes, more = case
     joined = relay.concatenate([relay.nn.relu(first), conv(first, more)], axis=1)

@@ -9,6 +9,7 @@ from slipway.contrib import graph_executor
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Function, Var
+from slipway.relay.passes.pipeline import optimize
 from slipway.relay.types import TensorType
 from slipway.target import Target
 
@@ -181,6 +182,58 @@ def test_haswell_code_gives_the_same_bytes():
     taps = Function((x,), relay.qnn.op.depthwise_conv2d_nhwc(x, weight, padding=(1,) * 4))
     want = relay.interpret.interpret(taps, data)
     np.testing.assert_array_equal(run(taps, [data], target), want)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (7, 7, 64, 40),  # one block of tiles, whose last ones are cut
+        (34, 29, 16, 32),
+        (40, 64, 96, 24),  # several blocks
+    ],
+)
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_winograd_in_integers_gives_the_same_bytes(shape, kind):
+    if not Target("llvm").has_feature("avx2"):
+        pytest.skip("this processor lacks avx2")
+    function, data, want = convolution(*shape, 3, 1, kind)
+    target = Target("llvm -mcpu=haswell -num-cores=2")
+    packed = optimize(IRModule((("main", function),)), target=target)
+    assert "contrib_conv2d_winograd" in str(packed)
+    np.testing.assert_array_equal(run(function, [data], target), want)
+
+
+@pytest.mark.parametrize(
+    ("target", "shape"),
+    [
+        ("llvm -mcpu=haswell", (14, 14, 8, 64, 3, 1)),  # few channels
+        ("llvm -mcpu=haswell", (14, 14, 64, 64, 3, 2)),
+        ("llvm -mcpu=cascadelake", (14, 14, 64, 64, 3, 1)),  # four bytes a step
+    ],
+)
+def test_direct_sums_where_winograd_gains_nothing(target, shape):
+    function, _, _ = convolution(*shape)
+    made = optimize(
+        IRModule((("main", function),)), target=Target(f"{target} -mtriple=x86_64-linux-gnu")
+    )
+    assert "contrib_conv2d_packed" in str(made)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_weights_of_a_single_row_stay_bytes(kind):
+    if not Target("llvm").has_feature("avx2"):
+        pytest.skip("this processor lacks avx2")
+    rng = np.random.default_rng(3)
+    info = np.iinfo(kind)
+    data = rng.integers(info.min, info.max + 1, (1, 70)).astype(kind)
+    weight = rng.integers(-128, 128, (70, 48)).astype(np.int8)
+    (x,) = variables([data])
+    function = Function((x,), relay.qnn.op.dense_packed(x, weight))
+    module = IRModule((("main", function),))
+    text = relay.build(module, target="llvm -mcpu=haswell").get_source("asm")
+    assert "vpmovsxbw" in text
+    want = relay.interpret.interpret(function, data)
+    np.testing.assert_array_equal(run(function, [data], "llvm -mcpu=haswell"), want)
 
 
 @pytest.mark.parametrize("shape", [(1, 70), (5, 64), (2, 3, 30)])

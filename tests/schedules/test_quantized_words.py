@@ -9,6 +9,7 @@ from slipway.contrib import graph_executor
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Function, Var
 from slipway.relay.op_registry import is_call_of
+from slipway.relay.passes.move_activations import move_activations
 from slipway.relay.passes.pipeline import optimize
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
@@ -47,6 +48,24 @@ def test_the_same_bits_as_without_the_instruction(sizes):
     assert len(words) == (sizes[0] <= 4)
     np.testing.assert_array_equal(relay.interpret.interpret(vnni, data), want)
     executor = graph_executor.GraphModule(relay.build(mod, target="llvm")["default"](tvm.cpu(0)))
+    executor.set_input(0, data)
+    executor.run()
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), want)
+
+
+@pytest.mark.parametrize("sizes", [(2, 16, 3), (3, 24, 7), (4, 32, 3)])
+def test_words_are_taken_apart_for_an_instruction_on_int16(sizes):
+    if not Target("llvm").has_feature("avx2"):
+        pytest.skip("this processor lacks avx2")
+    function, data = first_layer(*sizes)
+    mod = IRModule((("main", move_activations(function, "uint8")),))
+    want = relay.interpret.interpret(optimize(mod, opt_level=3)["main"], data)
+    target = Target("llvm -mcpu=haswell")
+    packed = optimize(mod, target=target, opt_level=3)["main"]
+    words = [e for e in post_order(packed) if is_call_of(e, "qnn.contrib_words")]
+    assert len(words) == (sizes[0] > 2)
+    np.testing.assert_array_equal(relay.interpret.interpret(packed, data), want)
+    executor = graph_executor.GraphModule(relay.build(mod, target=target)["default"](tvm.cpu(0)))
     executor.set_input(0, data)
     executor.run()
     np.testing.assert_array_equal(executor.get_output(0).numpy(), want)

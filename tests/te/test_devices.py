@@ -184,6 +184,7 @@ def test_microcontroller_intrinsics_become_their_instruction(target, name, instr
         ("x86.vnni.256", "vpdpbusd", ["-mavx512vnni", "-mavx512vl"]),
         ("x86.avxvnni", "vpdpbusd", ["-mavxvnni"]),
         ("x86.pmaddwd", "vpmaddwd", ["-mavx2"]),
+        ("x86.pmaddwd.bytes", "vpmovsxbw", ["-mavx2"]),
         ("x86.bf16", "vdpbf16ps", ["-mavx512bf16"]),
     ],
 )

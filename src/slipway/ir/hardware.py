@@ -140,25 +140,33 @@ def _taps(name: str, bits: int, features: tuple[str, ...], call: str) -> Hardwar
     )  # fmt: skip
 
 
-# Products of pairs, added; LLVM joins the two into vpdpwssd where the processor has it.
+# Products of pairs, added; LLVM joins the two into vpdpwssd where the processor has it.  `widened`
+# makes `factor` of weights that are bytes in memory.
 _PMADDWD = """\
 declare <{n} x i32> @llvm.x86.{name}(<{two} x i16>, <{two} x i16>)
 word = bitcast <2 x i16> {{a}} to i32
 one = insertelement <{n} x i32> poison, i32 {{word}}, i32 0
 all = shufflevector <{n} x i32> {{one}}, <{n} x i32> poison, <{n} x i32> zeroinitializer
 pairs = bitcast <{n} x i32> {{all}} to <{two} x i16>
-products = call <{n} x i32> @llvm.x86.{name}(<{two} x i16> {{pairs}}, <{two} x i16> {{b}})
-add <{n} x i32> {{c}}, {{products}}"""
+{widened}sums = call <{n} x i32> @llvm.x86.{name}(<{two} x i16> {{pairs}}, <{two} x i16> {factor})
+add <{n} x i32> {{c}}, {{sums}}"""
 
 
-def _pmaddwd(name: str, feature: str, bits: int) -> HardwareIntrinsic:
+def _pmaddwd(name: str, feature: str, bits: int, weights: str = "int16") -> HardwareIntrinsic:
     n, mm, si = bits // 32, "_mm256" if bits == 256 else "_mm", f"si{bits}"
     at = f"(const __m{bits}i*)"
+    widened, factor, loaded = "", "{b}", f"{mm}_loadu_{si}({at}b)"
+    if weights == "int8":
+        widened, factor = f"wide = sext <{2 * n} x i8> {{b}} to <{2 * n} x i16>\n", "{wide}"
+        loaded = f"{mm}_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)b))"
+    llvm = _PMADDWD.format(
+        n=n, two=2 * n, name=f"{feature}.pmadd.wd", widened=widened, factor=factor
+    )
     return HardwareIntrinsic(
-        name, _PMADDWD.format(n=n, two=2 * n, name=f"{feature}.pmadd.wd"), "immintrin.h",
+        name, llvm, "immintrin.h",
         f"{mm}_storeu_{si}((__m{bits}i*)c, {mm}_add_epi32({mm}_loadu_{si}({at}c), "
-        f"{mm}_madd_epi16({mm}_set1_epi32(slw_word32(a)), {mm}_loadu_{si}({at}b))));",
-        _X86, (feature,), 0, n, 2, "int16", "int16", "int32", temporaries=1,
+        f"{mm}_madd_epi16({mm}_set1_epi32(slw_word32(a)), {loaded})));",
+        _X86, (feature,), 0, n, 2, "int16", weights, "int32", temporaries=1,
     )  # fmt: skip
 
 
@@ -340,6 +348,7 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
         ),
         _pmaddwd("x86.pmaddwd", "avx2", 256),
         _pmaddwd("x86.pmaddwd.sse", "sse2", 128),
+        _pmaddwd("x86.pmaddwd.bytes", "avx2", 256, "int8"),
         HardwareIntrinsic(
             "x86.bf16", "llvm.x86.avx512bf16.dpbf16ps.512", "immintrin.h",
             "_mm512_storeu_ps(c, _mm512_dpbf16_ps(_mm512_loadu_ps(c), "

@@ -72,6 +72,18 @@ def packed_conv(d):
     return Case((data, d.array(weight, kind, -256, 255)), made)
 
 
+@strategy("qnn.contrib_conv2d_winograd")
+def winograd_conv(d):
+    lanes, depth = d.pick([(8, 2), (4, 2), (8, 4)])
+    height, width, chunks = d.int(1, 9), d.int(1, 9), d.int(1, 5)
+    dtype = d.pick(["int8", "uint8"])
+    padding = (d.int(1, 2), d.int(1, 2), d.int(1, 2), d.int(1, 2))
+    made = OPS[d.name].attrs_type((1, 1), padding, (1, 1), 1, int(d.array((), dtype)), "int32")
+    data = d.array((d.int(1, 2), height, width, chunks * depth), dtype)
+    weight = d.array((d.int(1, 3), 4, 4, chunks, lanes, depth), "int16", -1152, 1152)
+    return Case((data, weight), made)
+
+
 @strategy("qnn.contrib_words")
 def words(d):
     return Case((d.array(d.shape(4, 4), "uint8"),))

@@ -173,22 +173,27 @@ class IntrinsicEmitter(MemoryEmitter):
     def _multiply_high_x86(self, node: Any) -> str:
         """Even and odd elements by pmuldq, put together by one shuffle.
 
-        LLVM finds that itself, unless it first moves the extension of a factor out of a loop.
+        LLVM finds that itself, unless it first moves the extension of a factor out of a loop.  Odd
+        elements are brought to even places: shifted there, AVX2 code forgets that they have a sign.
         """
         n = node.lanes
         ty, wide = f"<{n} x i32>", f"<{n // 2} x i64>"
+        down = ", ".join(f"i32 {i + 1}, i32 poison" for i in range(0, n, 2))
+        even = [self.value(a) for a in node.args]
+        odd = [
+            self.w.put(f"shufflevector {ty} {x}, {ty} poison, <{n} x i32> <{down}>") for x in even
+        ]
         products = []
-        words = [self.w.put(f"bitcast {ty} {self.value(a)} to {wide}") for a in node.args]
-        for odd in (False, True):
-            sides = words
-            if not odd:
-                sides = [self.w.put(f"shl {wide} {x}, splat (i64 32)") for x in sides]
-            sides = [self.w.put(f"ashr {wide} {x}, splat (i64 32)") for x in sides]
-            product = self.w.put(f"mul {wide} {sides[0]}, {sides[1]}")
+        for sides in (even, odd):
+            words = [self.w.put(f"bitcast {ty} {x} to {wide}") for x in sides]
+            words = [self.w.put(f"shl {wide} {x}, splat (i64 32)") for x in words]
+            x, y = (self.w.put(f"ashr {wide} {x}, splat (i64 32)") for x in words)
+            product = self.w.put(f"mul {wide} {x}, {y}")
             products.append(self.w.put(f"bitcast {wide} {product} to {ty}"))
         order = ", ".join(f"i32 {i | 1 if i % 2 == 0 else i + n}" for i in range(n))
-        even, uneven = products
-        return self.w.put(f"shufflevector {ty} {even}, {ty} {uneven}, <{n} x i32> <{order}>")
+        return self.w.put(
+            f"shufflevector {ty} {products[0]}, {ty} {products[1]}, <{n} x i32> <{order}>"
+        )
 
     def _multiply_high_aarch64(self, node: Any) -> str:
         """Pairs by smull, for the same reason."""

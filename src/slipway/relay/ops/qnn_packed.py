@@ -9,7 +9,8 @@ vpdpbusd, whose data is unsigned).  With o and d for lanes and depth::
     result  (N, OH, OW, O)
 
 Where the weights are wider than the data, or it has a border or too few channels, it is copied.
-Data of int32 is four unsigned bytes a word, as `qnn.contrib_words` makes them.
+Data of int32 is four unsigned bytes a word, as `qnn.contrib_words` makes them; for a depth of two
+the copy takes them apart.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ def packed_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) -
     need_rank("weight", weight, 6)
     blocks, kh, kw, chunks, lanes, depth = weight.shape
     words = data.dtype == "int32"
-    if words and depth != BYTES:
+    if words and depth != BYTES and (depth, weight.dtype) != (2, "int16"):
         raise BadArgument("weight", f"is {weight}, but a word of data has {BYTES} bytes")
-    if chunks != (data.shape[3] if words else -(-data.shape[3] // depth)):
+    if chunks != -(-data.shape[3] * (BYTES if words else 1) // depth):
         raise BadArgument("weight", f"is {weight}: it does not fit the data's channels, {data}")
     height, width = conv_extents(
         data.shape[1:3], (kh, kw), attrs.strides, attrs.padding, attrs.dilation
@@ -87,10 +88,15 @@ def data_kind(data: str, weight: str) -> str:
 
 def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
     """Return the data as the sums read it: with its border, channels up to whole steps."""
+    from slipway.te.hardware import byte_of
+
     n, height, width, channels = shape_of(data)
     words = data.dtype == "int32"
+    apart = words and shape_of(weight)[5] < BYTES
+    if apart:
+        words, channels = False, channels * BYTES
     full = shape_of(weight)[3] * (1 if words else shape_of(weight)[5])
-    kind = data_kind(data.dtype, weight.dtype)
+    kind = "int16" if apart else data_kind(data.dtype, weight.dtype)
     top, left, bottom, right = attrs.padding
     if kind == data.dtype and full == channels and not any(attrs.padding):
         return data
@@ -105,7 +111,11 @@ def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
             )
             if needed
         ]  # fmt: skip
-        value = data(b, y - top, x - left, c).astype(kind)
+        if apart:
+            value = byte_of(data(b, y - top, x - left, te().floordiv(c, BYTES)), c % BYTES)
+        else:
+            value = data(b, y - top, x - left, c)
+        value = value.astype(kind)
         if full > channels:  # nothing to read there
             value = te().if_then_else(c < channels, value, te().const(0, kind))
             fill_here = te().if_then_else(c < channels, fill, te().const(0, kind))
@@ -215,4 +225,5 @@ _case((2, 8, 8, 6), (3, 3, 2, 2, 4, 4), _UNEVEN, "int8", "int8")
 _case((2, 8, 8, 6), (3, 3, 2, 2, 16, 4), _UNEVEN, "uint8", "int8")
 _case((1, 5, 5, 16), (4, 1, 1, 8, 8, 2), IntegerConvAttrs(), "int8", "int16")
 _case((1, 9, 8, 1), (2, 3, 3, 1, 16, 4), _BORDER.replace(pad_value=200), "int32", "int8")
+_case((1, 9, 8, 1), (2, 3, 3, 2, 8, 2), _BORDER.replace(pad_value=200), "int32", "int16")
 _case((1, 5, 5, 16), (4, 1, 1, 4, 8, 4), IntegerConvAttrs(), "uint8", "int8")

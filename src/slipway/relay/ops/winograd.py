@@ -26,7 +26,7 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.blocked_conv import BlockedConvAttrs, padded
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape, pad_amounts
 from slipway.relay.ops.tensors import shape_of, te
-from slipway.relay.ops.winograd_transforms import FILTERINGS
+from slipway.relay.ops.winograd_transforms import FILTERINGS, row_of
 from slipway.relay.types import TensorType, Type
 
 
@@ -173,14 +173,6 @@ def conv_reference(attrs: WinogradAttrs, data: Any, kernel: Any) -> Any:
     return transform_array(cut, "NCHW", attrs.out_layout)
 
 
-def _row(row: Any, formulas: list[Any]) -> Any:
-    """The formula of that row; `row` is a loop that gets unrolled."""
-    chosen = formulas[-1]
-    for index in range(len(formulas) - 2, -1, -1):
-        chosen = te().if_then_else(row == index, formulas[index], chosen)
-    return chosen
-
-
 @dataclass(frozen=True)
 class TileBlocks:
     """Tiles are worked on in blocks of `rows` rows of tiles, padded to a multiple of `multiple`."""
@@ -216,7 +208,7 @@ def winograd_stages(
         tile = q if padded_tiles == tiles else te().min(q, tiles - 1)
         y = part * step + te().floordiv(tile, columns) * m
         left_edge = te().floormod(tile, columns) * m
-        return _row(
+        return row_of(
             x, filtering.input_rows([source(n, c, y + a, left_edge + b, i) for a in range(side)])
         )
 
@@ -226,7 +218,7 @@ def winograd_stages(
     )  # fmt: skip
     v = te().compute(
         (batch, parts, chunks, side, side, padded_tiles, ic),
-        lambda n, part, c, x, y, q, i: _row(
+        lambda n, part, c, x, y, q, i: row_of(
             y, filtering.input_rows([half(n, part, c, q, x, b, i) for b in range(side)])
         ),
         name="data_transform",
@@ -247,7 +239,7 @@ def winograd_stages(
         part, inside = te().floordiv(yy, step), te().floormod(yy, step)
         tile = te().floordiv(inside, m) * columns + tx
         values = [products(n, part, o, i, j, tile, ob) for i in range(side)]
-        return _row(te().floormod(inside, m), filtering.output_rows(values))
+        return row_of(te().floormod(inside, m), filtering.output_rows(values))
 
     rest = te().compute(
         (batch, blocks, parts * step, columns, side, lanes), back, name="rest",
@@ -255,7 +247,7 @@ def winograd_stages(
     )  # fmt: skip
     return te().compute(
         out.shape,
-        lambda n, o, y, x, ob: _row(
+        lambda n, o, y, x, ob: row_of(
             te().floormod(x, m),
             filtering.output_rows([rest(n, o, y, te().floordiv(x, m), j, ob) for j in range(side)]),
         ),

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from slipway.relay.ops.tensors import te
+
 Matrix = tuple[tuple[float, ...], ...]
 Rows = Callable[[list[Any]], list[Any]]
 
@@ -35,6 +37,14 @@ class Filtering:
     def side(self) -> int:
         """Elements along each side of a transformed tile."""
         return self.tile + 2
+
+
+def row_of(row: Any, formulas: list[Any]) -> Any:
+    """Return the formula of that row; `row` is a loop that gets unrolled."""
+    chosen = formulas[-1]
+    for index in range(len(formulas) - 2, -1, -1):
+        chosen = te().if_then_else(row == index, formulas[index], chosen)
+    return chosen
 
 
 def _input_rows_2(d: list[Any]) -> list[Any]:

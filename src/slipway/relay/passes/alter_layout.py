@@ -232,9 +232,10 @@ class _AlterLayout:
     def dense_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
         out_block = max(4, best_block(kernel.shape[0], self.lanes))
         in_block = self.block_of_data(call)
-        layouts = self.layouts(call, in_block, in_block, out_block)
-        tile = winograd_tile(call, self.lanes) if self.winograd and in_block >= 4 else 0
-        if tile:
+        if self.winograd and (tile := winograd_tile(call, self.lanes)):
+            if in_block < 4:  # transforms work on vectors of channels
+                in_block = best_block(data.shape[1], self.lanes)
+            layouts = self.layouts(call, in_block, in_block, out_block)
             return self.winograd_conv(call, layouts, tile)
         # The kernel skips the channels that fill up the data.
         layouts = self.layouts(call, in_block, gcd(data.shape[1], in_block), out_block)

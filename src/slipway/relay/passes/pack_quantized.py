@@ -1,7 +1,8 @@
 """PackQuantizedWeights: integer products in the form of the target's multiply-add instruction.
 
     qnn.conv2d_nhwc(%x, w)   ->  qnn.contrib_conv2d_packed(%x, w packed)
-    qnn.dense_packed(%x, w)  ->  the same, of a 1x1 window over rows
+                             ->  qnn.contrib_conv2d_winograd(%x, w transformed and packed)
+    qnn.dense_packed(%x, w)  ->  qnn.contrib_conv2d_packed of a 1x1 window over rows
     qnn.depthwise_conv2d_nhwc(%x, w)  ->  qnn.contrib_depthwise_packed(%x, w packed)
 
 for constant weights, one group, and output channels that fill whole vectors.  The sums are the
@@ -23,12 +24,14 @@ from slipway.relay.ops.qnn_conv import IntegerConvAttrs
 from slipway.relay.ops.qnn_depthwise_packed import PackedDepthwiseAttrs, together
 from slipway.relay.ops.qnn_depthwise_packed import pack_weights as pack_taps
 from slipway.relay.ops.qnn_packed import data_kind, pack_weights
+from slipway.relay.ops.qnn_winograd import MOST_CHANNELS, transform_weights
 from slipway.relay.ops.qnn_words import BYTES
 from slipway.relay.visit import rewrite
 
 Array = np.ndarray[Any, Any]
 
-# Instructions in order of preference; the data is copied to the dtype of their operands.
+# Instructions in order of preference; the data is copied to the dtype of their operands, and those
+# on data that is wider than their weights get it so (`_dense`).
 # For windows over one channel.
 TAPS = (
     "x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd",
@@ -36,9 +39,13 @@ TAPS = (
 )  # fmt: skip
 INSTRUCTIONS = (
     "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256", "x86.avxvnni",
-    "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16", "rvv.vwmacc.s16.256",
+    "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16", "rvv.vwmacc.s16.256",
 )  # fmt: skip
 PACKED = "qnn.contrib_conv2d_packed"
+WINOGRAD = "qnn.contrib_conv2d_winograd"
+WORDS_OF = ("uint8", "int16")  # what words of an image are read as, the latter taken apart
+# Fewer channels or tiles than these do not pay for the transforms.
+LEAST_CHANNELS, LEAST_POSITIONS = 16, 16
 OFFSET = 128  # between signed and unsigned bytes
 
 
@@ -78,22 +85,54 @@ def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) ->
 def _convolution(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     data, weight = call.args
     attrs: Any = call.attrs
-    if not isinstance(weight, Constant) or attrs.groups != 1:
+    if not isinstance(weight, Constant) or attrs.groups != 1 or not _is_bytes(data):
         return None
-    return _packed(data, weight.array, attrs, instructions, call.span)
+    made = _by_winograd(data, weight.array, attrs, instructions, call)
+    return made or _packed(data, weight.array, attrs, instructions, call.span)
+
+
+def _by_winograd(
+    data: Any, weight: Array, attrs: Any, instructions: list[HardwareIntrinsic], call: Any
+) -> Expr | None:
+    """Return the convolution by Winograd's algorithm where the best instruction takes int16.
+
+    One for bytes does as much in a step as is saved.
+    """
+    entry = next((i for i in instructions if _suits(i, data, weight, attrs)), None)
+    if entry is None or entry.a_dtype != "int16" or entry.depth != 2:
+        return None
+    kh, kw, channels, outputs = weight.shape
+    _, height, width, _ = call.tensor_type.shape
+    fits = (
+        (kh, kw, *attrs.strides, *attrs.dilation) == (3, 3, 1, 1, 1, 1)
+        and channels % LEAST_CHANNELS == 0
+        and channels <= MOST_CHANNELS
+        and outputs >= LEAST_CHANNELS
+        and height * width >= LEAST_POSITIONS
+    )
+    if not fits:
+        return None
+    packed = pack_weights(transform_weights(weight), entry.columns, entry.depth, entry.b_dtype)
+    return op_registry.get(WINOGRAD)(data, Constant(packed), attrs=attrs, span=call.span)
 
 
 def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
-    """Rows of the data as positions of an image."""
+    """Rows of the data as positions of an image.
+
+    A single row waits for its weights, which stay bytes where an instruction can widen them.
+    """
     data, weight = call.args
     attrs: Any = call.attrs
-    if not isinstance(weight, Constant):
+    if not isinstance(weight, Constant) or not _is_bytes(data):
         return None
     shape = data.tensor_type.shape
     depth, units = weight.array.shape
     rows = data.tensor_type.size // max(depth, 1)
     face: Any = op_registry.face("reshape")
     image = face(data, (1, rows, 1, depth))
+    best = next(iter(instructions), None)
+    if rows == 1 and best is not None and (best.a_dtype, best.b_dtype) == ("int16", "int8"):
+        image = op_registry.face("cast")(image, best.a_dtype)
     made = _packed(
         image, weight.array[None, None], IntegerConvAttrs(out_dtype=attrs.out_dtype),
         instructions, call.span,
@@ -104,13 +143,12 @@ def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
 def _packed(
     data: Any, weight: Array, attrs: Any, instructions: list[HardwareIntrinsic], span: Any
 ) -> Expr | None:
-    if data.tensor_type.dtype not in ("int8", "uint8"):
-        return None
     entry = next((i for i in instructions if _suits(i, data, weight, attrs)), None)
     if entry is None:
         return None
     packed = Constant(pack_weights(weight, entry.columns, entry.depth, entry.b_dtype))
-    if entry.a_dtype == "uint8" and _is_image(data):
+    whole = packed.array.shape[3] * entry.depth == BYTES
+    if whole and entry.a_dtype in WORDS_OF and _is_image(data):
         data = op_registry.face("qnn.contrib_words")(data.args[0])
         return op_registry.get(PACKED)(data, packed, attrs=attrs, span=span)
     totals = weight.astype(np.int64).sum(axis=(0, 1, 2))
@@ -153,10 +191,14 @@ def _move(given: str, entry: HardwareIntrinsic) -> int:
     return -OFFSET if (given, entry.a_dtype) == ("uint8", "int8") else 0
 
 
+def _is_bytes(data: Any) -> bool:
+    return data.tensor_type.dtype in ("int8", "uint8")
+
+
 def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     data, weight = call.args
     attrs: Any = call.attrs
-    if not isinstance(weight, Constant) or data.tensor_type.dtype not in ("int8", "uint8"):
+    if not isinstance(weight, Constant) or not _is_bytes(data):
         return None
     kernel = weight.array
     channels, window, stride = kernel.shape[2], kernel.shape[1], attrs.strides[1]

@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
-def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
-    """Return the instruction of `target` for data and packed weights of these types."""
-    words = data.dtype == "int32"
-    kind = "uint8" if words else data_kind(data.dtype, weight.dtype)
+def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction of `target` for data of `dtype` and these packed weights."""
+    kind = data_kind("uint8" if dtype == "int32" else dtype, weight.dtype)
     for entry in (HARDWARE[name] for name in INSTRUCTIONS):
         packed_for = (entry.columns, entry.depth) == tuple(int(d) for d in weight.shape[4:])
         kinds = (kind, weight.dtype) == (entry.a_dtype, entry.b_dtype)
@@ -51,11 +50,12 @@ def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | 
     return None
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
+def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    data, weight = in_types
+    return target.kind.name == "llvm" and bool(instruction_for(data.dtype, weight, target))
 
 
-def _tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:
+def product_tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:
     """Choose the tile; blocks are split evenly, since their axis is part of the result's last."""
     room = vector_registers(target) - entry.temporaries
     width = max(1, entry.c_size * 32 // target.vector_bits)
@@ -98,12 +98,12 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     data = groups if group == 1 else groups.op.input_tensors[0]
     copies = is_injective(data.op)
     inline_injective(schedule, outs, keep=[groups, data])
-    entry = _instruction(data, weight, target)
+    entry = instruction_for(data.dtype, weight, target)
     if entry is None:
         raise LoweringError(f"{target} has no instruction for weights {weight}")
     schedule[sums].set_scope("local")
     _, positions, blocks, lanes = shape_of(sums)
-    tile = _tile(positions, blocks, target, entry)
+    tile = product_tile(positions, blocks, target, entry)
     parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if copies:
         _schedule_copy(schedule, data, target, parallel)

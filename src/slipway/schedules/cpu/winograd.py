@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LEAST_TILES = 20
 
 
-def _blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> int:
+def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> int:
     """Return the rows of tiles in a block: as many as the cache holds, or all of them.
 
     A transformed tile has so many `elements` in all channels.
@@ -65,7 +65,7 @@ def _winograd_compute(
     _, chunks, _, _, ic = shape_of(inputs[0])
     side = shape_of(inputs[1])[1]
     rows, columns = -(-height // (side - 2)), -(-width // (side - 2))
-    size = _blocks_of_rows(rows, columns, side * side * chunks * ic, target)
+    size = blocks_of_rows(rows, columns, side * side * chunks * ic, target)
     tile = _product_tile(size * columns, blocks, lanes, target)
     return [winograd_stages(attrs, list(inputs), out, TileBlocks(size, tile.rows))]
 
