@@ -5,40 +5,54 @@
 and the same for convolutions and matrix products.  Sums that were rounded to eight bits at each
 step lose most of what they add; in float32 they are rounded once, and the kernels are those of
 float32 models.  Constant weights are widened when the model is compiled.
+
+With an instruction for pairs of bfloat16 their sums are float32 too, but operands stay narrow::
+
+    nn.dense(%x, %w)  ->  cast(nn.dense(%x, %w, out_dtype=float32), bfloat16)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from slipway.relay import op_registry
-from slipway.relay.expr import Expr, Function
+from slipway.relay.expr import Call, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import rewrite
 
-NARROW = "bfloat16"
+NARROW, WIDE = "bfloat16", "float32"
 PRODUCTS = (
     "nn.dense", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose",
     "nn.conv2d_transpose", "nn.conv3d_transpose",
 )  # fmt: skip
 
 
-def widen_products(function: Function) -> Function:
-    """Return `function` with its products of bfloat16 computed in float32."""
-    return rewrite(function, _rule)  # type: ignore[no-any-return]
+def widen_products(
+    function: Function, in_pairs: Callable[[Call], bool] = lambda call: False
+) -> Function:
+    """Return `function` with its products of bfloat16 summed in float32.
+
+    Those for which `in_pairs` is true keep their operands.
+    """
+    return rewrite(function, lambda expr: _rule(expr, in_pairs))  # type: ignore[no-any-return]
 
 
-def _rule(expr: Any) -> Expr | None:
+def _rule(expr: Any, in_pairs: Callable[[Call], bool]) -> Expr | None:
     if not is_call_of(expr, *PRODUCTS) or expr.type is None:
         return None
-    types = [argument.tensor_type.dtype for argument in expr.args]
-    if set(types) != {NARROW} or expr.tensor_type.dtype != NARROW:
+    types = {argument.tensor_type.dtype for argument in expr.args}
+    given = expr.tensor_type.dtype
+    if types != {NARROW} or given not in (NARROW, WIDE):
+        return None
+    narrow = in_pairs(expr)
+    if narrow and given == WIDE:
         return None
     cast = op_registry.face("cast")
     definition = op_registry.get(expr.op.name)
-    attrs = expr.attrs
-    if getattr(attrs, "out_dtype", ""):
-        attrs = attrs.replace(out_dtype="float32")
-    wide = [cast(argument, "float32") for argument in expr.args]
-    made = definition(*wide, attrs=attrs, span=expr.span)
-    return cast(made, NARROW)  # type: ignore[no-any-return]
+    attrs: Any = expr.attrs
+    if hasattr(attrs, "out_dtype"):
+        attrs = attrs.replace(out_dtype=WIDE)
+    args = expr.args if narrow else [cast(argument, WIDE) for argument in expr.args]
+    made: Expr = definition(*args, attrs=attrs, span=expr.span)
+    return made if given == WIDE else cast(made, NARROW)
