@@ -135,6 +135,25 @@ def test_what_follows_is_fused_and_rounded_once():
     np.testing.assert_array_equal(got, wanted)
 
 
+@needs_pairs
+@pytest.mark.parametrize(
+    ("left", "right", "transposed"),
+    [((2, 9, 24), (2, 24, 40), False), ((3, 8, 10), (1, 21, 10), True)],
+)
+def test_products_of_variables_add_pairs_in_order(left, right, transposed):
+    data, other = numbers(*left), numbers(*right)
+    x, y = variable(left), relay.var("y", shape=right, dtype="bfloat16")
+    body = relay.nn.batch_matmul(x, y, out_dtype="float32", transpose_b=transposed)
+    got, assembly = run(body, [x, y], {"x": data, "y": other})
+    assert "vdpbf16ps" in assembly
+    columns = other if transposed else other.swapaxes(1, 2)
+    sums = np.zeros((left[0], left[1], columns.shape[1]))
+    for k in range(0, left[2], 2):
+        pair = slice(k, k + 2)
+        sums = add_pairs(sums, data[:, :, None, pair], columns[:, None, :, pair])
+    np.testing.assert_array_equal(got, sums.astype("float32"))
+
+
 @pytest.mark.parametrize("target", ["llvm -mcpu=skylake-avx512", "llvm -strict=1 -mcpu=znver5"])
 def test_other_targets_sum_in_float32(target):
     x = variable((4, 32))

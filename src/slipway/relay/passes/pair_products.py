@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
-from slipway.relay.expr import Call
-from slipway.relay.op_registry import is_call_of
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Expr, Function, Op
+from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.ops.paired import PAIR
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.winograd_choice import has_known_weight, winograd_tile
+from slipway.relay.visit import children, post_order
 
 INSTRUCTIONS = ("x86.bf16",)
 # Products for each pixel of an image of few channels that outweigh bringing them side by side.
 _IMAGE_WORK = 900
-LOW = "bfloat16"
+_LEAST_COLUMNS = 16
+_LEAST_ROWS = 4  # that pay for bringing the right matrix in pairs
+MATRICES = ("nn.batch_matmul", "nn.matmul")
 CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
 
 
@@ -30,8 +35,11 @@ def pair_instruction(target: Any) -> HardwareIntrinsic | None:
 
 
 def is_paired(call: Call) -> bool:
-    """Tell whether a product of bfloat16 has a form with its constant weights in pairs."""
+    """Tell whether a product of bfloat16 has a form with weights, or right matrices, in pairs."""
     data, weight = (a.tensor_type for a in call.args[:2])
+    if is_call_of(call, *MATRICES):
+        depth, columns = data.shape[-1], call.tensor_type.shape[-1]
+        return not call.attrs.transpose_a and depth % PAIR == 0 and columns >= _LEAST_COLUMNS
     if not has_known_weight(call):
         return False
     if is_call_of(call, "nn.dense"):
@@ -48,11 +56,52 @@ def is_paired(call: Call) -> bool:
     )
 
 
+def best_in_pairs(function: Function, lanes: int, winograd: bool) -> Callable[[Call], bool]:
+    """Return what tells which products in `function` are best computed in pairs."""
+    fused = products_of_attention(function)
+    return lambda call: id(call) not in fused and takes_pairs(call, lanes, winograd)
+
+
 def takes_pairs(call: Call, lanes: int, winograd: bool) -> bool:
-    """Tell whether a product of bfloat16 is best computed in pairs.
+    """Tell whether a product of bfloat16 is best computed in pairs, seen by itself.
 
     With `winograd`, float32 convolutions on vectors of `lanes` may take fewer products instead.
     """
     if not is_paired(call):
         return False
+    if is_call_of(call, *MATRICES) and call.tensor_type.shape[-2] < _LEAST_ROWS:
+        return False
     return not (winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, PAIR))
+
+
+def products_of_attention(function: Function) -> set[int]:
+    """Return the ids of products with only a softmax between them: FuseAttention joins those.
+
+    It does so in float32, where scores and their powers stay in registers.
+    """
+    order = post_order(function)
+    readers: dict[int, list[Expr]] = {}
+    for expr in order:
+        for child in children(expr):
+            readers.setdefault(id(child), []).append(expr)
+    found: set[int] = set()
+    for expr in order:
+        if is_call_of(expr, "nn.softmax"):
+            found |= _reached(expr, children)
+            found |= _reached(expr, lambda e: readers.get(id(e), []))
+    return found
+
+
+def _reached(start: Expr, near: Callable[[Expr], Iterable[Expr]]) -> set[int]:
+    """Return the ids of the first products on every way from `start`."""
+    found, seen, left = set(), set(), list(near(start))
+    while left:
+        expr = left.pop()
+        if id(expr) in seen or not isinstance(expr, Call) or not isinstance(expr.op, Op):
+            continue
+        seen.add(id(expr))
+        if is_call_of(expr, *MATRICES):
+            found.add(id(expr))
+        elif op_registry.get(expr.op.name).pattern <= OpPattern.INJECTIVE:
+            left += near(expr)
+    return found

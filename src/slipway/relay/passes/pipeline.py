@@ -35,7 +35,7 @@ from slipway.relay.passes.pack_quantized import (
     packing_instructions,
     stored_as,
 )
-from slipway.relay.passes.pair_products import pair_instruction, takes_pairs
+from slipway.relay.passes.pair_products import best_in_pairs, pair_instruction
 from slipway.relay.passes.round_once import round_once
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
@@ -116,12 +116,12 @@ def optimize_steps(
         yield "MoveActivations", main
     strict = target is not None and target.is_strict
     pairs = pair_instruction(target) if layout_lanes > 1 else None
-    narrow = partial(takes_pairs, lanes=layout_lanes, winograd=allows_winograd(target))
     for name, least, run in PIPELINE:
         if strict and name in INEXACT:
             continue
         if _enabled(context, name, least, level):
             if run is widen_products and pairs is not None:
+                narrow = best_in_pairs(main, layout_lanes, allows_winograd(target))
                 run = partial(run, in_pairs=narrow)
             main = run(main)
             yield name, main

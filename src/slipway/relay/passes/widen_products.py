@@ -19,12 +19,12 @@ from typing import Any
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Expr, Function
 from slipway.relay.op_registry import is_call_of
-from slipway.relay.visit import rewrite
+from slipway.relay.visit import post_order, rebuild
 
 NARROW, WIDE = "bfloat16", "float32"
 PRODUCTS = (
-    "nn.dense", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose",
-    "nn.conv2d_transpose", "nn.conv3d_transpose",
+    "nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",
+    "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose",
 )  # fmt: skip
 
 
@@ -33,19 +33,34 @@ def widen_products(
 ) -> Function:
     """Return `function` with its products of bfloat16 summed in float32.
 
-    Those for which `in_pairs` is true keep their operands.
+    Those calls in it for which `in_pairs` is true keep their operands.
     """
-    return rewrite(function, lambda expr: _rule(expr, in_pairs))  # type: ignore[no-any-return]
+    chosen = {id(e) for e in post_order(function) if _is_narrow(e) and in_pairs(e)}  # type: ignore[arg-type]
+    made: dict[int, Expr] = {}
+
+    def new(child: Expr) -> Expr:
+        return made[id(child)]
+
+    for expr in post_order(function, into_functions=False):
+        if isinstance(expr, Function) and expr is not function:
+            made[id(expr)] = expr
+            continue
+        fresh = rebuild(expr, new)
+        made[id(expr)] = _rule(fresh, id(expr) in chosen) or fresh
+    return made[id(function)]  # type: ignore[return-value]
 
 
-def _rule(expr: Any, in_pairs: Callable[[Call], bool]) -> Expr | None:
+def _is_narrow(expr: Expr) -> bool:
+    """Tell whether `expr` is a product of bfloat16 alone."""
     if not is_call_of(expr, *PRODUCTS) or expr.type is None:
+        return False
+    return {a.tensor_type.dtype for a in expr.args} == {NARROW}  # type: ignore[attr-defined]
+
+
+def _rule(expr: Any, narrow: bool) -> Expr | None:
+    if not _is_narrow(expr) or expr.tensor_type.dtype not in (NARROW, WIDE):
         return None
-    types = {argument.tensor_type.dtype for argument in expr.args}
     given = expr.tensor_type.dtype
-    if types != {NARROW} or given not in (NARROW, WIDE):
-        return None
-    narrow = in_pairs(expr)
     if narrow and given == WIDE:
         return None
     cast = op_registry.face("cast")

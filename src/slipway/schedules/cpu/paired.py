@@ -11,7 +11,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.relay.ops.paired import PAIR
 from slipway.relay.passes.pair_products import pair_instruction
+from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.tiles import (
     choose_tile,
     positions_per_part,
@@ -23,7 +25,6 @@ from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
     from slipway.ir.hardware import HardwareIntrinsic
-    from slipway.relay.types import Type
     from slipway.target import Target
 
 
@@ -140,4 +141,127 @@ def schedule_dense_pairs(
     inner.unroll(row)
     inner.unroll(block)
     inner.tensorize(lane, hardware_intrinsic(_entry(target).name, target))
+    return schedule
+
+
+def _matmul_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """(b, M, K) by (b, K, N) or (b, N, K), the right one copied into blocks of pairs."""
+    a, b = inputs
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    *batch, rows, columns = out.shape
+    depth, lanes = shape_of(a)[-1], _entry(target).columns
+    blocks = -(-columns // lanes)
+    tile = choose_tile(rows, blocks, target, divides=True)
+
+    def element(*i: Any) -> Any:
+        *p, block, k, lane, odd = i
+        row, column = k * PAIR + odd, block * lanes + lane
+        value = b(*p, column, row) if attrs.transpose_b else b(*p, row, column)
+        if columns % lanes == 0:
+            return value
+        return te.if_then_else(column < columns, value, te.const(0, b.dtype))
+
+    *b_batch, _, _ = shape_of(b)
+    packed = te.compute(
+        (*b_batch, blocks, depth // PAIR, lanes, PAIR), element, name="packed", tag="injective,pack"
+    )
+    pair = te.reduce_axis((0, depth // PAIR), name="k_pair")
+    part = te.reduce_axis((0, PAIR), name="k")
+
+    def sum_of(*i: Any) -> Any:
+        *p, m, block, lane = i
+        left = a(*_batch_of(a, p), m, pair * PAIR + part)
+        right = packed(*_batch_of(b, p), block, pair, lane, part)
+        return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[pair, part])
+
+    tiles = te.compute(
+        (*batch, rows, blocks, lanes),
+        sum_of,
+        name="tiles",
+        tag=f"paired,{tile.rows},{tile.vectors}",
+    )
+
+    def spread(*i: Any) -> Any:
+        *p, m, n = i
+        return tiles(*p, m, te.floordiv(n, lanes), te.floormod(n, lanes))
+
+    return [te.compute(out.shape, spread, name="matmul_pairs", tag="injective")]
+
+
+def _batch_of(operand: te.Tensor, batch: Sequence[Any]) -> Sequence[Any]:
+    """Return the indices of an operand's batch, which may be one for all."""
+    return [0] if batch and shape_of(operand)[0] == 1 else batch
+
+
+def _matmul_applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    a, b = in_types
+    assert isinstance(a, TensorType)
+    assert isinstance(b, TensorType)
+    entry = pair_instruction(target)
+    columns = b.shape[-2 if attrs.transpose_b else -1]
+    return (
+        entry is not None
+        and {a.dtype, b.dtype} == {entry.a_dtype}
+        and attrs.out_dtype == entry.c_dtype
+        and not attrs.transpose_a
+        and a.shape[-1] % PAIR == 0
+        and columns >= entry.columns
+    )
+
+
+@register_implementation(
+    "nn.batch_matmul", "nn.matmul", name="matmul_pairs.tile", priority=30,
+    compute=_matmul_compute, applies=_matmul_applies,
+)  # fmt: skip
+def schedule_matmul_pairs(
+    target: Target, outs: Sequence[te.Tensor], product: te.Tensor
+) -> te.Schedule:
+    """As float32 products (`cpu.gemm`): a task is a tile of rows by all columns."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    tags = {getattr(op, "tag", "").split(",")[0]: op for op in producers(outs)}
+    tiles = tags["paired"].output(0)
+    height, vectors = (int(x) for x in tiles.op.tag.split(",")[1:])
+    packed = tiles.op.input_tensors[1]
+    inline_injective(schedule, outs, keep=[packed, tiles])
+    accumulator = schedule.cache_write(tiles, "local")
+    lanes = shape_of(tiles)[-1]
+    parallel = worth_sharing(prod(shape_of(tiles)) * prod(shape_of(packed)[-3::2]), target)
+
+    copy: Any = schedule[output]
+    *batch, rows, columns = copy.op.axis
+    m_outer, m_inner = copy.split(rows, factor=height, tail="shift")
+    n_outer, n_lane = copy.split(columns, factor=lanes, tail="shift")
+    copy.reorder(*batch, m_outer, m_inner, n_outer, n_lane)
+    copy.vectorize(n_lane)
+    task = copy.fuse(*batch, m_outer)
+
+    stage: Any = schedule[tiles]
+    stage.compute_at(copy, task)
+    *p, row, block, lane = stage.op.axis
+    panel, block = stage.split(block, factor=vectors)
+    stage.reorder(*p, panel, row, block, lane)
+    stage.unroll(row)
+    stage.unroll(block)
+    stage.vectorize(lane)
+
+    inner: Any = schedule[accumulator]
+    inner.compute_at(stage, panel)
+    *p, row, block, lane = inner.op.axis
+    pair, part = inner.op.reduce_axis
+    inner.reorder(*p, pair, row, block, lane, part)
+    inner.unroll(row)
+    inner.unroll(block)
+    inner.tensorize(lane, hardware_intrinsic(_entry(target).name, target))
+
+    pack: Any = schedule[packed]
+    *blocks, _, lane, odd = pack.op.axis
+    pack.vectorize(pack.fuse(lane, odd))
+    each = pack.fuse(*blocks)
+    if parallel:
+        copy.parallel(task)
+        pack.parallel(each)
     return schedule
