@@ -44,9 +44,12 @@ def conv_type(attrs: BlockedConvAttrs, data: TensorType, kernel: TensorType) -> 
 
 
 def conv_compute(
-    attrs: BlockedConvAttrs, inputs: list[Any], out_types: list[TensorType]
+    attrs: BlockedConvAttrs, inputs: list[Any], out_types: list[TensorType], grouped: bool = False
 ) -> list[Any]:
-    """Sums over positions as one axis, brought to their places."""
+    """Sums over positions as one axis, brought to their places.
+
+    With `grouped` they read the data through a stage of its own, (N, C/i, w..., positions, i).
+    """
     data, kernel = padded(inputs[0], attrs), inputs[1]
     (out,) = out_types
     n, blocks, *size, lanes = out.shape
@@ -57,13 +60,22 @@ def conv_compute(
     pair = te().reduce_axis((0, pairs), name="ic_pair")
     part = te().reduce_axis((0, PAIR), name="ic")
 
-    def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
-        block, lane = chunk, pair * PAIR
+    def datum(b: Any, c: Any, *rest: Any) -> Any:
+        """What position p is multiplied by at a tap of the window, channel i of chunk c."""
+        *at, p, i = rest
+        block = c
         if pairs * PAIR != wide:
-            first = chunk * (pairs * PAIR) + lane
-            block, lane = te().floordiv(first, wide), te().floormod(first, wide)
-        at = read_at(unflatten(p, size), taps, attrs)
-        left = data(b, block, *at, lane + part).astype(out.dtype)
+            first = c * (pairs * PAIR)
+            block, i = te().floordiv(first, wide), te().floormod(first, wide) + i
+        return data(b, block, *read_at(unflatten(p, size), at, attrs), i)
+
+    read: Any = datum
+    if grouped:
+        extents = (n, chunks, *window, prod(size), pairs * PAIR)
+        read = te().compute(extents, datum, name="groups", tag="paired_groups")
+
+    def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
+        left = read(b, chunk, *taps, p, pair * PAIR + part).astype(out.dtype)
         right = kernel(o, chunk, *taps, pair, ob, part).astype(out.dtype)
         return te().sum(left * right, axis=[chunk, *taps, pair, part])
 
@@ -145,16 +157,26 @@ def dense_reference(attrs: None, data: Any, weight: Any) -> Any:
 
 
 @DENSE_PAIRS.compute
-def dense_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-    """Sums in blocks of units, brought to their places."""
+def dense_compute(
+    attrs: None, inputs: list[Any], out_types: list[TensorType], grouped: bool = False
+) -> list[Any]:
+    """Sums in blocks of units, brought to their places.
+
+    With `grouped` they read the data through a stage of its own.
+    """
     data, weight = inputs
     (out,) = out_types
     blocks, pairs, lanes, _ = shape_of(weight)
     pair = te().reduce_axis((0, pairs), name="k_pair")
     part = te().reduce_axis((0, PAIR), name="k")
+    read: Any = data
+    if grouped:
+        read = te().compute(
+            shape_of(data), lambda m, k: data(m, k), name="groups", tag="paired_groups"
+        )
 
     def element(m: Any, o: Any, ob: Any) -> Any:
-        left = data(m, pair * PAIR + part).astype(out.dtype)
+        left = read(m, pair * PAIR + part).astype(out.dtype)
         right = weight(o, pair, ob, part).astype(out.dtype)
         return te().sum(left * right, axis=[pair, part])
 

@@ -15,7 +15,7 @@ from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.winograd_choice import has_known_weight, winograd_tile
 from slipway.relay.visit import children, post_order
 
-INSTRUCTIONS = ("x86.bf16",)
+INSTRUCTIONS = ("x86.bf16", "neon.bfdot")
 # Products for each pixel of an image of few channels that outweigh bringing them side by side.
 _IMAGE_WORK = 900
 _LEAST_COLUMNS = 16
@@ -25,13 +25,16 @@ CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
 
 
 def pair_instruction(target: Any) -> HardwareIntrinsic | None:
-    """Return the instruction of `target` for pairs of bfloat16; None if it has none.
+    """Return the instruction of `target` for pairs of bfloat16 in its vectors, or None.
 
     Nor with the option -strict: the instruction takes denormal numbers for zero.
     """
     if target is None or target.kind.name != "llvm" or target.is_strict:
         return None
-    return next((HARDWARE[n] for n in INSTRUCTIONS if not HARDWARE[n].missing(target)), None)
+    found = (HARDWARE[name] for name in INSTRUCTIONS)
+    return next(
+        (i for i in found if not i.missing(target) and 32 * i.columns == target.vector_bits), None
+    )
 
 
 def is_paired(call: Call) -> bool:

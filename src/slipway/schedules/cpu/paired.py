@@ -7,19 +7,27 @@ vector of pairs of weights, and so does two multiply-adds where a float32 one do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.relay.ops.paired import PAIR
+from slipway.relay.ops.paired import PAIR, conv_compute, dense_compute
 from slipway.relay.passes.pair_products import pair_instruction
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.by_lane import GROUP, choose_lane_tile, load_groups
 from slipway.schedules.cpu.tiles import (
+    Tile,
     choose_tile,
     positions_per_part,
     worth_sharing,
 )
-from slipway.schedules.generic import inline_injective, is_injective, producers, shape_of
+from slipway.schedules.generic import (
+    extent_of,
+    inline_injective,
+    is_injective,
+    producers,
+    shape_of,
+)
 from slipway.schedules.registry import register_implementation
 from slipway.te.hardware import hardware_intrinsic
 
@@ -47,19 +55,76 @@ def _bytes(tensor: te.Tensor) -> int:
     return prod(shape_of(tensor)) * dtypes.bits_of(tensor.dtype) // 8
 
 
+def _group(target: Target, pairs: int) -> int:
+    """Return how many pairs of a row of data are loaded together, to be multiplied by lane."""
+    return gcd(GROUP, pairs) if target.multiplies_by_lane else 1
+
+
+def _conv_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The operator's own compute, perhaps with a stage for the groups of a tile."""
+    grouped = _group(target, shape_of(inputs[1])[-3]) > 1
+    return conv_compute(attrs, list(inputs), list(out_types), grouped)  # type: ignore[arg-type]
+
+
+def _dense_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The operator's own compute, perhaps with a stage for the groups of a tile."""
+    grouped = _group(target, shape_of(inputs[1])[-3]) > 1
+    made: list[te.Tensor] = dense_compute(attrs, list(inputs), list(out_types), grouped)
+    return made
+
+
+def _tile(rows: int, blocks: int, groups: te.Tensor | None, target: Target) -> Tile:
+    """Choose the tile, as for float32."""
+    choose = choose_tile if groups is None else choose_lane_tile
+    return choose(rows, blocks, target)
+
+
+def _multiply(
+    schedule: te.Schedule, sums: te.Tensor, groups: te.Tensor | None, row: int, target: Target
+) -> None:
+    """Tensorize the products of a tile; `row` is the axis of `sums` before or behind the blocks."""
+    inner: Any = schedule[sums]
+    *batch, first, second, lane = inner.op.axis
+    rows, block = (first, second) if row == len(batch) else (second, first)
+    *outer, pair, element = inner.op.reduce_axis
+    if groups is None:
+        inner.reorder(*batch, *outer, pair, rows, block, lane, element)
+    else:
+        pairs, step = inner.split(pair, factor=_group(target, extent_of(pair)))
+        inner.reorder(*batch, *outer, pairs, block, step, rows, lane, element)
+        inner.unroll(step)
+        load_groups(schedule, groups, inner, pairs)
+    inner.unroll(block)
+    inner.unroll(rows)
+    inner.tensorize(lane, hardware_intrinsic(_entry(target).name, target))
+
+
+def _stages(outs: Sequence[te.Tensor]) -> tuple[te.Tensor, te.Tensor | None]:
+    """Return the stage of the products, and that of the groups of data if there is one."""
+    tags = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
+    return tags["paired"], tags.get("paired_groups")
+
+
 @register_implementation(
-    *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.direct", applies=_applies
-)
+    *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.direct",
+    compute=_conv_compute, applies=_applies,
+)  # fmt: skip
 def schedule_conv_pairs(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
     """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    sums = _sums(outs)
+    sums, groups = _stages(outs)
     data, kernel = sums.op.input_tensors
-    inline_injective(schedule, outs, keep=[sums, data])
+    if groups is not None:
+        (data,) = groups.op.input_tensors
+    inline_injective(schedule, outs, keep=[data] if groups is None else [data, groups])
     schedule[sums].set_scope("local")
     images, blocks, positions, _ = shape_of(sums)
-    tile = choose_tile(positions, blocks, target)
+    tile = _tile(positions, blocks, groups, target)
     stage: Any = schedule[output]
     n, oc, *place, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
@@ -80,23 +145,9 @@ def schedule_conv_pairs(target: Target, outs: Sequence[te.Tensor], conv: te.Tens
     if is_injective(data.op):
         _schedule_border(schedule[data], parallel)
 
-    inner: Any = schedule[sums]
-    inner.compute_at(stage, p_outer)
-    b, o, p, lane = inner.op.axis
-    chunk, *taps, pair, element = inner.op.reduce_axis
-    inner.reorder(b, chunk, *taps, pair, p, o, lane, element)
-    inner.unroll(o)
-    inner.unroll(p)
-    inner.tensorize(lane, hardware_intrinsic(_entry(target).name, target))
+    schedule[sums].compute_at(stage, p_outer)
+    _multiply(schedule, sums, groups, 2, target)
     return schedule
-
-
-def _sums(outs: Sequence[te.Tensor]) -> te.Tensor:
-    """Return the stage of the products."""
-    made: te.Tensor = next(
-        op.output(0) for op in producers(outs) if getattr(op, "tag", "") == "paired"
-    )
-    return made
 
 
 def _schedule_border(stage: Any, parallel: bool) -> None:
@@ -108,19 +159,21 @@ def _schedule_border(stage: Any, parallel: bool) -> None:
         stage.parallel(rows)
 
 
-@register_implementation("nn.contrib_dense_pairs", name="dense_pairs.tile", applies=_applies)
+@register_implementation(
+    "nn.contrib_dense_pairs", name="dense_pairs.tile", compute=_dense_compute, applies=_applies
+)
 def schedule_dense_pairs(
     target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
 ) -> te.Schedule:
     """Rows of data by blocks of units."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    sums = _sums(outs)
-    inline_injective(schedule, outs, keep=[sums])
+    sums, groups = _stages(outs)
+    inline_injective(schedule, outs, keep=[] if groups is None else [groups])
     schedule[sums].set_scope("local")
     rows, blocks, lanes = shape_of(sums)
     weight = sums.op.input_tensors[1]
-    tile = choose_tile(rows, blocks, target)
+    tile = _tile(rows, blocks, groups, target)
     stage: Any = schedule[output]
     m, n = stage.op.axis
     m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
@@ -133,14 +186,8 @@ def schedule_dense_pairs(
     if worth_sharing(rows * prod(shape_of(weight)), target, _bytes(weight)):
         stage.parallel(n_outer)
 
-    inner: Any = schedule[sums]
-    inner.compute_at(stage, m_outer)
-    row, block, lane = inner.op.axis
-    pair, element = inner.op.reduce_axis
-    inner.reorder(pair, row, block, lane, element)
-    inner.unroll(row)
-    inner.unroll(block)
-    inner.tensorize(lane, hardware_intrinsic(_entry(target).name, target))
+    schedule[sums].compute_at(stage, m_outer)
+    _multiply(schedule, sums, groups, 0, target)
     return schedule
 
 
@@ -222,8 +269,7 @@ def schedule_matmul_pairs(
     """As float32 products (`cpu.gemm`): a task is a tile of rows by all columns."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    tags = {getattr(op, "tag", "").split(",")[0]: op for op in producers(outs)}
-    tiles = tags["paired"].output(0)
+    tiles, _ = _stages(outs)
     height, vectors = (int(x) for x in tiles.op.tag.split(",")[1:])
     packed = tiles.op.input_tensors[1]
     inline_injective(schedule, outs, keep=[packed, tiles])
