@@ -88,20 +88,23 @@ def numbers(*shape):
 
 
 def test_bfloat16_sums_in_float32(remote, tmp_path):
-    shapes = {"a": (1, 16, 9, 7), "b": (2, 20, 6, 6), "c": (13, 64), "d": (1, 32)}
+    shapes = {"a": (1, 16, 9, 7), "b": (2, 20, 6, 6), "c": (13, 64), "d": (1, 32), "e": (2, 20, 6)}
     feeds = {name: numbers(*shape) for name, shape in shapes.items()}
-    a, b, c, d = (relay.var(name, shape=s, dtype="bfloat16") for name, s in shapes.items())
+    a, b, c, d, e = (relay.var(name, shape=s, dtype="bfloat16") for name, s in shapes.items())
     wide = {"out_dtype": "float32"}
     bodies = [
         relay.nn.conv2d(a, relay.const(numbers(24, 16, 3, 3)), padding=(1, 1), **wide),
         relay.nn.conv2d(a, relay.const(numbers(30, 16, 1, 1)), **wide),
         relay.nn.conv2d(b, relay.const(numbers(16, 20, 3, 3)), strides=(2, 2), **wide),
+        relay.nn.conv2d(b, relay.const(numbers(9, 20, 1, 3)), padding=(0, 1), **wide),
+        relay.nn.batch_matmul(e, e, **wide),
         relay.nn.dense(c, relay.const(numbers(24, 64)), **wide),
         relay.nn.dense(d, relay.const(numbers(10, 32)), **wide),
         relay.nn.relu(relay.nn.dense(c, relay.const(numbers(16, 64)))),
     ]
-    results, wanted, assembly = run(remote, bodies, [a, b, c, d], feeds, tmp_path)
-    assert "bfdot" in assembly
+    results, wanted, assembly = run(remote, bodies, [a, b, c, d, e], feeds, tmp_path)
+    assert "bfmmla" in assembly
+    assert "bfdot" in assembly  # one row
     for got, want in zip(results, wanted, strict=True):
         assert got.dtype == want.dtype
         step = 2.0**-8 if got.dtype == ml_dtypes.bfloat16 else 2e-6

@@ -6,7 +6,7 @@ import pytest
 
 from slipway import relay
 from slipway.relay.passes.infer_type import infer_type
-from slipway.relay.passes.pair_products import best_in_pairs, pair_instruction
+from slipway.relay.passes.pair_products import best_in_pairs, pair_instructions
 from slipway.target import Target
 
 LOW = "bfloat16"
@@ -44,7 +44,7 @@ PRODUCTS = {
 def test_products_that_gain_are_in_pairs(case):
     body, wanted = PRODUCTS[case]
     function = infer_type(body.as_function())
-    assert best_in_pairs(function, 16, winograd=True)(function.body) == wanted
+    assert best_in_pairs(function, 16, 2, winograd=True)(function.body) == wanted
 
 
 def test_products_of_an_attention_stay_together_in_float32():
@@ -55,7 +55,7 @@ def test_products_of_an_attention_stay_together_in_float32():
     result = relay.nn.batch_matmul(relay.cast(powers, LOW), value, transpose_b=False)
     again = relay.nn.batch_matmul(result, key)
     function = infer_type(again.as_function())
-    serves = best_in_pairs(function, 16, winograd=True)
+    serves = best_in_pairs(function, 16, 2, winograd=True)
     last = function.body
     assert serves(last)
     assert not serves(last.args[0])
@@ -70,7 +70,9 @@ def test_products_of_an_attention_stay_together_in_float32():
         ("llvm -mcpu=sapphirerapids", True),
         ("llvm -mcpu=znver4 -strict=1", False),
         ("llvm -mcpu=skylake-avx512", False),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n2", True),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76", False),
     ],
 )
 def test_targets_with_an_instruction(target, wanted):
-    assert bool(pair_instruction(Target(target))) == wanted
+    assert bool(pair_instructions(Target(target))) == wanted

@@ -1,13 +1,13 @@
-"""Products of bfloat16 whose weights are packed in pairs, summed in float32.
+"""Products of bfloat16 whose weights are packed in pairs, or fours, summed in float32.
 
-An instruction multiplies two neighbouring elements of the data by as many of the weights of each
-of o output channels, and adds both products to o sums (x86's vdpbf16ps).  With c the channels of a
-block of data, w the window::
+An instruction multiplies d neighbouring elements of the data, 2 or 4, by as many of the weights of
+each of some output channels, and adds the products to their sums (x86's vdpbf16ps, ARM's bfmmla).
+With c the channels of a block of data, w the window::
 
-    conv     data (N, C/c, ..., c)   kernel (O/o, I/i, w..., i/2, o, 2)   result (N, O/o, ..., o)
-    dense    data (M, K)             weight (N/o, K/2, o, 2)              result (M, N)
+    conv     data (N, C/c, ..., c)   kernel (O/o, I/i, w..., i/d, o, d)   result (N, O/o, ..., o)
+    dense    data (M, K)             weight (N/o, K/d, o, d)              result (M, N)
 
-i divides c and is even; a kernel may leave out channels that fill up the last block of data.
+i divides c, and d divides i; a kernel may leave out channels that fill up the last block of data.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def conv_type(attrs: BlockedConvAttrs, data: TensorType, kernel: TensorType) -> 
     need_rank("data", data, count + 3)
     need_rank("kernel", kernel, count + 5)
     need_dtype("kernel", kernel, data.dtype, "data")
-    blocks, chunks, *window, pairs, lanes, pair = kernel.shape
-    wide = data.shape[-1]
-    if pair != PAIR or wide % (pairs * PAIR) or -(-chunks * pairs * PAIR // wide) != data.shape[1]:
+    blocks, chunks, *window, pairs, lanes, depth = kernel.shape
+    wide, block = data.shape[-1], pairs * depth
+    if wide % block or -(-chunks * block // wide) != data.shape[1]:
         raise BadArgument(
             "kernel", f"is {kernel}: its pairs of input channels are not those of data, {data}"
         )
@@ -53,29 +53,29 @@ def conv_compute(
     data, kernel = padded(inputs[0], attrs), inputs[1]
     (out,) = out_types
     n, blocks, *size, lanes = out.shape
-    _, chunks, *window, pairs, _, _ = shape_of(kernel)
+    _, chunks, *window, pairs, _, depth = shape_of(kernel)
     wide, letters = shape_of(data)[-1], SPATIAL[len(window)].lower()
     chunk = te().reduce_axis((0, chunks), name="ic_chunk")
     taps = [te().reduce_axis((0, k), name=f"k{x}") for k, x in zip(window, letters, strict=True)]
     pair = te().reduce_axis((0, pairs), name="ic_pair")
-    part = te().reduce_axis((0, PAIR), name="ic")
+    part = te().reduce_axis((0, depth), name="ic")
 
     def datum(b: Any, c: Any, *rest: Any) -> Any:
         """What position p is multiplied by at a tap of the window, channel i of chunk c."""
         *at, p, i = rest
         block = c
-        if pairs * PAIR != wide:
-            first = c * (pairs * PAIR)
+        if pairs * depth != wide:
+            first = c * (pairs * depth)
             block, i = te().floordiv(first, wide), te().floormod(first, wide) + i
         return data(b, block, *read_at(unflatten(p, size), at, attrs), i)
 
     read: Any = datum
     if grouped:
-        extents = (n, chunks, *window, prod(size), pairs * PAIR)
+        extents = (n, chunks, *window, prod(size), pairs * depth)
         read = te().compute(extents, datum, name="groups", tag="paired_groups")
 
     def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
-        left = read(b, chunk, *taps, p, pair * PAIR + part).astype(out.dtype)
+        left = read(b, chunk, *taps, p, pair * depth + part).astype(out.dtype)
         right = kernel(o, chunk, *taps, pair, ob, part).astype(out.dtype)
         return te().sum(left * right, axis=[chunk, *taps, pair, part])
 
@@ -103,10 +103,10 @@ def _register_conv(count: int) -> OpDefinition:
 
     @definition.flops
     def flops(attrs: BlockedConvAttrs, in_types: Any, out_type: Any) -> float:
-        _, chunks, *window, pairs, _, _ = in_types[1].shape
-        return float(2 * out_type.size * chunks * prod(window) * pairs * PAIR)
+        _, chunks, *window, pairs, _, depth = in_types[1].shape
+        return float(2 * out_type.size * chunks * prod(window) * pairs * depth)
 
-    definition.work(lambda attrs, ins, out: flops(attrs, ins, out) / PAIR)
+    definition.work(lambda attrs, ins, out: flops(attrs, ins, out) / ins[1].shape[-1])
 
     @definition.face
     def face(
@@ -142,8 +142,8 @@ def dense_type(attrs: None, data: TensorType, weight: TensorType) -> Type:
     need_rank("data", data, 2)
     need_rank("weight", weight, 4)
     need_dtype("weight", weight, data.dtype, "data")
-    blocks, pairs, lanes, pair = weight.shape
-    if pair != PAIR or pairs * PAIR != data.shape[1]:
+    blocks, pairs, lanes, depth = weight.shape
+    if pairs * depth != data.shape[1]:
         raise BadArgument("weight", f"is {weight}: its pairs are not those of data, {data}")
     return TensorType((data.shape[0], blocks * lanes), SUMS)
 
@@ -151,8 +151,8 @@ def dense_type(attrs: None, data: TensorType, weight: TensorType) -> Type:
 @DENSE_PAIRS.reference
 def dense_reference(attrs: None, data: Any, weight: Any) -> Any:
     """The plain product with the plain weight."""
-    blocks, pairs, lanes, _ = weight.shape
-    plain = weight.transpose(0, 2, 1, 3).reshape(blocks * lanes, pairs * PAIR)
+    blocks, pairs, lanes, depth = weight.shape
+    plain = weight.transpose(0, 2, 1, 3).reshape(blocks * lanes, pairs * depth)
     return data.astype(SUMS) @ plain.T.astype(SUMS)
 
 
@@ -166,9 +166,9 @@ def dense_compute(
     """
     data, weight = inputs
     (out,) = out_types
-    blocks, pairs, lanes, _ = shape_of(weight)
+    blocks, pairs, lanes, depth = shape_of(weight)
     pair = te().reduce_axis((0, pairs), name="k_pair")
-    part = te().reduce_axis((0, PAIR), name="k")
+    part = te().reduce_axis((0, depth), name="k")
     read: Any = data
     if grouped:
         read = te().compute(
@@ -176,7 +176,7 @@ def dense_compute(
         )
 
     def element(m: Any, o: Any, ob: Any) -> Any:
-        left = read(m, pair * PAIR + part).astype(out.dtype)
+        left = read(m, pair * depth + part).astype(out.dtype)
         right = weight(o, pair, ob, part).astype(out.dtype)
         return te().sum(left * right, axis=[pair, part])
 
@@ -194,7 +194,7 @@ def dense_flops(attrs: None, in_types: Any, out_type: Any) -> float:
     return float(2 * out_type.size * in_types[0].shape[1])
 
 
-DENSE_PAIRS.work(lambda attrs, ins, out: dense_flops(attrs, ins, out) / PAIR)
+DENSE_PAIRS.work(lambda attrs, ins, out: dense_flops(attrs, ins, out) / ins[1].shape[-1])
 
 
 @DENSE_PAIRS.face
@@ -208,7 +208,7 @@ def _case(definition: OpDefinition, data: Any, kernel: Any, **more: Any) -> None
     letters, zeros = SPATIAL[count], (0,) * count
     attrs = BlockedConvAttrs(
         more.get("strides", (1,) * count), more.get("padding", zeros * 2), (1,) * count, 1,
-        f"NC{letters}{data[-1]}c", f"OI{letters}{kernel[-3]}i{kernel[-2]}o{PAIR}i",
+        f"NC{letters}{data[-1]}c", f"OI{letters}{kernel[-3]}i{kernel[-2]}o{kernel[-1]}i",
         f"NC{letters}{kernel[-2]}c",
     )  # fmt: skip
     definition.sample_case(data, kernel, attrs=attrs)
@@ -220,3 +220,4 @@ _case(CONV2D_PAIRS, (2, 2, 5, 5, 8), (2, 3, 1, 1, 2, 16, 2))
 _case(CONV3D_PAIRS, (1, 2, 4, 5, 5, 4), (2, 2, 2, 3, 3, 2, 4, 2), padding=(1, 1, 1, 0, 1, 1))
 DENSE_PAIRS.sample_case((3, 8), (2, 4, 16, 2))
 DENSE_PAIRS.sample_case((19, 6), (2, 3, 16, 2))
+DENSE_PAIRS.sample_case((5, 12), (2, 3, 8, 4))

@@ -85,18 +85,14 @@ def data_kind(data: str, weight: str) -> str:
     return weight if dtypes.bits_of(weight) > dtypes.bits_of(data) else data
 
 
-def copied(attrs: IntegerConvAttrs, data: Any, weight: Any, below: int = 0) -> Any:
-    """Return the data as the sums read it: with its border, channels up to whole steps.
-
-    And with `below` more rows, whatever is in them.
-    """
+def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
+    """Return the data as the sums read it: with its border, channels up to whole steps."""
     n, height, width, channels = shape_of(data)
     words = data.dtype == "int32"
     full = shape_of(weight)[3] * (1 if words else shape_of(weight)[5])
     kind = data_kind(data.dtype, weight.dtype)
     top, left, bottom, right = attrs.padding
-    bottom += below
-    if kind == data.dtype and full == channels and not (any(attrs.padding) or below):
+    if kind == data.dtype and full == channels and not any(attrs.padding):
         return data
     fill = te().const(_repeated(attrs.pad_value) if words else attrs.pad_value, kind)
 

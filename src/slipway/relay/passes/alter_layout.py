@@ -32,7 +32,7 @@ from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.join_groups import joined_groups, joined_kernel
-from slipway.relay.passes.pair_products import is_paired
+from slipway.relay.passes.pair_products import instruction_for, is_paired
 from slipway.relay.passes.winograd_choice import winograd_tile
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild
@@ -76,14 +76,14 @@ def alter_layout(
     lanes: int,
     winograd: bool = False,
     panel_units: Callable[[int], int] | None = None,
-    pairs: HardwareIntrinsic | None = None,
+    pairs: Sequence[HardwareIntrinsic] = (),
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
     `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
     Products with constant weights take those in blocks of at most ``panel_units(rows of data)``
-    units, if given.  Those of bfloat16 that give float32 take them in pairs, for `pairs`.
+    units, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
     """
     lanes = max(4, lanes)
     units = panel_units or (lambda rows: lanes)
@@ -125,7 +125,7 @@ class _AlterLayout:
         lanes: int,
         winograd: bool,
         panel_units: Callable[[int], int],
-        pairs: HardwareIntrinsic | None,
+        pairs: Sequence[HardwareIntrinsic],
     ) -> None:
         self.lanes = lanes
         self.pairs = pairs
@@ -257,20 +257,19 @@ class _AlterLayout:
     def takes_pairs(self, call: Call) -> bool:
         """Tell whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
         types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
-        return self.pairs is not None and types == ("bfloat16", "float32") and is_paired(call)
+        return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call)
 
     def paired_conv(self, call: Call) -> _Blocked:
-        assert self.pairs is not None
         channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
-        held = self.block_of_data(call)
-        if held % 2 or (held < 4 and id(call.args[0]) not in self.blocked):
-            held = max(2, best_block(channels + channels % 2, self.lanes))
+        entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]))
+        held, depth = self.block_of_data(call), entry.depth
+        if held % depth or (held < 4 and id(call.args[0]) not in self.blocked):
+            held = max(depth, best_block(-(-channels // depth) * depth, self.lanes))
         read = gcd(channels, held)
-        read = held if read % 2 else read
-        plain, lanes = plain_layout(call.tensor_type.rank), self.pairs.columns
-        layouts = (
-            f"{plain}{held}c", f"OI{plain[2:]}{read // 2}i{lanes}o2i", f"{plain}{lanes}c",
-        )  # fmt: skip
+        read = held if read % depth else read
+        plain, lanes = plain_layout(call.tensor_type.rank), entry.c_size
+        kernel = f"OI{plain[2:]}{read // depth}i{lanes}o{depth}i"
+        layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
         return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
 
     def grouped_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
@@ -373,9 +372,13 @@ class _AlterLayout:
         return definition(self.as_plain(call.args[0]), packed, attrs=attrs, span=call.span)
 
     def paired_dense(self, call: Call) -> Expr:
-        assert self.pairs is not None
+        rows, depth = call.args[0].tensor_type.shape
         units = call.args[1].tensor_type.shape[0]
-        packed = self.pack(call.args[1], "NK", f"NK{self.pairs.columns}n2k")
+        entry = instruction_for(self.pairs, rows, depth)
+        lanes = entry.c_size
+        while entry.rows and lanes < 4 * entry.c_size and units % (2 * lanes) == 0:
+            lanes *= 2  # more columns side by side
+        packed = self.pack(call.args[1], "NK", f"NK{lanes}n{entry.depth}k")
         definition = op_registry.get("nn.contrib_dense_pairs")
         made: Expr = definition(self.as_plain(call.args[0]), packed, span=call.span)
         if made.tensor_type.shape[1] == units:

@@ -1,8 +1,8 @@
-"""Which products of bfloat16 an instruction of the target sums in float32, two at a time."""
+"""Which products of bfloat16 an instruction of the target sums in float32, several at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -15,25 +15,35 @@ from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.winograd_choice import has_known_weight, winograd_tile
 from slipway.relay.visit import children, post_order
 
-INSTRUCTIONS = ("x86.bf16", "neon.bfdot")
+INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
 # Products for each pixel of an image of few channels that outweigh bringing them side by side.
 _IMAGE_WORK = 900
 _LEAST_COLUMNS = 16
-_LEAST_ROWS = 4  # that pay for bringing the right matrix in pairs
+_LEAST_ROWS = 4  # that pay for bringing a matrix into another order
 MATRICES = ("nn.batch_matmul", "nn.matmul")
 CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
 
 
-def pair_instruction(target: Any) -> HardwareIntrinsic | None:
-    """Return the instruction of `target` for pairs of bfloat16 in its vectors, or None.
+def pair_instructions(target: Any) -> list[HardwareIntrinsic]:
+    """Return the instructions of `target` for products of bfloat16 in its vectors.
 
-    Nor with the option -strict: the instruction takes denormal numbers for zero.
+    None with the option -strict: they take denormal numbers for zero.
     """
     if target is None or target.kind.name != "llvm" or target.is_strict:
-        return None
-    found = (HARDWARE[name] for name in INSTRUCTIONS)
+        return []
+    found = [HARDWARE[name] for name in INSTRUCTIONS]
+    return [i for i in found if not i.missing(target) and 32 * i.c_size == target.vector_bits]
+
+
+def instruction_for(
+    instructions: Sequence[HardwareIntrinsic], rows: int, depth: int = 0
+) -> HardwareIntrinsic:
+    """Return the best for so many rows of data, and sums of `depth` that cannot be filled up.
+
+    One that multiplies matrices wants rows that pay for bringing them side by side.
+    """
     return next(
-        (i for i in found if not i.missing(target) and 32 * i.columns == target.vector_bits), None
+        i for i in instructions if depth % i.depth == 0 and (i.rows == 0 or rows >= _LEAST_ROWS)
     )
 
 
@@ -42,7 +52,8 @@ def is_paired(call: Call) -> bool:
     data, weight = (a.tensor_type for a in call.args[:2])
     if is_call_of(call, *MATRICES):
         depth, columns = data.shape[-1], call.tensor_type.shape[-1]
-        return not call.attrs.transpose_a and depth % PAIR == 0 and columns >= _LEAST_COLUMNS
+        enough = columns >= _LEAST_COLUMNS and call.tensor_type.shape[-2] >= _LEAST_ROWS
+        return enough and depth % PAIR == 0 and not call.attrs.transpose_a
     if not has_known_weight(call):
         return False
     if is_call_of(call, "nn.dense"):
@@ -59,22 +70,20 @@ def is_paired(call: Call) -> bool:
     )
 
 
-def best_in_pairs(function: Function, lanes: int, winograd: bool) -> Callable[[Call], bool]:
-    """Return what tells which products in `function` are best computed in pairs."""
-    fused = products_of_attention(function)
-    return lambda call: id(call) not in fused and takes_pairs(call, lanes, winograd)
+def best_in_pairs(
+    function: Function, lanes: int, speed: int, winograd: bool
+) -> Callable[[Call], bool]:
+    """Return what tells which products in `function` are best computed in bfloat16.
 
-
-def takes_pairs(call: Call, lanes: int, winograd: bool) -> bool:
-    """Tell whether a product of bfloat16 is best computed in pairs, seen by itself.
-
-    With `winograd`, float32 convolutions on vectors of `lanes` may take fewer products instead.
+    That does `speed` multiply-adds for one of float32.  With `winograd`, float32 convolutions on
+    vectors of `lanes` may take fewer products instead.
     """
-    if not is_paired(call):
-        return False
-    if is_call_of(call, *MATRICES) and call.tensor_type.shape[-2] < _LEAST_ROWS:
-        return False
-    return not (winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, PAIR))
+    fused = products_of_attention(function)
+    return lambda call: (
+        id(call) not in fused
+        and is_paired(call)
+        and not (winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed))
+    )
 
 
 def products_of_attention(function: Function) -> set[int]:

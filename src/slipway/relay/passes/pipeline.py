@@ -35,7 +35,7 @@ from slipway.relay.passes.pack_quantized import (
     packing_instructions,
     stored_as,
 )
-from slipway.relay.passes.pair_products import best_in_pairs, pair_instruction
+from slipway.relay.passes.pair_products import best_in_pairs, pair_instructions
 from slipway.relay.passes.round_once import round_once
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
@@ -115,13 +115,14 @@ def optimize_steps(
         main = move_activations(main, stored)
         yield "MoveActivations", main
     strict = target is not None and target.is_strict
-    pairs = pair_instruction(target) if layout_lanes > 1 else None
+    pairs = pair_instructions(target) if layout_lanes > 1 else []
     for name, least, run in PIPELINE:
         if strict and name in INEXACT:
             continue
         if _enabled(context, name, least, level):
-            if run is widen_products and pairs is not None:
-                narrow = best_in_pairs(main, layout_lanes, allows_winograd(target))
+            if run is widen_products and pairs:
+                winograd, speed = allows_winograd(target), pairs[0].depth
+                narrow = best_in_pairs(main, layout_lanes, speed, winograd)
                 run = partial(run, in_pairs=narrow)
             main = run(main)
             yield name, main

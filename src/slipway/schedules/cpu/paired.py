@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.relay.ops.paired import PAIR, conv_compute, dense_compute
-from slipway.relay.passes.pair_products import pair_instruction
+from slipway.relay.passes.pair_products import pair_instructions
 from slipway.relay.types import TensorType, Type
 from slipway.schedules.cpu.by_lane import GROUP, choose_lane_tile, load_groups
 from slipway.schedules.cpu.tiles import (
@@ -36,19 +36,24 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
+def _entry(target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction of `target` that multiplies a pair by a vector."""
+    return next((i for i in pair_instructions(target) if i.rows == 0), None)
+
+
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     """The target has an instruction for weights of this type and in these blocks."""
-    entry = pair_instruction(target)
-    weight: Any = in_types[1]
+    entry, weight = _entry(target), in_types[1]
+    assert isinstance(weight, TensorType)
     return entry is not None and (weight.dtype, *weight.shape[-2:]) == (
         entry.b_dtype, entry.columns, entry.depth,
     )  # fmt: skip
 
 
-def _entry(target: Target) -> HardwareIntrinsic:
-    entry = pair_instruction(target)
+def _intrinsic(target: Target) -> te.TensorIntrin:
+    entry = _entry(target)
     assert entry is not None  # it applied
-    return entry
+    return hardware_intrinsic(entry.name, target)
 
 
 def _bytes(tensor: te.Tensor) -> int:
@@ -100,7 +105,7 @@ def _multiply(
         load_groups(schedule, groups, inner, pairs)
     inner.unroll(block)
     inner.unroll(rows)
-    inner.tensorize(lane, hardware_intrinsic(_entry(target).name, target))
+    inner.tensorize(lane, _intrinsic(target))
 
 
 def _stages(outs: Sequence[te.Tensor]) -> tuple[te.Tensor, te.Tensor | None]:
@@ -143,14 +148,14 @@ def schedule_conv_pairs(target: Target, outs: Sequence[te.Tensor], conv: te.Tens
     if parallel:
         stage.parallel(task)
     if is_injective(data.op):
-        _schedule_border(schedule[data], parallel)
+        schedule_border(schedule[data], parallel)
 
     schedule[sums].compute_at(stage, p_outer)
     _multiply(schedule, sums, groups, 2, target)
     return schedule
 
 
-def _schedule_border(stage: Any, parallel: bool) -> None:
+def schedule_border(stage: Any, parallel: bool) -> None:
     """Copy with border, row by row."""
     *outer, _, block = stage.op.axis
     stage.vectorize(block)
@@ -199,7 +204,9 @@ def _matmul_compute(
     (out,) = out_types
     assert isinstance(out, TensorType)
     *batch, rows, columns = out.shape
-    depth, lanes = shape_of(a)[-1], _entry(target).columns
+    entry = _entry(target)
+    assert entry is not None  # it applied
+    depth, lanes = shape_of(a)[-1], entry.columns
     blocks = -(-columns // lanes)
     tile = choose_tile(rows, blocks, target, divides=True)
 
@@ -247,7 +254,7 @@ def _matmul_applies(attrs: Any, in_types: Sequence[Type], target: Target) -> boo
     a, b = in_types
     assert isinstance(a, TensorType)
     assert isinstance(b, TensorType)
-    entry = pair_instruction(target)
+    entry = _entry(target)
     columns = b.shape[-2 if attrs.transpose_b else -1]
     return (
         entry is not None
@@ -301,7 +308,7 @@ def schedule_matmul_pairs(
     inner.reorder(*p, pair, row, block, lane, part)
     inner.unroll(row)
     inner.unroll(block)
-    inner.tensorize(lane, hardware_intrinsic(_entry(target).name, target))
+    inner.tensorize(lane, _intrinsic(target))
 
     pack: Any = schedule[packed]
     *blocks, _, lane, odd = pack.op.axis
