@@ -154,6 +154,25 @@ def test_products_of_variables_add_pairs_in_order(left, right, transposed):
     np.testing.assert_array_equal(got, sums.astype("float32"))
 
 
+@needs_pairs
+def test_onnx_models_in_bfloat16_multiply_pairs():
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.BFLOAT16
+    kernel = numbers(16, 8, 3, 3)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])],
+        "model",
+        [helper.make_tensor_value_info("x", kind, [1, 8, 5, 5])],
+        [helper.make_tensor_value_info("y", kind, [1, 16, 3, 3])],
+        [helper.make_tensor("w", kind, kernel.shape, kernel.tobytes(), raw=True)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+    mod, params = relay.frontend.from_onnx(model)
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, target=HOST, params=params)
+    assert "vdpbf16ps" in library.get_source("asm")
+
+
 @pytest.mark.parametrize("target", ["llvm -mcpu=skylake-avx512", "llvm -strict=1 -mcpu=znver5"])
 def test_other_targets_sum_in_float32(target):
     x = variable((4, 32))
