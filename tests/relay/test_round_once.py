@@ -73,3 +73,11 @@ def test_other_types_stay():
     x = var(2, 8, dtype="float32")
     function = infer_type(relay.Function([x], relay.nn.relu(relay.add(x, x))))
     assert round_once(function) is function
+
+
+def test_chains_of_float16_round_once_too():
+    x = var(2, 8, dtype="float16")
+    made = rounded(x, relay.sigmoid(relay.nn.relu(x)))
+    assert kinds(made) == [
+        ("cast", "float32"), ("nn.relu", "float32"), ("sigmoid", "float32"), ("cast", "float16"),
+    ]  # fmt: skip

@@ -65,6 +65,16 @@ def test_sums_in_float32_of_the_model_are_kept():
     assert {data.tensor_type.dtype, weight.tensor_type.dtype} == {"float32"}
 
 
+def test_float16_with_constant_weights_sums_in_float32():
+    x = relay.var("x", shape=(4, 8), dtype="float16")
+    weight = relay.const(RNG.standard_normal((6, 8)).astype("float16"))
+    function = infer_type(relay.Function([x], relay.nn.dense(x, weight)))
+    (product,) = widen_products(function).body.args
+    assert product.tensor_type.dtype == "float32"
+    pair = infer_type(relay.Function([x], relay.nn.dense(x, x)))
+    assert widen_products(pair) is pair
+
+
 def test_other_products_stay():
     x = relay.var("x", shape=(4, 8), dtype="float32")
     weight = relay.const(RNG.standard_normal((6, 8)).astype("float32"))

@@ -18,6 +18,7 @@ from slipway.relay.visit import children, post_order
 INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
 # Products for each pixel of an image of few channels that outweigh bringing them side by side.
 _IMAGE_WORK = 900
+LOW = "bfloat16"
 _LEAST_COLUMNS = 16
 _LEAST_ROWS = 4  # that pay for bringing a matrix into another order
 MATRICES = ("nn.batch_matmul", "nn.matmul")
@@ -50,6 +51,8 @@ def instruction_for(
 def is_paired(call: Call) -> bool:
     """Tell whether a product of bfloat16 has a form with weights, or right matrices, in pairs."""
     data, weight = (a.tensor_type for a in call.args[:2])
+    if data.dtype != LOW:
+        return False
     if is_call_of(call, *MATRICES):
         depth, columns = data.shape[-1], call.tensor_type.shape[-1]
         enough = columns >= _LEAST_COLUMNS and call.tensor_type.shape[-2] >= _LEAST_ROWS

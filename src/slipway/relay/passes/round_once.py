@@ -1,4 +1,4 @@
-"""RoundOnce: arithmetic between two tensors of bfloat16 is float32, rounded at its end.
+"""RoundOnce: arithmetic between two tensors of bfloat16 or float16 is float32, rounded at its end.
 
     nn.relu(add(%x, %b))  ->  cast(nn.relu(add(cast(%x, float32), cast(%b, float32))), bfloat16)
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway import dtypes
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op
 from slipway.relay.op_registry import MOVES, OpPattern, is_call_of
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, post_order, rebuild
 
-NARROW, WIDE = "bfloat16", "float32"
+NARROW, WIDE = ("bfloat16", "float16"), "float32"
 _MOVES = MOVES - {"cast", "concatenate", "split", "stack"}  # one tensor in, one out
 # They add several values, and have their best kernels in float32.
 _SUMS = frozenset([
@@ -27,7 +28,7 @@ _SUMS = frozenset([
 
 
 def round_once(function: Function) -> Function:
-    """Return `function` with chains of operators on bfloat16 rounded at their ends."""
+    """Return `function` with chains of operators on 16-bit floats rounded at their ends."""
     return _RoundOnce(function).run()
 
 
@@ -58,7 +59,7 @@ class _RoundOnce:
             return False
         if is_call_of(expr, "cast"):
             return _is_narrow(expr.args[0]) and expr.tensor_type.dtype == WIDE
-        if not _is_narrow(expr) or any(_other_float(a) for a in expr.args):
+        if not _is_narrow(expr) or any(_other_float(a, expr) for a in expr.args):
             return False
         name = expr.op.name
         if name in _MOVES:
@@ -72,7 +73,7 @@ class _RoundOnce:
         if is_call_of(expr, "cast"):
             return self.wide(expr.args[0])
         made: Expr = expr.with_args(tuple(self.wide(a) for a in expr.args))
-        return _cast(made, NARROW)
+        return _cast(made, expr.tensor_type.dtype)
 
     def wide(self, old: Expr) -> Expr:
         """The new value of `old` in float32: before its rounding, if nobody needs that."""
@@ -95,12 +96,12 @@ def _cast(expr: Expr, dtype: str) -> Expr:
 
 
 def _is_narrow(expr: Expr) -> bool:
-    return isinstance(expr.type, TensorType) and expr.type.dtype == NARROW
+    return isinstance(expr.type, TensorType) and expr.type.dtype in NARROW
 
 
-def _other_float(expr: Expr) -> bool:
-    """Tell whether an argument is no tensor, or one of another floating point type."""
-    type_ = expr.checked_type
-    return not isinstance(type_, TensorType) or (
-        type_.dtype != NARROW and type_.dtype.startswith(("float", "bfloat"))
-    )
+def _other_float(argument: Expr, expr: Expr) -> bool:
+    """Tell whether an argument is no tensor, or of another floating point type than `expr`."""
+    type_ = argument.checked_type
+    if not isinstance(type_, TensorType):
+        return True
+    return dtypes.is_float(type_.dtype) and type_.dtype != expr.tensor_type.dtype

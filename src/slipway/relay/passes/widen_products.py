@@ -1,4 +1,4 @@
-"""WidenProducts: products of bfloat16 are summed in float32.
+"""WidenProducts: products of bfloat16, and of float16 with constant weights, sum in float32.
 
     nn.dense(%x, %w)  ->  cast(nn.dense(cast(%x, float32), cast(%w, float32)), bfloat16)
 
@@ -19,9 +19,10 @@ from typing import Any
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Expr, Function
 from slipway.relay.op_registry import is_call_of
+from slipway.relay.passes.winograd_choice import has_known_weight
 from slipway.relay.visit import post_order, rebuild
 
-NARROW, WIDE = "bfloat16", "float32"
+BFLOAT16, FLOAT16, WIDE = "bfloat16", "float16", "float32"
 PRODUCTS = (
     "nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",
     "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose",
@@ -31,7 +32,7 @@ PRODUCTS = (
 def widen_products(
     function: Function, in_pairs: Callable[[Call], bool] = lambda call: False
 ) -> Function:
-    """Return `function` with its products of bfloat16 summed in float32.
+    """Return `function` with its narrow products summed in float32.
 
     Those calls in it for which `in_pairs` is true keep their operands.
     """
@@ -51,16 +52,19 @@ def widen_products(
 
 
 def _is_narrow(expr: Expr) -> bool:
-    """Tell whether `expr` is a product of bfloat16 alone."""
-    if not is_call_of(expr, *PRODUCTS) or expr.type is None:
+    """Tell whether `expr` is a product of bfloat16, or of float16 with a constant weight."""
+    if not isinstance(expr, Call) or not is_call_of(expr, *PRODUCTS) or expr.type is None:
         return False
-    return {a.tensor_type.dtype for a in expr.args} == {NARROW}  # type: ignore[attr-defined]
+    types = {a.tensor_type.dtype for a in expr.args}
+    return types == {BFLOAT16} or (types == {FLOAT16} and has_known_weight(expr))
 
 
 def _rule(expr: Any, narrow: bool) -> Expr | None:
-    if not _is_narrow(expr) or expr.tensor_type.dtype not in (NARROW, WIDE):
+    if not _is_narrow(expr):
         return None
-    given = expr.tensor_type.dtype
+    low, given = expr.args[0].tensor_type.dtype, expr.tensor_type.dtype
+    if given not in (low, WIDE):
+        return None
     if narrow and given == WIDE:
         return None
     cast = op_registry.face("cast")
@@ -70,4 +74,4 @@ def _rule(expr: Any, narrow: bool) -> Expr | None:
         attrs = attrs.replace(out_dtype=WIDE)
     args = expr.args if narrow else [cast(argument, WIDE) for argument in expr.args]
     made: Expr = definition(*args, attrs=attrs, span=expr.span)
-    return made if given == WIDE else cast(made, NARROW)
+    return made if given == WIDE else cast(made, low)
