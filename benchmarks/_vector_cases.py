@@ -15,6 +15,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.relay.interpret import interpret
+from slipway.runtime.ndarray import numpy_dtype
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ def inputs_of(case: Case) -> tuple[relay.Function, list[np.ndarray]]:
         if kind.dtype == "int8":
             arrays.append(rng.integers(-128, 128, kind.shape).astype("int8"))
         else:
-            arrays.append(rng.standard_normal(kind.shape).astype("float32"))
+            arrays.append(rng.standard_normal(kind.shape).astype(numpy_dtype(kind.dtype)))
     return function, arrays
 
 

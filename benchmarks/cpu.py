@@ -54,9 +54,10 @@ class Worker:
     """An engine in its process."""
 
     def __init__(self, engine, model, threads, target="llvm"):
-        python = sys.executable if engine == "slipway" else peer_python(engine)
+        ours = engine.startswith("slipway")
+        python = sys.executable if ours else peer_python(engine.removesuffix("-bfloat16"))
         environment = {**os.environ, "SLIPWAY_NUM_THREADS": str(threads)}
-        if engine != "slipway":
+        if not ours:
             environment.pop("PYTHONPATH", None)
         self.process = subprocess.Popen(
             [python, str(HERE / "cpu_worker.py"), engine, str(model), str(threads), target],

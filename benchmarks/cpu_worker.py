@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from functools import partial
 
 import numpy as np
 
@@ -46,18 +47,37 @@ def describe(path):
     ]
 
 
-def slipway_engine(path, threads, feeds):
+def slipway_engine(path, threads, feeds, precision="float32"):
     import slipway as tvm
     from slipway import relay
     from slipway.contrib import graph_executor
 
     tvm.runtime.set_num_threads(threads)
     mod, params = relay.frontend.from_onnx(path)
+    if precision != "float32":
+        mod, params = lowered(mod, params, precision), None
     with tvm.transform.PassContext(opt_level=3):
         lib = relay.build(mod, target=TARGET, params=params)
     model = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
     model.set_input(**feeds)
     return model.run, lambda: [model.get_output(i).numpy() for i in range(model.get_num_outputs())]
+
+
+def lowered(mod, params, precision):
+    """Return a module of `precision`, BatchNorms folded first; outputs stay float32."""
+    import slipway as tvm
+    from slipway import relay
+    from slipway.relay.construct import bind
+
+    function = bind(mod["main"], params or {})
+    passes = [
+        relay.transform.SimplifyInference(), relay.transform.SimplifyExpr(),
+        relay.transform.FoldConstant(), relay.transform.FoldScaleAxis(),
+        relay.transform.ToMixedPrecision(precision),
+    ]  # fmt: skip
+    option = {"relay.ToMixedPrecision.keep_orig_output_dtype": True}
+    with tvm.transform.PassContext(opt_level=3, config=option):
+        return relay.transform.Sequential(passes)(tvm.IRModule.from_expr(function))
 
 
 def onnxruntime_engine(path, threads, feeds):
@@ -79,13 +99,13 @@ def onnxruntime_engine(path, threads, feeds):
     return (lambda: session.run_with_iobinding(binding)), (lambda: session.run(None, feeds))
 
 
-def openvino_engine(path, threads, feeds):
+def openvino_engine(path, threads, feeds, precision="f32"):
     import openvino
 
     core = openvino.Core()
     settings = {
         "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": precision,
         "PERFORMANCE_HINT": "LATENCY",
     }
     request = core.compile_model(path, "CPU", settings).create_infer_request()
@@ -220,6 +240,8 @@ ENGINES = {
     "iree": iree_engine,
     "tinygrad": tinygrad_engine,
     "inductor": inductor_engine,
+    "slipway-bfloat16": partial(slipway_engine, precision="bfloat16"),
+    "openvino-bfloat16": partial(openvino_engine, precision="bf16"),
 }
 
 

@@ -44,6 +44,37 @@ def test_sums_lose_one_rounding_only(case):
     np.testing.assert_allclose(got, wide, rtol=2**-7, atol=1e-3 * np.abs(wide).max())
 
 
+def test_operands_stay_narrow_where_an_instruction_takes_pairs():
+    x, body = CASES["dense"]()
+    function = infer_type(relay.Function([x], body))
+    (product,) = widen_products(function, lambda call: True).body.args
+    assert product.tensor_type.dtype == "float32"
+    assert [a.tensor_type.dtype for a in product.args] == ["bfloat16", "bfloat16"]
+    data = RNG.standard_normal((8, 512)).astype(ml_dtypes.bfloat16)
+    wide = relay.interpret.interpret(widen_products(function), data)
+    narrow = relay.interpret.interpret(widen_products(function, lambda call: True), data)
+    np.testing.assert_array_equal(narrow, wide)
+
+
+def test_sums_in_float32_of_the_model_are_kept():
+    x = var(4, 8)
+    product = relay.nn.dense(x, const(6, 8), out_dtype="float32")
+    function = infer_type(relay.Function([x], product))
+    assert widen_products(function, lambda call: True) is function
+    (data, weight) = widen_products(function).body.args
+    assert {data.tensor_type.dtype, weight.tensor_type.dtype} == {"float32"}
+
+
+def test_float16_with_constant_weights_sums_in_float32():
+    x = relay.var("x", shape=(4, 8), dtype="float16")
+    weight = relay.const(RNG.standard_normal((6, 8)).astype("float16"))
+    function = infer_type(relay.Function([x], relay.nn.dense(x, weight)))
+    (product,) = widen_products(function).body.args
+    assert product.tensor_type.dtype == "float32"
+    pair = infer_type(relay.Function([x], relay.nn.dense(x, x)))
+    assert widen_products(pair) is pair
+
+
 def test_other_products_stay():
     x = relay.var("x", shape=(4, 8), dtype="float32")
     weight = relay.const(RNG.standard_normal((6, 8)).astype("float32"))

@@ -26,6 +26,8 @@ BOUNDS = [
     ("aarch64-neon", "int8 conv 3x3", 0.43),
     ("aarch64-neon", "int8 conv depthwise 3x3", 0.95),
     ("aarch64-dotprod", "int8 conv 3x3", 0.16),
+    ("aarch64-i8mm", "int8 conv 3x3", 0.082),
+    ("aarch64-i8mm", "int8 dense, 32 rows", 0.08),
     ("aarch64-sve256", "conv 1x1", 0.28),
     ("riscv64-v128", "add, relu", 0.63),
     ("riscv64-v128", "int8 conv 3x3", 0.39),

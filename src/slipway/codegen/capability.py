@@ -17,7 +17,8 @@ class Capability:
 
     `half`: "native" (arithmetic on float16), "convert" (only to and from float32), or "soft".
     `rounding`: floor, ceil, trunc, nearbyint are instructions.  `fma`: fused multiply-add is.
-    `fma64`, `rounding64`: the same for float64.  `popcount`: population count is cheap.
+    `fma64`, `rounding64`: the same for float64.  `rounds_to_bfloat`: an instruction rounds float32
+    to bfloat16, perhaps with zero for denormal numbers.
     """
 
     target: Target
@@ -27,6 +28,7 @@ class Capability:
     rounding64: bool
     fma: bool
     fma64: bool
+    rounds_to_bfloat: bool = False
 
 
 @lru_cache(maxsize=64)
@@ -41,10 +43,11 @@ def capability_of(target: Target) -> Capability:
         half = "native" if has("avx512fp16") and has("avx512vl") else (
             "convert" if has("f16c") else "soft")  # fmt: skip
         sse4 = has("sse4.1")
-        return Capability(target, bits, half, sse4, sse4, has("fma"), has("fma"))
+        rounds = has("avx512bf16") and not target.is_strict
+        return Capability(target, bits, half, sse4, sse4, has("fma"), has("fma"), rounds)
     if table == "aarch64":
         half = "native" if has("fullfp16") else "convert"
-        return Capability(target, bits, half, True, True, True, True)
+        return Capability(target, bits, half, True, True, True, True, has("bf16"))
     if table == "arm":
         # Vectors would need vrint and vfma in NEON, which came with ARMv8.
         modern = has("fp-armv8") and has("v8")

@@ -206,6 +206,24 @@ def _smull(name: str, architectures: tuple[str, ...]) -> HardwareIntrinsic:
     )  # fmt: skip
 
 
+# The pair of data is the last operand, and a float, so that it may be a lane of a register.
+_BFDOT = """\
+declare <4 x float> @llvm.aarch64.neon.bfdot.v4f32.v8bf16(<4 x float>, <8 x bfloat>, <8 x bfloat>)
+pair = bitcast <2 x i16> {a} to float
+one = insertelement <4 x float> poison, float {pair}, i32 0
+all = shufflevector <4 x float> {one}, <4 x float> poison, <4 x i32> zeroinitializer
+left = bitcast <4 x float> {all} to <8 x bfloat>
+right = bitcast <8 x i16> {b} to <8 x bfloat>
+call <4 x float> @llvm.aarch64.neon.bfdot.v4f32.v8bf16(<4 x float> {c}, <8 x bfloat> {right}, <8 x bfloat> {left})"""  # noqa: E501
+
+
+_BFMMLA = """\
+declare <4 x float> @llvm.aarch64.neon.bfmmla(<4 x float>, <8 x bfloat>, <8 x bfloat>)
+left = bitcast <8 x i16> {a} to <8 x bfloat>
+right = bitcast <8 x i16> {b} to <8 x bfloat>
+call <4 x float> @llvm.aarch64.neon.bfmmla(<4 x float> {c}, <8 x bfloat> {left}, <8 x bfloat> {right})"""  # noqa: E501
+
+
 def _smlal_taps(name: str, architectures: tuple[str, ...], n: int) -> HardwareIntrinsic:
     """Two taps a channel; their products are added in 16 bits, which 2 * 128 * 127 fits."""
     return HardwareIntrinsic(
@@ -362,6 +380,20 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
         _smlal_taps("neon32.taps.vmlal", _ARM32, 8),
         _neon("neon.sdot", "dotprod", "int8", "vdotq"),
         _neon("neon.udot", "dotprod", "uint8", "vdotq"),
+        HardwareIntrinsic(
+            "neon.bfdot", _BFDOT, "arm_neon.h",
+            "vst1q_f32(c, vbfdotq_f32(vld1q_f32(c), "
+            "vreinterpretq_bf16_s32(vdupq_n_s32(slw_word32(a))), "
+            "vreinterpretq_bf16_u16(vld1q_u16((const uint16_t*)b))));",
+            _ARM64, ("bf16",), 0, 4, 2, "bfloat16", "bfloat16", "float32",
+        ),
+        HardwareIntrinsic(
+            "neon.bfmmla", _BFMMLA, "arm_neon.h",
+            "vst1q_f32(c, vbfmmlaq_f32(vld1q_f32(c), "
+            "vreinterpretq_bf16_u16(vld1q_u16((const uint16_t*)a)), "
+            "vreinterpretq_bf16_u16(vld1q_u16((const uint16_t*)b))));",
+            _ARM64, ("bf16",), 2, 2, 4, "bfloat16", "bfloat16", "float32",
+        ),
         _neon("neon.smmla", "i8mm", "int8", "vmmlaq"),
         _neon("neon.ummla", "i8mm", "uint8", "vmmlaq"),
         _dsp("arm.smlad"),

@@ -79,6 +79,9 @@ CONFIG: dict[str, ConfigKey] = {
     "tir.usmp.use_workspace_io": ConfigKey("bool", "inputs and outputs live in the workspace"),
     "tir.usmp.custom_algorithm": _fixed("str", "", "a registered planner",
                                         "choose tir.usmp.algorithm among those built in"),
+    "relay.ToMixedPrecision.keep_orig_output_dtype": ConfigKey(
+        "bool", "outputs of a model in mixed precision are of the type they were"
+    ),
     "relay.FuseOps.max_depth": ConfigKey("int", "operators fused into one function at most"),
     "relay.FuseOps.link_params": _fixed("bool", False, "constants inside fused functions",
                                         "parameters travel beside the code"),

@@ -2,7 +2,8 @@
 
 An upper-case letter is an axis of the tensor; a number and the lower-case letter behind it say that
 this axis is cut into blocks of that many elements, and where the position inside a block stands.
-In NCHW16c, element (n, c, h, w) lies at (n, c // 16, h, w, c % 16).
+In NCHW16c, element (n, c, h, w) lies at (n, c // 16, h, w, c % 16).  An axis may be cut twice: in
+OIHW8i16o2i, input channel i lies in block i // 16 at (i // 2 % 8, i % 2).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -40,7 +43,21 @@ class Layout:
 
     def block_of(self, letter: str) -> int:
         """Return the block size of an axis; 1 when it is not blocked."""
-        return next((a.block for a in self.axes if a.letter == letter and a.block), 1)
+        return prod(self.blocks_of(letter))
+
+    def blocks_of(self, letter: str) -> list[int]:
+        """Return the sizes into which a block of an axis is cut, the outermost first."""
+        return [a.block for a in self.axes if a.letter == letter and a.block]
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """Return the place in memory order of (letter, 0) and of each block (letter, 1), ..."""
+        seen: dict[str, int] = {}
+        found = {}
+        for place, axis in enumerate(self.axes):
+            depth = seen.get(axis.letter, 0) + 1 if axis.block else 0
+            seen[axis.letter] = max(depth, seen.get(axis.letter, 0))
+            found[axis.letter, depth] = place
+        return found
 
     def whole_shape(self, shape: Sequence[int]) -> dict[str, int]:
         """Return the extent of each whole axis of a tensor with this layout."""
@@ -85,8 +102,8 @@ def parse_layout(text: str) -> Layout:
         position < len(text)
         or not axes
         or len(set(outer)) != len(outer)
-        or len({a.letter for a in blocks}) != len(blocks)
         or any(a.letter not in outer for a in blocks)
+        or any(a.block and b.block and a.letter == b.letter for a, b in pairwise(axes))
     ):
         raise ValueError(f"{text!r} is not a layout; write for example NCHW, NHWC or NCHW16c")
     return Layout(text, tuple(axes))
@@ -101,24 +118,22 @@ def transform_array(array: np.ndarray[Any, Any], source: str, target: str) -> An
     """Move a NumPy array from one layout to another."""
     src, dst = parse_layout(source), parse_layout(target)
     whole = src.whole_shape(array.shape)
-    outer = [src.axes.index(Axis(letter)) for letter in dst.letters]
-    order: list[int] = []
-    for letter, position in zip(dst.letters, outer, strict=True):
-        order.append(position)
-        inner = Axis(letter, src.block_of(letter))
-        if inner in src.axes:
-            order.append(src.axes.index(inner))
+    places = src.positions()
+    order = [
+        places[letter, depth]
+        for letter in dst.letters
+        for depth in range(len(src.blocks_of(letter)) + 1)
+    ]
     plain = array.transpose(order).reshape([whole[letter] for letter in dst.letters])
     split: list[int] = []
-    where: dict[Axis, int] = {}
+    where: list[tuple[str, int]] = []
     for letter in dst.letters:
-        block = dst.block_of(letter)
-        where[Axis(letter)] = len(split)
-        split.append(whole[letter] // block)
-        if Axis(letter, block) in dst.axes:
-            where[Axis(letter, block)] = len(split)
-            split.append(block)
-    return np.ascontiguousarray(plain.reshape(split).transpose([where[a] for a in dst.axes]))
+        extents = [whole[letter] // dst.block_of(letter), *dst.blocks_of(letter)]
+        split += extents
+        where += [(letter, depth) for depth in range(len(extents))]
+    wanted = sorted(dst.positions().items(), key=lambda entry: entry[1])
+    moved = plain.reshape(split).transpose([where.index(key) for key, _ in wanted])
+    return np.ascontiguousarray(moved)
 
 
 def source_index(
@@ -129,20 +144,24 @@ def source_index(
 
     def index(*indices: Any) -> tuple[Any, ...]:
         whole: dict[str, Any] = {}
-        for axis, value in zip(dst.axes, indices, strict=True):
-            if axis.block:
-                whole[axis.letter] = whole[axis.letter] + value
-            else:
-                block = dst.block_of(axis.letter)
-                whole[axis.letter] = value * block if block > 1 else value
+        for axis, value, step in zip(dst.axes, indices, _steps(dst), strict=True):
+            part = value * step if step > 1 else value
+            whole[axis.letter] = whole[axis.letter] + part if axis.block else part
         picked = []
-        for axis in src.axes:
-            block = src.block_of(axis.letter)
-            value = whole[axis.letter]
-            if axis.block:
-                picked.append(mod(value, axis.block))
-            else:
-                picked.append(floordiv(value, block) if block > 1 else value)
+        for axis, step in zip(src.axes, _steps(src), strict=True):
+            value = floordiv(whole[axis.letter], step) if step > 1 else whole[axis.letter]
+            picked.append(mod(value, axis.block) if axis.block else value)
         return tuple(picked)
 
     return index
+
+
+def _steps(layout: Layout) -> list[int]:
+    """Return for each axis in memory by how much the whole axis grows with its index."""
+    left = {letter: layout.block_of(letter) for letter in layout.letters}
+    steps = []
+    for axis in layout.axes:
+        if axis.block:
+            left[axis.letter] //= axis.block
+        steps.append(left[axis.letter])
+    return steps

@@ -277,10 +277,11 @@ def span(name: str) -> Iterator[None]:
 
 FAMILIES = (
     "activation", "attention", "binary", "blocked", "blocked_conv", "conv", "conv_transpose",
-    "create", "dense", "detection", "image", "index", "join", "norm", "pad", "pool", "qnn_affine",
-    "qnn_conv", "qnn_depthwise_packed", "qnn_packed", "qnn_pool", "qnn_rescale", "qnn_rescale_high",
-    "qnn_rsqrt", "qnn_softmax", "qnn_table", "qnn_winograd", "qnn_words", "reduce", "regions",
-    "repeat", "sample", "scan", "scatter", "shape", "softmax", "sort", "unary", "winograd",
+    "create", "dense", "detection", "image", "index", "join", "norm", "pad", "paired", "pool",
+    "qnn_affine", "qnn_conv", "qnn_depthwise_packed", "qnn_packed", "qnn_pool", "qnn_rescale",
+    "qnn_rescale_high", "qnn_rsqrt", "qnn_softmax", "qnn_table", "qnn_winograd", "qnn_words",
+    "reduce", "regions", "repeat", "sample", "scan", "scatter", "shape", "softmax", "sort", "unary",
+    "winograd",
 )  # fmt: skip
 _loaded = False
 

@@ -24,6 +24,7 @@ from slipway.relay.passes.fuse_attention import fuse_attention
 from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
+from slipway.relay.passes.mixed_precision import to_mixed_precision
 from slipway.relay.passes.pipeline import lower_ready, main_function, optimize
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
@@ -32,9 +33,8 @@ __all__ = [
     "AlterOpLayout", "CanonicalizeOps", "DeadCodeElimination", "EliminateCommonSubexpr",
     "FixShapes", "FoldConstant", "FoldScaleAxis", "FuseAttention", "FuseOps", "InferType",
     "Inline", "Pass", "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr",
-    "SimplifyInference",
-    "ToGraphNormalForm", "build_config", "function_pass", "lower_ready", "module_pass",
-    "optimize",
+    "SimplifyInference", "ToGraphNormalForm", "ToMixedPrecision", "build_config", "function_pass",
+    "lower_ready", "module_pass", "optimize",
 ]  # fmt: skip
 
 
@@ -160,6 +160,28 @@ def Inline() -> Pass:
 def ToGraphNormalForm() -> Pass:
     """Turn Lets into shared dataflow."""
     return _on_functions("ToGraphNormalForm", 1, lambda f, m: inline(f))
+
+
+def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
+    """Compute products in float16 or bfloat16 with sums in float32, and what follows them.
+
+    `missing_op_mode` says what to do about an operator that it does not know, and leaves: 0 raise
+    LoweringError, 1 warn, 2 nothing.  The outputs of "main" may become of that type, unless the
+    option "relay.ToMixedPrecision.keep_orig_output_dtype" is set.
+    """
+
+    def run(module: IRModule) -> IRModule:
+        keeps = PassContext.current().option("relay.ToMixedPrecision.keep_orig_output_dtype", False)
+        for key, function in module.items():
+            if isinstance(function, Function):
+                made = to_mixed_precision(
+                    infer_type(function), mixed_precision_type, missing_op_mode,
+                    bool(keeps) or str(key) != "main",
+                )  # fmt: skip
+                module = module.update(key, made)
+        return module
+
+    return Pass("ToMixedPrecision", 0, run)
 
 
 def FuseOps(fuse_opt_level: int = -1) -> Pass:

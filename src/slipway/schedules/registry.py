@@ -45,9 +45,9 @@ class Implementation:
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
     "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_rows", "cpu.conv_streamed", "cpu.dense",
-    "cpu.depthwise", "cpu.gemm", "cpu.long_softmax", "cpu.norm", "cpu.pool", "cpu.product",
-    "cpu.quantized", "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.quantized_winograd",
-    "cpu.softmax", "cpu.winograd", "micro.direct",
+    "cpu.depthwise", "cpu.gemm", "cpu.long_softmax", "cpu.norm", "cpu.paired", "cpu.paired_rows",
+    "cpu.pool", "cpu.product", "cpu.quantized", "cpu.quantized_depthwise", "cpu.quantized_packed",
+    "cpu.quantized_rows", "cpu.quantized_winograd", "cpu.softmax", "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False
 

@@ -174,6 +174,23 @@ def blocked_conv(d):
     return summed(d, d.name, attrs, (data, kernel), ("float32",), terms)
 
 
+@strategy(*(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)))
+def paired_conv(d):
+    count = int(d.name.removesuffix("d_pairs")[-1])
+    size, window, strides, dilation, padding = geometry(d, count)
+    depth, steps, more = d.pick([2, 4]), d.pick([1, 2]), d.pick([1, 2])
+    out_block, inner, outer = d.pick([4, 8, 16]), d.int(1, 2), d.int(1, 3)
+    block, letters = depth * steps * more, LETTERS[count]
+    attrs = OPS[d.name].attrs_type(
+        strides, padding, dilation, 1, f"NC{letters}{block}c",
+        f"OI{letters}{steps}i{out_block}o{depth}i", f"NC{letters}{out_block}c",
+    )  # fmt: skip
+    data = (d.int(1, 2), inner, *size, block)
+    kernel = (outer, inner * more, *window, steps, out_block, depth)
+    terms = int(np.prod(window)) * inner * block
+    return summed(d, d.name, attrs, (data, kernel), ("float32",), terms)
+
+
 @strategy("nn.contrib_winograd_weight")
 def winograd_weight(d):
     shape = (d.int(1, 3), d.int(1, 3), 3, 3, d.pick([1, 4]), d.pick([4, 8]))
@@ -204,6 +221,13 @@ def dense_pack(d):
     shapes = ((d.int(1, 9), depth), (outer, depth, block))
     assert accepts(d.name, attrs, [(s, "float32") for s in shapes])
     return summed(d, d.name, attrs, shapes, ("float32",), depth)
+
+
+@strategy("nn.contrib_dense_pairs")
+def dense_pairs(d):
+    steps, depth, shape = d.int(1, 20), d.pick([2, 4]), (d.int(1, 4), d.pick([4, 8, 16]))
+    shapes = ((d.int(1, 9), steps * depth), (shape[0], steps, shape[1], depth))
+    return summed(d, d.name, None, shapes, ("float32",), steps * depth)
 
 
 @strategy("layout_transform")

@@ -257,6 +257,8 @@ class ExpressionEmitter:
         source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
         if source == target:
             return self.value(node.value)
+        if (source, target) == ("float32", "bfloat16") and self.capability.rounds_to_bfloat:
+            return self._round_to_bfloat(node)
         expanded = legalize.cast_of_half(node, self.capability)
         if expanded is not None:
             return self.value(expanded)
@@ -274,6 +276,13 @@ class ExpressionEmitter:
             value = self.w.put(f"fptosi {have} {value} to {middle}")
             return self.w.put(f"trunc {middle} {value} to {want}")
         return self.w.put(f"{word} {have} {value} to {want}")
+
+    def _round_to_bfloat(self, node: Any) -> str:
+        lanes = node.lanes
+        ty = "bfloat" if lanes == 1 else f"<{lanes} x bfloat>"
+        have = self.ty(node.value.dtype)
+        rounded = self.w.put(f"fptrunc {have} {self.value(node.value)} to {ty}")
+        return self.w.put(f"bitcast {ty} {rounded} to {self.ty(node.dtype)}")
 
     def _conversion(self, source: str, target: str) -> str:
         """Return the LLVM instruction that converts between two scalar dtypes."""

@@ -80,7 +80,7 @@ def depthwise_type(attrs: BlockedConvAttrs, data: TensorType, kernel: TensorType
     return _output(attrs, data, kernel)
 
 
-def _reference(attrs: BlockedConvAttrs, data: Any, kernel: Any) -> Any:
+def conv_reference(attrs: BlockedConvAttrs, data: Any, kernel: Any) -> Any:
     """The plain convolution of the plain tensors."""
     count = len(attrs.strides)
     layout, kernel_layout = "NC" + SPATIAL[count], "OI" + SPATIAL[count]
@@ -200,7 +200,7 @@ def _register(count: int, depthwise: bool) -> OpDefinition:
         doc=f"{count}-D {'depthwise ' if depthwise else ''}convolution with channels in blocks.",
     )  # fmt: skip
     definition.type_relation(depthwise_type if depthwise else conv_type)
-    definition.reference(_reference)
+    definition.reference(conv_reference)
     definition.flops(_flops)
     definition.compute(depthwise_compute if depthwise else conv_compute)
     kernel_letters = "OI" + SPATIAL[count]

@@ -55,7 +55,8 @@ def _dense_type(attrs: DenseAttrs, data: TensorType, weight: TensorType) -> Type
 @DENSE.reference
 def _dense_reference(attrs: DenseAttrs, data: Any, weight: Any) -> Any:
     dtype = attrs.out_dtype or data.dtype
-    return data.astype(dtype) @ weight.T.astype(dtype)
+    product = data.astype(dtype) @ weight.T.astype(dtype)
+    return product.astype(dtype, copy=False)  # NumPy multiplies bfloat16 to float32
 
 
 @DENSE.compute
@@ -116,7 +117,7 @@ def _matmul_reference(attrs: MatmulAttrs, a: Any, b: Any) -> Any:
     a, b = a.astype(dtype), b.astype(dtype)
     a = np.swapaxes(a, -1, -2) if attrs.transpose_a else a
     b = np.swapaxes(b, -1, -2) if attrs.transpose_b else b
-    return np.matmul(a, b)
+    return np.matmul(a, b).astype(dtype, copy=False)
 
 
 def _matmul_compute(attrs: MatmulAttrs, inputs: list[Any], out: TensorType, tag: str) -> list[Any]:

@@ -25,12 +25,14 @@ from math import gcd, prod
 from typing import Any
 
 from slipway import dtypes
+from slipway.ir.hardware import HardwareIntrinsic
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.join_groups import joined_groups, joined_kernel
+from slipway.relay.passes.pair_products import instruction_for, is_paired
 from slipway.relay.passes.winograd_choice import winograd_tile
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild
@@ -42,7 +44,8 @@ _POOLS = tuple(
 _REDUCTIONS = ("mean", "sum", "max", "min")
 # They give a finite number for zero, and for each other's results.
 _FINITE = {
-    "add", "subtract", "multiply", "maximum", "minimum", "negative", "clip", "sigmoid", "tanh",
+    "add", "cast", "subtract", "multiply", "maximum", "minimum", "negative", "clip", "sigmoid",
+    "tanh",
     "nn.relu", "nn.leaky_relu",
 }  # fmt: skip
 
@@ -73,16 +76,18 @@ def alter_layout(
     lanes: int,
     winograd: bool = False,
     panel_units: Callable[[int], int] | None = None,
+    pairs: Sequence[HardwareIntrinsic] = (),
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
     `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
     Products with constant weights take those in blocks of at most ``panel_units(rows of data)``
-    units, if given.
+    units, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
     """
     lanes = max(4, lanes)
-    return _AlterLayout(lanes, winograd, panel_units or (lambda rows: lanes)).run(function)
+    units = panel_units or (lambda rows: lanes)
+    return _AlterLayout(lanes, winograd, units, pairs).run(function)
 
 
 def block_size(channels: int, lanes: int) -> int:
@@ -115,8 +120,15 @@ def row_block(units: int, widest: int) -> int:
 
 
 class _AlterLayout:
-    def __init__(self, lanes: int, winograd: bool, panel_units: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        lanes: int,
+        winograd: bool,
+        panel_units: Callable[[int], int],
+        pairs: Sequence[HardwareIntrinsic],
+    ) -> None:
         self.lanes = lanes
+        self.pairs = pairs
         self.winograd = winograd
         self.panel_units = panel_units
         self.plain: dict[int, Expr] = {}
@@ -198,6 +210,8 @@ class _AlterLayout:
         attrs = call.attrs
         data, kernel = (a.tensor_type for a in call.args)
         plain = plain_layout(data.rank)
+        if self.takes_pairs(call):
+            return self.paired_conv(call)
         if (
             attrs.data_layout != plain
             or attrs.kernel_layout != "OI" + plain[2:]
@@ -240,6 +254,24 @@ class _AlterLayout:
         # The kernel skips the channels that fill up the data.
         layouts = self.layouts(call, in_block, gcd(data.shape[1], in_block), out_block)
         return self.blocked_conv("conv", call, call.args[0], call.args[1], layouts)
+
+    def takes_pairs(self, call: Call) -> bool:
+        """Tell whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
+        types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
+        return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call)
+
+    def paired_conv(self, call: Call) -> _Blocked:
+        channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
+        entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]))
+        held, depth = self.block_of_data(call), entry.depth
+        if held % depth or (held < 4 and id(call.args[0]) not in self.blocked):
+            held = max(depth, best_block(-(-channels // depth) * depth, self.lanes))
+        read = gcd(channels, held)
+        read = held if read % depth else read
+        plain, lanes = plain_layout(call.tensor_type.rank), entry.c_size
+        kernel = f"OI{plain[2:]}{read // depth}i{lanes}o{depth}i"
+        layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
+        return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
 
     def grouped_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
         joined = joined_groups(kernel.shape[0], data.shape[1], call.attrs.groups, self.lanes)
@@ -299,10 +331,11 @@ class _AlterLayout:
         weight: Expr,
         layouts: tuple[str, str, str],
         groups: int = 1,
+        weights: str = "nchwc",
     ) -> _Blocked:
         """The call of a blocked operator; `groups` 0 are as many as filters."""
         old, rank = call.attrs, call.tensor_type.rank - 2
-        definition = op_registry.get(f"nn.contrib_{kind}{rank}d_nchwc")
+        definition = op_registry.get(f"nn.contrib_{kind}{rank}d_{weights}")
         assert definition.attrs_type is not None
         data = self.as_blocked(source, layouts[0])
         kernel = self.pack(weight, "OI" + SPATIAL[rank], layouts[1])
@@ -320,6 +353,8 @@ class _AlterLayout:
         data, weight = (a.tensor_type for a in call.args)
         if data.rank != 2:
             return None
+        if self.takes_pairs(call):
+            return self.paired_dense(call)
         units, widest = weight.shape[0], self.panel_units(data.shape[0])
         block = row_block(units, widest) if data.shape[0] == 1 else block_size(units, widest)
         if block < 4 or (data.shape[0] > 1 and block < min(widest, self.lanes)):
@@ -336,6 +371,21 @@ class _AlterLayout:
         make: Any = definition.attrs_type
         attrs = make(units=units if units % block else 0)
         return definition(self.as_plain(call.args[0]), packed, attrs=attrs, span=call.span)
+
+    def paired_dense(self, call: Call) -> Expr:
+        rows, depth = call.args[0].tensor_type.shape
+        units = call.args[1].tensor_type.shape[0]
+        entry = instruction_for(self.pairs, rows, depth)
+        lanes = entry.c_size
+        while entry.rows and lanes < 4 * entry.c_size and units % (2 * lanes) == 0:
+            lanes *= 2  # more columns side by side
+        packed = self.pack(call.args[1], "NK", f"NK{lanes}n{entry.depth}k")
+        definition = op_registry.get("nn.contrib_dense_pairs")
+        made: Expr = definition(self.as_plain(call.args[0]), packed, span=call.span)
+        if made.tensor_type.shape[1] == units:
+            return made
+        face: Any = op_registry.face("strided_slice")
+        return face(made, [0], [units], axes=[1])  # type: ignore[no-any-return]
 
     def elementwise(self, call: Call) -> _Blocked | None:
         """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""

@@ -98,6 +98,8 @@ class _FoldScaleAxis:
         weight = value.args[1]
         if not isinstance(weight, Constant) or not dtypes.is_float(weight.array.dtype.name):
             return None
+        if weight.tensor_type.dtype != value.tensor_type.dtype:  # it would be rounded once more
+            return None
         shaped = _per_output(value, factor)
         if shaped is None:
             return None

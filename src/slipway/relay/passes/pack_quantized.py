@@ -26,6 +26,7 @@ from slipway.relay.ops.qnn_depthwise_packed import pack_weights as pack_taps
 from slipway.relay.ops.qnn_packed import data_kind, pack_weights
 from slipway.relay.ops.qnn_winograd import MOST_CHANNELS, transform_weights
 from slipway.relay.ops.qnn_words import BYTES
+from slipway.relay.ops.windows import conv_extents
 from slipway.relay.visit import rewrite
 
 Array = np.ndarray[Any, Any]
@@ -38,9 +39,11 @@ TAPS = (
     "x86.taps.pmaddwd.sse", "neon.taps.smlal", "neon32.taps.vmlal",
 )  # fmt: skip
 INSTRUCTIONS = (
-    "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256", "x86.avxvnni",
-    "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16", "rvv.vwmacc.s16.256",
+    "neon.smmla", "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256",
+    "x86.avxvnni", "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16",
+    "rvv.vwmacc.s16.256",
 )  # fmt: skip
+_LEAST_ROWS = 4  # for which squares of sums are worth bringing the data side by side
 PACKED = "qnn.contrib_conv2d_packed"
 WINOGRAD = "qnn.contrib_conv2d_winograd"
 WORDS_OF = ("uint8", "int16")  # what words of an image are read as, the latter taken apart
@@ -143,16 +146,40 @@ def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
 def _packed(
     data: Any, weight: Array, attrs: Any, instructions: list[HardwareIntrinsic], span: Any
 ) -> Expr | None:
-    entry = next((i for i in instructions if _suits(i, data, weight, attrs)), None)
+    entry = next(
+        (
+            i
+            for i in instructions
+            if _suits(i, data, weight, attrs) and _fills(i, data, weight, attrs)
+        ),
+        None,
+    )
     if entry is None:
         return None
-    packed = Constant(pack_weights(weight, entry.columns, entry.depth, entry.b_dtype))
+    packed = Constant(pack_weights(weight, _columns(entry, weight), entry.depth, entry.b_dtype))
     whole = packed.array.shape[3] * entry.depth == BYTES
     if whole and entry.a_dtype in WORDS_OF and _is_image(data):
         data = op_registry.face("qnn.contrib_words")(data.args[0])
         return op_registry.get(PACKED)(data, packed, attrs=attrs, span=span)
     totals = weight.astype(np.int64).sum(axis=(0, 1, 2))
     return _sums(PACKED, data, packed, attrs, entry, totals, span)
+
+
+def _fills(entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any) -> bool:
+    """Tell whether there are positions and channels enough for an instruction on matrices."""
+    if entry.rows == 0:
+        return True
+    height, width = conv_extents(
+        data.tensor_type.shape[1:3], weight.shape[:2], attrs.strides, attrs.padding, attrs.dilation
+    )
+    return height * width >= _LEAST_ROWS and weight.shape[3] % 4 == 0
+
+
+def _columns(entry: HardwareIntrinsic, weight: Array) -> int:
+    """Return how many channels to pack side by side: several pairs for a product of matrices."""
+    if entry.rows == 0:
+        return entry.columns
+    return next(columns for columns in (16, 8, 4) if weight.shape[3] % columns == 0)
 
 
 def _is_image(data: Any) -> bool:

@@ -35,6 +35,8 @@ from slipway.relay.passes.pack_quantized import (
     packing_instructions,
     stored_as,
 )
+from slipway.relay.passes.pair_products import best_in_pairs, pair_instructions
+from slipway.relay.passes.round_once import round_once
 from slipway.relay.passes.simplify_expr import simplify_expr
 from slipway.relay.passes.simplify_inference import simplify_inference
 from slipway.relay.passes.sink_reshape import sink_reshape
@@ -49,6 +51,7 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
     ("FakeQuantizationToInteger", 0, integer_arithmetic),
     ("SimplifyInference", 0, simplify_inference),
     ("WidenProducts", 2, widen_products),
+    ("RoundOnce", 2, round_once),
     ("FoldConstant", 2, fold_constant),
     ("SimplifyExpr", 0, simplify_expr),
     ("FoldConstant", 2, fold_constant),
@@ -63,7 +66,7 @@ PIPELINE: tuple[tuple[str, int, FunctionPass], ...] = (
 
 # Passes whose results differ from the model's own arithmetic by rounding.  The target option
 # -strict leaves them out, and Winograd's convolution (docs/numerics.md).
-INEXACT = ("FakeQuantizationToInteger", "FoldScaleAxis")
+INEXACT = ("FakeQuantizationToInteger", "FoldScaleAxis", "RoundOnce")
 
 
 def main_function(mod: IRModule) -> Function:
@@ -112,10 +115,15 @@ def optimize_steps(
         main = move_activations(main, stored)
         yield "MoveActivations", main
     strict = target is not None and target.is_strict
+    pairs = pair_instructions(target) if layout_lanes > 1 else []
     for name, least, run in PIPELINE:
         if strict and name in INEXACT:
             continue
         if _enabled(context, name, least, level):
+            if run is widen_products and pairs:
+                winograd, speed = allows_winograd(target), pairs[0].depth
+                narrow = best_in_pairs(main, layout_lanes, speed, winograd)
+                run = partial(run, in_pairs=narrow)
             main = run(main)
             yield name, main
     lanes = attention_lanes(target)
@@ -127,7 +135,7 @@ def optimize_steps(
         altered = subpixel_conv(main)
         yield "SubpixelConv", altered
         units = partial(panel_units, target, layout_lanes)
-        altered = alter_layout(altered, layout_lanes, allows_winograd(target), units)
+        altered = alter_layout(altered, layout_lanes, allows_winograd(target), units, pairs)
         yield "AlterOpLayout", altered
         main = fold_constant(simplify_expr(altered))
         yield "FoldConstant", main

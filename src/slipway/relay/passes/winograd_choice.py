@@ -6,7 +6,10 @@ in place of 9, which a model longer than the caches reads from memory in every r
 
 from __future__ import annotations
 
+from typing import Any
+
 from slipway.relay.expr import Call, Constant
+from slipway.relay.op_registry import is_call_of
 
 # Cycles for each pair of an input and an output channel.
 _PRODUCT = 0.5  # two multiply-adds start in a cycle, each for one vector of channels
@@ -18,17 +21,24 @@ _MANY_BYTES = 8 << 20
 _WORTHWHILE = 0.85
 
 
-def winograd_tile(call: Call, lanes: int) -> int:
+def has_known_weight(call: Call) -> bool:
+    """Tell whether the second operand is constant, or a cast of one that will be folded."""
+    weight: Any = call.args[1]
+    return isinstance(weight.args[0] if is_call_of(weight, "cast") else weight, Constant)
+
+
+def winograd_tile(call: Call, lanes: int, speed: int = 1) -> int:
     """Return the m of the F(m x m, 3x3) that takes least time for an nn.conv2d; 0: none does.
 
-    `lanes` is the number of channels in a vector.
+    `lanes` is the number of channels in a vector; `speed` how many products the direct way, which
+    may use another type, does for one of Winograd's.
     """
     kernel, attrs, out = call.args[1].tensor_type, call.attrs, call.tensor_type
     if not (
         kernel.shape[2:] == (3, 3)
         and tuple(attrs.strides) == (1, 1)
         and tuple(attrs.dilation) == (1, 1)
-        and isinstance(call.args[1], Constant)
+        and has_known_weight(call)
         and min(kernel.shape[:2]) >= 16
     ):
         return 0
@@ -46,4 +56,4 @@ def winograd_tile(call: Call, lanes: int) -> int:
 
     direct = 9 * images * height * width / lanes * _PRODUCT + reading(9)
     best = min((2, 4), key=cost)
-    return best if cost(best) <= _WORTHWHILE * direct else 0
+    return best if cost(best) <= _WORTHWHILE * direct / speed else 0

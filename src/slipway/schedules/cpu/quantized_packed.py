@@ -45,7 +45,7 @@ def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsi
     for entry in (HARDWARE[name] for name in INSTRUCTIONS):
         packed_for = (entry.columns, entry.depth) == tuple(int(d) for d in weight.shape[4:])
         kinds = (kind, weight.dtype) == (entry.a_dtype, entry.b_dtype)
-        if packed_for and kinds and not entry.missing(target):
+        if entry.rows == 0 and packed_for and kinds and not entry.missing(target):
             return entry
     return None
 
@@ -106,7 +106,7 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     tile = product_tile(positions, blocks, target, entry)
     parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if copies:
-        _schedule_copy(schedule, data, target, parallel)
+        schedule_copy(schedule, data, target, parallel)
 
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
@@ -142,7 +142,7 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     return schedule
 
 
-def _schedule_copy(schedule: te.Schedule, copy: te.Tensor, target: Target, parallel: bool) -> None:
+def schedule_copy(schedule: te.Schedule, copy: te.Tensor, target: Target, parallel: bool) -> None:
     """Copy the data row by row, in vectors of channels where they fill some."""
     stage: Any = schedule[copy]
     n, y, _, c = stage.op.axis
