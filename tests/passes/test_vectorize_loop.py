@@ -15,15 +15,16 @@ from slipway.ir.visit import walk
 from slipway.passes.context import PassContext
 from slipway.passes.pipeline import run_pipeline
 from slipway.passes.vectorize_loop import vectorize_loop
+from slipway.target import Target
 
 
-def vectorized(body, n=64, dtype="float32", inputs=1):
+def vectorized(body, n=64, dtype="float32", inputs=1, target=None):
     """Lower ``B[i] = body(A, i)`` with i vectorised; return the function."""
     sources = [te.placeholder((n,), dtype, name=f"A{k}") for k in range(inputs)]
     b = te.compute((n,), lambda i: body(*sources, i), name="B")
     s = te.create_schedule(b.op)
     s[b].vectorize(b.op.axis[0])
-    return verify(run_pipeline(te.lower(s, [*sources, b])), "ready")
+    return verify(run_pipeline(te.lower(s, [*sources, b]), target), "ready")
 
 
 def lanes_stored(func):
@@ -54,13 +55,26 @@ def test_the_widest_type_of_the_body_counts():
 
 @pytest.mark.parametrize(
     ("extent", "lanes"),
-    [(24, {16, 8}), (17, {16, 1}), (7, {4, 2, 1}), (30, {16, 8, 4, 2}), (1024, {16})],
+    [(24, {16, 8}), (17, {16, 1}), (7, {7}), (30, {16, 14}), (1024, {16})],
 )
 def test_extents_that_16_does_not_divide(extent, lanes):
     func = vectorized(lambda a, i: a[i] * 2.0, n=extent)
     assert lanes_stored(func) == lanes
     x, y = numbers(func, extent)
     np.testing.assert_array_equal(y, x * 2)
+
+
+@pytest.mark.parametrize(
+    ("extent", "cpu", "lanes"),
+    [
+        (30, "x86-64-v4", {16, 14}), (30, "x86-64-v3", {16, 8, 6}), (14, "x86-64-v3", {8, 6}),
+        (7, "x86-64-v2", {4, 3}), (3, "x86-64-v2", {3}),
+    ],
+)  # fmt: skip
+def test_a_rest_is_one_vector_where_a_register_holds_it(extent, cpu, lanes):
+    target = Target(f"llvm -mtriple=x86_64-linux-gnu -mcpu={cpu}")
+    func = vectorized(lambda a, i: a[i] * 2.0, n=extent, target=target)
+    assert lanes_stored(func) == lanes
 
 
 def test_a_load_with_a_stride_is_a_vector_with_a_stride():

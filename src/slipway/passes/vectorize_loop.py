@@ -4,11 +4,12 @@ before: ``vectorized for v in range(8): B[i * 8 + v] = A[i * 8 + v] + 1f``
 after:  ``B[ramp(i * 8, 1, 8)] = A[ramp(i * 8, 1, 8)] + broadcast(1f, 8)``
 
 A loop is cut into pieces of 64 bytes of its widest element type (16 float32 lanes) and a rest:
-two pieces of 12 lanes would take more registers and instructions than 16 and 8.  So is the rest, in
-powers of two: a sum of 14 lanes that passes from step to step is 14 scalars to LLVM.  Up to 16
-pieces are written out, more run in a serial loop.  Where a boundary check differs between lanes,
-the vector form runs when the check holds in all of them, and a serial loop otherwise; the same goes
-for a load that an if_then_else guards (padding).
+two pieces of 12 lanes would take more registers and instructions than 16 and 8.  So is a rest
+that no register of the target holds, in powers of two: a sum of 14 lanes that passes from step to
+step in two registers is 14 scalars to LLVM.  Up to 16 pieces are written out, more run in a serial
+loop.  Where a boundary check differs between lanes, the vector form runs when the check holds in
+all of them, and a serial loop otherwise; the same goes for a load that an if_then_else guards
+(padding).
 What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
 """
 
@@ -35,14 +36,17 @@ WRITTEN_OUT = 16
 def vectorize_loop(func: PrimFunc) -> PrimFunc:
     """Return `func` without vectorized loops."""
     off = bool(PassContext.current().option("tir.disable_vectorize"))
-    return func.replace(body=_Outer(off).visit(func.body))  # type: ignore[no-any-return]
+    bits = getattr(func.attr("target"), "vector_bits", 0)
+    outer = _Outer(off, bits // 8 or VECTOR_BYTES)
+    return func.replace(body=outer.visit(func.body))  # type: ignore[no-any-return]
 
 
 class _Outer:
     """Finds vectorized loops, keeping the bounds of the loops around them."""
 
-    def __init__(self, off: bool) -> None:
+    def __init__(self, off: bool, register_bytes: int) -> None:
         self.off = off
+        self.register_bytes = register_bytes
         self.an = Analyzer()
 
     def visit(self, node: Any) -> Any:
@@ -59,14 +63,17 @@ class _Outer:
         extent = ops.as_int(node.extent)
         if self.off or extent is None or _holds_loop(node.body, S.ForKind.VECTORIZED):
             return self.serial(node)
-        width = VECTOR_BYTES // _widest_bytes(node.body)
-        return self.pieces(node, extent, width)
+        each = _widest_bytes(node.body)
+        return self.pieces(node, extent, VECTOR_BYTES // each, self.register_bytes // each)
 
-    def pieces(self, node: S.For, extent: int, lanes: int) -> S.Stmt:
-        """Cut a vectorized loop into vectors of at most so many `lanes`, then of half as many."""
-        if extent < lanes:
+    def pieces(self, node: S.For, extent: int, lanes: int, together: int) -> S.Stmt:
+        """Cut a vectorized loop into vectors of at most `lanes`, its rest by halves.
+
+        So many lanes as stay `together` are a vector whatever their number.
+        """
+        if extent < lanes and extent > together:
             lanes = 1 << (extent.bit_length() - 1)
-        if extent == lanes:
+        if extent <= min(lanes, together) or extent == lanes:
             return self.lanes(node.loop_var, node.min, extent, node.body)
         count, rest = divmod(extent, lanes)
         name, kind = node.loop_var.name, node.loop_var.dtype
@@ -80,7 +87,7 @@ class _Outer:
         if not rest:
             return whole
         first = ops.add(node.min, count * lanes)
-        tail = self.pieces(node.replace(min=first), rest, lanes // 2)
+        tail = self.pieces(node.replace(min=first), rest, lanes, together)
         return S.seq((whole, tail))
 
     def serial(self, node: S.For) -> S.Stmt:
