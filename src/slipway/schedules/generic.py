@@ -159,8 +159,10 @@ def _size_where_flat(schedule: te.Schedule, tensor: te.Tensor) -> int:
         producer = node.producer
         if prod(shape_of(producer)) == 1:
             continue
-        own = [axis.var for axis in op.axis]
-        elsewhere = any(i is not v for i, v in zip(node.indices, own, strict=False))
+        elsewhere = any(
+            index is not axis.var and extent_of(axis) > 1
+            for index, axis in zip(node.indices, op.axis, strict=False)
+        )
         if elsewhere or shape_of(producer) != shape_of(tensor):
             return 0
         if schedule[producer].attach_type == "inline":
