@@ -100,8 +100,9 @@ def fuse(stage: Any, loops: Sequence[Loop]) -> Loop:
 
 
 def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
-    """Cut a loop into steps of `factor`; the last one may be guarded."""
-    outer, inner = stage.split(loop.axis, factor=factor)
+    """Cut a loop into steps of `factor`; the last one may overlap, or be guarded in a reduction."""
+    tail = "guard" if stage.op.reduce_axis else "shift"
+    outer, inner = stage.split(loop.axis, factor=factor, tail=tail)
     return Loop(outer, -(-loop.extent // factor)), Loop(inner, factor)
 
 
