@@ -122,6 +122,7 @@ class _AlterLayout:
         self.plain: dict[int, Expr] = {}
         self.blocked: dict[int, _Blocked] = {}
         self.packed: dict[tuple[int, str], Expr] = {}
+        self.moved: dict[tuple[int, str], tuple[Expr, Expr]] = {}  # what was moved, and the result
         self.made: list[Expr] = []
         self.rules: dict[str, Callable[[Call], _Blocked | Expr | None]] = {
             **dict.fromkeys(_CONVS, self.conv),
@@ -167,14 +168,23 @@ class _AlterLayout:
         return known
 
     def as_blocked(self, expr: Expr, layout: str) -> Expr:
-        """The value in `layout`: as it is, moved between blocks, or from the plain value."""
+        """The value in `layout`: as it is, moved between blocks, or from the plain value.
+
+        One expression for all its readers.
+        """
         found = self.blocked.get(id(expr))
         if found is not None and found.layout == layout:
             return found.expr
-        divides = expr.tensor_type.shape[1] % parse_layout(layout).block_of("C") == 0
-        if found is None or found.is_filled or not divides:
-            return _fill(self.as_plain(expr), plain_layout(expr.tensor_type.rank), layout)
-        return _transform(found.expr, found.layout, layout)
+        key = id(expr), layout
+        if key not in self.moved:
+            divides = expr.tensor_type.shape[1] % parse_layout(layout).block_of("C") == 0
+            if found is None or found.is_filled or not divides:
+                plain = plain_layout(expr.tensor_type.rank)
+                moved = _fill(self.as_plain(expr), plain, layout)
+            else:
+                moved = _transform(found.expr, found.layout, layout)
+            self.moved[key] = expr, moved
+        return self.moved[key][1]
 
     def pack(self, weight: Expr, source: str, target: str) -> Expr:
         """The weight in another layout, filled up; one expression for all its readers."""
