@@ -44,9 +44,9 @@ class Implementation:
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
-    "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_streamed", "cpu.dense", "cpu.gemm",
-    "cpu.long_softmax", "cpu.norm", "cpu.pool", "cpu.pool_rows", "cpu.product", "cpu.quantized",
-    "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.resize", "cpu.softmax",
+    "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_rows", "cpu.conv_streamed", "cpu.dense",
+    "cpu.gemm", "cpu.long_softmax", "cpu.norm", "cpu.pool", "cpu.pool_rows", "cpu.product",
+    "cpu.quantized", "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.resize", "cpu.softmax",
     "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False

@@ -28,6 +28,7 @@ from slipway import dtypes
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.layout import parse_layout
+from slipway.relay.layout_choice import few_filters
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.join_groups import joined_groups, joined_kernel
@@ -240,6 +241,8 @@ class _AlterLayout:
         return 1 if channels < 4 else block_size(channels, self.lanes)
 
     def dense_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+        if few_filters(call.attrs, data, kernel, self.lanes):
+            return None
         out_block = max(4, best_block(kernel.shape[0], self.lanes))
         in_block = self.block_of_data(call)
         layouts = self.layouts(call, in_block, in_block, out_block)
