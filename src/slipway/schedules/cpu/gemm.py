@@ -169,11 +169,20 @@ def schedule_batch_matmul(
     copy = schedule[output]
     *batch, rows, columns = copy.op.axis
     m_outer, m_inner = copy.split(rows, factor=int(height), tail="shift")
-    together = min(panel, shape_of(output)[-1])
-    n_outer, n_lane = copy.split(columns, factor=together, tail="shift")
-    copy.reorder(*batch, m_outer, m_inner, n_outer, n_lane)
+    *images, high, wide = shape_of(output)
+    together = min(panel, wide)
+    run = panel * int(vectors)
+    alone = prod(images) * -(-high // int(height)) < target.num_cores and wide > run
+    if alone:  # too few rows for all cores: columns are shared too, in whole tiles
+        n_part, columns = copy.split(columns, factor=run)
+        n_outer, n_lane = copy.split(columns, factor=together)
+        tasks = [*batch, m_outer, n_part]
+    else:
+        n_outer, n_lane = copy.split(columns, factor=together, tail="shift")
+        tasks = [*batch, m_outer]
+    copy.reorder(*tasks, m_inner, n_outer, n_lane)
     copy.vectorize(n_lane)
-    task = copy.fuse(*batch, m_outer)
+    task = copy.fuse(*tasks)
     if parallel:
         copy.parallel(task)
 
