@@ -60,8 +60,10 @@ def _cut_compute(
     data, packed = inputs
     (out,) = out_types
     assert isinstance(out, TensorType)
-    blocks = shape_of(packed)[0]
-    tile = choose_tile(out.shape[0], blocks, target, divides=True)
+    blocks, _, lanes = shape_of(packed)
+    rows, units = out.shape
+    pieces = units.bit_count() if units < lanes else 1  # a part of one vector is cut further
+    tile = choose_tile(rows, blocks, target, pieces, divides=True)
     return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile)]
 
 
