@@ -35,3 +35,11 @@ def test_they_stay_plain(filters, width, stride, plain):
     conv = relay.nn.conv2d(var("x", 1, 8, 9, width), weight, (1, stride), 1)
     calls = list(post_order(alter_layout(conv.as_function(), 16).body))
     assert any(is_call_of(call, "nn.conv2d") for call in calls) == plain
+
+
+@pytest.mark.parametrize(("window", "plain"), [(1, False), (3, True)])
+def test_a_window_of_one_reads_blocks_where_there_are_blocks(window, plain):
+    first = relay.nn.conv2d(var("x", 1, 16, 9, 40), var("v", 16, 16, 3, 3), 1, 1)
+    conv = relay.nn.conv2d(first, var("w", 2, 16, window, window), 1, window // 2)
+    calls = list(post_order(alter_layout(conv.as_function(), 16).body))
+    assert any(is_call_of(call, "nn.conv2d") for call in calls) == plain
