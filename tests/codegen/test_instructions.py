@@ -4,6 +4,7 @@ import kernels
 import numpy as np
 import pytest
 
+from slipway import dtypes
 from slipway.codegen.build import build_module
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -59,3 +60,13 @@ def test_foreign_functions_are_declared_once():
     assert source.count("float their_scale(float);") == 1
     module = build_module(func, Target("llvm -mtriple=aarch64-linux-gnu"))
     assert b"their_scale" in module.objects[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_avx512_scales_a_power_in_one_instruction(dtype):
+    lanes = 64 // dtypes.bytes_of(dtype)
+    x, y = (decl_buffer((lanes,), dtype, name) for name in "xy")
+    at = kernels.ramp(0, lanes)
+    value = E.Call(x[at].dtype, "exp", (x[at],))
+    func = kernels.prim_func("power", [x, y], S.BufferStore(y, value, (at,)))
+    assert "vscalef" in build_module(func, Target("llvm -mcpu=znver5")).get_source("asm")

@@ -4,6 +4,7 @@ import kernels
 import numpy as np
 import pytest
 
+from slipway import dtypes
 from slipway.codegen.math import ulp_bound
 from slipway.codegen.math.table import functions
 from slipway.ir import expr as E
@@ -11,7 +12,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.intrin import INTRINSICS
 
-N, LANES = 1 << 14, 16
+N, VECTOR_BITS = 1 << 14, 512
 TARGETS = ["llvm", "llvm -mcpu=x86-64", "c"]
 TWO_ARGUMENTS = ("pow", "atan2")
 # Where most samples are taken from; a quarter are any bit pattern at all.
@@ -49,10 +50,11 @@ def function(op, dtype):
     count = 2 if op in TWO_ARGUMENTS else 1
     buffers = [decl_buffer((N,), dtype, name) for name in "xyz"[: count + 1]]
     i = E.Var("i")
-    at = kernels.ramp(i * LANES, LANES)
+    lanes = VECTOR_BITS // dtypes.bits_of(dtype)
+    at = kernels.ramp(i * lanes, lanes)
     value = E.Call(buffers[-1][at].dtype, op, tuple(b[at] for b in buffers[:-1]))
     body = S.BufferStore(buffers[-1], value, (at,))
-    return kernels.prim_func(op, buffers, kernels.loop(i, N // LANES, body))
+    return kernels.prim_func(op, buffers, kernels.loop(i, N // lanes, body))
 
 
 def error_in_ulp(op, got, args):

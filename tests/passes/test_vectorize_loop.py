@@ -140,3 +140,29 @@ def test_lanes_that_lie_near_each_other_are_loaded_at_once(index, picks):
     func = PrimFunc(handles, ib.get(), ((handles[0], a), (handles[1], b)))
     (shuffle,) = (n for n in walk(vectorize_loop(func).body) if isinstance(n, E.Shuffle))
     assert shuffle.indices == picks
+
+
+def test_a_choice_between_two_loads_has_a_vector_form_for_each():
+    a, b = (te.placeholder((n,), name=name) for n, name in ((40, "A"), (9, "B")))
+    joined = te.compute(
+        (49,), lambda i: te.if_then_else(i < 40, a[te.min(i, 39)], b[te.max(i - 40, 0)]), name="C"
+    )
+    s = te.create_schedule(joined.op)
+    _, inner = s[joined].split(joined.op.axis[0], factor=8, tail="shift")
+    s[joined].vectorize(inner)
+    func = verify(run_pipeline(te.lower(s, [a, b, joined])), "ready")
+    assert lanes_stored(func) == {8, 1}
+    x, y, z = np.arange(40, dtype="float32"), np.arange(50, 59, dtype="float32"), np.zeros(49, "f4")
+    run(func, x, y, z)
+    np.testing.assert_array_equal(z, np.concatenate([x, y]))
+
+
+def test_mirrored_lanes_are_one_load_and_a_shuffle():
+    func = vectorized(lambda a, i: a[te.max(i - 3, 3 - i)], n=64)
+    assert lanes_stored(func) == {16}
+    assert not any(
+        isinstance(n, E.BufferLoad) and not isinstance(n.indices[0], E.Ramp)
+        for n in walk(func.body)
+    )
+    x, y = numbers(func)
+    np.testing.assert_array_equal(y, x[np.abs(np.arange(64) - 3)])

@@ -56,3 +56,30 @@ def test_sequences_and_volumes(count, kernel):
     np.testing.assert_allclose(
         interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "more", "convolutions"),
+    [(3, 2, 1, 1, [1, 2, 2, 4]), (4, 2, 1, 0, [4] * 4), (5, 2, 2, 1, [4, 6, 6, 9]),
+     (2, 2, 0, 0, [4]), (6, 3, 0, 0, [36])],
+)  # fmt: skip
+def test_each_rest_has_its_own_taps_where_that_saves_much(
+    kernel, stride, padding, more, convolutions
+):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, 4, kernel, kernel)).astype("float32")
+    x = relay.var("x", shape=(2, 3, 6, 5))
+    before = relay.nn.conv2d_transpose(
+        x, relay.const(weight), strides=(stride, stride), padding=padding, output_padding=more
+    ).as_function()
+    after = subpixel_conv(before)
+    taps = [
+        e.args[1].array.size // 12
+        for e in post_order(after.body)
+        if isinstance(e, relay.Call) and e.op.name == "nn.conv2d"
+    ]
+    assert sorted(taps) == convolutions
+    data = rng.standard_normal((2, 3, 6, 5)).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )

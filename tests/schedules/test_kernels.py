@@ -242,3 +242,14 @@ def test_loops_of_a_transposed_tensor_are_not_taken_apart():
     run(body, TARGETS[1])
     function = body.as_function().with_attr("Primitive", 1)
     assert "//" not in str(lower_kernel("kernel", function, Target(TARGETS[1])))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_narrow_matrices_are_converted_before_the_product(target, transpose_b):
+    sides = (var("a", 3, 9, 21), var("b", *((3, 37, 21) if transpose_b else (3, 21, 37))))
+    narrow = [relay.cast(x, "float16") for x in sides]
+    product = relay.nn.batch_matmul(*narrow, transpose_b=transpose_b, out_dtype="float32")
+    assert run(product, target) == "batch_matmul.tile"
+    function = product.as_function().with_attr("Primitive", 1)
+    assert "widened" in str(lower_kernel("kernel", function, Target(target)))

@@ -52,6 +52,22 @@ def test_a_shifted_last_step_needs_no_guard(factor):
     assert "if" not in str(func)
 
 
+@pytest.mark.parametrize("factor", [7, 16, 50, 130, 200])
+@pytest.mark.parametrize(("combine", "wanted"), [(te.sum, np.sum), (te.max, np.max)])
+@pytest.mark.parametrize("factored", [False, True])
+def test_a_shifted_last_step_of_a_reduction_counts_nothing_twice(factor, combine, wanted, factored):
+    a = te.placeholder((3, 130), name="A")
+    k = te.reduce_axis((0, 130), name="k")
+    b = te.compute((3,), lambda i: combine(a[i, k], axis=[k]), name="B")
+    s = te.create_schedule(b.op)
+    _, inner = s[b].split(k, factor=factor, tail="shift")
+    if factored:
+        partial = s.rfactor(b, inner)
+        s[partial].reorder(partial.op.axis[1], *partial.op.reduce_axis, partial.op.axis[0])
+        s[partial].vectorize(partial.op.axis[0])
+    check(s, [a, b], lambda x: wanted(x, axis=1))
+
+
 def test_positions_of_an_image_as_one_axis_in_shifted_tiles():
     """What a tile of a fused axis reads is as long as the tile, though it crosses rows."""
     data = te.placeholder((4, 9, 9), name="A")

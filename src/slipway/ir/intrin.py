@@ -71,6 +71,11 @@ def _multiply_high(x: Any, y: Any) -> Any:
     return (product >> 32).astype(np.int32)[()]
 
 
+def _scale_by_power(x: Any, n: Any, i: Any) -> Any:
+    """Return x * 2^n for a whole n, which comes as a float and as an integer."""
+    return np.ldexp(x, np.asarray(i, np.int64))
+
+
 _TABLE = [
     # Elementary functions on floats.  The stated ulp bounds live with the code generators.
     Intrinsic("exp", 1, reference=np.exp),
@@ -102,6 +107,8 @@ _TABLE = [
     Intrinsic("fmod", 2, reference=np.fmod),
     Intrinsic("fma", 3, reference=lambda a, b, c: a * b + c),
     # Exact functions.
+    Intrinsic("scale_by_power", 3, reference=_scale_by_power),
+    Intrinsic("scale_down_by_power", 3, reference=_scale_by_power),  # n <= 0
     Intrinsic("floor", 1, reference=np.floor),
     Intrinsic("ceil", 1, reference=np.ceil),
     Intrinsic("trunc", 1, reference=np.trunc),

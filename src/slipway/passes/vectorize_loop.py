@@ -9,7 +9,7 @@ that no register of the target holds, in powers of two: a sum of 14 lanes that p
 step in two registers is 14 scalars to LLVM.  Up to 16 pieces are written out, more run in a serial
 loop.  Where a boundary check differs between lanes, the vector form runs when the check holds in
 all of them, and a serial loop otherwise; the same goes for a load that an if_then_else guards
-(padding).
+(padding).  Where it chooses between two loads (concatenation) there is a vector form for each.
 What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
 """
 
@@ -31,6 +31,7 @@ from slipway.passes.context import PassContext
 
 VECTOR_BYTES = 64
 WRITTEN_OUT = 16
+_OPPOSITES: dict[type, Any] = {E.LT: E.GE, E.GE: E.LT, E.LE: E.GT, E.GT: E.LE}
 
 
 def vectorize_loop(func: PrimFunc) -> PrimFunc:
@@ -80,15 +81,33 @@ class _Outer:
         outer, inner = Var(name + ".vec", kind), Var(name, kind)
         at = ops.add(ops.add(node.min, ops.mul(outer, lanes)), inner)
         zero = ops.const(0, kind)
-        self.an.bind(outer, 0, count - 1)
-        body = self.lanes(inner, zero, lanes, substitute(node.body, {node.loop_var: at}))
-        how = S.ForKind.UNROLLED if count <= WRITTEN_OUT else S.ForKind.SERIAL
-        whole = S.For(outer, zero, ops.const(count, kind), how, body)
+        if count <= WRITTEN_OUT and self.is_uneven(node):
+            whole = S.seq(self.piece(node, n * lanes, lanes) for n in range(count))
+        else:
+            self.an.bind(outer, 0, count - 1)
+            body = self.lanes(inner, zero, lanes, substitute(node.body, {node.loop_var: at}))
+            how = S.ForKind.UNROLLED if count <= WRITTEN_OUT else S.ForKind.SERIAL
+            whole = S.For(outer, zero, ops.const(count, kind), how, body)
         if not rest:
             return whole
         first = ops.add(node.min, count * lanes)
         tail = self.pieces(node.replace(min=first), rest, lanes, together)
         return S.seq((whole, tail))
+
+    def piece(self, node: S.For, first: int, lanes: int) -> S.Stmt:
+        """Return `lanes` steps of a loop, from step `first`, at once."""
+        step = Var(node.loop_var.name, node.loop_var.dtype)
+        at = ops.add(ops.add(node.min, first), step)
+        body = substitute(node.body, {node.loop_var: at})
+        return self.lanes(step, ops.const(0, step.dtype), lanes, body)
+
+    def is_uneven(self, node: S.For) -> bool:
+        """Tell whether what a step loads moves by no constant: at each place in its own way."""
+        self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+        atom = self.an.var_atom(node.loop_var)
+        indices = [i for n in walk(node.body) if isinstance(n, E.BufferLoad) for i in n.indices]
+        terms = [a for i in indices if i.dtype == "int32" for a in self.an.linear(i).terms]
+        return any(a is not atom and a.pure and atom in a.variables for a in terms)
 
     def serial(self, node: S.For) -> S.Stmt:
         self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
@@ -153,6 +172,9 @@ class _Lanes:
 
     def guarded_store(self, node: S.BufferStore) -> S.Stmt:
         """A store whose value is chosen lane by lane: in vectors where all lanes choose alike."""
+        between = self._choice_of_loads(node.value)
+        if between is not None:
+            return self.either(node, between)
         choices = self._lane_choices(node.value)
         if not choices:
             return self.store(node)
@@ -166,6 +188,26 @@ class _Lanes:
             self.store(S.BufferStore(node.buffer, value, node.indices)),
             self.steps(node),
         )
+
+    def _choice_of_loads(self, value: PrimExpr) -> PrimExpr | None:
+        """The first condition that differs between lanes and chooses between two loads."""
+        for n in walk(value):
+            if isinstance(n, E.Call) and n.op == "if_then_else" and type(n.args[0]) in _OPPOSITES:
+                chooses = _reads_memory(n.args[1]) and _reads_memory(n.args[2])
+                if chooses and self.expr(n.args[0]).lanes > 1:
+                    return n.args[0]
+        return None
+
+    def either(self, node: S.BufferStore, choice: Any) -> S.Stmt:
+        """Return a form for lanes that all choose yes, one for all no, and one for mixed lanes."""
+        opposite = _OPPOSITES[type(choice)](choice.a, choice.b)
+        forms = []
+        for condition, chosen in ((choice, ops.TRUE), (opposite, ops.FALSE)):
+            value = _decided(substitute(node.value, {choice: chosen}))
+            form = self.guarded_store(S.BufferStore(node.buffer, value, node.indices))
+            forms.append((self.in_all_lanes(condition), form))
+        (all_yes, yes), (all_no, no) = forms
+        return S.IfThenElse(all_yes, yes, S.IfThenElse(all_no, no, self.steps(node)))
 
     def _lane_choices(self, value: PrimExpr) -> list[PrimExpr]:
         """Conditions of if_then_else that differ between lanes and guard a load."""

@@ -100,8 +100,9 @@ def fuse(stage: Any, loops: Sequence[Loop]) -> Loop:
 
 
 def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
-    """Cut a loop into steps of `factor`; the last one may be guarded."""
-    outer, inner = stage.split(loop.axis, factor=factor)
+    """Cut a loop into steps of `factor`; the last one may overlap, or be guarded in a reduction."""
+    tail = "guard" if stage.op.reduce_axis else "shift"
+    outer, inner = stage.split(loop.axis, factor=factor, tail=tail)
     return Loop(outer, -(-loop.extent // factor)), Loop(inner, factor)
 
 
@@ -159,8 +160,10 @@ def _size_where_flat(schedule: te.Schedule, tensor: te.Tensor) -> int:
         producer = node.producer
         if prod(shape_of(producer)) == 1:
             continue
-        own = [axis.var for axis in op.axis]
-        elsewhere = any(i is not v for i, v in zip(node.indices, own, strict=False))
+        elsewhere = any(
+            index is not axis.var and extent_of(axis) > 1
+            for index, axis in zip(node.indices, op.axis, strict=False)
+        )
         if elsewhere or shape_of(producer) != shape_of(tensor):
             return 0
         if schedule[producer].attach_type == "inline":

@@ -81,9 +81,8 @@ def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: T
 
 
 def _fills_vectors(row: Sequence[te.IterVar], lanes: int) -> bool:
-    """Tell whether a row is worked on in vectors: not where much of it would be left over."""
-    extent = prod(extent_of(axis) for axis in row)
-    return extent >= SUMS * lanes or (extent >= 2 * lanes and extent % lanes == 0)
+    """Tell whether a row is worked on in vectors: not where it is hardly longer than one."""
+    return prod(extent_of(axis) for axis in row) >= 2 * lanes
 
 
 def _cut_among_tasks(
@@ -110,7 +109,7 @@ def reduce_row(
     """
     width = _width(row.extent, lanes)
     partials: list[te.Tensor] = []
-    _, lane = schedule[tensor].split(row.axis, factor=width)
+    _, lane = schedule[tensor].split(row.axis, factor=width, tail="shift")
     partials.append(schedule.rfactor(tensor, lane))
     for fewer in (lanes, LANES_IN_THE_END):
         if fewer < width:

@@ -44,10 +44,11 @@ class Implementation:
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
-    "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_rows", "cpu.conv_streamed", "cpu.dense",
-    "cpu.depthwise", "cpu.gemm", "cpu.long_softmax", "cpu.norm", "cpu.paired", "cpu.paired_rows",
-    "cpu.pool", "cpu.product", "cpu.quantized", "cpu.quantized_depthwise", "cpu.quantized_packed",
-    "cpu.quantized_rows", "cpu.quantized_winograd", "cpu.softmax", "cpu.winograd", "micro.direct",
+    "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_few", "cpu.conv_rows",
+    "cpu.conv_streamed", "cpu.dense", "cpu.depthwise", "cpu.gemm", "cpu.long_softmax", "cpu.norm",
+    "cpu.paired", "cpu.paired_rows", "cpu.pool", "cpu.pool_rows", "cpu.product", "cpu.quantized",
+    "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.quantized_rows",
+    "cpu.quantized_winograd", "cpu.resize", "cpu.softmax", "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False
 

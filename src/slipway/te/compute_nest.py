@@ -83,7 +83,7 @@ class ComputeNest:
             seen.add(("<", difference.key))
             found.append((E.LT(an.to_expr(value), an.to_expr(extent)), _loops_in(difference)))
 
-        for value, extent in self.nest.guards:
+        for value, extent in (*self.nest.guards, *self.nest.repeats):
             require(value, extent)
         for axis, (_low, _extent) in self.nest.ranges.items():
             assert axis.dom is not None

@@ -13,7 +13,19 @@ from slipway.arith.analyzer import Analyzer
 from slipway.arith.linear import Atom, Linear
 from slipway.errors import ScheduleError
 from slipway.ir import ops
-from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad, Range, Reduce, Var
+from slipway.ir.expr import (
+    Call,
+    CommReducer,
+    IterVar,
+    Max,
+    Min,
+    PrimExpr,
+    ProducerLoad,
+    Range,
+    Reduce,
+    Select,
+    Var,
+)
 from slipway.te.loop_nest import LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, ScanOp
 from slipway.te.relayout import Relayout
@@ -209,6 +221,14 @@ def _factored_op(
             at = an.to_expr(an.substitute(value, values))
             condition = ops.logical_and(condition, ops.less(at, an.to_expr(limit)))
     sources = tuple(replace_nodes(s, mapping) for s in first.source)
+    if not _is_idempotent(first.combiner):
+        for value, limit in nest.repeats:
+            is_new = ops.less(an.to_expr(an.substitute(value, values)), an.to_expr(limit))
+            new = Call("bool", "likely", (is_new,))
+            sources = tuple(
+                Select(new, s, identity)
+                for s, identity in zip(sources, first.combiner.identity, strict=True)
+            )
     axes = (*data[:place], partial, *data[place:])
     body: tuple[PrimExpr, ...]
     if rest:
@@ -226,6 +246,11 @@ def _factored_op(
             for b in op.body
         )
     return ComputeOp(op.name + ".rf", axes, body, op.tag, op.attrs), partial
+
+
+def _is_idempotent(combiner: CommReducer) -> bool:
+    """Tell whether a value may be combined twice: the greatest or the least."""
+    return all(isinstance(result, Max | Min) for result in combiner.result)
 
 
 def _reducing_op(op: ComputeOp, factored: ComputeOp, partial: IterVar, place: int) -> ComputeOp:

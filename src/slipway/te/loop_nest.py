@@ -37,6 +37,7 @@ class LoopNest:
 
     `ranges` gives (min, extent) of each root axis; `values` the value of each root axis's variable
     in terms of loop variables; `guards` pairs (value, extent): value < extent must hold.
+    `repeats` are such pairs too, that do not hold for what a reduction has had in the step before.
     """
 
     def __init__(self, an: Analyzer, stage: Stage) -> None:
@@ -46,6 +47,7 @@ class LoopNest:
         self.values: dict[Atom, Linear] = {}
         self.loops: list[Loop] = []
         self.guards: list[tuple[Linear, Linear]] = []
+        self.repeats: list[tuple[Linear, Linear]] = []
         self.path: list[Loop] = []
 
     def build(self, ranges: Mapping[IterVar, tuple[Linear, Linear]]) -> None:
@@ -121,10 +123,14 @@ class LoopNest:
             if isinstance(relation, Split):
                 factor, whole = factors[id(relation)], extents[relation.parent]
                 steps = an.multiply(offsets[relation.outer], factor)
+                begin = steps
                 if relation.shifted and an.recombine(whole.minus(factor)).low >= 0:
-                    steps = an.minimum(steps, whole.minus(factor))
-                value = an.recombine(steps.plus(offsets[relation.inner]))
+                    begin = an.minimum(steps, whole.minus(factor))
+                value = an.recombine(begin.plus(offsets[relation.inner]))
                 offsets[relation.parent] = value
+                if relation.parent.kind == "reduce" and begin.key != steps.key:
+                    again = an.recombine(steps.minus(value))
+                    self.repeats.append((again, an.constant(1, again.dtype)))
                 if relation.exact:
                     continue
                 covered = an.multiply(extents[relation.outer], extents[relation.inner])

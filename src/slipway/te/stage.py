@@ -156,8 +156,9 @@ class Stage:
         With `nparts`, the outer loop has that many steps.  Returns (outer, inner).
 
         `tail` "shift" needs no guard: the last step begins at n - factor, and computes again what
-        the step before has computed (p = min(p.outer * factor, n - factor) + p.inner).  So no
-        stage with a reduction can have it, nor a kernel that writes into one of its inputs.
+        the step before has computed (p = min(p.outer * factor, n - factor) + p.inner).  So no data
+        axis of a reduction can have it, nor a kernel that writes into one of its inputs; along a
+        reduced axis, what comes again is left out.
         """
         if (factor is None) == (nparts is None):
             raise ScheduleError(
@@ -172,7 +173,7 @@ class Stage:
             )
         if tail not in ("guard", "shift"):
             raise ScheduleError(f"tail={tail!r} of a split must be 'guard' or 'shift'")
-        if tail == "shift" and self.op.reduce_axis:
+        if tail == "shift" and self.op.reduce_axis and parent.kind != "reduce":
             raise ScheduleError(
                 f"cannot split axis {parent.name!r} of stage {self.name!r} with tail='shift': its "
                 "reduction would add some elements twice. Use the default tail, or cache_write the "

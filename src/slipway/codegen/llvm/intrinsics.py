@@ -90,6 +90,24 @@ class IntrinsicEmitter(MemoryEmitter):
             return self.native("fma", node.dtype, *(self.value(a) for a in node.args))
         return self.value(math.exact_fma(*node.args))
 
+    def _call_scale_by_power(self, node: Any) -> str:
+        value, n, _ = node.args
+        bits = value.lanes * dtypes.bits_of(value.dtype)
+        has = self.capability.target.features.__contains__
+        wide = bits == 512 and has("avx512f")
+        if not wide and not (bits in (128, 256) and has("avx512vl")):
+            expansion = math.expand(node.op, node.args)
+            assert expansion is not None
+            return self.value(expansion)
+        ty, word = self.ty(node.dtype), "ps" if dtypes.bits_of(value.dtype) == 32 else "pd"
+        symbol, mask = f"@llvm.x86.avx512.mask.scalef.{word}.{bits}", f"i{max(8, value.lanes)}"
+        kind, rounding = (", i32", ", i32 4") if wide else ("", "")  # 4: the one that is set
+        self.helpers.add(f"declare {ty} {symbol}({ty}, {ty}, {ty}, {mask}{kind})")
+        operands = f"{self.typed(value)}, {self.typed(n)}, {ty} poison, {mask} -1{rounding}"
+        return self.w.put(f"call {ty} {symbol}({operands})")
+
+    _call_scale_down_by_power = _call_scale_by_power
+
     def _call_fmod(self, node: Any) -> str:
         return self.value(legalize.fmod(*node.args))
 

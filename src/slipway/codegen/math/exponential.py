@@ -2,11 +2,14 @@
 
 n comes out of the low bits of x / log(2) + 1.5 * 2^mantissa, so that no conversion to an integer
 (undefined for NaN) is needed.  2^n is applied in two halves: results overflow to infinity and
-underflow through the denormals with one rounding.  NaN passes through: Min and Max give their
-second operand where one is a NaN, and x is always the second.
+underflow through the denormals with one rounding; where an instruction does that (AVX-512) it is
+one.  NaN passes through: Min and Max give their second operand where one is a NaN, and x is always
+the second.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from slipway.codegen.math import coefficients as table
 from slipway.codegen.math.build import (
@@ -27,20 +30,27 @@ from slipway.ir import expr as E
 
 LOG2_E = 1.4426950408889634
 LN2 = 0.6931471805599453
-_SPARE = 64  # 2^(n + 64) is a normal number for every n of a power that is not zero
+_SPARE = 64
+
+
+class _Whole(NamedTuple):
+    """A whole number, as a float and as an integer of the same width."""
+
+    n: E.PrimExpr
+    i: E.PrimExpr
 
 
 def _reduced(b: Block, x: E.PrimExpr, per_n: float, high: E.PrimExpr, low: E.PrimExpr
-             ) -> tuple[E.PrimExpr, E.PrimExpr]:  # fmt: skip
-    """Return (n as an integer, x - n * (high + low)) with n = nearest(x * per_n)."""
+             ) -> tuple[_Whole, E.PrimExpr]:  # fmt: skip
+    """Return (n, x - n * (high + low)) with n = nearest(x * per_n)."""
     magic = num(round_magic(x), x)
     t = b.let(E.Add(E.Mul(x, num(per_n, x)), magic))
     n = b.let(E.Sub(t, magic), "n")
     r = b.let(E.Sub(E.Sub(x, E.Mul(n, high)), E.Mul(n, low)), "r")
-    return b.let(E.Sub(as_bits(t), as_bits(magic)), "i"), r
+    return _Whole(n, b.let(E.Sub(as_bits(t), as_bits(magic)), "i")), r
 
 
-def _ln2_reduced(b: Block, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
+def _ln2_reduced(b: Block, x: E.PrimExpr) -> tuple[_Whole, E.PrimExpr]:
     high = pick(x, 0.693359375, 6.93147180369123816490e-01)  # few bits: n * high is exact
     low = pick(x, -2.12194440054690582e-4, 1.90821492927058770002e-10)
     return _reduced(b, x, LOG2_E, high, low)
@@ -52,12 +62,24 @@ def _of_remainder(r: E.PrimExpr) -> E.PrimExpr:
     return E.Add(E.Add(E.Mul(square, poly(r, table.EXP)), r), num(1.0, r))
 
 
-def _scaled(b: Block, value: E.PrimExpr, i: E.PrimExpr) -> E.PrimExpr:
-    """Value * 2^i."""
+def _scaled(value: E.PrimExpr, whole: _Whole) -> E.PrimExpr:
+    """Value * 2^n."""
+    return E.Call(value.dtype, "scale_by_power", (value, *whole))
+
+
+def scale_by_power(value: E.PrimExpr, n: E.PrimExpr, i: E.PrimExpr) -> E.PrimExpr:
+    """Value * 2^i, in two halves."""
+    b = Block()
+    i = b.let(i, "i")
     half = b.let(shift_right(i, 1))
-    return E.Mul(
-        E.Mul(value, power_of_two(half, value)), power_of_two(b.let(E.Sub(i, half)), value)
-    )
+    scaled = E.Mul(value, power_of_two(half, value))
+    return b.close(E.Mul(scaled, power_of_two(b.let(E.Sub(i, half)), value)))
+
+
+def scale_down_by_power(value: E.PrimExpr, n: E.PrimExpr, i: E.PrimExpr) -> E.PrimExpr:
+    """Value * 2^i for i <= 0 where 2^(i + 64) is no denormal: a fixed part in place of halves."""
+    large = E.Mul(value, power_of_two(i + _SPARE, value))
+    return E.Mul(large, num(2.0**-_SPARE, value))
 
 
 def _clamped(x: E.PrimExpr, low: E.PrimExpr, high: E.PrimExpr) -> E.PrimExpr:
@@ -67,8 +89,10 @@ def _clamped(x: E.PrimExpr, low: E.PrimExpr, high: E.PrimExpr) -> E.PrimExpr:
 def _exp_shifted(b: Block, x: E.PrimExpr, shift: int) -> E.PrimExpr:
     """exp(x) * 2^shift, without overflow in between."""
     x = b.let(_clamped(x, pick(x, -104.0, -746.0), pick(x, 90.0, 711.0)), "x")
-    i, r = _ln2_reduced(b, x)
-    return b.let(_scaled(b, b.let(_of_remainder(r)), i + shift if shift else i))
+    whole, r = _ln2_reduced(b, x)
+    if shift:
+        whole = _Whole(E.Add(whole.n, num(shift, x)), whole.i + shift)
+    return b.let(_scaled(b.let(_of_remainder(r)), whole))
 
 
 def exp(x: E.PrimExpr) -> E.PrimExpr:
@@ -81,9 +105,9 @@ def exp2(x: E.PrimExpr) -> E.PrimExpr:
     """2^x."""
     b = Block()
     x = b.let(_clamped(x, pick(x, -151.0, -1076.0), pick(x, 129.0, 1025.0)), "x")
-    i, r = _reduced(b, x, 1.0, num(1.0, x), num(0.0, x))
+    whole, r = _reduced(b, x, 1.0, num(1.0, x), num(0.0, x))
     r = b.let(E.Mul(r, num(LN2, x)))
-    return b.close(_scaled(b, b.let(_of_remainder(r)), i))
+    return b.close(_scaled(b.let(_of_remainder(r)), whole))
 
 
 def exp10(x: E.PrimExpr) -> E.PrimExpr:
@@ -92,23 +116,22 @@ def exp10(x: E.PrimExpr) -> E.PrimExpr:
     x = b.let(_clamped(x, pick(x, -46.0, -324.5), pick(x, 39.0, 309.0)), "x")
     high = pick(x, 0.301025390625, 3.01029995663611771306e-01)
     low = pick(x, 4.6050389811952137e-06, 3.69423907715893078616e-13)
-    i, r = _reduced(b, x, 3.321928094887362, high, low)
+    whole, r = _reduced(b, x, 3.321928094887362, high, low)
     r = b.let(E.Mul(r, num(2.302585092994046, x)))
-    return b.close(_scaled(b, b.let(_of_remainder(r)), i))
+    return b.close(_scaled(b.let(_of_remainder(r)), whole))
 
 
 def _exp_of_nonpositive(b: Block, x: E.PrimExpr) -> E.PrimExpr:
-    """exp(x) for x <= 0: no power is above 1, so that 2^n needs no halves but a fixed part."""
+    """exp(x) for x <= 0."""
     x = b.let(E.Max(pick(x, -104.0, -746.0), x), "x")
-    i, r = _ln2_reduced(b, x)
-    large = E.Mul(_of_remainder(r), power_of_two(i + _SPARE, x))
-    return b.let(E.Mul(large, num(2.0**-_SPARE, x)))
+    whole, r = _ln2_reduced(b, x)
+    return b.let(E.Call(x.dtype, "scale_down_by_power", (_of_remainder(r), *whole)))
 
 
 def _expm1_of_nonpositive(b: Block, x: E.PrimExpr) -> E.PrimExpr:
     """exp(x) - 1 for x <= 0, but for the sign of zero."""
     x = b.let(E.Max(pick(x, -40.0, -80.0), x), "x")
-    i, r = _ln2_reduced(b, x)
+    (_, i), r = _ln2_reduced(b, x)
     p = E.Add(E.Mul(E.Mul(r, r), poly(r, table.EXP)), r)
     power = b.let(power_of_two(i, x))
     return b.let(E.Add(E.Mul(p, power), E.Sub(power, num(1.0, x))))
@@ -117,11 +140,12 @@ def _expm1_of_nonpositive(b: Block, x: E.PrimExpr) -> E.PrimExpr:
 def _expm1(b: Block, x: E.PrimExpr) -> E.PrimExpr:
     given = b.let(x, "x")
     x = b.let(_clamped(given, pick(x, -40.0, -80.0), pick(x, 90.0, 711.0)), "x")
-    i, r = _ln2_reduced(b, x)
+    whole, r = _ln2_reduced(b, x)
+    i = whole.i
     p = b.let(E.Add(E.Mul(E.Mul(r, r), poly(r, table.EXP)), r), "p")  # exp(r) - 1
     one = num(1.0, x)
     back = power_of_two(E.Sub(num(0, i), E.Min(i, num(64, i))), x)
-    large = _scaled(b, b.let(E.Add(p, E.Sub(one, back))), i)
+    large = _scaled(b.let(E.Add(p, E.Sub(one, back))), whole)
     power = b.let(power_of_two(E.Min(i, num(0, i)), x))
     small = E.Add(E.Mul(p, power), E.Sub(power, one))
     result = select(E.GT(i, num(0, i)), large, select(E.EQ(i, num(0, i)), p, small))
@@ -174,8 +198,20 @@ def exp_of_sum(b: Block, high: E.PrimExpr, low: E.PrimExpr) -> E.PrimExpr:
     """exp(high + low) for a float64 `high` with a small correction `low`; used by pow."""
     x = b.let(_clamped(high, num(-746.0, high), num(711.0, high)), "x")
     low = select(E.EQ(x, high), low, num(0.0, high))  # beyond the range it says nothing
-    i, r = _ln2_reduced(b, x)
-    return b.let(_scaled(b, b.let(_of_remainder(b.let(E.Add(r, low)))), i))
+    whole, r = _ln2_reduced(b, x)
+    return b.let(_scaled(b.let(_of_remainder(b.let(E.Add(r, low)))), whole))
 
 
-__all__ = ["as_float", "cosh", "exp", "exp2", "exp10", "expm1", "sigmoid", "sinh", "tanh"]
+__all__ = [
+    "as_float",
+    "cosh",
+    "exp",
+    "exp2",
+    "exp10",
+    "expm1",
+    "scale_by_power",
+    "scale_down_by_power",
+    "sigmoid",
+    "sinh",
+    "tanh",
+]

@@ -47,6 +47,11 @@ _TABLE: dict[str, tuple[Callable[..., E.PrimExpr], float, float]] = {
     "pow": (special.power, 1.0, 1.5),
     "rsqrt": (_rsqrt, 1.5, 1.5),
 }
+# Steps of the functions above, for processors that have no instruction for them.
+_STEPS: dict[str, Callable[..., E.PrimExpr]] = {
+    "scale_by_power": exponential.scale_by_power,
+    "scale_down_by_power": exponential.scale_down_by_power,
+}
 
 
 def functions() -> list[str]:
@@ -56,6 +61,8 @@ def functions() -> list[str]:
 
 def expand(op: str, args: tuple[E.PrimExpr, ...]) -> E.PrimExpr | None:
     """Return the arithmetic that computes `op` of float32 or float64 `args`, or None."""
+    if op in _STEPS:
+        return _STEPS[op](*args)
     entry = _TABLE.get(op)
     if entry is None:
         return None

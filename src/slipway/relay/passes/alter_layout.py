@@ -29,6 +29,7 @@ from slipway.ir.hardware import HardwareIntrinsic
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.layout import parse_layout
+from slipway.relay.layout_choice import few_filters
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.join_groups import joined_groups, joined_kernel
@@ -134,6 +135,7 @@ class _AlterLayout:
         self.plain: dict[int, Expr] = {}
         self.blocked: dict[int, _Blocked] = {}
         self.packed: dict[tuple[int, str], Expr] = {}
+        self.moved: dict[tuple[int, str], tuple[Expr, Expr]] = {}  # what was moved, and the result
         self.made: list[Expr] = []
         self.rules: dict[str, Callable[[Call], _Blocked | Expr | None]] = {
             **dict.fromkeys(_CONVS, self.conv),
@@ -179,14 +181,23 @@ class _AlterLayout:
         return known
 
     def as_blocked(self, expr: Expr, layout: str) -> Expr:
-        """The value in `layout`: as it is, moved between blocks, or from the plain value."""
+        """The value in `layout`: as it is, moved between blocks, or from the plain value.
+
+        One expression for all its readers.
+        """
         found = self.blocked.get(id(expr))
         if found is not None and found.layout == layout:
             return found.expr
-        divides = expr.tensor_type.shape[1] % parse_layout(layout).block_of("C") == 0
-        if found is None or found.is_filled or not divides:
-            return _fill(self.as_plain(expr), plain_layout(expr.tensor_type.rank), layout)
-        return _transform(found.expr, found.layout, layout)
+        key = id(expr), layout
+        if key not in self.moved:
+            divides = expr.tensor_type.shape[1] % parse_layout(layout).block_of("C") == 0
+            if found is None or found.is_filled or not divides:
+                plain = plain_layout(expr.tensor_type.rank)
+                moved = _fill(self.as_plain(expr), plain, layout)
+            else:
+                moved = _transform(found.expr, found.layout, layout)
+            self.moved[key] = expr, moved
+        return self.moved[key][1]
 
     def pack(self, weight: Expr, source: str, target: str) -> Expr:
         """The weight in another layout, filled up; one expression for all its readers."""
@@ -244,6 +255,10 @@ class _AlterLayout:
         return 1 if channels < 4 else block_size(channels, self.lanes)
 
     def dense_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+        # To take blocks apart takes longer than what a window of one gains.
+        stays = prod(kernel.shape[2:]) == 1 and id(call.args[0]) in self.blocked
+        if not stays and few_filters(call.attrs, data, kernel, self.lanes):
+            return None
         out_block = max(4, best_block(kernel.shape[0], self.lanes))
         in_block = self.block_of_data(call)
         if self.winograd and (tile := winograd_tile(call, self.lanes)):

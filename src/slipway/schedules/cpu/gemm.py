@@ -2,6 +2,7 @@
 
 The right matrix is copied into blocks of columns and padded to whole tiles; the last rows of the
 left one are in two tiles where tiles do not divide them.  So no loop has guards but that copy.
+Matrices of a narrower type than the result are converted once, before the product.
 
     packed (b, N/n, K, n)     tiles (b, M, N/n, n)     result (b, M, N)
 """
@@ -45,7 +46,8 @@ def _matmul_compute(
     depth = shape_of(a)[-2 if attrs.transpose_a else -1]
     by_lane = _reads_groups(target, attrs, a)
     lanes, tile = _panel(target, rows, columns, out.dtype, by_lane)
-    packed = packed_columns(b, (depth, columns), attrs.transpose_b, lanes, tile.vectors)
+    packed = packed_columns(b, (depth, columns), attrs.transpose_b, lanes, tile.vectors, out.dtype)
+    a = widened(a, out.dtype)
 
     def row(p: Sequence[Any], k: Any, m: Any) -> Any:
         place = p if not batch or shape_of(a)[0] > 1 else [0]
@@ -55,11 +57,11 @@ def _matmul_compute(
 
 
 def packed_columns(
-    b: te.Tensor, size: tuple[int, int], transposed: bool, lanes: int, vectors: int
+    b: te.Tensor, size: tuple[int, int], transposed: bool, lanes: int, vectors: int, dtype: str
 ) -> te.Tensor:
     """Return the right matrix (..., K, N), or (..., N, K), as (..., N/n, K, n) with n `lanes`.
 
-    There are so many blocks that `vectors` divides their number.
+    There are so many blocks that `vectors` divides their number; elements become `dtype`.
     """
     depth, columns = size
     *batch, _, _ = shape_of(b)
@@ -68,13 +70,23 @@ def packed_columns(
     def element(*i: Any) -> Any:
         *p, block, k, lane = i
         column = block * lanes + lane
-        value = b(*p, column, k) if transposed else b(*p, k, column)
+        value = (b(*p, column, k) if transposed else b(*p, k, column)).astype(dtype)
         if columns % (lanes * vectors) == 0:
             return value
-        return te.if_then_else(column < columns, value, te.const(0, b.dtype))
+        return te.if_then_else(column < columns, value, te.const(0, dtype))
 
     shape = (*batch, blocks, depth, lanes)
     made: te.Tensor = te.compute(shape, element, name="packed", tag="injective,pack")
+    return made
+
+
+def widened(a: te.Tensor, dtype: str) -> te.Tensor:
+    """Return the left matrix with elements of `dtype`: as it is, or a copy."""
+    if a.dtype == dtype:
+        return a
+    made: te.Tensor = te.compute(
+        a.shape, lambda *i: a(*i).astype(dtype), name="widened", tag="injective,pack"
+    )
     return made
 
 
@@ -157,11 +169,20 @@ def schedule_batch_matmul(
     copy = schedule[output]
     *batch, rows, columns = copy.op.axis
     m_outer, m_inner = copy.split(rows, factor=int(height), tail="shift")
-    together = min(panel, shape_of(output)[-1])
-    n_outer, n_lane = copy.split(columns, factor=together, tail="shift")
-    copy.reorder(*batch, m_outer, m_inner, n_outer, n_lane)
+    *images, high, wide = shape_of(output)
+    together = min(panel, wide)
+    run = panel * int(vectors)
+    alone = prod(images) * -(-high // int(height)) < target.num_cores and wide > run
+    if alone:  # too few rows for all cores: columns are shared too, in whole tiles
+        n_part, columns = copy.split(columns, factor=run)
+        n_outer, n_lane = copy.split(columns, factor=together)
+        tasks = [*batch, m_outer, n_part]
+    else:
+        n_outer, n_lane = copy.split(columns, factor=together, tail="shift")
+        tasks = [*batch, m_outer]
+    copy.reorder(*tasks, m_inner, n_outer, n_lane)
     copy.vectorize(n_lane)
-    task = copy.fuse(*batch, m_outer)
+    task = copy.fuse(*tasks)
     if parallel:
         copy.parallel(task)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.gemm import packed_columns, schedule_batch_matmul, tiled_product
+from slipway.schedules.cpu.gemm import packed_columns, schedule_batch_matmul, tiled_product, widened
 from slipway.schedules.cpu.tiles import choose_tile, vector_registers, worth_sharing
 from slipway.schedules.generic import extent_of, inline_injective, shape_of, vector_lanes
 from slipway.schedules.registry import register_implementation
@@ -33,7 +33,8 @@ def _dense_compute(
     columns, depth = shape_of(weight)
     lanes = vector_lanes(target, out.dtype)
     tile = choose_tile(out.shape[0], -(-columns // lanes), target)
-    packed = packed_columns(weight, (depth, columns), True, lanes, tile.vectors)
+    packed = packed_columns(weight, (depth, columns), True, lanes, tile.vectors, out.dtype)
+    data = widened(data, out.dtype)
     return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile)]
 
 
@@ -59,8 +60,10 @@ def _cut_compute(
     data, packed = inputs
     (out,) = out_types
     assert isinstance(out, TensorType)
-    blocks = shape_of(packed)[0]
-    tile = choose_tile(out.shape[0], blocks, target, divides=True)
+    blocks, _, lanes = shape_of(packed)
+    rows, units = out.shape
+    pieces = units.bit_count() if units < lanes else 1  # a part of one vector is cut further
+    tile = choose_tile(rows, blocks, target, pieces, divides=True)
     return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile)]
 
 

@@ -1,0 +1,34 @@
+"""Greatest values of windows, rows first, against the reference; which pooling is done so."""
+
+import pytest
+from kernel_check import TARGETS, run, var
+
+from slipway import relay
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("window", "stride", "padding", "dilation", "ceil"),
+    [
+        (3, 2, 1, 1, False), ((2, 3), (3, 2), (1, 0, 0, 2), 1, False), (3, 2, 0, 1, True),
+        (2, 2, 0, 1, False), (3, 1, 2, 2, False),
+    ],
+)  # fmt: skip
+def test_windows_of_images(target, window, stride, padding, dilation, ceil):
+    x = var("x", 2, 3, 17, 75)
+    pool = relay.nn.max_pool2d(x, window, stride, dilation, padding, ceil_mode=ceil)
+    assert run(pool, target) == "pool.rows"
+    run(relay.nn.relu(pool), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_windows_of_volumes(target):
+    pool = relay.nn.max_pool3d(var("x", 1, 2, 6, 7, 40), (2, 3, 2), 2, padding=(0, 1, 1, 0, 1, 1))
+    assert run(pool, target) == "pool.rows"
+
+
+def test_short_rows_and_flat_windows_are_not():
+    x = var("x", 1, 3, 40, 40)
+    assert run(relay.nn.max_pool2d(var("x", 1, 3, 9, 9), 3, 2), "llvm") == "pool.window"
+    assert run(relay.nn.max_pool2d(x, (1, 3)), "llvm") == "pool.window"
+    assert run(relay.nn.max_pool2d(x, (3, 1)), "llvm") == "pool.window"
