@@ -12,6 +12,7 @@ from typing import Any
 from slipway.ir.function import PrimFunc
 from slipway.passes.context import PassContext
 from slipway.passes.flatten_storage import flatten_storage
+from slipway.passes.hoist_choice import hoist_choice
 from slipway.passes.inject_double_buffer import inject_double_buffer
 from slipway.passes.inject_prefetch import inject_prefetch
 from slipway.passes.instrument_bounds import instrument_bounds
@@ -37,6 +38,7 @@ PIPELINE: tuple[Pass, ...] = (
     remove_unused,
     storage_rewrite,
     loop_partition,
+    hoist_choice,
     vectorize_loop,
     unroll_loop,
     transpose_loads,
