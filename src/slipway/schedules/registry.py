@@ -46,7 +46,7 @@ _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
     "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_streamed", "cpu.dense", "cpu.gemm",
     "cpu.long_softmax", "cpu.norm", "cpu.pool", "cpu.product", "cpu.quantized",
-    "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.softmax",
+    "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.resize_blocked", "cpu.softmax",
     "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False
