@@ -46,8 +46,8 @@ _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
 _MODULES = (
     "cpu.attention", "cpu.by_lane", "cpu.conv", "cpu.conv_streamed", "cpu.dense", "cpu.gemm",
     "cpu.long_softmax", "cpu.norm", "cpu.pool", "cpu.product", "cpu.quantized",
-    "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.resize_blocked", "cpu.softmax",
-    "cpu.winograd", "micro.direct",
+    "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.resize_blocked", "cpu.rows_by_lane",
+    "cpu.softmax", "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False
 

@@ -72,17 +72,17 @@ def alter_layout(
     function: Function,
     lanes: int,
     winograd: bool = False,
-    panel_units: Callable[[int], int] | None = None,
+    panel_units: Callable[[int, int], int] | None = None,
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
     `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
-    Products with constant weights take those in blocks of at most ``panel_units(rows of data)``
-    units, if given.
+    Products with constant weights take those in blocks of at most ``panel_units(rows of data,
+    units)``, if given.
     """
     lanes = max(4, lanes)
-    return _AlterLayout(lanes, winograd, panel_units or (lambda rows: lanes)).run(function)
+    return _AlterLayout(lanes, winograd, panel_units or (lambda rows, units: lanes)).run(function)
 
 
 def block_size(channels: int, lanes: int) -> int:
@@ -115,7 +115,7 @@ def row_block(units: int, widest: int) -> int:
 
 
 class _AlterLayout:
-    def __init__(self, lanes: int, winograd: bool, panel_units: Callable[[int], int]) -> None:
+    def __init__(self, lanes: int, winograd: bool, panel_units: Callable[[int, int], int]) -> None:
         self.lanes = lanes
         self.winograd = winograd
         self.panel_units = panel_units
@@ -319,9 +319,13 @@ class _AlterLayout:
         data, weight = (a.tensor_type for a in call.args)
         if data.rank != 2:
             return None
-        units, widest = weight.shape[0], self.panel_units(data.shape[0])
-        block = row_block(units, widest) if data.shape[0] == 1 else block_size(units, widest)
-        if block < 4 or (data.shape[0] > 1 and block < min(widest, self.lanes)):
+        units, rows = weight.shape[0], data.shape[0]
+        widest = self.panel_units(rows, units)
+        if rows == 1:
+            block = row_block(units, widest)
+        else:
+            block = widest if units % widest == 0 else block_size(units, widest)
+        if block < 4 or (rows > 1 and block < min(widest, self.lanes)):
             block = best_block(units, self.lanes)
         if (
             not isinstance(call.args[1], Constant)
