@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
+_FEW = 16  # instructions of a tile in a step that make counting steps dear
+
+
 def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
     """Return the instruction of `target` for data and packed weights of these types."""
     words = data.dtype == "int32"
@@ -130,7 +133,10 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     b, p, o, lane = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
     if group == 1:
-        inner.reorder(b, ky, kx, chunk, p, o, lane, element)
+        few = _FEW // (tile.rows * tile.vectors)
+        chunk, step = inner.split(chunk, factor=gcd(few, shape_of(weight)[3]) if few else 1)
+        inner.reorder(b, ky, kx, chunk, step, p, o, lane, element)
+        inner.unroll(step)
     else:
         outer, step = inner.split(chunk, factor=group)
         inner.reorder(b, ky, kx, outer, o, step, p, lane, element)
