@@ -4,9 +4,9 @@
     qnn.dense_packed(%x, w)  ->  the same, of a 1x1 window over rows
     qnn.depthwise_conv2d_nhwc(%x, w)  ->  qnn.contrib_depthwise_packed(%x, w packed)
 
-for constant weights, one group, and output channels that fill whole vectors.  The sums are the
-same integers.  An instruction that takes unsigned data gets int8 as x + 128, and 128 times the sum
-of the weights is taken from its result; one that takes signed data gets uint8 as x - 128.
+for constant weights and output channels that fill whole vectors, those of each group.  The sums
+are the same integers.  An instruction that takes unsigned data gets int8 as x + 128, and 128 times
+the sum of the weights is taken from its result; one that takes signed data gets uint8 as x - 128.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) ->
 def _convolution(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     data, weight = call.args
     attrs: Any = call.attrs
-    if not isinstance(weight, Constant) or attrs.groups != 1:
+    if not isinstance(weight, Constant):
         return None
     return _packed(data, weight.array, attrs, instructions, call.span)
 
@@ -190,7 +190,8 @@ def _suits(
     return (
         kind == entry.a_dtype
         and attrs.out_dtype == entry.c_dtype
-        and (not whole or weight.shape[3] % entry.columns == 0)
+        and (not whole or weight.shape[3] % (attrs.groups * entry.columns) == 0)
+        and (attrs.groups == 1 or not whole or weight.shape[2] % entry.depth == 0)
         and np.can_cast(weight.dtype, entry.b_dtype)
         and (entry.least_b is None or weight.min() >= entry.least_b)
         and bounds.min <= attrs.pad_value + move <= bounds.max

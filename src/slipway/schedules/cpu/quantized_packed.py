@@ -59,7 +59,10 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
 
 
 def _tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:
-    """Choose the tile; blocks are split evenly, since their axis is part of the result's last."""
+    """Choose the tile for the blocks of a group, which are split evenly.
+
+    Their axis is part of the result's last.
+    """
     room = vector_registers(target) - entry.temporaries
     width = max(1, entry.c_size * 32 // target.vector_bits)
 
@@ -83,7 +86,7 @@ def compute_packed(
     target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
     """The operator's own compute, perhaps with a stage for the groups of a tile."""
-    grouped = _group(target, inputs[1]) > 1
+    grouped = attrs.groups == 1 and _group(target, inputs[1]) > 1
     return packed_product(attrs, list(inputs), out_types, grouped)
 
 
@@ -106,7 +109,8 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
         raise LoweringError(f"{target} has no instruction for weights {weight}")
     schedule[sums].set_scope("local")
     _, positions, blocks, lanes = shape_of(sums)
-    tile = _tile(positions, blocks, target, entry)
+    read = shape_of(weight)[3] * (1 if data.dtype == "int32" else shape_of(weight)[5])
+    tile = _tile(positions, blocks * read // shape_of(data)[-1], target, entry)
     parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if copies:
         _schedule_copy(schedule, data, target, parallel)
