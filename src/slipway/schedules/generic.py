@@ -123,7 +123,7 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
     if schedule_turned(schedule, tensor, target, vector_lanes(target, tensor.dtype)):
         return
     lanes = group_lanes(target, tensor.dtype)
-    reading = reading_of(schedule, tensor)
+    reading = reading_of(schedule, tensor, target)
     if lanes > 1 and reading.flat:
         loops = [fuse(stage, loops)]
     inner = loops.pop()
@@ -162,14 +162,14 @@ class Reading:
     along: bool
 
 
-def reading_of(schedule: te.Schedule, tensor: te.Tensor) -> Reading:
+def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Reading:
     """Return how an element of a tensor is made, with what is inlined written out."""
     size, flat, along = 0, True, True
     whole = schedule[tensor].op
     todo: list[tuple[Any, te.Operation]] = [(b, whole) for b in getattr(whole, "body", ())]
     while todo:
         node, op = todo.pop()
-        size += _weight(node)
+        size += _weight(node, target)
         if not isinstance(node, ProducerLoad):
             todo.extend((child, op) for child in children(node))
             continue
@@ -188,12 +188,15 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor) -> Reading:
     return Reading(size, flat, along)
 
 
-def _weight(node: Any) -> int:
+def _weight(node: Any, target: Target) -> int:
     """Return how many nodes one counts as: a function, whose constants fill registers, as many.
 
-    Constants that no registers hold are loaded each time, by one copy as by several.
+    Constants that no registers hold are loaded each time, by one copy as by several; on x86
+    arithmetic takes them from memory.
     """
-    constants = constants_of(node.op) if isinstance(node, Call) else 0
+    if not isinstance(node, Call) or target.arch.startswith("x86"):
+        return 1
+    constants = constants_of(node.op)
     return max(1, 4 * constants // 3) if constants <= _MOST_CONSTANTS else 1
 
 

@@ -109,7 +109,11 @@ def schedule_rows_by_lane(
     (k,) = inner.op.reduce_axis
     vector, lane = inner.split(n, factor=lanes)
     k_outer, k_inner = inner.split(k, factor=_PAIR)
-    pairs = gcd(_VECTORS[block // lanes], depth // _PAIR) if _few_behind(schedule, output) else 1
+    pairs = (
+        gcd(_VECTORS[block // lanes], depth // _PAIR)
+        if _few_behind(schedule, output, target)
+        else 1
+    )
     k_outer, k_more = inner.split(k_outer, factor=pairs)
     inner.reorder(k_outer, k_more, k_inner, vector, m, lane)
     for axis in (k_more, k_inner, vector, m):
@@ -127,10 +131,10 @@ def schedule_rows_by_lane(
     return schedule
 
 
-def _few_behind(schedule: te.Schedule, output: te.Tensor) -> bool:
+def _few_behind(schedule: te.Schedule, output: te.Tensor, target: Target) -> bool:
     """Tell whether little is done with the sums of `output`.
 
     LLVM holds the constants of functions in registers all the time, which more steps at once would
     need.
     """
-    return reading_of(schedule, output).size <= _FEW_NODES
+    return reading_of(schedule, output, target).size <= _FEW_NODES
