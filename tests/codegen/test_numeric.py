@@ -111,6 +111,9 @@ with np.errstate(all="ignore"):
         if t == "int32":
             add("multiply_high", lambda x, y: E.Call(x.dtype, "multiply_high", (x, y)), [a, b], t,
                 INTRINSICS["multiply_high"].reference)  # fmt: skip
+            add("multiply_high_1234567891",
+                lambda x: E.Call(x.dtype, "multiply_high", (x, const(1234567891, x.dtype))), [a], t,
+                lambda x: INTRINSICS["multiply_high"].reference(x, 1234567891))  # fmt: skip
         for op in ("popcount", "clz", "abs"):
             add(f"{op}_{t}", lambda x, op=op: E.Call(x.dtype, op, (x,)), [a], t,
                 INTRINSICS[op].reference)  # fmt: skip

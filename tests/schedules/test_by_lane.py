@@ -16,6 +16,7 @@ from slipway.executor.operator_module import OperatorModule
 from slipway.nd import array, empty
 from slipway.relay.interpret import interpret
 from slipway.relay.passes.pipeline import panel_units
+from slipway.schedules.cpu import rows_by_lane
 from slipway.schedules.cpu.by_lane import choose_lane_tile, choose_width, lane_tiles
 from slipway.schedules.primitive import schedule_primitive
 from slipway.target import Target
@@ -119,6 +120,15 @@ def test_tiles_fit_the_registers():
             assert sums + tile.rows + 2 <= 32
 
 
+@pytest.mark.usefixtures("by_lane")
+@pytest.mark.parametrize(("depth", "block"), [(36, 12), (38, 12), (40, 8)])
+def test_product_of_eight_rows_in_lanes(depth, block, monkeypatch):
+    monkeypatch.setattr(rows_by_lane, "vector_registers", lambda target: 32)
+    dense = relay.nn.contrib_dense_pack(var("x", 16, depth), var("w", 3, depth, block))
+    assert run(dense + var("b", 3 * block)) == "dense_pack.rows_by_lane"
+    run(dense)
+
+
 def test_the_tile_that_takes_the_fewest_instructions():
     tile = choose_lane_tile(1000, 24, A72, 4)
     assert (tile.rows, tile.vectors) == (6, 1)
@@ -128,11 +138,16 @@ def test_the_tile_that_takes_the_fewest_instructions():
 
 
 def test_weights_of_a_step_lie_side_by_side_where_data_is_multiplied_by_lane():
-    assert panel_units(A72, 4, rows=128) == 16
-    assert panel_units(A72, 4, rows=1) == 64
-    assert panel_units(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4"), 16, rows=128) == 16
-    assert panel_units(None, 16, rows=1) == 16
-    assert panel_units(A7, 4, rows=1) == 32  # half of the registers
+    v4 = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4")
+    assert panel_units(A72, 4, rows=127, units=96) == 16
+    assert panel_units(A72, 4, rows=128, units=100) == 16
+    assert panel_units(A72, 4, rows=128, units=1000) == 8
+    assert panel_units(A72, 4, rows=128, units=96) == 12  # eight rows by three vectors
+    assert panel_units(A72, 4, rows=1, units=96) == 64
+    assert panel_units(v4, 16, rows=128, units=96) == 16
+    assert panel_units(None, 16, rows=1, units=96) == 16
+    assert panel_units(A7, 4, rows=1, units=96) == 32  # half of the registers
+    assert panel_units(A7, 4, rows=128, units=96) == 16
 
 
 def test_which_processors_multiply_by_lane():
@@ -143,23 +158,46 @@ def test_which_processors_multiply_by_lane():
     assert not Target("llvm -mtriple=armv7l-linux-gnueabi -mattr=-neon").multiplies_by_lane
 
 
+def loop_of(module, mark, end):
+    """Return the instructions of the loop with the most `mark`."""
+    blocks = re.split(r"\n\.\w+:.*\n", module.get_source("asm"))
+    return max(blocks, key=lambda text: text.count(mark)).split(end)[0]
+
+
+def compiled(body, target):
+    function = body.as_function().with_attr("Primitive", 1)
+    return build_module({"kernel": lower_kernel("kernel", function, target)}, target)
+
+
 def test_a_row_is_loaded_four_values_at_a_time_on_aarch64():
     """Loads of one value, and registers that do not suffice, would both be seen in the loop."""
     dense = relay.nn.contrib_dense_pack(var("x", 60, 64), var("w", 4, 64, 16))
-    function = dense.as_function().with_attr("Primitive", 1)
-    module = build_module({"kernel": lower_kernel("kernel", function, A72)}, A72)
-    blocks = re.split(r"\n\.\w+:.*\n", module.get_source("asm"))
-    loop = max(blocks, key=lambda text: text.count("\tfmla")).split("\tb.ne")[0]
+    loop = loop_of(compiled(dense, A72), "\tfmla", "\tb.ne")
     assert loop.count("\tfmla") == 96
     assert len(re.findall(r"\n\t[a-z]", loop)) <= 116
     assert "[sp" not in loop
 
 
+@pytest.mark.parametrize(("block", "multiply_adds", "most"), [(12, 96, 111), (8, 128, 149)])
+def test_eight_rows_are_lanes_of_two_vectors_on_aarch64(block, multiply_adds, most):
+    dense = relay.nn.contrib_dense_pack(var("x", 64, 64), var("w", 4, 64, block))
+    body = relay.nn.relu(dense + var("b", 4 * block))
+    loop = loop_of(compiled(body, A72), "\tfmla", "\tb.ne")
+    assert loop.count("\tfmla") == multiply_adds
+    assert len(re.findall(r"\n\t[a-z]", loop)) <= most
+    assert "[sp" not in loop
+
+
+def test_functions_behind_a_product_leave_its_loop_the_registers():
+    dense = relay.nn.contrib_dense_pack(var("x", 64, 64), var("w", 4, 64, 12))
+    loop = loop_of(compiled(relay.erf(dense), A72), "\tfmla", "\tb.ne")
+    assert loop.count("\tfmla") == 48
+    assert "[sp" not in loop
+
+
 def test_one_row_on_the_registers_of_armv7():
-    dense = relay.nn.contrib_dense_pack(var("x", 1, 64), var("w", 4, 64, panel_units(A7, 4, 1)))
-    function = dense.as_function().with_attr("Primitive", 1)
-    module = build_module({"kernel": lower_kernel("kernel", function, A7)}, A7)
-    blocks = re.split(r"\n\.\w+:.*\n", module.get_source("asm"))
-    loop = max(blocks, key=lambda text: text.count("\tvmla")).split("\tbne")[0]
+    units = panel_units(A7, 4, 1, 128)
+    dense = relay.nn.contrib_dense_pack(var("x", 1, 64), var("w", 4, 64, units))
+    loop = loop_of(compiled(dense, A7), "\tvmla", "\tbne")
     assert loop.count("\tvmla") == 32
     assert "[sp" not in loop

@@ -88,6 +88,21 @@ def test_packed_weights_give_the_same_bytes(shape, kind):
     np.testing.assert_array_equal(run(function, [data], "llvm"), want)
 
 
+@pytest.mark.parametrize(("depth", "channels", "groups"), [(32, 64, 4), (24, 96, 3), (20, 64, 4)])
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_groups_of_whole_vectors_give_the_same_bytes(depth, channels, groups, kind):
+    rng = np.random.default_rng(groups)
+    info = np.iinfo(kind)
+    data = rng.integers(info.min, info.max + 1, (1, 9, 7, depth)).astype(kind)
+    weight = rng.integers(-128, 128, (3, 3, depth // groups, channels)).astype(np.int8)
+    (x,) = variables([data])
+    total = relay.qnn.op.conv2d_nhwc(x, weight, padding=(1, 1, 1, 1), groups=groups, pad_value=7)
+    function = Function((x,), total)
+    want = relay.interpret.interpret(function, data)
+    for target in ("llvm", "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v2"):
+        np.testing.assert_array_equal(run(function, [data], target), want)
+
+
 @pytest.mark.parametrize(
     "shape",
     [

@@ -30,6 +30,21 @@ class Capability:
     fma64: bool
     rounds_to_bfloat: bool = False
 
+    def extremes(self, bits: int, lanes: int) -> frozenset[str]:
+        """Return the instructions for a maximum of floats of `bits`, by what they do with a NaN.
+
+        "ignores": give the number; "propagates": give the NaN; both order the zeros.
+        """
+        has = self.target.features.__contains__
+        table = self.target.parsed_triple.table
+        if table == "aarch64":
+            return frozenset(("ignores", "propagates"))
+        if table == "arm" and has("neon") and bits == 32 and lanes > 1:
+            return frozenset(("propagates",))
+        if table == "riscv" and bits in (32, 64) and has("d" if bits == 64 else "f"):
+            return frozenset(("ignores",))
+        return frozenset()
+
 
 @lru_cache(maxsize=64)
 def capability_of(target: Target) -> Capability:

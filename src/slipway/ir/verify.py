@@ -31,6 +31,7 @@ STAGE_AFTER = {
     "lower": "loops",
     "flatten_storage": "flat",
     "loop_partition": "flat",
+    "hoist_choice": "flat",
     "vectorize_loop": "flat",
     "unroll_loop": "ready",
 }

@@ -13,6 +13,7 @@ from slipway.ir.function import PrimFunc
 from slipway.passes.context import PassContext
 from slipway.passes.cut_loops import cut_loops
 from slipway.passes.flatten_storage import flatten_storage
+from slipway.passes.hoist_choice import hoist_choice
 from slipway.passes.inject_double_buffer import inject_double_buffer
 from slipway.passes.inject_prefetch import inject_prefetch
 from slipway.passes.instrument_bounds import instrument_bounds
@@ -39,6 +40,7 @@ PIPELINE: tuple[Pass, ...] = (
     storage_rewrite,
     cut_loops,
     loop_partition,
+    hoist_choice,
     vectorize_loop,
     unroll_loop,
     transpose_loads,

@@ -12,10 +12,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.codegen.math.table import constants_of
 from slipway.errors import LoweringError
-from slipway.ir.expr import ProducerLoad
+from slipway.ir.expr import Call, ProducerLoad
 from slipway.ir.ops import as_int
-from slipway.ir.visit import children, post_order_by
+from slipway.ir.visit import children, post_order_by, walk
 from slipway.schedules.transposition import schedule_turned
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 PARALLEL_ELEMENTS = 1 << 15
 # Up to so many nodes of expressions in the copies of a loop that is unrolled to save its counting.
 UNROLLED_NODES = 48
+_MOST_CONSTANTS = 32  # of a function that registers may hold
 
 
 def vector_lanes(target: Target, dtype: str) -> int:
@@ -122,17 +124,19 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
     if schedule_turned(schedule, tensor, target, vector_lanes(target, tensor.dtype)):
         return
     lanes = group_lanes(target, tensor.dtype)
-    size = _size_where_flat(schedule, tensor)
-    if lanes > 1 and size:
+    reading = reading_of(schedule, tensor, target)
+    if lanes > 1 and reading.flat:
         loops = [fuse(stage, loops)]
     inner = loops.pop()
+    row = extent_of(stage.op.axis[-1])
+    steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
     while loops and inner.extent < lanes:
         inner = fuse(stage, [loops.pop(), inner])
     vectorize(stage, loops, inner, lanes)
     if loops and total >= PARALLEL_ELEMENTS:
         loops = _parallel_outer(stage, loops, total)
-    if lanes > 1 and size and loops:
-        _unroll_steps(stage, loops[-1], UNROLLED_NODES // size)
+    if lanes > 1 and steady and loops:
+        _unroll_steps(stage, loops[-1], UNROLLED_NODES // reading.size)
 
 
 def group_lanes(target: Target, dtype: str) -> int:
@@ -147,28 +151,58 @@ def group_lanes(target: Target, dtype: str) -> int:
     return lanes
 
 
-def _size_where_flat(schedule: te.Schedule, tensor: te.Tensor) -> int:
-    """Return how many nodes make an element, all of them at its own place; 0 where some are not."""
-    size = 0
-    todo: list[tuple[Any, te.Operation]] = [(body, tensor.op) for body in _bodies(tensor)]
+@dataclass(frozen=True)
+class Reading:
+    """What an element is made of: `size` in nodes; where it is read.
+
+    `flat`: all at its own place.  `along`: along the last axis if at all, step by step.
+    """
+
+    size: int
+    flat: bool
+    along: bool
+
+
+def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Reading:
+    """Return how an element of a tensor is made, with what is inlined written out."""
+    size, flat, along = 0, True, True
+    whole = schedule[tensor].op
+    todo: list[tuple[Any, te.Operation]] = [(b, whole) for b in getattr(whole, "body", ())]
     while todo:
         node, op = todo.pop()
-        size += 1
+        size += _weight(node, target)
         if not isinstance(node, ProducerLoad):
             todo.extend((child, op) for child in children(node))
             continue
         producer = node.producer
-        if prod(shape_of(producer)) == 1:
-            continue
-        elsewhere = any(
-            index is not axis.var and extent_of(axis) > 1
-            for index, axis in zip(node.indices, op.axis, strict=False)
-        )
-        if elsewhere or shape_of(producer) != shape_of(tensor):
-            return 0
+        own = [axis.var for axis in op.axis]
+        if prod(shape_of(producer)) > 1:
+            shape = shape_of(producer)
+            places = zip(node.indices, own, shape, strict=False)
+            elsewhere = any(i is not v and extent > 1 for i, v, extent in places)
+            flat = flat and not elsewhere and shape == shape_of(tensor)
+            *outer, last = node.indices
+            follows = last is own[-1] or not _contains(last, own[-1])
+            along = along and follows and not any(_contains(i, own[-1]) for i in outer)
         if schedule[producer].attach_type == "inline":
             todo.extend((body, producer.op) for body in _bodies(producer))
-    return size
+    return Reading(size, flat, along)
+
+
+def _weight(node: Any, target: Target) -> int:
+    """Return how many nodes one counts as: a function, whose constants fill registers, as many.
+
+    Constants that no registers hold are loaded each time, by one copy as by several; on x86
+    arithmetic takes them from memory.
+    """
+    if not isinstance(node, Call) or target.arch.startswith("x86"):
+        return 1
+    constants = constants_of(node.op)
+    return max(1, 4 * constants // 3) if constants <= _MOST_CONSTANTS else 1
+
+
+def _contains(index: Any, variable: Any) -> bool:
+    return any(node is variable for node in walk(index))
 
 
 def _bodies(tensor: te.Tensor) -> Sequence[Any]:

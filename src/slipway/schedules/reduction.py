@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 SUMS = 4  # vectors of partial results that are added to in turn
+# Of many steps, each of those vectors, some are written out: counting takes instructions too.
+STEPS = 4
+MANY_STEPS = 16
 LANES_IN_THE_END = 4
 
 
@@ -107,7 +110,7 @@ def reduce_row(
 
     `row` is a loop of the stage of `tensor`, the only one along memory.
     """
-    width = _width(row.extent, lanes)
+    first = width = _width(row.extent, lanes)
     partials: list[te.Tensor] = []
     _, lane = schedule[tensor].split(row.axis, factor=width, tail="shift")
     partials.append(schedule.rfactor(tensor, lane))
@@ -132,11 +135,13 @@ def reduce_row(
             part.set_scope("local")
         lane_axis, *axes = part.op.axis
         steps = [a for a in part.leaf_iter_vars if a.kind == "reduce"]
+        count = row.extent // first
+        if not number and len(steps) == 1 and count >= MANY_STEPS and count % STEPS == 0:
+            steps = list(part.split(steps[0], factor=STEPS))
         part.reorder(*axes, *steps, lane_axis)
         part.vectorize(lane_axis)
-        if number:
-            for step in steps:
-                part.unroll(step)
+        for step in steps[0 if number else 1 :]:
+            part.unroll(step)
     return outer
 
 

@@ -48,7 +48,8 @@ _MODULES = (
     "cpu.conv_streamed", "cpu.dense", "cpu.depthwise", "cpu.gemm", "cpu.long_softmax", "cpu.norm",
     "cpu.paired", "cpu.paired_rows", "cpu.pool", "cpu.pool_rows", "cpu.product", "cpu.quantized",
     "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.quantized_rows",
-    "cpu.quantized_winograd", "cpu.resize", "cpu.softmax", "cpu.winograd", "micro.direct",
+    "cpu.quantized_winograd", "cpu.resize", "cpu.resize_blocked", "cpu.rows_by_lane", "cpu.softmax",
+    "cpu.winograd", "micro.direct",
 )  # fmt: skip
 _loaded = False
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 SIZES = (16, 8, 4)
+NEON_LANES = 4
 WORTH_SHARING = 1 << 15  # elements
 RUN = 4  # tiles that are read one after the other before those beside them
 _MOST_INLINED = 16
@@ -56,6 +57,8 @@ def schedule_turned(schedule: te.Schedule, tensor: te.Tensor, target: Target, la
     """Schedule a stage in square tiles if it reads across memory; tell whether it does."""
     if target.kind.name != "llvm":
         return False
+    if target.arch.startswith("aarch64"):
+        lanes = min(lanes, NEON_LANES)  # SVE has no exchange of parts beyond 128 bits
     found = find_tile(schedule, tensor.op, lanes)
     if found is None:
         return False

@@ -18,6 +18,7 @@ from slipway.codegen.bounds import Bounds
 from slipway.codegen.capability import Capability
 from slipway.codegen.llvm import types
 from slipway.codegen.llvm.address import Addresses
+from slipway.codegen.llvm.extremes import extreme_word
 from slipway.codegen.llvm.writer import Writer
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -35,12 +36,13 @@ _COMPARE = {
 class ExpressionEmitter:
     """Emits expressions of one function into `w`."""
 
-    def __init__(self, capability: Capability, strict: bool, known_fast_max: bool) -> None:
+    def __init__(self, capability: Capability, strict: bool) -> None:
         self.w = Writer()
         self.capability = capability
         self.soft_half = capability.half == "soft"
         self.fmf = "" if strict else "contract "
-        self.known_fast_max = known_fast_max
+        self.strict = strict
+        self.running: Any = None  # a Max or Min that updates what a reduction has so far
         self.word = f"i{capability.pointer_bits}"
         self.address = Addresses(self)
         self.bounds = Bounds()
@@ -187,16 +189,10 @@ class ExpressionEmitter:
             word = ("s" if dtypes.is_int(scalar) else "u") + type(node).__name__.lower()
             self.helpers.add(f"declare {ty} @llvm.{word}.{mangle(ty)}({ty}, {ty})")
             return self.w.put(f"call {ty} @llvm.{word}.{mangle(ty)}({ty} {a}, {ty} {b})")
-        if self.known_fast_max and _is_number(node.b):
-            # maxnum gives the number where a is NaN, which is b: one instruction on ARM.
-            word = "maxnum" if type(node) is E.Max else "minnum"
-            self.helpers.add(f"declare {ty} @llvm.{word}.{mangle(ty)}({ty}, {ty})")
-            return self.w.put(f"call {ty} @llvm.{word}.{mangle(ty)}({ty} {a}, {ty} {b})")
-        if self.known_fast_max and _is_number(node.a) and not _is_zero(node.a):
-            # maximum gives the NaN, which is b; it orders the zeros, of which a is none.
-            word = "maximum" if type(node) is E.Max else "minimum"
-            self.helpers.add(f"declare {ty} @llvm.{word}.{mangle(ty)}({ty}, {ty})")
-            return self.w.put(f"call {ty} @llvm.{word}.{mangle(ty)}({ty} {a}, {ty} {b})")
+        known = extreme_word(node, self.capability, node is self.running and not self.strict)
+        if known is not None:
+            self.helpers.add(f"declare {ty} @llvm.{known}.{mangle(ty)}({ty}, {ty})")
+            return self.w.put(f"call {ty} @llvm.{known}.{mangle(ty)}({ty} {a}, {ty} {b})")
         test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
         return self._select(node.dtype, test, a, b, node.lanes)
 
@@ -397,17 +393,3 @@ def mangle(ty: str) -> str:
         lanes, inner = ty[1:-1].split(" x ")
         return f"v{lanes}{names.get(inner, inner)}"
     return names.get(ty, ty)
-
-
-def _is_number(node: E.PrimExpr) -> bool:
-    """Tell whether `node` is a float constant that is no NaN."""
-    if isinstance(node, E.Broadcast):
-        return _is_number(node.value)
-    return isinstance(node, E.FloatImm) and node.value == node.value
-
-
-def _is_zero(node: E.PrimExpr) -> bool:
-    """Tell whether `node` is the float constant 0, of either sign."""
-    if isinstance(node, E.Broadcast):
-        return _is_zero(node.value)
-    return isinstance(node, E.FloatImm) and node.value == 0.0

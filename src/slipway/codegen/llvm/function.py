@@ -26,7 +26,6 @@ class ModuleState:
 
     capability: Capability
     strict: bool = False
-    known_fast_max: bool = False
     device_type: int = CPU
     functions: list[str] = field(default_factory=list)
     declarations: set[str] = field(default_factory=set)
@@ -68,7 +67,7 @@ class FunctionEmitter(IntrinsicEmitter):
     """Emits the body of one compute function: ``i32 @name(pointers and scalars)``."""
 
     def __init__(self, module: ModuleState, name: str) -> None:
-        super().__init__(module.capability, module.strict, module.known_fast_max)
+        super().__init__(module.capability, module.strict)
         self.module = module
         self.name = name
         self.inside_parallel = False

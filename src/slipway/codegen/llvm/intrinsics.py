@@ -185,7 +185,9 @@ class IntrinsicEmitter(MemoryEmitter):
         if table == "x86" and node.lanes % 2 == 0:
             return self._multiply_high_x86(node)
         if table == "aarch64" and node.lanes in (4, 8, 16, 32, 64):
-            return self._multiply_high_aarch64(node)
+            if any(_is_above_least(x) for x in node.args):
+                return self._multiply_high_doubled(node)
+            return self._multiply_high_in_pairs(node)
         return self.value(legalize.multiply_high(*node.args))
 
     def _multiply_high_x86(self, node: Any) -> str:
@@ -213,19 +215,43 @@ class IntrinsicEmitter(MemoryEmitter):
             f"shufflevector {ty} {products[0]}, {ty} {products[1]}, <{n} x i32> <{order}>"
         )
 
-    def _multiply_high_aarch64(self, node: Any) -> str:
-        """Pairs by smull, for the same reason."""
-        n, pair, wide = node.lanes, "<2 x i32>", "<2 x i64>"
-        ty, symbol = f"<{n} x i32>", "@llvm.aarch64.neon.smull.v2i64"
+    def _multiply_high_doubled(self, node: Any) -> str:
+        """Four at a time: sqdmulh doubles a product and takes the upper half.
+
+        It saturates where both factors are the least number.
+        """
+        four, symbol = "<4 x i32>", "@llvm.aarch64.neon.sqdmulh.v4i32"
+        self.helpers.add(f"declare {four} {symbol}({four}, {four})")
+        parts = []
+        for x, y in self._pieces(node, 4):
+            doubled = self.w.put(f"call {four} {symbol}({four} {x}, {four} {y})")
+            parts.append(self.w.put(f"ashr {four} {doubled}, splat (i32 1)"))
+        return self._put_together(parts, list(range(8)))
+
+    def _multiply_high_in_pairs(self, node: Any) -> str:
+        """Pairs by smull, for the same reason as on x86."""
+        pair, wide, symbol = "<2 x i32>", "<2 x i64>", "@llvm.aarch64.neon.smull.v2i64"
         self.helpers.add(f"declare {wide} {symbol}({pair}, {pair})")
-        a, b = (self.value(x) for x in node.args)
         products = []
-        for i in range(0, n, 2):
-            pick = f"<2 x i32> <i32 {i}, i32 {i + 1}>"
-            x, y = (self.w.put(f"shufflevector {ty} {v}, {ty} poison, {pick}") for v in (a, b))
+        for x, y in self._pieces(node, 2):
             product = self.w.put(f"call {wide} {symbol}({pair} {x}, {pair} {y})")
             products.append(self.w.put(f"bitcast {wide} {product} to <4 x i32>"))
-        parts, size, order = products, 4, [1, 3, 5, 7]  # the upper words of each two products
+        return self._put_together(products, [1, 3, 5, 7])  # the upper words of each two products
+
+    def _pieces(self, node: Any, size: int) -> list[tuple[str, str]]:
+        """The two operands of a call on int32, taken apart into vectors of `size` lanes."""
+        ty = f"<{node.lanes} x i32>"
+        a, b = (self.value(x) for x in node.args)
+        found = []
+        for i in range(0, node.lanes, size):
+            pick = f"<{size} x i32> <{', '.join(f'i32 {i + k}' for k in range(size))}>"
+            x, y = (self.w.put(f"shufflevector {ty} {v}, {ty} poison, {pick}") for v in (a, b))
+            found.append((x, y))
+        return found
+
+    def _put_together(self, parts: list[str], order: list[int]) -> str:
+        """Put vectors of four int32 together by twos: first the lanes in `order`, then all."""
+        size = 4
         while len(parts) > 1:
             kind, text = f"<{size} x i32>", ", ".join(f"i32 {i}" for i in order)
             parts = [
@@ -330,6 +356,12 @@ class IntrinsicEmitter(MemoryEmitter):
             self.w.do(text)
             return "0"
         return self.w.put(text)
+
+
+def _is_above_least(node: Any) -> bool:
+    """Tell whether `node` is an integer constant other than the least int32."""
+    value = node.value if isinstance(node, E.Broadcast) else node
+    return isinstance(value, E.IntImm) and value.value > -(1 << 31)
 
 
 def _operands(entry: HardwareIntrinsic, a: Any, b: Any, c: Any) -> list[E.PrimExpr]:

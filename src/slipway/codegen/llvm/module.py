@@ -63,7 +63,6 @@ def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> Kernel
     state = ModuleState(
         capability_of(target),
         strict=target.is_strict,
-        known_fast_max=target.parsed_triple.table == "aarch64",
         attributes=attributes_of(target),
         arena=arena,
     )

@@ -61,7 +61,6 @@ def emit_kernels(
     state = ModuleState(
         capability_of(target),
         strict=target.is_strict,
-        known_fast_max=target.parsed_triple.table == "aarch64",
         attributes=f"noinline {attributes_of(target)}",
     )
     kernels = {n: _emit(n, f, state, n not in overlapping) for n, f in functions.items()}

@@ -8,11 +8,13 @@ without fused multiply-add.  tests/codegen/test_math.py checks them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from slipway import dtypes
 from slipway.codegen.math import exponential, logarithm, special, trigonometric
 from slipway.codegen.math.build import num
 from slipway.ir import expr as E
+from slipway.ir.visit import walk
 
 
 def _rsqrt(x: E.PrimExpr) -> E.PrimExpr:
@@ -57,6 +59,17 @@ _STEPS: dict[str, Callable[..., E.PrimExpr]] = {
 def functions() -> list[str]:
     """Return the names of all expanded functions."""
     return sorted(_TABLE)
+
+
+@cache
+def constants_of(op: str) -> int:
+    """Return how many float constants `op` takes in float32; 0 for what is no function here."""
+    entry = _TABLE.get(op)
+    if entry is None:
+        return 0
+    two = op in ("atan2", "pow")
+    body = entry[0](*(E.Var(name, "float32") for name in ("x", "y")[: 1 + two]))
+    return sum(isinstance(node, E.FloatImm) for node in walk(body))
 
 
 def expand(op: str, args: tuple[E.PrimExpr, ...]) -> E.PrimExpr | None:

@@ -8,6 +8,7 @@ vpdpbusd, whose data is unsigned).  With o and d for lanes and depth::
     weight  (O/o, kH, kW, ceil(C/d), o, d)     missing channels are zeros
     result  (N, OH, OW, O)
 
+In several groups the filters of one are whole blocks, and its channels whole steps.
 Where the weights are wider than the data, or it has a border or too few channels, it is copied.
 Data of int32 is four unsigned bytes a word, as `qnn.contrib_words` makes them; for a depth of two
 the copy takes them apart.
@@ -58,7 +59,8 @@ def packed_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) -
     words = data.dtype == "int32"
     if words and depth != BYTES and (depth, weight.dtype) != (2, "int16"):
         raise BadArgument("weight", f"is {weight}, but a word of data has {BYTES} bytes")
-    if chunks != -(-data.shape[3] * (BYTES if words else 1) // depth):
+    steps = -(-data.shape[3] * (BYTES if words else 1) // depth)
+    if chunks * attrs.groups != steps or blocks % attrs.groups:
         raise BadArgument("weight", f"is {weight}: it does not fit the data's channels, {data}")
     height, width = conv_extents(
         data.shape[1:3], (kh, kw), attrs.strides, attrs.padding, attrs.dilation
@@ -73,7 +75,9 @@ def packed_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
     if data.dtype == np.int32:
         data = bytes_of(data)
     plain = weight.transpose(1, 2, 3, 5, 0, 4).reshape(kh, kw, chunks * depth, blocks * lanes)
-    return get("qnn.conv2d_nhwc").evaluate(attrs, data, plain[:, :, : data.shape[3]])
+    return get("qnn.conv2d_nhwc").evaluate(
+        attrs, data, plain[:, :, : data.shape[3] // attrs.groups]
+    )
 
 
 def _repeated(byte: int) -> int:
@@ -95,7 +99,7 @@ def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
     apart = words and shape_of(weight)[5] < BYTES
     if apart:
         words, channels = False, channels * BYTES
-    full = shape_of(weight)[3] * (1 if words else shape_of(weight)[5])
+    full = shape_of(weight)[3] * attrs.groups * (1 if words else shape_of(weight)[5])
     kind = "int16" if apart else data_kind(data.dtype, weight.dtype)
     top, left, bottom, right = attrs.padding
     if kind == data.dtype and full == channels and not any(attrs.padding):
@@ -159,10 +163,13 @@ def packed_product(
         read = te().compute(extents, datum, name="groups", tag="packed_groups")
 
     def element(b: Any, p: Any, o: Any, lane: Any) -> Any:
+        step: Any = chunk
+        if attrs.groups > 1:
+            step = te().floordiv(o, blocks // attrs.groups) * chunks + chunk
         if data.dtype == "int32":
-            left = byte_of(read(b, ky, kx, p, chunk), part.var)
+            left = byte_of(read(b, ky, kx, p, step), part.var)
         else:
-            left = read(b, ky, kx, p, chunk * depth + part).astype(out.dtype)
+            left = read(b, ky, kx, p, step * depth + part).astype(out.dtype)
         right = weight(o, ky, kx, chunk, lane, part).astype(out.dtype)
         return te().sum(left * right, axis=[ky, kx, chunk, part])
 
@@ -191,7 +198,7 @@ def packed_compute(
 @PACKED.flops
 def packed_flops(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
     """Two for each multiply-add."""
-    channels = ins[0].shape[3] * (BYTES if ins[0].dtype == "int32" else 1)
+    channels = ins[0].shape[3] // attrs.groups * (BYTES if ins[0].dtype == "int32" else 1)
     return 2.0 * out.size * ins[1].shape[1] * ins[1].shape[2] * channels
 
 
@@ -204,11 +211,11 @@ def packed_work(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorT
 @PACKED.face
 def contrib_conv2d_packed(
     data: Any, weight: Any, strides: Any = (1, 1), padding: Any = (0, 0, 0, 0),
-    dilation: Any = (1, 1), pad_value: int = 0, out_dtype: str = "int32",
+    dilation: Any = (1, 1), groups: int = 1, pad_value: int = 0, out_dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Sum products of data (N, H, W, C) and packed weights (O/o, kH, kW, ceil(C/d), o, d)."""
     return PACKED(
-        data, weight, attrs=conv_attrs(strides, padding, dilation, 1, pad_value, out_dtype)
+        data, weight, attrs=conv_attrs(strides, padding, dilation, groups, pad_value, out_dtype)
     )
 
 
@@ -227,3 +234,5 @@ _case((1, 5, 5, 16), (4, 1, 1, 8, 8, 2), IntegerConvAttrs(), "int8", "int16")
 _case((1, 9, 8, 1), (2, 3, 3, 1, 16, 4), _BORDER.replace(pad_value=200), "int32", "int8")
 _case((1, 9, 8, 1), (2, 3, 3, 2, 8, 2), _BORDER.replace(pad_value=200), "int32", "int16")
 _case((1, 5, 5, 16), (4, 1, 1, 4, 8, 4), IntegerConvAttrs(), "uint8", "int8")
+_case((1, 5, 6, 16), (4, 3, 3, 2, 4, 4), _BORDER.replace(groups=2), "int8", "int8")
+_case((1, 5, 5, 24), (3, 1, 1, 4, 8, 2), IntegerConvAttrs(groups=3), "int8", "int16")

@@ -76,18 +76,18 @@ def alter_layout(
     function: Function,
     lanes: int,
     winograd: bool = False,
-    panel_units: Callable[[int], int] | None = None,
+    panel_units: Callable[[int, int], int] | None = None,
     pairs: Sequence[HardwareIntrinsic] = (),
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
     `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
-    Products with constant weights take those in blocks of at most ``panel_units(rows of data)``
-    units, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
+    Products with constant weights take those in blocks of at most ``panel_units(rows of data,
+    units)``, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
     """
     lanes = max(4, lanes)
-    units = panel_units or (lambda rows: lanes)
+    units = panel_units or (lambda rows, units: lanes)
     return _AlterLayout(lanes, winograd, units, pairs).run(function)
 
 
@@ -125,7 +125,7 @@ class _AlterLayout:
         self,
         lanes: int,
         winograd: bool,
-        panel_units: Callable[[int], int],
+        panel_units: Callable[[int, int], int],
         pairs: Sequence[HardwareIntrinsic],
     ) -> None:
         self.lanes = lanes
@@ -370,9 +370,13 @@ class _AlterLayout:
             return None
         if self.takes_pairs(call):
             return self.paired_dense(call)
-        units, widest = weight.shape[0], self.panel_units(data.shape[0])
-        block = row_block(units, widest) if data.shape[0] == 1 else block_size(units, widest)
-        if block < 4 or (data.shape[0] > 1 and block < min(widest, self.lanes)):
+        units, rows = weight.shape[0], data.shape[0]
+        widest = self.panel_units(rows, units)
+        if rows == 1:
+            block = row_block(units, widest)
+        else:
+            block = widest if units % widest == 0 else block_size(units, widest)
+        if block < 4 or (rows > 1 and block < min(widest, self.lanes)):
             block = best_block(units, self.lanes)
         if (
             not isinstance(call.args[1], Constant)

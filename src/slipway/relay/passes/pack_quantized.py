@@ -5,9 +5,9 @@
     qnn.dense_packed(%x, w)  ->  qnn.contrib_conv2d_packed of a 1x1 window over rows
     qnn.depthwise_conv2d_nhwc(%x, w)  ->  qnn.contrib_depthwise_packed(%x, w packed)
 
-for constant weights, one group, and output channels that fill whole vectors.  The sums are the
-same integers.  An instruction that takes unsigned data gets int8 as x + 128, and 128 times the sum
-of the weights is taken from its result; one that takes signed data gets uint8 as x - 128.
+for constant weights and output channels that fill whole vectors, those of each group.  The sums
+are the same integers.  An instruction that takes unsigned data gets int8 as x + 128, and 128 times
+the sum of the weights is taken from its result; one that takes signed data gets uint8 as x - 128.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) ->
 def _convolution(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     data, weight = call.args
     attrs: Any = call.attrs
-    if not isinstance(weight, Constant) or attrs.groups != 1 or not _is_bytes(data):
+    if not isinstance(weight, Constant) or not _is_bytes(data):
         return None
     made = _by_winograd(data, weight.array, attrs, instructions, call)
     return made or _packed(data, weight.array, attrs, instructions, call.span)
@@ -107,7 +107,7 @@ def _by_winograd(
     kh, kw, channels, outputs = weight.shape
     _, height, width, _ = call.tensor_type.shape
     fits = (
-        (kh, kw, *attrs.strides, *attrs.dilation) == (3, 3, 1, 1, 1, 1)
+        (kh, kw, *attrs.strides, *attrs.dilation, attrs.groups) == (3, 3, 1, 1, 1, 1, 1)
         and channels % LEAST_CHANNELS == 0
         and channels <= MOST_CHANNELS
         and outputs >= LEAST_CHANNELS
@@ -166,9 +166,14 @@ def _packed(
 
 
 def _fills(entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any) -> bool:
-    """Tell whether there are positions and channels enough for an instruction on matrices."""
+    """Tell whether there are positions and channels enough for an instruction on matrices.
+
+    In groups each would read channels of its own.
+    """
     if entry.rows == 0:
         return True
+    if attrs.groups > 1:
+        return False
     height, width = conv_extents(
         data.tensor_type.shape[1:3], weight.shape[:2], attrs.strides, attrs.padding, attrs.dilation
     )
@@ -259,7 +264,8 @@ def _suits(
     return (
         kind == entry.a_dtype
         and attrs.out_dtype == entry.c_dtype
-        and (not whole or weight.shape[3] % entry.columns == 0)
+        and (not whole or weight.shape[3] % (attrs.groups * entry.columns) == 0)
+        and (attrs.groups == 1 or not whole or weight.shape[2] % entry.depth == 0)
         and np.can_cast(weight.dtype, entry.b_dtype)
         and (entry.least_b is None or weight.min() >= entry.least_b)
         and bounds.min <= attrs.pad_value + move <= bounds.max

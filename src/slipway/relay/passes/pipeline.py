@@ -173,21 +173,24 @@ def ends_quantized_layer(expr: Expr) -> bool:
     )
 
 
-def panel_units(target: Any, lanes: int, rows: int) -> int:
-    """Return how many units of a product of `rows` have their weights of a step side by side.
+def panel_units(target: Any, lanes: int, rows: int, units: int) -> int:
+    """Return how many of the `units` of a product of `rows` have their weights side by side.
 
     Where data is multiplied by lane, four vectors, so that two are loaded at once; sixteen for one
-    row, whose few sums leave registers for them, eight with the 16 registers of armv7.  Elsewhere
-    one vector of `lanes`, and for one row 64 units, or eight vectors: its weights then come from
-    one place in memory.
+    row, whose few sums leave registers for them, eight with the 16 registers of armv7; three or two
+    for whole tiles of eight rows, the lanes of two vectors (`schedules.cpu.rows_by_lane`).
+    Elsewhere one vector of `lanes`, and for one row 64 units, or eight vectors: its weights then
+    come from one place in memory.
     """
     if target is None or target.kind.name != "llvm":
         return lanes
     if not target.multiplies_by_lane:
         return min(64, 8 * lanes) if rows == 1 else lanes
-    if rows > 1:
-        return 4 * lanes
-    return (16 if target.parsed_triple.table == "aarch64" else 8) * lanes
+    wide = target.parsed_triple.table == "aarch64"  # 32 registers
+    if rows == 1:
+        return (16 if wide else 8) * lanes
+    whole = [n for n in (3, 2) if wide and rows % 8 == 0 and units % (n * lanes) == 0]
+    return (whole or [4])[0] * lanes
 
 
 def attention_lanes(target: Any) -> int:

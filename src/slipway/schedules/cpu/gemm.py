@@ -30,6 +30,7 @@ from slipway.schedules.generic import (
     vector_lanes,
 )
 from slipway.schedules.registry import register_implementation
+from slipway.schedules.transposition import schedule_turned
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -44,8 +45,8 @@ def _matmul_compute(
     assert isinstance(out, TensorType)
     *batch, rows, columns = out.shape
     depth = shape_of(a)[-2 if attrs.transpose_a else -1]
-    by_lane = _reads_groups(target, attrs, a)
-    lanes, tile = _panel(target, rows, columns, out.dtype, by_lane)
+    by_lane = not attrs.transpose_a and reads_groups(target, a)
+    lanes, tile = panel(target, rows, columns, out.dtype, by_lane)
     packed = packed_columns(b, (depth, columns), attrs.transpose_b, lanes, tile.vectors, out.dtype)
     a = widened(a, out.dtype)
 
@@ -119,7 +120,7 @@ def tiled_product(
     return made
 
 
-def _panel(target: Target, rows: int, columns: int, dtype: str, by_lane: bool) -> tuple[int, Tile]:
+def panel(target: Target, rows: int, columns: int, dtype: str, by_lane: bool) -> tuple[int, Tile]:
     """Return (columns that are packed side by side, the tile in blocks of so many)."""
     lanes = vector_lanes(target, dtype)
     if not by_lane:
@@ -128,10 +129,10 @@ def _panel(target: Target, rows: int, columns: int, dtype: str, by_lane: bool) -
     return width * lanes, choose_lane_tile(rows, -(-columns // (width * lanes)), target, width)
 
 
-def _reads_groups(target: Target, attrs: Any, a: te.Tensor) -> bool:
-    """Tell whether rows of the left matrix are loaded a few values at a time."""
+def reads_groups(target: Target, a: te.Tensor) -> bool:
+    """Tell whether rows of the left matrix (..., M, K) are loaded a few values at a time."""
     depth = shape_of(a)[-1]
-    plain = isinstance(a.op, te.PlaceholderOp) and not attrs.transpose_a
+    plain = isinstance(a.op, te.PlaceholderOp)
     return target.multiplies_by_lane and plain and a.dtype == "float32" and depth % GROUP == 0
 
 
@@ -161,8 +162,8 @@ def schedule_batch_matmul(
     inline_injective(schedule, outs, keep=packed)
     left = tiles.op.input_tensors[0]
     accumulator = schedule.cache_write(tiles, "local")
-    panel = shape_of(tiles)[-1]
-    lanes = min(panel, vector_lanes(target, tiles.dtype))
+    together = shape_of(tiles)[-1]
+    lanes = min(together, vector_lanes(target, tiles.dtype))
     (depth,) = (extent_of(axis) for axis in accumulator.op.reduce_axis)
     parallel = worth_sharing(prod(shape_of(tiles)) * depth, target)
 
@@ -170,15 +171,15 @@ def schedule_batch_matmul(
     *batch, rows, columns = copy.op.axis
     m_outer, m_inner = copy.split(rows, factor=int(height), tail="shift")
     *images, high, wide = shape_of(output)
-    together = min(panel, wide)
-    run = panel * int(vectors)
-    alone = prod(images) * -(-high // int(height)) < target.num_cores and wide > run
+    run = min(together, wide)
+    whole = together * int(vectors)
+    alone = prod(images) * -(-high // int(height)) < target.num_cores and wide > whole
     if alone:  # too few rows for all cores: columns are shared too, in whole tiles
-        n_part, columns = copy.split(columns, factor=run)
-        n_outer, n_lane = copy.split(columns, factor=together)
+        n_part, columns = copy.split(columns, factor=whole)
+        n_outer, n_lane = copy.split(columns, factor=run)
         tasks = [*batch, m_outer, n_part]
     else:
-        n_outer, n_lane = copy.split(columns, factor=together, tail="shift")
+        n_outer, n_lane = copy.split(columns, factor=run, tail="shift")
         tasks = [*batch, m_outer]
     copy.reorder(*tasks, m_inner, n_outer, n_lane)
     copy.vectorize(n_lane)
@@ -214,6 +215,8 @@ def schedule_batch_matmul(
         registers.vectorize(lane)
 
     for tensor in packed:
+        if schedule_turned(schedule, tensor, target, lanes):
+            continue
         pack = schedule[tensor]
         *blocks, k, lane = pack.op.axis
         pack.vectorize(lane)

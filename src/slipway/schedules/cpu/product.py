@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.relay.types import TensorType, Type
-from slipway.schedules.cpu.gemm import packed_columns, schedule_batch_matmul, tiled_product, widened
+from slipway.schedules.cpu.gemm import (
+    packed_columns,
+    panel,
+    reads_groups,
+    schedule_batch_matmul,
+    tiled_product,
+    widened,
+)
 from slipway.schedules.cpu.tiles import choose_tile, vector_registers, worth_sharing
 from slipway.schedules.generic import extent_of, inline_injective, shape_of, vector_lanes
 from slipway.schedules.registry import register_implementation
@@ -31,11 +38,11 @@ def _dense_compute(
     (out,) = out_types
     assert isinstance(out, TensorType)
     columns, depth = shape_of(weight)
-    lanes = vector_lanes(target, out.dtype)
-    tile = choose_tile(out.shape[0], -(-columns // lanes), target)
+    by_lane = reads_groups(target, data)
+    lanes, tile = panel(target, out.shape[0], columns, out.dtype, by_lane)
     packed = packed_columns(weight, (depth, columns), True, lanes, tile.vectors, out.dtype)
     data = widened(data, out.dtype)
-    return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile)]
+    return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile, by_lane)]
 
 
 def _many_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:

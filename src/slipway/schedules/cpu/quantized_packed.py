@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
+_FEW = 16  # instructions of a tile in a step that make counting steps dear
+
+
 def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsic | None:
     """Return the instruction of `target` for data of `dtype` and these packed weights."""
     kind = data_kind("uint8" if dtype == "int32" else dtype, weight.dtype)
@@ -56,7 +59,10 @@ def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 
 
 def product_tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:
-    """Choose the tile; blocks are split evenly, since their axis is part of the result's last."""
+    """Choose the tile for the blocks of a group, which are split evenly.
+
+    Their axis is part of the result's last.
+    """
     room = vector_registers(target) - entry.temporaries
     width = max(1, entry.c_size * 32 // target.vector_bits)
 
@@ -80,7 +86,7 @@ def compute_packed(
     target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
     """The operator's own compute, perhaps with a stage for the groups of a tile."""
-    grouped = _group(target, inputs[1]) > 1
+    grouped = attrs.groups == 1 and _group(target, inputs[1]) > 1
     return packed_product(attrs, list(inputs), out_types, grouped)
 
 
@@ -103,7 +109,8 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
         raise LoweringError(f"{target} has no instruction for weights {weight}")
     schedule[sums].set_scope("local")
     _, positions, blocks, lanes = shape_of(sums)
-    tile = product_tile(positions, blocks, target, entry)
+    read = shape_of(weight)[3] * (1 if data.dtype == "int32" else shape_of(weight)[5])
+    tile = product_tile(positions, blocks * read // shape_of(data)[-1], target, entry)
     parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if copies:
         schedule_copy(schedule, data, target, parallel)
@@ -130,7 +137,10 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
     b, p, o, lane = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
     if group == 1:
-        inner.reorder(b, ky, kx, chunk, p, o, lane, element)
+        few = _FEW // (tile.rows * tile.vectors)
+        chunk, step = inner.split(chunk, factor=gcd(few, shape_of(weight)[3]) if few else 1)
+        inner.reorder(b, ky, kx, chunk, step, p, o, lane, element)
+        inner.unroll(step)
     else:
         outer, step = inner.split(chunk, factor=group)
         inner.reorder(b, ky, kx, outer, o, step, p, lane, element)
