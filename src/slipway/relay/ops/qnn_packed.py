@@ -198,7 +198,9 @@ def packed_compute(
 @PACKED.flops
 def packed_flops(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
     """Two for each multiply-add."""
-    channels = ins[0].shape[3] // attrs.groups * (BYTES if ins[0].dtype == "int32" else 1)
+    _, _, _, chunks, _, depth = ins[1].shape
+    channels = ins[0].shape[3] * (BYTES if ins[0].dtype == "int32" else 1)
+    channels = min(channels, chunks * depth)  # those of a group
     return 2.0 * out.size * ins[1].shape[1] * ins[1].shape[2] * channels
 
 
