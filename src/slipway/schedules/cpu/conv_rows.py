@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 _COPY_CYCLES = 4  # for a line of the padded copy, from one cache to another
+_LEAST_STEPS = 5  # of the innermost loop, which is not unrolled as that over a copy is
 
 
 def _compute(
@@ -137,6 +138,8 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
         and not target.arch.startswith("x86")
     ):
         return False  # windows of known size are unrolled, for which alone addresses fit registers
+    if kernel.shape[1] > 1 and kernel.shape[-3] * kernel.shape[-2] < _LEAST_STEPS:
+        return False  # an image's three planes, say
     costs = _Costs(attrs, data.shape, kernel.shape, dtype, target)
     return costs.of_rows(costs.best_of_rows()) < costs.of_copy()
 
