@@ -68,9 +68,8 @@ def _cut_compute(
     (out,) = out_types
     assert isinstance(out, TensorType)
     blocks, _, lanes = shape_of(packed)
-    rows, units = out.shape
-    pieces = units.bit_count() if units < lanes else 1  # a part of one vector is cut further
-    tile = choose_tile(rows, blocks, target, pieces, divides=True)
+    width = max(1, lanes // vector_lanes(target, out.dtype))
+    tile = choose_tile(out.shape[0], blocks, target, width, divides=True)
     return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile)]
 
 
