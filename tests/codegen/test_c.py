@@ -1,5 +1,6 @@
 """Generated C: accepted by the compilers people have, and free of surprises."""
 
+import re
 import shutil
 import subprocess
 
@@ -10,8 +11,11 @@ import test_numeric
 
 from slipway.codegen.build import build_module
 from slipway.codegen.math.table import functions
+from slipway.ir import expr as E
+from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
+from slipway.ir.function import PrimFunc
 from slipway.target import Target
 
 FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-c"]
@@ -60,3 +64,14 @@ def test_a_store_that_reads_its_own_memory_elsewhere():
         data = np.arange(16, dtype="int32")
         run["shift"](data)
         assert data.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]
+
+
+def test_a_condition_of_equality_has_one_pair_of_parentheses():
+    """Clang takes two for an assignment that was meant, and Slipway treats warnings as errors."""
+    x = decl_buffer((1,), "int32", "x")
+    store = S.BufferStore(x, ops.const(2, "int32"), (ops.const(0, "int32"),))
+    zero = E.BufferLoad(x, (ops.const(0, "int32"),))
+    body = S.IfThenElse(E.EQ(zero, ops.const(0, "int32")), store)
+    function = PrimFunc((x.data,), body, ((x.data, x),), (("global_symbol", "main"),))
+    text = build_module({"main": function}, Target("c")).get_source()
+    assert re.search(r"if \(\w+\[0\] == 0\) \{", text)

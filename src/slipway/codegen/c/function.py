@@ -266,7 +266,10 @@ class CFunction(CIntrinsics):
         self.stmt(node.body)
 
     def _if(self, node: S.IfThenElse) -> None:
-        self.line(f"if ({self.expr(node.condition)}) {{")
+        condition = self.expr(node.condition)
+        if not isinstance(node.condition, E.EQ):  # which clang wants in one pair of parentheses
+            condition = f"({condition})"
+        self.line(f"if {condition} {{")
         self._nested(lambda: self.stmt(node.then_case))
         if node.else_case is not None:
             self.line("} else {")

@@ -88,9 +88,10 @@ def _binary(
 def _divide(lhs: Any, rhs: Any) -> Any:
     if dtypes.is_float(lhs.dtype.name):
         return lhs / rhs
-    # Toward zero, as C and ONNX Div have it.
-    quotient = np.floor_divide(np.abs(lhs), np.abs(rhs))
-    return np.where((lhs < 0) ^ (rhs < 0), -quotient, quotient)
+    # Toward zero, as C and ONNX Div have it; the least integer has no absolute value.
+    quotient = np.floor_divide(lhs, rhs)
+    upwards = ((lhs < 0) ^ (rhs < 0)) & (quotient * rhs != lhs)
+    return quotient + upwards.astype(quotient.dtype)
 
 
 def _floor_divide(te_: Any, a: Any, b: Any) -> Any:
