@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 
 def _rows_are_long(rank: int) -> Any:
     def applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-        """Float32, moments over the last axes, of some vectors."""
+        """Float32, rows, moments over the last axes, of some vectors."""
         data = in_types[0]
         assert isinstance(data, TensorType)
         first = attrs.axis % data.rank + rank
         length = prod(data.shape[first:])
         lanes = vector_lanes(target, data.dtype)
         last = first == data.rank - 1 if rank == 0 else attrs.axis % data.rank == 1
-        return data.dtype == "float32" and last and lanes > 1 and length >= SUMS * lanes
+        long = lanes > 1 and length >= SUMS * lanes
+        return data.dtype == "float32" and first > 0 and last and long
 
     return applies
 
