@@ -28,25 +28,33 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
-def _in_turn(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+def resize_in_turn(
+    target: Target,
+    attrs: Any,
+    inputs: Sequence[te.Tensor],
+    out_types: Sequence[Type],
+    along: int = -1,
 ) -> list[te.Tensor]:
-    """Resize all axes but the last, then the last."""
+    """Resize all axes but `along`, counted from the last, then that one."""
     (data,), (out,) = inputs, out_types
     assert isinstance(out, TensorType)
     compute = op_registry.get("image.resize").compute_function
     assert compute is not None
-    *size, last = attrs.size
-    *scales, along = attrs.scales or [None] * (len(size) + 1)
-    *others, _ = out.shape
-    before = attrs.replace(size=(*size, 0), scales=(*scales, 1.0) if attrs.scales else ())
-    behind = attrs.replace(
-        size=(*(0 for _ in size), last),
-        scales=(*(1.0 for _ in scales), along) if attrs.scales else (),
-    )  # fmt: skip
-    (rows,) = compute(before, [data], [TensorType((*others, shape_of(data)[-1]), out.dtype)])
-    rows = te.compute(rows.shape, lambda *i: rows(*i), name="rows", tag="injective,resized_rows")
+    shape = list(out.shape)
+    shape[along] = shape_of(data)[along]
+    before, behind = _only(attrs, along, False), _only(attrs, along, True)
+    (part,) = compute(before, [data], [TensorType(tuple(shape), out.dtype)])
+    rows = te.compute(shape, lambda *i: part(*i), name="rows", tag="injective,resized_rows")
     return list(compute(behind, [rows], [out]))
+
+
+def _only(attrs: Any, along: int, itself: bool) -> Any:
+    """Return the attributes for the axis `along` alone, or for all others."""
+    count = len(attrs.size)
+    chosen = [(axis == count + along) == itself for axis in range(count)]
+    size = tuple(s if own else 0 for s, own in zip(attrs.size, chosen, strict=True))
+    scales = zip(attrs.scales, chosen, strict=bool(attrs.scales))
+    return attrs.replace(size=size, scales=tuple(s if own else 1.0 for s, own in scales))
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -61,7 +69,9 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return resized and min(sizes[-1], data.shape[-1]) >= lanes > 1
 
 
-@register_implementation("image.resize", name="resize.in_turn", compute=_in_turn, applies=_applies)
+@register_implementation(
+    "image.resize", name="resize.in_turn", compute=resize_in_turn, applies=_applies
+)
 def schedule_resize(target: Target, outs: Sequence[te.Tensor], resize: te.Tensor) -> te.Schedule:
     """A few rows in the cache, and blocks of columns of them."""
     schedule = te.create_schedule([t.op for t in outs])

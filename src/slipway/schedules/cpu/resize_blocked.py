@@ -8,12 +8,13 @@ where a pixel reads, and its weights, are computed once for all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
+from slipway.schedules.cpu.resize import resize_in_turn
 from slipway.schedules.generic import (
     PARALLEL_ELEMENTS,
     extent_of,
@@ -27,32 +28,6 @@ from slipway.schedules.registry import register_implementation
 if TYPE_CHECKING:
     from slipway.target import Target
 
-_COLUMN = -2  # the axis within a row; the last one is the block of channels
-
-
-def _rows_first(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
-    """Resize all axes but that within a row, then that one."""
-    (data,), (out,) = inputs, out_types
-    assert isinstance(out, TensorType)
-    compute = op_registry.get("image.resize").compute_function
-    assert compute is not None
-    shape = list(out.shape)
-    shape[_COLUMN] = shape_of(data)[_COLUMN]
-    before, behind = _only(attrs, column=False), _only(attrs, column=True)
-    (part,) = compute(before, [data], [TensorType(tuple(shape), out.dtype)])
-    rows = te.compute(shape, lambda *i: part(*i), name="rows", tag="injective,resized_rows")
-    return list(compute(behind, [rows], [out]))
-
-
-def _only(attrs: Any, column: bool) -> Any:
-    """The attributes for the axis within a row alone, or for all others."""
-    chosen = [(axis == len(attrs.size) + _COLUMN) == column for axis in range(len(attrs.size))]
-    size = tuple(s if own else 0 for s, own in zip(attrs.size, chosen, strict=True))
-    scales = zip(attrs.scales, chosen, strict=bool(attrs.scales))
-    return attrs.replace(size=size, scales=tuple(s if own else 1.0 for s, own in scales))
-
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     """Floats interpolated along two axes or more, with whole vectors of channels innermost."""
@@ -63,11 +38,15 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     resized = [bool(s) and s != d for s, d in zip(attrs.size, data.shape, strict=True)]
     lanes = vector_lanes(target, data.dtype)
     whole = lanes > 1 and data.shape[-1] % lanes == 0
-    return whole and resized[_COLUMN] and resized[_COLUMN - 1] and not resized[-1]
+    return whole and resized[-2] and resized[-3] and not resized[-1]
 
 
 @register_implementation(
-    "image.resize", name="resize.blocked", compute=_rows_first, applies=_applies, priority=20
+    "image.resize",
+    name="resize.blocked",
+    compute=partial(resize_in_turn, along=-2),
+    applies=_applies,
+    priority=20,
 )
 def schedule_resize_blocked(
     target: Target, outs: Sequence[te.Tensor], resize: te.Tensor
