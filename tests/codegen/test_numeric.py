@@ -171,9 +171,19 @@ with np.errstate(all="ignore"):
             lambda x, word=word: x.view(word))  # fmt: skip
         nan = a.copy()
         nan[::3] = np.nan
-        add(f"Max_nan_{t}", E.Max, [nan, b], t, lambda x, y: np.where(x > y, x, y))
-        add(f"Max_zero_nan_{t}", lambda x: E.Max(x, const(0.0, x.dtype)), [nan], t,
-            lambda x: np.where(x > 0, x, x.dtype.type(0)))  # fmt: skip
+        nan[1:4] = [-np.inf, np.inf, -0.0]
+        for node, ref in [(E.Max, np.maximum), (E.Min, np.minimum)]:
+            word = f"{node.__name__}_nan_{t}"
+            add(f"{word}_left", node, [nan, b], t, ref)
+            add(f"{word}_right", node, [b, nan], t, ref)
+            add(f"{word}_both", node, [nan, nan[::-1].copy()], t, ref)
+            for bound in (0.0, -0.5, np.inf, -np.inf):
+                like = np.dtype(t).type(bound)
+                name = f"{word}_{str(bound).translate({45: 'm', 46: 'p'})}"
+                add(f"{name}_first", lambda x, n=node, c=bound: n(const(c, x.dtype), x), [nan], t,
+                    lambda x, f=ref, c=like: f(c, x))  # fmt: skip
+                add(f"{name}_second", lambda x, n=node, c=bound: n(x, const(c, x.dtype)), [nan], t,
+                    lambda x, f=ref, c=like: f(x, c))  # fmt: skip
     p, q = sample("bool", 13), sample("bool", 14)
     add("And", E.And, [p, q], "bool", np.logical_and)
     add("Or", E.Or, [p, q], "bool", np.logical_or)

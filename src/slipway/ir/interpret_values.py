@@ -89,14 +89,14 @@ def truncmod(a: Any, b: Any) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two scalars or of each pair of lanes; a NaN on the left loses."""
-    if np.ndim(a) == 0 and np.ndim(b) == 0:
-        return a if a < b else b
-    return np.where(np.less(a, b), a, b)
+    """The smaller of two scalars or of each pair of lanes; a NaN on either side is the result."""
+    if type(a) is int and type(b) is int:
+        return min(a, b)
+    return np.minimum(a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The larger of two scalars or of each pair of lanes; a NaN on the left loses."""
-    if np.ndim(a) == 0 and np.ndim(b) == 0:
-        return a if a > b else b
-    return np.where(np.greater(a, b), a, b)
+    """The larger of two scalars or of each pair of lanes; a NaN on either side is the result."""
+    if type(a) is int and type(b) is int:
+        return max(a, b)
+    return np.maximum(a, b)

@@ -15,6 +15,7 @@ from slipway.codegen import legalize
 from slipway.codegen.bounds import Bounds
 from slipway.codegen.c import spelling
 from slipway.codegen.capability import Capability
+from slipway.codegen.extremes import number_first
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
@@ -165,8 +166,14 @@ class CExpressions:
     def _choose(self, node: Any, lane: Lane) -> str:
         if dtypes.scalar_of(node.dtype) in _HALVES:
             return self.expr(legalize.in_float32(node), lane)
-        a, b = self.simple(node.a, lane), self.simple(node.b, lane)
-        return f"({a} {'<' if type(node) is E.Min else '>'} {b} ? {a} : {b})"
+        sign = "<" if type(node) is E.Min else ">"
+        if not dtypes.is_float(node.dtype):
+            a, b = self.simple(node.a, lane), self.simple(node.b, lane)
+            return f"({a} {sign} {b} ? {a} : {b})"
+        first, second, is_number = number_first(node)
+        b, a = self.simple(second, lane), self.simple(first, lane)
+        no_number = "" if is_number else f" || {a} != {a}"
+        return f"({a} {sign} {b}{no_number} ? {a} : {b})"  # b where only b is a NaN
 
     _c_Min = _c_Max = _choose
 

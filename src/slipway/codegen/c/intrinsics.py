@@ -63,6 +63,10 @@ class CIntrinsics(CExpressions):
         self.helpers.add(f"{name}{width}")
         return f"{name}{width}({', '.join(self.expr(a, lane) for a in node.args)})"
 
+    def _call_max_of_numbers(self, node: Any, lane: Lane) -> str:
+        a, b = (self.simple(x, lane) for x in node.args)
+        return f"({a} > {b} ? {a} : {b})"
+
     def _call_sqrt(self, node: Any, lane: Lane) -> str:
         return self._helper("slw_sqrt", node, lane)
 
