@@ -231,7 +231,7 @@ def truncmod(lhs: Any, rhs: Any) -> PrimExpr:
     _reject_zero(a, b, "take a remainder")
     if _is_one(b):
         return const(0, a.dtype)
-    return _fold(E.Mod, a, b, lambda x, y: int(math.copysign(abs(x) % abs(y), x)))
+    return _fold(E.Mod, a, b, lambda x, y: abs(x) % abs(y) * (1 if x >= 0 else -1))
 
 
 def floordiv(lhs: Any, rhs: Any) -> PrimExpr:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import dtypes
-from slipway.codegen import legalize
+from slipway.codegen import divide, legalize
 from slipway.codegen.bounds import Bounds
 from slipway.codegen.capability import Capability
 from slipway.codegen.extremes import number_first, propagating_word
@@ -152,25 +152,18 @@ class ExpressionEmitter:
     def _emit_Div(self, node: Any) -> str:
         if dtypes.is_float(node.dtype):
             return self._binary(node)
-        return self._divide(node, "div")
+        return self.value(divide.truncated(node, self.bounds))
 
     def _emit_Mod(self, node: Any) -> str:
         if dtypes.is_float(node.dtype):
             return self.value(legalize.fmod(node.a, node.b))
-        return self._divide(node, "rem")
-
-    def _divide(self, node: Any, word: str) -> str:
-        signed = dtypes.is_int(node.dtype) and not (
-            self.bounds.is_nonnegative(node.a) and self.bounds.is_nonnegative(node.b)
-        )
-        a, b = self.value(node.a), self.value(node.b)
-        return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
+        return self.value(divide.truncated(node, self.bounds))
 
     def _emit_FloorDiv(self, node: Any) -> str:
-        return self.value(legalize.floor_div(node, self.bounds))
+        return self.value(divide.floor_div(node, self.bounds))
 
     def _emit_FloorMod(self, node: Any) -> str:
-        return self.value(legalize.floor_mod(node, self.bounds))
+        return self.value(divide.floor_mod(node, self.bounds))
 
     def _choose(self, node: Any) -> str:
         """Min and Max: of floats, a NaN on either side is the result."""
