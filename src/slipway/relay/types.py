@@ -153,6 +153,9 @@ class TupleType(Type):
     KIND: ClassVar[str] = "relay.TupleType"
     fields: tuple[Type, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
+
     def __str__(self) -> str:
         inner = ", ".join(str(f) for f in self.fields)
         return f"({inner}{',' if len(self.fields) == 1 else ''})"
@@ -165,6 +168,9 @@ class FuncType(Type):
     KIND: ClassVar[str] = "relay.FuncType"
     arg_types: tuple[Type, ...]
     ret_type: Type
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arg_types", tuple(self.arg_types))
 
     def __str__(self) -> str:
         return f"fn ({', '.join(str(a) for a in self.arg_types)}) -> {self.ret_type}"
