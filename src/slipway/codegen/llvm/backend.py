@@ -18,6 +18,7 @@ from slipway.codegen.llvm.module import (
     emit_shell,
     metadata_json,
 )
+from slipway.codegen.names import check_names
 from slipway.codegen.narrow import widen_narrow
 from slipway.codegen.snippets import snippet_objects
 from slipway.ir.function import PrimFunc
@@ -135,6 +136,7 @@ def compile_sources(
     shares its object with the library's metadata.
     """
     names = [source.name for source in sources]
+    check_names(names, target)
     metadata = metadata_json(names, entry, target, compiler)
     arena = arena_symbol(names[0])
     if len(sources) == 1 and not sources[0].key:

@@ -53,7 +53,9 @@ class _Worker:
     """One process with LLVM in it."""
 
     def __init__(self) -> None:
-        spec = importlib.util.find_spec("llvmlite")
+        spec = None
+        with suppress(ImportError):
+            spec = importlib.util.find_spec("llvmlite")
         if spec is None or spec.origin is None:
             raise ToolchainError(_INSTALL)
         script = Path(__file__).with_name("worker.py")
@@ -223,7 +225,7 @@ def _error_of(
         return ToolchainError(f"LLVM cannot be loaded: {ended.words.strip()}. {_INSTALL}")
     where = f"{what} for {_described(settings)}"
     lines = [line.strip() for line in ended.words.splitlines() if line.strip()]
-    refusals = [line for line in lines if "error:" in line]
+    refusals = [line for line in lines if "error:" in line.lower()]
     if ended.status == 1 and refusals:  # an inline assembler line, say
         return CodegenError(f"LLVM refuses {where}: {'; '.join(refusals[:3])}")
     if ended.status is None:
