@@ -34,6 +34,7 @@ The compute takes te tensors (tuples taken apart) and gives te tensors, one per 
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -191,7 +192,7 @@ class OpDefinition:
         """Return the call of this operator on expressions."""
         if attrs is None and self.attrs_type is not None:
             attrs = self.attrs_type()
-        return Call(self.op, tuple(as_expr(a) for a in args), attrs, span or _span)
+        return Call(self.op, tuple(as_expr(a) for a in args), attrs, span or _current_span())
 
     def infer(self, attrs: Any, types: Sequence[Type]) -> Type:
         """Return the result type.  Raises TypeInferenceError naming the argument at fault."""
@@ -261,18 +262,21 @@ MOVES = frozenset([
     "strided_slice", "take", "tile", "transpose", "where",
 ])  # fmt: skip
 OPS: dict[str, OpDefinition] = {}
-_span = ""
+_PER_THREAD = threading.local()
 
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """Within the block, new calls belong to the model's node `name`."""
-    global _span
-    outer, _span = _span, name
+    """Within the block, new calls of this thread belong to the model's node `name`."""
+    outer, _PER_THREAD.span = _current_span(), name
     try:
         yield
     finally:
-        _span = outer
+        _PER_THREAD.span = outer
+
+
+def _current_span() -> str:
+    return getattr(_PER_THREAD, "span", "")
 
 
 FAMILIES = (
@@ -304,9 +308,13 @@ def register_op(
 def load_ops() -> dict[str, OpDefinition]:
     """Import every family and return the complete registry."""
     global _loaded
-    if not _loaded:
-        for family in FAMILIES:
-            importlib.import_module(f"slipway.relay.ops.{family}")
+    if not _loaded and not getattr(_PER_THREAD, "loads", False):
+        _PER_THREAD.loads = True
+        try:
+            for family in FAMILIES:
+                importlib.import_module(f"slipway.relay.ops.{family}")
+        finally:
+            _PER_THREAD.loads = False
         incomplete = {n: parts for n, d in OPS.items() if (parts := d.missing_parts())}
         if incomplete:
             raise RuntimeError(f"incomplete operator sections: {incomplete}")
@@ -316,9 +324,8 @@ def load_ops() -> dict[str, OpDefinition]:
 
 def get(name: str) -> OpDefinition:
     """Return the definition of operator `name`.  Raises KeyError with a suggestion."""
-    definition = OPS.get(name)
-    if definition is None:
-        definition = load_ops().get(name)
+    # Before all are loaded, another thread may be in the middle of the operator's section.
+    definition = load_ops().get(name)
     if definition is None:
         raise KeyError(f"there is no operator {name!r}.{did_you_mean(name, OPS)}")
     return definition
