@@ -17,6 +17,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops import small_types
 from slipway.relay.ops.checks import need_float
 from slipway.relay.ops.tensors import te
 from slipway.relay.types import TensorType, Type
@@ -72,7 +73,7 @@ class NumpyArithmetic:
     @staticmethod
     def whole(value: Any) -> Any:
         """An integer index."""
-        return value.astype(np.int64)
+        return small_types.to_integer(value, "int32")
 
     @staticmethod
     def real(value: Any) -> Any:
@@ -100,8 +101,8 @@ class TeArithmetic:
 
     @staticmethod
     def whole(value: Any) -> Any:
-        """An integer index."""
-        return value.astype("int32")
+        """An integer index; a NaN is 0."""
+        return te().to_integer(value, "int32")
 
     @staticmethod
     def real(value: Any) -> Any:
