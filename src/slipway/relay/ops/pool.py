@@ -141,7 +141,7 @@ def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
         total = over(plain.astype(wide), 0).sum(axis=taps)
         number = np.maximum(counted.sum(axis=taps), 1)
         found = total / number if wide is np.float64 else np.trunc(total / number)
-    return np.ascontiguousarray(np.moveaxis(found.astype(data.dtype), ends, places))
+    return np.asarray(np.moveaxis(found.astype(data.dtype), ends, places), order="C")
 
 
 def pool_compute(
@@ -320,7 +320,7 @@ def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Any, average: bool) -> A
             piece = result.take(range(low, high), axis)
             pieces.append(piece.mean(axis) if average else piece.max(axis))
         result = np.stack(pieces, axis)
-    return np.ascontiguousarray(result.astype(data.dtype))
+    return np.asarray(result.astype(data.dtype), order="C")
 
 
 def _adaptive_compute(
