@@ -11,7 +11,6 @@ from slipway import relay
 from slipway.errors import InternalError, ModelError, SlipwayError, defects_named
 from slipway.passes.context import PassContext
 
-
 count = defects_named("counting")(operator.call)
 
 

@@ -33,7 +33,8 @@ from slipway.frontends.onnx.converters import (
 from slipway.frontends.onnx.counted import cut_to_declared, through_counted
 from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
-from slipway.frontends.onnx.node_check import check_node, objection_to
+from slipway.frontends.onnx.graph_check import check_names, opset_of
+from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
@@ -81,7 +82,7 @@ def from_onnx(
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
     proto = load_model(model)
-    importer = _Importer(proto, opset or _opset(proto), freeze_params)
+    importer = _Importer(proto, opset_of(proto, opset), freeze_params)
     function = importer.main(dict(shape or {}), dtype if isinstance(dtype, Mapping) else {})
     return IRModule((("main", function),)), importer.params
 
@@ -98,17 +99,10 @@ def check_onnx(
     The arguments are those of `from_onnx`.  Raises ModelError for a file that cannot be read.
     """
     proto = load_model(model)
-    importer = _Importer(proto, opset or _opset(proto), freeze=True)
+    importer = _Importer(proto, opset_of(proto, opset), freeze=True)
     importer.book.survey = True
     importer.survey(dict(shape or {}), dtype if isinstance(dtype, Mapping) else {})
     return importer.book.entries
-
-
-def _opset(proto: Any) -> int:
-    for entry in proto.opset_import:
-        if entry.domain in ("", "ai.onnx"):
-            return int(entry.version)
-    return 1  # files of the first version name no opset
 
 
 class _Poisoned(Exception):
@@ -117,6 +111,7 @@ class _Poisoned(Exception):
 
 class _Importer:
     def __init__(self, proto: Any, opset: int, freeze: bool) -> None:
+        check_names(proto)
         self.graph = proto.graph
         self.converters = load_converters()
         self.opset = opset
@@ -353,6 +348,7 @@ class _Importer:
             return self._function(node, function, inputs)
         check_node(node, self.opset)
         view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
+        check_values(view)
         with op_registry.span(view.name):
             made = self._converted(convert, view)
         if isinstance(made, TupleWrapper):

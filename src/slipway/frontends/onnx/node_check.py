@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from slipway.frontends.converter_table import UnsupportedNode
+from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.functions import schema_of, type_proto
 from slipway.frontends.onnx.isolated import objection
 from slipway.frontends.onnx.reader import onnx_package
 from slipway.frontends.onnx.values import Value
 from slipway.relay.expr import Constant
+from slipway.relay.types import ANY
 
 TYPE_NAMES = {
     1: "a float", 2: "an integer", 3: "a string", 4: "a tensor", 5: "a graph",
@@ -102,6 +104,63 @@ def _said(schema: Any) -> str:
 
 def _at_least(least: int) -> str:
     return f"it must be {least} or more"
+
+
+# Inputs that are scales: those that are multiplied by, and those that are divided by.
+SCALES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "QuantizeLinear": ((), (1,)), "DequantizeLinear": ((1,), ()), "QLinearConv": ((1, 4), (6,)),
+    "QLinearMatMul": ((1, 4), (6,)), "QLinearAdd": ((1, 4), (6,)), "QLinearMul": ((1, 4), (6,)),
+    "QLinearSigmoid": ((1,), (3,)), "QLinearLeakyRelu": ((1,), (3,)), "QGemm": ((1, 4), (7,)),
+    "QLinearGlobalAveragePool": ((1,), (3,)), "QLinearAveragePool": ((1,), (3,)),
+    "QLinearSoftmax": ((1,), (3,)),
+}  # fmt: skip
+AT_POSITIONS = ("Gather", "GatherElements", "Scatter", "ScatterElements")
+AT_TUPLES = ("GatherND", "ScatterND")
+
+
+def check_values(view: NodeView) -> None:
+    """Raise UnsupportedNode where constant inputs say what the operator cannot mean.
+
+    Scales are numbers, and not zero where they divide; positions lie inside the data.
+    """
+    factors, divisors = SCALES.get(view.kind, ((), ()))
+    for index in (*factors, *divisors):
+        scale = _known(view, index)
+        if scale is None or not scale.size:
+            continue
+        values = scale.astype(np.float64)
+        if not np.isfinite(values).all() or (index in divisors and not values.all()):
+            bad = values[~np.isfinite(values) | (values == 0)].reshape(-1)[0]
+            raise view.unsupported(f"its scale (input {index}) is {bad}, which scales nothing")
+    if view.kind in AT_POSITIONS:
+        positions, shape = _known(view, 1), view.type().shape
+        axis = int(view.attr("axis", 0))
+        if positions is not None and -len(shape) <= axis < len(shape):
+            _check_positions(view, positions, shape[axis], axis % len(shape))
+    elif view.kind in AT_TUPLES:
+        positions, shape = _known(view, 1), view.type().shape
+        first = int(view.attr("batch_dims", 0)) if view.kind == "GatherND" else 0
+        if positions is not None and positions.ndim and first + positions.shape[-1] <= len(shape):
+            for i in range(positions.shape[-1]):
+                _check_positions(view, positions[..., i], shape[first + i], first + i)
+
+
+def _known(view: NodeView, index: int) -> np.ndarray[Any, Any] | None:
+    found = view.optional(index)
+    return found.array if isinstance(found, Constant) else None
+
+
+def _check_positions(
+    view: NodeView, positions: np.ndarray[Any, Any], extent: int, axis: int
+) -> None:
+    if extent is ANY or not positions.size or positions.dtype.kind not in "iu":
+        return
+    low, high = int(positions.min()), int(positions.max())
+    if low < -extent or high >= extent:
+        bad = low if low < -extent else high
+        raise view.unsupported(
+            f"it reads position {bad} of axis {axis}, which has {extent} elements"
+        )
 
 
 def objection_to(node: Any, values: Mapping[str, Value], opset: int) -> str:
