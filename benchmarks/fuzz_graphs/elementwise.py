@@ -232,7 +232,7 @@ def _whole(a, b, function):
     need(a.certain and b.certain and bool((b.exact != 0).all()))
     if a.dtype.startswith("int"):
         need(not ((a.exact == np.iinfo(a.dtype).min).any() and (b.exact == -1).any()))
-    found = function(a.exact, b.exact)
+    found = np.asarray(function(a.exact, b.exact), object)
     return result(found.astype(a.dtype), np.zeros(found.shape), a.dtype)
 
 
@@ -271,7 +271,7 @@ def _remainder(a, b, rounding):
 def _power(attrs, a, b):
     if not a.real:
         need(a.certain and b.certain and bool((b.exact >= 0).all()))
-        found = a.exact.astype(object) ** b.exact.astype(object)
+        found = np.asarray(a.exact.astype(object) ** b.exact.astype(object), object)
         info = np.iinfo(a.dtype)
         need(bool(((found >= info.min) & (found <= info.max) & (abs(found) < 2**53)).all()))
         return result(found.astype(a.dtype), np.zeros(found.shape), a.dtype)
