@@ -51,7 +51,8 @@ def problem_of(graph: Graph, options: Options) -> str:
 
 def kind_of(problem: str) -> str:
     """What a smaller graph's problem has to have in common with the first one."""
-    return problem.split(":")[0].split("(")[0].split(" ")[0]
+    parts = problem.split(":")
+    return ":".join(parts[:2]) if parts[0] == "build" else parts[0].split(" ")[0]
 
 
 def save(name: str, graph: Graph, options: Options, problem: str, folder: Path) -> str:
