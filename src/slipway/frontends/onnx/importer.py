@@ -8,13 +8,20 @@ whole model in one error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ModelError, TypeInferenceError, did_you_mean
+from slipway.errors import (
+    InternalError,
+    ModelError,
+    SlipwayError,
+    defects_named,
+    did_you_mean,
+    internal_error,
+)
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.onnx.converters import (
@@ -26,6 +33,8 @@ from slipway.frontends.onnx.converters import (
 from slipway.frontends.onnx.counted import cut_to_declared, through_counted
 from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
+from slipway.frontends.onnx.graph_check import check_names, opset_of
+from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
@@ -47,6 +56,7 @@ MAX_NODES = 200_000
 MAX_DEPTH = 32  # of functions that call functions
 
 
+@defects_named("importing the model")
 def from_onnx(
     model: Any,
     shape: Mapping[str, Any] | None = None,
@@ -72,11 +82,12 @@ def from_onnx(
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
     proto = load_model(model)
-    importer = _Importer(proto, opset or _opset(proto), freeze_params)
+    importer = _Importer(proto, opset_of(proto, opset), freeze_params)
     function = importer.main(dict(shape or {}), dtype if isinstance(dtype, Mapping) else {})
     return IRModule((("main", function),)), importer.params
 
 
+@defects_named("importing the model")
 def check_onnx(
     model: Any,
     shape: Mapping[str, Sequence[int]] | None = None,
@@ -88,17 +99,10 @@ def check_onnx(
     The arguments are those of `from_onnx`.  Raises ModelError for a file that cannot be read.
     """
     proto = load_model(model)
-    importer = _Importer(proto, opset or _opset(proto), freeze=True)
+    importer = _Importer(proto, opset_of(proto, opset), freeze=True)
     importer.book.survey = True
     importer.survey(dict(shape or {}), dtype if isinstance(dtype, Mapping) else {})
     return importer.book.entries
-
-
-def _opset(proto: Any) -> int:
-    for entry in proto.opset_import:
-        if entry.domain in ("", "ai.onnx"):
-            return int(entry.version)
-    return 1  # files of the first version name no opset
 
 
 class _Poisoned(Exception):
@@ -107,6 +111,7 @@ class _Poisoned(Exception):
 
 class _Importer:
     def __init__(self, proto: Any, opset: int, freeze: bool) -> None:
+        check_names(proto)
         self.graph = proto.graph
         self.converters = load_converters()
         self.opset = opset
@@ -117,6 +122,7 @@ class _Importer:
         self.book = ReportBook()
         self.stand_ins = StandIns(proto)
         self.converted = 0
+        self.misfits: dict[Hashable, str] = {}
         self.depth = 0  # of function bodies being converted
         self.functions = {(f.domain, f.name): f for f in proto.functions}  # model-local ones
 
@@ -285,12 +291,12 @@ class _Importer:
                 found = self._node(node, values, poisoned)
             except _Poisoned:
                 self.book.unchecked(_name_of(node), str(node.op_type), _key_of(node))
-            except (UnsupportedNode, TypeInferenceError) as error:
-                self._note(node, str(error))
-            except ModelError:
+            except (ModelError, InternalError, MemoryError):
                 raise
-            except Exception as error:  # a node that breaks its operator's rules
-                self._note(node, f"its attributes or inputs do not fit ({_first_line(error)})")
+            except SlipwayError as error:
+                self._note(node, str(error))
+            except Exception as error:
+                self._note(node, self._misfit(node, values, error))
             else:
                 values.update(zip(node.output, found, strict=False))
                 if not self.depth:
@@ -303,6 +309,21 @@ class _Importer:
                     poisoned.add(name)
                 else:
                     values[name] = made
+
+    def _misfit(self, node: Any, values: dict[str, Value], error: Exception) -> str:
+        """Return what ONNX itself holds against a node that a converter failed on.
+
+        Raises InternalError when it holds nothing against it: then the defect is ours.
+        """
+        key = (node.op_type, type(error), str(error))
+        if key not in self.misfits:
+            self.misfits[key] = objection_to(node, values, self.opset)
+        if self.misfits[key]:
+            return f"its attributes or inputs do not fit: {self.misfits[key]}"
+        defect = internal_error(f"converting the node {_name_of(node)!r} ({node.op_type})", error)
+        if not self.book.survey:
+            raise defect from error
+        return str(defect)
 
     def _node(self, node: Any, values: dict[str, Value], poisoned: set[str]) -> list[Value]:
         self.converted += 1
@@ -325,7 +346,9 @@ class _Importer:
             if function is None:
                 raise UnsupportedNode(_no_converter(node))
             return self._function(node, function, inputs)
+        check_node(node, self.opset)
         view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
+        check_values(view)
         with op_registry.span(view.name):
             made = self._converted(convert, view)
         if isinstance(made, TupleWrapper):
@@ -405,8 +428,3 @@ def _key_of(node: Any) -> tuple[str, ...]:
 def _no_converter(node: Any) -> str:
     where = f" in the domain {node.domain!r}" if node.domain else ""
     return f"there is no converter for it{where}"
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
