@@ -55,7 +55,9 @@ def _pool(attrs, x, average):
             sizes[(..., *place)] = np.abs(values).sum(axis=0) / counted
             errors[(..., *place)] = distances.sum(axis=0) / counted
         else:
-            total = values.astype(object).sum(axis=0)
+            total = np.asarray(values.astype(object).sum(axis=0), object)
+            limit = np.iinfo("uint64" if x.dtype == "uint64" else "int64")
+            need(bool(((total >= limit.min) & (total <= limit.max)).all()))  # sums of 64 bits
             made[(..., *place)] = np.where(total < 0, -(-total // counted), total // counted)
             errors[(..., *place)] = np.where(distances.any(axis=0), distances.max(axis=0) + 1, 0)
     found = [np.transpose(a, back) for a in (made, errors, sizes)]
