@@ -123,7 +123,8 @@ def candidates(
 ) -> list[dict[str, tuple[int, ...]]]:
     """Return shapes to try for the inputs, the likeliest first.
 
-    Sizes of one name are one size; `known` holds those that other inputs give.  The first axis, or one that is called so, is the batch: 1.
+    Sizes of one name are one size; `known` holds those that other inputs give.  The first axis, or
+    one that is called so, is the batch: 1.
     """
     found: list[dict[str, tuple[int, ...]]] = []
     for image, length in zip_longest(IMAGES, LENGTHS):
