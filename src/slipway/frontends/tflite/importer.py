@@ -219,6 +219,11 @@ class _Importer(Program):
             raise ModelError(
                 f"no operator makes the output {graph.tensors[index].name!r}: the model is damaged"
             )
+        if graph.tensors[index].dtype.startswith("complex") and not self.depth:
+            raise ModelError(
+                f"the output {graph.tensors[index].name!r} is complex, which a device is not: cut "
+                "the model behind its real part, its imaginary part or its magnitude"
+            )
         return values[index]
 
     # -- operators -------------------------------------------------------------------------------
@@ -272,7 +277,13 @@ class _Importer(Program):
         poisoned: set[int],
         name: str,
     ) -> list[Expr]:
-        convert = self.converters.get(operator.kind)
+        kinds = [graph.tensors[i].dtype for i in operator.inputs[:1] if i >= 0]
+        if kinds and kinds[0].startswith("complex"):
+            convert = self.converters.get(f"COMPLEX:{operator.kind}")
+            if convert is None and operator.kind in self.converters:
+                raise UnsupportedNode("it is not supported on complex numbers")
+        else:
+            convert = self.converters.get(operator.kind)
         self.converted += 1
         if self.converted > MAX_OPERATORS:
             raise ModelError(f"the model has more than {MAX_OPERATORS} operators, loops unrolled")
