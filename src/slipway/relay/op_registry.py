@@ -261,6 +261,11 @@ MOVES = frozenset([
     "nn.batch_flatten", "reinterpret", "repeat", "reshape", "reverse", "split", "squeeze", "stack",
     "strided_slice", "take", "tile", "transpose", "where",
 ])  # fmt: skip
+# Up to BROADCAST, but an attribute or an operand of theirs speaks of certain axes or of a shape.
+OF_CERTAIN_AXES = frozenset([
+    "broadcast_to", "expand_dims", "full", "nn.batch_norm", "nn.bias_add", "nn.prelu",
+    "qnn.contrib_rescale_high", "qnn.lookup", "qnn.normalize", "qnn.rescale",
+])  # fmt: skip
 OPS: dict[str, OpDefinition] = {}
 _PER_THREAD = threading.local()
 
@@ -284,8 +289,8 @@ FAMILIES = (
     "create", "dense", "detection", "image", "index", "join", "norm", "pad", "paired", "pool",
     "qnn_affine", "qnn_conv", "qnn_depthwise_packed", "qnn_packed", "qnn_pool", "qnn_rescale",
     "qnn_rescale_high", "qnn_rsqrt", "qnn_softmax", "qnn_table", "qnn_winograd", "qnn_words",
-    "reduce", "regions", "repeat", "sample", "scan", "scatter", "shape", "softmax", "sort", "unary",
-    "winograd",
+    "recurrence", "reduce", "regions", "repeat", "sample", "scan", "scatter", "shape", "softmax",
+    "sort", "unary", "winograd",
 )  # fmt: skip
 _loaded = False
 
@@ -402,6 +407,19 @@ def call_definition(expr: Any) -> OpDefinition | None:
 def is_call_of(expr: Any, *names: str) -> bool:
     """Tell whether `expr` is a call of one of the named operators."""
     return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
+
+
+def is_pointwise(call: Call) -> bool:
+    """Tell whether a call of an operator means the same on operands of any other equal layout.
+
+    Its operands broadcast as NumPy's do, and neither they nor its attributes name an axis.
+    """
+    definition = get(call.op.name)
+    if definition.pattern > OpPattern.BROADCAST or call.op.name in OF_CERTAIN_AXES:
+        return False
+    if call.op.name in ("qnn.quantize", "qnn.dequantize"):
+        return all(a.tensor_type.rank == 0 for a in call.args[1:])  # one scale, not one per channel
+    return isinstance(call.type, TensorType)
 
 
 def is_primitive(expr: Any) -> bool:
