@@ -337,8 +337,10 @@ def _is_being_imported(family: str) -> bool:
 
 def get(name: str) -> OpDefinition:
     """Return the definition of operator `name`.  Raises KeyError with a suggestion."""
+    definition = OPS.get(name)
     # Before all are loaded, another thread may be in the middle of the operator's section.
-    definition = load_ops().get(name)
+    if definition is None or (not _loaded and definition.missing_parts()):
+        definition = load_ops().get(name)
     if definition is None:
         raise KeyError(f"there is no operator {name!r}.{did_you_mean(name, OPS)}")
     return definition
