@@ -351,7 +351,7 @@ def _reinterpret_type(attrs: CastAttrs, data: TensorType) -> Type:
 
 @REINTERPRET.reference
 def _reinterpret_reference(attrs: CastAttrs, data: Any) -> Any:
-    return np.ascontiguousarray(data).reshape(data.shape).view(numpy_dtype(attrs.dtype))
+    return np.asarray(data, order="C").view(numpy_dtype(attrs.dtype))
 
 
 @REINTERPRET.compute
