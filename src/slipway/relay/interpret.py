@@ -14,6 +14,7 @@ from slipway.errors import ExecutionError, did_you_mean
 from slipway.ir.function import IRModule
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
+from slipway.relay.construct import distinct_names
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -55,6 +56,7 @@ def interpret(
 def _bind(
     function: Function, args: Sequence[Any], named: Mapping[str, Any], strict: set[str]
 ) -> list[Any]:
+    function = distinct_names(function)
     names = [p.name for p in function.params]
     unknown = sorted(strict - set(names))
     if unknown:
