@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import check_table, take_table
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.product import product_of
 
@@ -26,6 +28,7 @@ def fourier(x: Any, length: int, inverse: bool, onesided: bool) -> Any:
     else:
         weights = np.ones(used)
     bins = length if inverse or not onesided else length // 2 + 1
+    take_table(used, parts, bins, 2)
     sign = 1 if inverse else -1
     angle = sign * 2 * np.pi * np.outer(source, np.arange(bins)) / length
     scale = 1 / length if inverse else 1.0
@@ -60,6 +63,8 @@ def dft(node: NodeView) -> Any:
         length = 2 * (node.type().shape[axis] - 1)
     order = [a for a in range(rank - 1) if a != axis] + [axis, rank - 1]
     moved = relay.transpose(node.input(0), order)
+    if length < 1:
+        raise node.unsupported(f"the length is {length}")
     result = fourier(moved, int(length), inverse, onesided)
     return relay.transpose(result, [order.index(a) for a in range(rank)])
 
@@ -79,7 +84,10 @@ def stft(node: NodeView) -> Any:
     if signal.tensor_type.rank == 2:
         signal = relay.expand_dims(signal, 2)
     batch, size, _ = signal.tensor_type.shape
+    if step < 1 or not 1 <= length <= size:
+        raise node.unsupported(f"it cuts {size} samples into frames of {length} by {step}")
     frames = (size - length) // step + 1
+    check_table(node, frames, length)
     places = (np.arange(frames)[:, None] * step + np.arange(length)).astype(np.int64)
     cut = relay.take(signal, relay.const(places), axis=1)
     if window is not None:
@@ -104,9 +112,12 @@ def col_to_im(node: NodeView) -> Any:
         room = image[a] + padding[a] + padding[a + count] - (block[a] - 1) * dilation[a] - 1
         size.append(room // strides[a] + 1)
         extra.append(room % strides[a])
-    taps = int(np.prod(block))
+    taps = prod(block)
     batch, rows, _ = node.type().shape
+    if min(block) < 1 or rows % taps:
+        raise node.unsupported(f"{rows} rows are no channels of blocks {block}")
     channels = rows // taps
+    check_table(node, channels, taps, taps)
     unit = np.eye(taps).reshape(taps, 1, *block)
     weight = np.tile(unit, (channels, 1, *ones)).astype(node.type().dtype)
     function = (
