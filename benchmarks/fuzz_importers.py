@@ -7,10 +7,10 @@
 
 Case N of seed S is always the same file: a seed model with some of its fields or bytes changed.
 Cases run in worker processes with an address-space limit.  What counts as found: another exception
-than SlipwayError (`MemoryError` included), a worker that dies, a case that takes longer than
-LIMIT_S, a worker that grows by more than GROWTH_BYTES.  Every file that is read goes through type
-inference; one in `--build-every` is also compiled.  Exit code 1 when anything was found; `--save
-FOLDER` keeps the files.
+than SlipwayError (`MemoryError` included), an InternalError, a worker that dies, a case that takes
+longer than LIMIT_S, a worker that grows by more than GROWTH_BYTES.  Every file that is read goes
+through type inference; one in `--build-every` is also compiled.  Exit code 1 when anything was
+found; `--save FOLDER` keeps the files.
 """
 
 import argparse
@@ -75,17 +75,21 @@ class _TooLong(BaseException):
 def attempt(kind, data, build):
     """Import, and perhaps compile, one file; return what became of it."""
     from slipway import relay
-    from slipway.errors import SlipwayError
+    from slipway.errors import InternalError, SlipwayError
 
     reader = relay.frontend.from_onnx if kind == "onnx" else relay.frontend.from_tflite
     try:
         mod, params = reader(data)
+    except InternalError:  # an exception that nobody raised on purpose
+        raise
     except SlipwayError:
         return "refused"
     if not build:
         return "read"
     try:
         relay.build(mod, target="llvm", params=params)
+    except InternalError:
+        raise
     except SlipwayError:
         return "refused by the compiler"
     return "compiled"
@@ -125,6 +129,7 @@ def worker(kind, folder, seed, numbers, build_every, results):
 
 
 def _where(error):
+    error = error.__cause__ if error.__cause__ and "InternalError" in repr(error) else error
     steps = [s for s in traceback.extract_tb(error.__traceback__) if "slipway" in s.filename]
     place = f"{Path(steps[-1].filename).name}:{steps[-1].lineno}" if steps else "?"
     text = (str(error).splitlines() or [""])[0][:160]

@@ -12,6 +12,7 @@
     ├── ExecutionError     a call into a compiled function with unusable arguments
     ├── ModelError         a model file that cannot be read or uses what is not supported
     ├── TypeInferenceError an operator applied to arguments of the wrong type
+    ├── InternalError      a defect of Slipway itself, with what to report
     └── RPCError           a remote session failed
         ├── RPCConnectionError   the device cannot be reached, or the link broke
         ├── RPCTimeoutError      a deadline passed
@@ -23,7 +24,17 @@ A message says what was asked, what is wrong with the actual values, and what to
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import functools
+import sysconfig
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from slipway.version import VERSION
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class SlipwayError(Exception):
@@ -79,6 +90,10 @@ class TypeInferenceError(SlipwayError, TypeError):
     """An operator was applied to arguments whose types do not fit it."""
 
 
+class InternalError(SlipwayError, RuntimeError):
+    """A defect of Slipway: an exception that nobody raised on purpose, which is its `__cause__`."""
+
+
 class RPCError(SlipwayError, RuntimeError):
     """A remote session failed."""
 
@@ -105,3 +120,71 @@ def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
     if not near:
         return ""
     return " Did you mean " + " or ".join(repr(n) for n in near) + "?"
+
+
+def internal_error(doing: str, error: BaseException) -> InternalError:
+    """Return what to raise ``from error`` where Slipway failed while `doing` something."""
+    lines = str(error).strip().splitlines()
+    what = f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    frames = [(Path(file), line) for file, line in _frames(error.__traceback__)]
+    ours = [(file, line) for file, line in frames if _PACKAGE in file.parents]
+    place = ""
+    if ours:
+        place = f" ({ours[-1][0].relative_to(_PACKAGE.parent).as_posix()}:{ours[-1][1]})"
+    return InternalError(
+        f"a defect of Slipway {VERSION}, not of what it was given: {doing} ended with {what}"
+        f"{place}. Please report it with this line and the model, or the part of it that shows it; "
+        "SLIPWAY_DEBUG=1 makes the command print the whole traceback to attach"
+    )
+
+
+def defects_named(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: an exception that is no answer to the caller becomes an `InternalError`.
+
+    Left as they are: the errors of this module, of files and of packages that are missing, and
+    whatever passed through code of the user's (a callback, a pass, a converter).
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except (SlipwayError, OSError, ImportError):
+                raise
+            except MemoryError as error:
+                raise SlipwayError(f"{doing} needs more memory than this process gets") from error
+            except Exception as error:
+                if passed_through_others(error):
+                    raise
+                raise internal_error(doing, error) from error
+
+        return wrapped
+
+    return decorate
+
+
+_PACKAGE = Path(__file__).parent
+_LIBRARIES = tuple(
+    {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+def passed_through_others(error: BaseException) -> bool:
+    """Tell whether an error came through code that is neither Slipway's nor a library's.
+
+    The first frame is that of the handler, which is ours.
+    """
+    for file, _ in _frames(error.__traceback__):
+        path = Path(file)
+        if file.startswith("<") or _PACKAGE in path.parents:
+            continue
+        if not any(folder in path.parents for folder in _LIBRARIES):
+            return True
+    return False
+
+
+def _frames(traceback: TracebackType | None) -> Iterable[tuple[str, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+        traceback = traceback.tb_next

@@ -7,7 +7,9 @@ from benchmarks._damage import mutate_bytes
 from graphs import helper, model, small_cnn
 
 from slipway import relay
-from slipway.errors import ModelError, SlipwayError
+from slipway.errors import InternalError, ModelError, SlipwayError
+from slipway.frontends.onnx.converters import load_converters
+from slipway.frontends.onnx.importer import check_onnx
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -29,7 +31,63 @@ def test_a_node_that_breaks_its_operators_rules_is_named():
         {"x": ("float32", (1, 1, 4, 4))},
         ["y"],
     )
-    with pytest.raises(ModelError, match=r"MaxPool x 1 \(pool3\): its attributes or inputs"):
+    with pytest.raises(ModelError, match=r"MaxPool x 1 \(pool3\): its attribute 'kernel_shape'"):
+        relay.frontend.from_onnx(proto)
+
+
+def test_a_converter_that_fails_is_no_fault_of_the_model(monkeypatch):
+    def broken(node):
+        return {}[node.name]
+
+    monkeypatch.setitem(load_converters(), "Relu", broken)
+    proto = model(
+        [helper.make_node("Relu", ["x"], ["y"], name="r1")], {"x": ("float32", (2,))}, ["y"]
+    )
+    with pytest.raises(
+        InternalError, match=r"defect of Slipway.*node 'r1' \(Relu\) ended with Key"
+    ):
+        relay.frontend.from_onnx(proto)
+    assert "defect of Slipway" in check_onnx(proto)[0].detail
+
+
+def test_a_converter_that_fails_on_what_onnx_refuses_too_gives_its_words(monkeypatch):
+    def broken(node):
+        return {}[node.name]
+
+    monkeypatch.setitem(load_converters(), "Gemm", broken)
+    proto = model(
+        [helper.make_node("Gemm", ["x", "x"], ["y"], name="g")], {"x": ("float32", (2, 3))}, ["y"]
+    )
+    with pytest.raises(ModelError, match=r"Gemm x 1 \(g\): its attributes or inputs do not fit: "):
+        relay.frontend.from_onnx(proto)
+
+
+BAD_NODES = {
+    "text for a list": ("MaxPool", {"kernel_shape": "3"}, "is a string, where .* list of integers"),
+    "float for a list": ("MaxPool", {"kernel_shape": 3.0}, "is a float, where"),
+    "kernel 0": ("AveragePool", {"kernel_shape": [0, 2]}, "must be 1 or more"),
+    "dilation 0": ("MaxPool", {"kernel_shape": [2, 2], "dilations": [0, 1]}, "must be 1 or more"),
+    "dilation -1": ("MaxPool", {"kernel_shape": [2, 2], "dilations": [-1, 1]}, "must be 1 or more"),
+    "stride 0": ("MaxPool", {"kernel_shape": [2, 2], "strides": [0, 0]}, "must be 1 or more"),
+    "unknown": ("Relu", {"slope": 0.5}, "which Relu of opset 14 does not have"),
+    "block": ("DepthToSpace", {"blocksize": 0}, "must be 1 or more"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_NODES)
+def test_attributes_are_those_that_onnx_defines(case):
+    kind, attributes, words = BAD_NODES[case]
+    node = helper.make_node(kind, ["x"], ["y"], name="n0", **attributes)
+    proto = model([node], {"x": ("float32", (1, 4, 8, 8))}, ["y"])
+    with pytest.raises(ModelError, match=rf"{kind} x 1 \(n0\): .* attribute .*{words}"):
+        relay.frontend.from_onnx(proto)
+
+
+@pytest.mark.parametrize("inputs", [[], ["x", "x"], [""]])
+def test_a_node_has_as_many_inputs_as_onnx_defines(inputs):
+    node = helper.make_node("Relu", inputs, ["y"], name="n0")
+    proto = model([node], {"x": ("float32", (4,))}, ["y"])
+    with pytest.raises(ModelError, match=r"Relu x 1 \(n0\): .*input.*Relu of opset 14"):
         relay.frontend.from_onnx(proto)
 
 

@@ -1,16 +1,21 @@
 """The entry point: runs a command and turns what a user can cause into one paragraph.
 
 Exit codes: 0 done; 1 the command failed, and said why on stderr in one paragraph; 2 the command
-line itself was wrong; 130 interrupted.  ``SLIPWAY_DEBUG=1`` shows the traceback as well.
+line itself was wrong; 3 Slipway itself failed, which it asks to report; 130 interrupted.
+``SLIPWAY_DEBUG=1`` shows the traceback as well.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import NoReturn
 
-from slipway.errors import SlipwayError
+from slipway.errors import InternalError, SlipwayError, internal_error
+
+FAILED = 1
+DEFECT = 3
 
 
 def main() -> NoReturn:
@@ -26,12 +31,16 @@ def main() -> NoReturn:
 
     try:
         app(prog_name="slipway")
-    except (SlipwayError, OSError, ModuleNotFoundError) as error:
-        if os.environ.get("SLIPWAY_DEBUG", "0") != "0":
-            raise
-        fail(describe(error))
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        if os.environ.get("SLIPWAY_DEBUG", "0") != "0":
+            traceback.print_exc()
+        if isinstance(error, MemoryError):
+            fail("this needs more memory than the process gets")
+        if not isinstance(error, (SlipwayError, OSError, ModuleNotFoundError)):
+            error = internal_error(f"slipway {' '.join(sys.argv[1:2])}", error)
+        fail(describe(error), DEFECT if isinstance(error, InternalError) else FAILED)
     sys.exit(0)
 
 
@@ -42,7 +51,7 @@ def describe(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def fail(message: str) -> NoReturn:
-    """Print one paragraph on stderr and exit with 1."""
+def fail(message: str, code: int = FAILED) -> NoReturn:
+    """Print one paragraph on stderr and exit with `code`."""
     print(f"slipway: error: {message}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(code)

@@ -35,15 +35,6 @@ class CompiledModule:
         """The object files' bytes; C is compiled when they are first asked for."""
         return self.make_objects()
 
-    @property
-    def exported_symbols(self) -> tuple[str, ...]:
-        """Names of all symbols that a loader looks up."""
-        from slipway.codegen.llvm.module import CALL_SLOTS, SLOTS
-
-        calls = any(CALL_SLOTS[0].encode() in data for data in self.objects)
-        slots = (*SLOTS, *CALL_SLOTS) if calls else SLOTS
-        return (*(f"__tvm_ffi_{name}" for name in self.functions), *slots, "__slipway_metadata")
-
     def get_source(self, fmt: str = "") -> str:
         """Return the text in format "ll", "asm" ("s") or "c"; the default one when empty.
 

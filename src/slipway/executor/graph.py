@@ -23,6 +23,7 @@ from slipway.relay.visit import post_order
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
 NOP = "__nop"
+MAX_RANK = 16  # of tensors at run time: crt/include/slipway/tensor.h
 _LONGEST_NAME = 80
 
 
@@ -101,7 +102,14 @@ class _Builder:
         return graph
 
     def _add(self, *parts: Any) -> TensorRef:
-        self.graph.nodes.append(GraphNode(*parts))
+        node = GraphNode(*parts)
+        rank = max((type_.rank for type_ in node.types), default=0)
+        if rank > MAX_RANK:
+            raise LoweringError(
+                f"{node.layer or node.name!r} gives a tensor of {rank} axes; the runtime carries "
+                f"at most {MAX_RANK}. Reshape it to fewer axes."
+            )
+        self.graph.nodes.append(node)
         return TensorRef(len(self.graph.nodes) - 1)
 
     def _constant(self, expr: Constant) -> TensorRef:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
+from slipway.errors import defects_named
 from slipway.executor.cost import kernel_cost
 from slipway.executor.export import ModelParts, export
 from slipway.executor.graph import ModelGraph, TensorPlaces, build_graph, place_tensors
@@ -25,6 +26,7 @@ from slipway.target import Target
 from slipway.target.choose import cpu_target
 
 
+@defects_named("compiling the module")
 def build(
     ir_mod: IRModule | Function | Expr,
     target: Target | str | Mapping[str, Any] | None = None,
@@ -42,7 +44,7 @@ def build(
     (folded BatchNorm, packed weights) is in the result's own parameters.  The PassContext's
     `opt_level` (2 outside of any) chooses the graph passes.  Unpacks as ``graph, lib, params``.
     Raises TargetError, TypeInferenceError, LoweringError or CodegenError; an error inside one
-    kernel names the kernel.
+    kernel names the kernel.  InternalError is a defect of the compiler.
     """
     chosen = cpu_target(target, target_host)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)

@@ -280,8 +280,8 @@ FAMILIES = (
     "create", "dense", "detection", "image", "index", "join", "norm", "pad", "paired", "pool",
     "qnn_affine", "qnn_conv", "qnn_depthwise_packed", "qnn_packed", "qnn_pool", "qnn_rescale",
     "qnn_rescale_high", "qnn_rsqrt", "qnn_softmax", "qnn_table", "qnn_winograd", "qnn_words",
-    "reduce", "regions", "repeat", "sample", "scan", "scatter", "shape", "softmax", "sort", "unary",
-    "winograd",
+    "recurrence", "reduce", "regions", "repeat", "sample", "scan", "scatter", "shape", "softmax",
+    "sort", "unary", "winograd",
 )  # fmt: skip
 _loaded = False
 

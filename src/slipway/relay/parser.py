@@ -288,7 +288,9 @@ class _Parser:
         return Constant(np.asarray(int(digits) if whole else float(digits), dtype))
 
     def value(self) -> Any:
-        """An attribute's value: a number, a string, None, a truth value, or a list of these."""
+        """An attribute's value: a number, a string, None, a truth value, a list, or a function."""
+        if self.peek() == "fn":
+            return self.function()
         text = self.take()
         if text == "[":
             items = []

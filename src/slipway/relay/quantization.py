@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
+from slipway.errors import TypeInferenceError
+
 Array = np.ndarray[Any, Any]
 
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
@@ -195,6 +198,8 @@ def activation_range(activation: str, scale: float, zero_point: int, dtype: str)
 
     The bounds are in quantised units.  The real bound over the scale is taken in float32.
     """
+    if not dtypes.is_integral(dtype):
+        raise TypeInferenceError(f"{dtype} data has a scale, which only integers have")
     info = np.iinfo(dtype)
     low, high = int(info.min), int(info.max)
 

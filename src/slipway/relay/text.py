@@ -146,7 +146,8 @@ class _Printer:
                 callee = self.callee(expr.op, pad)
                 parts = [self.atom(a) for a in expr.args]
                 if isinstance(expr.attrs, Node):
-                    parts += [f"{n}={_attr(getattr(expr.attrs, n))}" for n in expr.attrs.FIELDS]
+                    named = ((n, getattr(expr.attrs, n)) for n in expr.attrs.FIELDS)
+                    parts += [f"{n}={self.attribute(v, pad)}" for n, v in named]
                 return f"{callee}({', '.join(parts)})"
             case Function():
                 return "\n".join(self.function(expr, pad))
@@ -166,6 +167,15 @@ class _Printer:
                 return f"if ({self.atom(expr.cond)}) {parts[0]} else {parts[1]}"
             case _:
                 return self.atom(expr)
+
+    def attribute(self, value: Any, pad: str) -> str:
+        """An attribute of an operator; a function, such as the body of a scan, in full."""
+        if not isinstance(value, Function):
+            return _attr(value)
+        around, self.names = self.names, {}  # it sees nothing of the function around it
+        lines = self.function(value, pad)
+        self.names = around
+        return "\n".join(lines)
 
     def callee(self, op: Any, pad: str) -> str:
         if isinstance(op, GlobalVar):

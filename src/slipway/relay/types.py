@@ -18,7 +18,8 @@ from slipway.errors import TypeInferenceError
 from slipway.ir.node import Node, node
 from slipway.ir.printer import register_printer
 
-MAX_EXTENT = 1 << 47  # elements along one axis
+MAX_EXTENT = 1 << 47  # elements along one axis, and of one tensor
+MAX_RANK = 32  # axes: what NumPy has at least
 
 
 class OpenDim:
@@ -89,7 +90,20 @@ class TensorType(Type):
             type(d) is not int or not 0 <= d <= MAX_EXTENT for d in self.shape
         ):
             object.__setattr__(self, "shape", _shape(self.shape))
-        object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
+        if len(self.shape) > MAX_RANK:
+            raise TypeInferenceError(
+                f"a tensor of {len(self.shape)} axes: at most {MAX_RANK} are possible"
+            )
+        if prod(d for d in self.shape if d is not ANY) > MAX_EXTENT:
+            raise TypeInferenceError(
+                f"{self.shape} is not a shape: it has more elements than any memory"
+            )
+        try:
+            object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
+        except (ValueError, TypeError) as error:
+            raise TypeInferenceError(
+                f"a tensor cannot be of type {self.dtype!r}: {error}"
+            ) from error
 
     @property
     def concrete_shape(self) -> tuple[int, ...]:
@@ -153,6 +167,9 @@ class TupleType(Type):
     KIND: ClassVar[str] = "relay.TupleType"
     fields: tuple[Type, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
+
     def __str__(self) -> str:
         inner = ", ".join(str(f) for f in self.fields)
         return f"({inner}{',' if len(self.fields) == 1 else ''})"
@@ -165,6 +182,9 @@ class FuncType(Type):
     KIND: ClassVar[str] = "relay.FuncType"
     arg_types: tuple[Type, ...]
     ret_type: Type
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arg_types", tuple(self.arg_types))
 
     def __str__(self) -> str:
         return f"fn ({', '.join(str(a) for a in self.arg_types)}) -> {self.ret_type}"

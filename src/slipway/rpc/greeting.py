@@ -12,6 +12,7 @@ import hmac
 import ipaddress
 import os
 import struct
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,7 @@ from slipway.version import VERSION
 
 GREETING_TIMEOUT_S = 10.0
 _WRONG_TOKEN_DELAY_S = 1.0
+_MAX_AHEAD = 64  # frames of a peer that wait for being handled
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -200,6 +202,45 @@ async def receive_any(reader: asyncio.StreamReader) -> tuple[int, int, bytes]:
     if size > HELLO_MAX_BYTES or size % 8 or channel:
         raise EOFError
     return code, number, await reader.readexactly(size)
+
+
+class Inbox:
+    """A peer's frames, read ahead: that it has left is seen while nothing is wanted of it."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._frames: deque[tuple[int, int, bytes]] = deque()
+        self._news = asyncio.Event()
+        self.reading = asyncio.ensure_future(self._read())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the peer has left; what it sent before may still be here."""
+        return self.reading.done() or self._reader.at_eof()
+
+    async def _read(self) -> None:
+        try:
+            while len(self._frames) < _MAX_AHEAD:
+                self._frames.append(await receive_any(self._reader))
+                self._news.set()
+        except (OSError, EOFError):
+            pass
+        finally:
+            self._news.set()
+
+    async def receive(self) -> tuple[int, int, bytes]:
+        """Return code, id and payload of the next frame; EOFError where none will come."""
+        while not self._frames:
+            if self.reading.done():
+                raise EOFError
+            self._news.clear()
+            await self._news.wait()
+        return self._frames.popleft()
+
+    async def close(self) -> None:
+        """Read no further."""
+        self.reading.cancel()
+        await asyncio.wait({self.reading})
 
 
 async def receive(reader: asyncio.StreamReader, wanted: int) -> tuple[int, bytes]:

@@ -7,7 +7,6 @@ the session has ended, or nobody came.  Who gets what is decided in `slipway.rpc
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import socket
@@ -15,12 +14,13 @@ import ssl
 import struct
 from typing import Any
 
-from slipway.rpc.farm import Device, Farm
+from slipway.rpc.farm import Device, Farm, Grant
 from slipway.rpc.farm_journal import SAMPLE_S
 from slipway.rpc.farm_view import classic_summary, take_sample, why_not
 from slipway.rpc.greeting import (
     GREETING_TIMEOUT_S,
     Gate,
+    Inbox,
     Refused,
     Streams,
     host_of,
@@ -180,26 +180,33 @@ class TrackerServer:
     async def serve_client(self, streams: Streams, holder: str, is_admin: bool = False) -> None:
         """Answer the requests of a client that has greeted, until it leaves."""
         reader, writer = streams
-        while True:
-            code, number, payload = await receive_any(reader)
-            if code == Code.REQUEST:
-                await self._serve_request(streams, number, payload, holder)
-            elif code == Code.SUMMARY:
-                send(
-                    writer, Code.RETURN, number, _text_value(json.dumps(classic_summary(self.farm)))
-                )
-            elif code in (Code.KICK, Code.DRAIN):
-                problem = self._administrate(code, payload, is_admin)
-                if problem is None:
-                    send(writer, Code.RETURN, number, b"")
+        inbox = Inbox(reader)
+        try:
+            while True:
+                code, number, payload = await inbox.receive()
+                if code == Code.REQUEST:
+                    await self._serve_request(inbox, writer, number, payload, holder)
                 else:
-                    send(writer, Code.ERROR, number, error_payload(*problem))
+                    self._answer(writer, code, number, payload, is_admin)
+                await writer.drain()
+        finally:
+            await inbox.close()
+
+    def _answer(
+        self, writer: asyncio.StreamWriter, code: int, number: int, payload: bytes, is_admin: bool
+    ) -> None:
+        if code == Code.SUMMARY:
+            text = json.dumps(classic_summary(self.farm))
+            send(writer, Code.RETURN, number, _text_value(text))
+        elif code in (Code.KICK, Code.DRAIN):
+            problem = self._administrate(code, payload, is_admin)
+            if problem is None:
+                send(writer, Code.RETURN, number, b"")
             else:
-                send(
-                    writer, Code.ERROR, number,
-                    error_payload(Failure.UNSUPPORTED, "a tracker does not know this request"),
-                )  # fmt: skip
-            await writer.drain()
+                send(writer, Code.ERROR, number, error_payload(*problem))
+        else:
+            words = "a tracker does not know this request"
+            send(writer, Code.ERROR, number, error_payload(Failure.UNSUPPORTED, words))
 
     def _administrate(
         self, code: int, payload: bytes, is_admin: bool
@@ -218,35 +225,38 @@ class TrackerServer:
         return Failure.NOT_FOUND, f"there is no device {number}"
 
     async def _serve_request(
-        self, streams: Streams, number: int, payload: bytes, holder: str
+        self,
+        inbox: Inbox,
+        writer: asyncio.StreamWriter,
+        number: int,
+        payload: bytes,
+        holder: str,
     ) -> None:
-        reader, writer = streams
         priority, timeout_ms, key_size, _ = _REQUEST.unpack_from(payload)
         key = payload[16 : 16 + key_size].decode()
-        granted: asyncio.Future[Device] = asyncio.get_running_loop().create_future()
-        request = self.farm.ask(key, priority, holder, granted.set_result)
-        # A client that goes away while it waits leaves the queue; it sends nothing meanwhile.
-        left = asyncio.ensure_future(reader.read(1))
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def grant(given: Grant) -> None:
+            # In the step that gives the lease: after a task switch the device may have another one.
+            send(writer, Code.RETURN, number, _grant_payload(given))
+            answered.set_result(None)
+
+        request = self.farm.ask(key, priority, holder, grant, lambda: not inbox.is_over)
         result = "withdrawn"
         try:
             timeout_s = timeout_ms / 1000 if timeout_ms else None
-            either: set[asyncio.Future[Any]] = {granted, left}
+            either: set[asyncio.Future[Any]] = {answered, inbox.reading}
             await asyncio.wait(either, timeout=timeout_s, return_when="FIRST_COMPLETED")
-            if granted.done():
-                send(writer, Code.RETURN, number, _grant_payload(granted.result()))
-            elif left.done():
+            if answered.done():
+                return
+            if inbox.is_over:  # a client that goes away while it waits leaves the queue
                 raise EOFError
-            else:
-                result = "timeout"
-                why = why_not(self.farm, key)
-                text = f"no {key!r} became free within {timeout_ms / 1000:g} s: {why}"
-                send(writer, Code.ERROR, number, error_payload(Failure.NOT_FOUND, text))
+            result = "timeout"
+            why = why_not(self.farm, key)
+            text = f"no {key!r} became free within {timeout_ms / 1000:g} s: {why}"
+            send(writer, Code.ERROR, number, error_payload(Failure.NOT_FOUND, text))
         finally:
             self.farm.withdraw(request, result)
-            if not left.done():
-                left.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await left
 
 
 def _text_value(text: str) -> bytes:
@@ -268,8 +278,8 @@ def _read_idle(payload: bytes) -> tuple[str, str]:
     return lease, payload[at : at + reason_size].decode("utf-8", "replace")
 
 
-def _grant_payload(device: Device) -> bytes:
+def _grant_payload(given: Grant) -> bytes:
     """REQUEST's reply: u32 port, u32 lease_size, u32 address_size, u32 0, lease, address."""
-    lease, address = device.lease.encode(), device.address.encode()
-    head = struct.pack("<IIII", device.port, len(lease), len(address), 0)
+    lease, address = given.lease.encode(), given.address.encode()
+    head = struct.pack("<IIII", given.port, len(lease), len(address), 0)
     return head + lease + b"\0" + address + b"\0"

@@ -5,8 +5,10 @@ from slipway.ir.ops import (
     cast,
     floordiv,
     floormod,
+    highest,
     if_then_else,
     infinity,
+    lowest,
     max_value,
     min_value,
     select,
@@ -73,7 +75,17 @@ from slipway.te.math import (
     trunc,
 )
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
-from slipway.te.reduction import all, any, comm_reducer, max, min, prod, reduce_axis, sum
+from slipway.te.reduction import (
+    all,
+    any,
+    comm_reducer,
+    max,
+    max_of_numbers,
+    min,
+    prod,
+    reduce_axis,
+    sum,
+)
 from slipway.te.schedule import Schedule, create_schedule
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor, TensorSlice
@@ -129,6 +141,7 @@ __all__ = [
     "floormod",
     "fma",
     "fmod",
+    "highest",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -142,7 +155,9 @@ __all__ = [
     "log2",
     "log10",
     "lower",
+    "lowest",
     "max",
+    "max_of_numbers",
     "max_value",
     "min",
     "min_value",

@@ -63,6 +63,22 @@ class CIntrinsics(CExpressions):
         self.helpers.add(f"{name}{width}")
         return f"{name}{width}({', '.join(self.expr(a, lane) for a in node.args)})"
 
+    def _call_quotient(self, node: Any, lane: Lane) -> str:
+        return self._divide(node, "/", lane)
+
+    def _call_remainder(self, node: Any, lane: Lane) -> str:
+        return self._divide(node, "%", lane)
+
+    def _divide(self, node: Any, sign: str, lane: Lane) -> str:
+        a, b = (self.expr(x, lane) for x in node.args)
+        text = f"({a} {sign} {b})"
+        narrow = dtypes.bits_of(node.dtype) < 32
+        return f"({spelling.c_type(node.dtype)}){text}" if narrow else text
+
+    def _call_max_of_numbers(self, node: Any, lane: Lane) -> str:
+        a, b = (self.simple(x, lane) for x in node.args)
+        return f"({a} > {b} ? {a} : {b})"
+
     def _call_sqrt(self, node: Any, lane: Lane) -> str:
         return self._helper("slw_sqrt", node, lane)
 

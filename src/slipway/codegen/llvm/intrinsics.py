@@ -75,6 +75,24 @@ class IntrinsicEmitter(MemoryEmitter):
     def _call_round(self, node: Any) -> str:
         return self.value(legalize.round_away(node.args[0]))
 
+    def _call_quotient(self, node: Any) -> str:
+        return self._divide(node, "div")
+
+    def _call_remainder(self, node: Any) -> str:
+        return self._divide(node, "rem")
+
+    def _divide(self, node: Any, word: str) -> str:
+        signed = dtypes.is_int(node.dtype) and not all(map(self.bounds.is_nonnegative, node.args))
+        a, b = (self.value(x) for x in node.args)
+        return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
+
+    def _call_max_of_numbers(self, node: Any) -> str:
+        ty, (a, b) = self.ty(node.dtype), (self.value(x) for x in node.args)
+        has = self.capability.extremes(dtypes.bits_of(node.dtype), node.lanes)
+        if has:
+            return self.of_two("maximum" if "propagates" in has else "maxnum", ty, a, b)
+        return self._select(node.dtype, self.w.put(f"fcmp ogt {ty} {a}, {b}"), a, b, node.lanes)
+
     def _call_sqrt(self, node: Any) -> str:
         return self.native("sqrt", node.dtype, self.value(node.args[0]))
 

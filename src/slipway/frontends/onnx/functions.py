@@ -20,11 +20,12 @@ CODE_OF = {dtype: code for code, dtype in DTYPE_OF.items()}
 
 def has_body(kind: str, domain: str, opset: int) -> bool:
     """Tell whether ONNX defines the operator through others."""
-    schema = _schema(kind, domain, opset)
+    schema = schema_of(kind, domain, opset)
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
-def _schema(kind: str, domain: str, opset: int) -> Any:
+def schema_of(kind: str, domain: str, opset: int) -> Any:
+    """Return ONNX's definition of an operator in an opset of its domain, or None."""
     onnx = onnx_package()
     try:
         return onnx.defs.get_schema(kind, opset, "" if domain == "ai.onnx" else domain)
@@ -35,7 +36,7 @@ def _schema(kind: str, domain: str, opset: int) -> Any:
 def body_of(node: Any, inputs: Sequence[Value], opset: int) -> Any:
     """Return the FunctionProto that `node` stands for, or None."""
     onnx = onnx_package()
-    schema = _schema(node.op_type, node.domain, opset)
+    schema = schema_of(node.op_type, node.domain, opset)
     if schema is None:
         return None
     if schema.has_function:
@@ -43,7 +44,7 @@ def body_of(node: Any, inputs: Sequence[Value], opset: int) -> Any:
         data = schema.get_function_with_opset_version(versions[-1]) if versions else None
     elif schema.has_context_dependent_function:
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
-        types = [_type_proto(x).SerializeToString() for x in inputs]
+        types = [type_proto(x).SerializeToString() for x in inputs]
         data = None
         if versions:
             data = schema.get_context_dependent_function_with_opset_version(
@@ -58,10 +59,11 @@ def body_of(node: Any, inputs: Sequence[Value], opset: int) -> Any:
     return function
 
 
-def _type_proto(expr: Value) -> Any:
+def type_proto(expr: Value) -> Any:
+    """Return the TypeProto of a value."""
     onnx = onnx_package()
     if isinstance(expr, Optional):
-        return onnx.helper.make_optional_type_proto(_type_proto(expr.value))
+        return onnx.helper.make_optional_type_proto(type_proto(expr.value))
     if isinstance(expr, SequenceValue):
         element = onnx.helper.make_tensor_type_proto(CODE_OF.get(expr.dtype, 1), None)
         return onnx.helper.make_sequence_type_proto(element)
@@ -78,7 +80,7 @@ def bound_nodes(function: Any, call: Any, opset: int) -> list[Any]:
     An attribute that the call leaves out has the function's default, or is left out too.
     """
     onnx = onnx_package()
-    schema = _schema(call.op_type, call.domain, opset)
+    schema = schema_of(call.op_type, call.domain, opset)
     given = {}
     if schema is not None:
         for name, attribute in schema.attributes.items():

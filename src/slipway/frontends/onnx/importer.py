@@ -8,13 +8,19 @@ whole model in one error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ModelError, TypeInferenceError
+from slipway.errors import (
+    InternalError,
+    ModelError,
+    SlipwayError,
+    defects_named,
+    internal_error,
+)
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
@@ -27,6 +33,8 @@ from slipway.frontends.onnx.converters import (
 from slipway.frontends.onnx.counted import cut_to_declared, through_counted
 from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
+from slipway.frontends.onnx.graph_check import check_names, opset_of
+from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import OpenSizes, Trial, open_sizes
 from slipway.frontends.onnx.reader import array_of, load_model, value_type
 from slipway.frontends.onnx.stand_in import StandIns
@@ -49,6 +57,7 @@ MAX_NODES = 200_000
 MAX_DEPTH = 32  # of functions that call functions
 
 
+@defects_named("importing the model")
 def from_onnx(
     model: Any,
     shape: Mapping[str, Any] | None = None,
@@ -78,13 +87,14 @@ def from_onnx(
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
     proto = load_model(model)
-    importer = _Importer(proto, opset or _opset(proto), freeze_params, constants)
+    importer = _Importer(proto, opset_of(proto, opset), freeze_params, constants)
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
         function = importer.main(dict(shape or {}), overrides)
     return IRModule((("main", function),)), importer.params
 
 
+@defects_named("importing the model")
 def check_onnx(
     model: Any,
     shape: Mapping[str, Sequence[int]] | None = None,
@@ -98,7 +108,7 @@ def check_onnx(
     The arguments are those of `from_onnx`.  Raises ModelError for a file that cannot be read.
     """
     proto = load_model(model)
-    importer = _Importer(proto, opset or _opset(proto), freeze=True, constants=constants)
+    importer = _Importer(proto, opset_of(proto, opset), freeze=True, constants=constants)
     importer.book.survey = True
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
@@ -116,13 +126,6 @@ def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]
     return Trial(len(importer.book.problems), made)
 
 
-def _opset(proto: Any) -> int:
-    for entry in proto.opset_import:
-        if entry.domain in ("", "ai.onnx"):
-            return int(entry.version)
-    return 1  # files of the first version name no opset
-
-
 class _Poisoned(Exception):
     """An input comes from a node that could not be converted."""
 
@@ -131,6 +134,7 @@ class _Importer:
     def __init__(
         self, proto: Any, opset: int, freeze: bool, constants: Constants | None = None
     ) -> None:
+        check_names(proto)
         self.proto = proto
         self.constants = dict(constants or {})
         self.graph = proto.graph
@@ -143,6 +147,7 @@ class _Importer:
         self.book = ReportBook()
         self.stand_ins = StandIns(proto)
         self.converted = 0
+        self.misfits: dict[Hashable, str] = {}
         self.depth = 0  # of function bodies being converted
         self.functions = {(f.domain, f.name): f for f in proto.functions}  # model-local ones
 
@@ -301,12 +306,12 @@ class _Importer:
                 found = self._node(node, values, poisoned)
             except _Poisoned:
                 self.book.unchecked(_name_of(node), str(node.op_type), _key_of(node))
-            except (UnsupportedNode, TypeInferenceError) as error:
-                self._note(node, str(error))
-            except ModelError:
+            except (ModelError, InternalError, MemoryError):
                 raise
-            except Exception as error:  # a node that breaks its operator's rules
-                self._note(node, f"its attributes or inputs do not fit ({_first_line(error)})")
+            except SlipwayError as error:
+                self._note(node, str(error))
+            except Exception as error:
+                self._note(node, self._misfit(node, values, error))
             else:
                 values.update(zip(node.output, found, strict=False))
                 if not self.depth:
@@ -319,6 +324,21 @@ class _Importer:
                     poisoned.add(name)
                 else:
                     values[name] = made
+
+    def _misfit(self, node: Any, values: dict[str, Value], error: Exception) -> str:
+        """Return what ONNX itself holds against a node that a converter failed on.
+
+        Raises InternalError when it holds nothing against it: then the defect is ours.
+        """
+        key = (node.op_type, type(error), str(error))
+        if key not in self.misfits:
+            self.misfits[key] = objection_to(node, values, self.opset)
+        if self.misfits[key]:
+            return f"its attributes or inputs do not fit: {self.misfits[key]}"
+        defect = internal_error(f"converting the node {_name_of(node)!r} ({node.op_type})", error)
+        if not self.book.survey:
+            raise defect from error
+        return str(defect)
 
     def _node(self, node: Any, values: dict[str, Value], poisoned: set[str]) -> list[Value]:
         self.converted += 1
@@ -341,7 +361,11 @@ class _Importer:
             if function is None:
                 raise UnsupportedNode(_no_converter(node))
             return self._function(node, function, inputs)
-        view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
+        check_node(node, self.opset)
+        view = NodeView(
+            node, inputs, self.opset, self._subgraph(values, poisoned), self.stand_ins.shapes
+        )
+        check_values(view)
         with op_registry.span(view.name):
             made = self._converted(convert, view)
         if isinstance(made, TupleWrapper):
@@ -425,8 +449,3 @@ def _key_of(node: Any) -> tuple[str, ...]:
 def _no_converter(node: Any) -> str:
     where = f" in the domain {node.domain!r}" if node.domain else ""
     return f"there is no converter for it{where}"
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__

@@ -55,7 +55,7 @@ def quantized(value: Any, scale: Any, zero: Any, dtype: str) -> Any:
 def _affine_face(node: NodeView, axis: int, dtype: str) -> tuple[Any, Any, int] | None:
     """Return (scale, zero point, axis) for `qnn.quantize`, or None for what it does not cover.
 
-    It covers constant float32 scales, one for all or one per index of `axis`.
+    It covers constant, positive float32 scales, one for all or one per index of `axis`.
     """
     scale, zero = node.input(1), node.optional(2)
     known = isinstance(scale, Constant) and (zero is None or isinstance(zero, Constant))
@@ -69,7 +69,7 @@ def _affine_face(node: NodeView, axis: int, dtype: str) -> tuple[Any, Any, int] 
         factors, zeros = factors.reshape(()), zeros.reshape(())
     elif not -node.rank() <= axis < node.rank() or factors.size != node.type().shape[axis]:
         return None
-    if zeros.shape != factors.shape:
+    if zeros.shape != factors.shape or not (factors > 0).all():
         return None
     return Constant(factors), Constant(zeros.astype(np.int32)), axis
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ModelError
+from slipway.errors import ModelError, TypeInferenceError
+from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import numpy_dtype
 
 # TensorProto.DataType -> dtype; the others (strings, complex numbers) are not served.
@@ -90,7 +91,12 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
         kind = known.get(tensor.data_type, f"the unknown type {tensor.data_type}")
         raise ModelError(f"the tensor {name!r} holds {kind}, which Slipway does not have")
     shape = tuple(tensor.dims)
-    count = int(np.prod(shape, dtype=np.int64))
+    try:
+        count = TensorType(shape, dtype).size
+    except TypeInferenceError as error:
+        raise ModelError(
+            f"the tensor {name!r} has dimensions that no tensor has: {error}"
+        ) from error
     if tensor.HasField("raw_data") and not dtypes.is_carried(dtype):
         raw = tensor.raw_data
         if len(raw) != count * dtypes.bytes_of(dtype):

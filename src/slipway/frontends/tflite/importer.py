@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError, OpenShapeError, TypeInferenceError
+from slipway.errors import (
+    InternalError,
+    ModelError,
+    OpenShapeError,
+    SlipwayError,
+    defects_named,
+    internal_error,
+)
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
@@ -26,6 +33,7 @@ from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Va
 from slipway.relay.types import TensorType
 
 
+@defects_named("importing the model")
 def from_tflite(
     model: Any,
     shape_dict: Mapping[str, Sequence[int]] | None = None,
@@ -58,6 +66,7 @@ def from_tflite(
     return IRModule((("main", importer.main()),)), {}
 
 
+@defects_named("importing the model")
 def check_tflite(
     model: Any,
     shape_dict: Mapping[str, Sequence[int]] | None = None,
@@ -79,6 +88,7 @@ MAX_DEPTH = 16
 MAX_OPERATORS = 200_000
 
 
+@defects_named("importing the model")
 def initial_state(
     model: Any, shape_dict: Mapping[str, Sequence[int]] | None = None
 ) -> dict[str, np.ndarray[Any, Any]]:
@@ -238,19 +248,17 @@ class _Importer(Program):
                 self.book.unchecked(name, operator.kind)
                 poisoned.update(operator.outputs)
                 continue
-            except (UnsupportedNode, TypeInferenceError) as error:
+            except (ModelError, InternalError, MemoryError):
+                raise
+            except SlipwayError as error:
                 self.book.problem(name, operator.kind, str(error))
                 self._stand_in(graph, operator, values, poisoned)
                 continue
-            except ModelError:
-                raise
-            except Exception as error:  # an operator that breaks its own rules
-                text = (str(error).strip().splitlines() or [""])[0][:200]
-                self.book.problem(
-                    name,
-                    operator.kind,
-                    f"its options or tensors do not fit ({type(error).__name__}: {text})",
-                )
+            except Exception as error:
+                defect = internal_error(f"converting {name!r} ({operator.kind})", error)
+                if not self.book.survey:
+                    raise defect from error
+                self.book.problem(name, operator.kind, str(defect))
                 self._stand_in(graph, operator, values, poisoned)
                 continue
             values.update(zip(operator.outputs, made, strict=False))

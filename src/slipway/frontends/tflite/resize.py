@@ -16,6 +16,8 @@ MAX_SIZE = 1 << 20  # rows or columns; there is a constant with the place of eac
 
 def _sizes(node: NodeView) -> tuple[int, ...]:
     """Return (rows, columns) of the result."""
+    if len(node.shape()) != 4:
+        raise node.unsupported(f"its data has the shape {node.shape()}, not four axes")
     sizes = node.integers(1)
     if len(sizes) != 2 or not all(0 < size <= MAX_SIZE for size in sizes):
         raise node.unsupported(f"it resizes to {sizes}; there must be two sizes up to {MAX_SIZE}")

@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError, TypeInferenceError
+from slipway.errors import (
+    InternalError,
+    ModelError,
+    SlipwayError,
+    defects_named,
+    internal_error,
+    passed_through_others,
+)
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
@@ -39,6 +46,7 @@ IGNORED = (
 )  # fmt: skip
 
 
+@defects_named("importing the program")
 def from_pytorch(
     model: Any,
     input_infos: InputInfos = None,
@@ -73,6 +81,7 @@ def from_pytorch(
     return IRModule((("main", importer.main()),)), importer.params
 
 
+@defects_named("importing the program")
 def check_pytorch(
     model: Any,
     input_infos: InputInfos = None,
@@ -241,15 +250,19 @@ class _Importer:
             return
         try:
             made = self._converted(node, values, name)
-        except (UnsupportedNode, TypeInferenceError) as error:
+        except (ModelError, InternalError, MemoryError):
+            raise
+        except SlipwayError as error:
             self._fail(node, values, name, kind, str(error))
             return
-        except ModelError:
-            raise
-        except Exception as error:  # a node that breaks its operator's rules
-            line = (str(error).strip().splitlines() or [""])[0]
-            reason = f"its arguments do not fit ({type(error).__name__}: {line[:200]})"
-            self._fail(node, values, name, kind, reason)
+        except Exception as error:
+            # torch checked the arguments when it exported the program.
+            if passed_through_others(error):  # a converter of the user's
+                raise
+            defect = internal_error(f"converting the node {name!r} ({kind})", error)
+            if not self.book.survey:
+                raise defect from error
+            self._fail(node, values, name, kind, str(defect))
             return
         several = isinstance(node.meta.get("val"), (list, tuple))
         values[node] = made if several else made[0] if made else None

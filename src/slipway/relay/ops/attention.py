@@ -222,7 +222,7 @@ def _compute(attrs: AttentionAttrs, inputs: list[Any], out_types: list[TensorTyp
         name="T_attention_scores",
     )
     greatest = te().compute(
-        grid, lambda *i: te().max(scores(*i, t1), axis=[t1]), name="T_attention_max"
+        grid, lambda *i: te().max_of_numbers(scores(*i, t1), axis=[t1]), name="T_attention_max"
     )
     powers = te().compute(
         (*grid, x.keys),

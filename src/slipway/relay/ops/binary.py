@@ -90,7 +90,7 @@ def _divide(lhs: Any, rhs: Any) -> Any:
         return lhs / rhs
     # Toward zero, as C and ONNX Div have it; the least integer has no absolute value.
     quotient = np.floor_divide(lhs, rhs)
-    upwards = ((lhs < 0) ^ (rhs < 0)) & (quotient * rhs != lhs)
+    upwards = ((lhs < 0) ^ (rhs < 0)) & (rhs != 0) & (quotient * rhs != lhs)
     return quotient + upwards.astype(quotient.dtype)
 
 

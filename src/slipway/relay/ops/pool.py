@@ -157,7 +157,7 @@ def pool_compute(
     before, after = [0] * out.rank, [0] * out.rank
     for a, place in enumerate(places):
         before[place], after[place] = padding[a], padding[a + count]
-    fill = 0 if average else te().min_value(data.dtype).value
+    fill = 0 if average else te().lowest(data.dtype).value
     given = pad_stage(data, before, after, fill) if padded else data
     taps = [
         te().reduce_axis((0, k), name=f"r{s.lower()}")
@@ -353,7 +353,7 @@ def _adaptive_compute(
                 inside.append(low + taps[a] < high)
         value = data(*source)
         if inside:
-            fill = te().const(0, data.dtype) if average else te().min_value(data.dtype)
+            fill = te().const(0, data.dtype) if average else te().lowest(data.dtype)
             value = te().if_then_else(te().all(*inside), value, fill)
         return te().sum(value, axis=taps) if average else te().max(value, axis=taps)
 

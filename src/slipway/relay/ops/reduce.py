@@ -245,12 +245,16 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
 
         def combine(lhs: Any, rhs: Any) -> Any:
             better = lhs[1] > rhs[1] if greatest else lhs[1] < rhs[1]
+            tied = ops.equal(lhs[1], rhs[1])
+            if dtypes.is_float(x.dtype):  # the first NaN wins over every number
+                better = te().any(better, te().all(te().isnan(lhs[1]), ops.equal(rhs[1], rhs[1])))
+                tied = te().any(tied, te().all(te().isnan(lhs[1]), te().isnan(rhs[1])))
             first = lhs[0] > rhs[0] if attrs.select_last_index else lhs[0] < rhs[0]
-            keep = te().any(better, te().all(ops.equal(lhs[1], rhs[1]), first))
+            keep = te().any(better, te().all(tied, first))
             return te().select(keep, lhs[0], rhs[0]), te().select(keep, lhs[1], rhs[1])
 
         def identity(index_dtype: str, value_dtype: str) -> Any:
-            worst = te().min_value(value_dtype) if greatest else te().max_value(value_dtype)
+            worst = te().lowest(value_dtype) if greatest else te().highest(value_dtype)
             # A real candidate wins over the start even with an equal value.
             far = -1 if attrs.select_last_index else 2**31 - 1
             return te().const(far, index_dtype), worst
@@ -308,17 +312,19 @@ def _place_in_rows(
 
     def place(*i: Any) -> Any:
         found = ops.equal(read(i, j), extreme(*i))
+        if dtypes.is_float(x.dtype):  # the extreme is a NaN where there is one
+            found = te().any(found, te().isnan(read(i, j)))
         if last:
             return te().max(te().select(found, position, -1), axis=j)
         return te().min(te().select(found, position, count), axis=j)
 
     places = te().compute(out.shape, place, name="place", tag="comm_reduce_idx")
 
-    def within(*i: Any) -> Any:
-        """An array with NaN may have none that equals the extreme."""
-        return te().max(te().min(places(*i), count - 1), 0).astype(out.dtype)
-
-    return [te().compute(out.shape, within, name="arg_reduce", tag="elemwise")]
+    return [
+        te().compute(
+            out.shape, lambda *i: places(*i).astype(out.dtype), name="arg_reduce", tag="elemwise"
+        )
+    ]
 
 
 ARGMAX, ARGMIN = _arg_reducer("argmax", True), _arg_reducer("argmin", False)

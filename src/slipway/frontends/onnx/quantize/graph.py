@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError
+from slipway.frontends.onnx.isolated import Refused, converted
 from slipway.frontends.onnx.reader import array_of, load_model, onnx_package
 
 Array = np.ndarray[Any, Any]
@@ -102,16 +103,16 @@ def prepare(model: Any, least_opset: int = LEAST_OPSET) -> Graph:
 
 
 def _upgraded(proto: Any, least: int) -> Any:
-    onnx = onnx_package()
     version = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
     if version >= least:
         return proto
     try:
-        made = onnx.version_converter.convert_version(proto, least)
-    except Exception as error:  # the converter raises RuntimeError and ConvertError
+        made = converted(proto, least)
+    except Refused as error:
+        reason = (str(error).splitlines() or ["its converter came to no end"])[0][:200]
         raise ModelError(
             f"the model has opset {version}, quantising needs {least}, and onnx cannot convert "
-            f"it: {str(error).splitlines()[0][:200]}. Export it with opset {least} or later."
+            f"it: {reason}. Export it with opset {least} or later."
         ) from error
     made.ir_version = max(made.ir_version, 10 if least >= INT16_OPSET else 7)
     return made
