@@ -102,7 +102,12 @@ def compile_for_profile(
     from slipway import relay
 
     with console.step(f"Reading {model}"):
-        module, parameters = read_model(model, parse_shapes(shapes), constants=parse_bindings(bind))
+        module, parameters = read_model(
+            model,
+            parse_shapes(shapes),
+            constants=parse_bindings(bind),
+            dense_rounding=rounding_for(slipway.target.Target(target), None),
+        )
     with console.step(f"Compiling for {target}"), slipway.transform.PassContext(opt_level=3):
         library = relay.build(module, target=slipway.target.Target(target), params=parameters)
     path = folder / f"{model.stem}.tar"

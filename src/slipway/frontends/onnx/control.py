@@ -51,8 +51,8 @@ def _decided_by(node: NodeView, condition: Any) -> str:
     if not names:
         return "its condition depends on what is not known while the file is read"
     return (
-        f"its condition depends on {', '.join(map(repr, names))}: where that is always the same, bind "
-        "it to its value with constants={...} (--bind NAME=VALUE on the command line)"
+        f"its condition depends on {', '.join(map(repr, names))}: where that is always the same, "
+        "bind it to its value with constants={...} (--bind NAME=VALUE on the command line)"
     )
 
 
