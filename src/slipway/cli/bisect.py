@@ -196,7 +196,7 @@ def caller(library: Any, device: Any) -> Any:
     from slipway import nd
 
     def call(name: str, arguments: Sequence[Any], like: Sequence[Any]) -> list[Any]:
-        given = [nd.array(np.ascontiguousarray(a), device) for a in arguments]
+        given = [nd.array(np.asarray(a, order="C"), device) for a in arguments]
         results = [nd.array(np.zeros_like(a), device) for a in like]
         library[name](*given, *results)
         return [r.numpy() for r in results]

@@ -245,6 +245,27 @@ def test_torch_is_imported_only_when_it_is_needed():
     assert done.returncode == 0, done.stderr
 
 
+class Scalars(nn.Module):
+    """A parameter, a buffer and a constant of rank 0, as Swin and RAFT have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.5))
+        self.register_buffer("limit", torch.tensor(0.25))
+        self.register_buffer("steps", torch.tensor(3))
+
+    def forward(self, x):
+        low = torch.tensor(0.125)
+        return torch.clamp(x * self.scale, max=self.limit) + low, x * self.steps, self.scale * 2
+
+
+def test_constants_of_rank_0():
+    inputs = [torch.randn(2, 3)]
+    wanted = expected(Scalars(), inputs)
+    assert_same(interpreted(Scalars(), inputs), wanted)
+    assert_same(compiled(Scalars(), inputs), wanted)
+
+
 class TwoInputs(torch.nn.Module):
     def forward(self, ids, scale):
         return ids * scale

@@ -204,7 +204,7 @@ class _Importer:
         if held is None or not hasattr(held, "detach"):
             return held  # a token or a custom object: whoever reads it reports it
         _type(node.meta["val"], target)
-        array = np.ascontiguousarray(held.detach().cpu().numpy())
+        array = np.asarray(held.detach().cpu().numpy(), order="C")
         name = target.replace(".", "_") if self.friendly else target
         if array.dtype.kind == "f" or array.size > 16:
             self.params[name] = array
@@ -234,7 +234,7 @@ class _Importer:
         for part in target.split("."):
             held = getattr(held, part)
         if hasattr(held, "detach"):
-            return Constant(np.ascontiguousarray(held.detach().cpu().numpy()))
+            return Constant(np.asarray(held.detach().cpu().numpy(), order="C"))
         return held
 
     def _visit(self, module: Any, node: Any, values: dict[Any, Any]) -> None:

@@ -93,7 +93,7 @@ def _reference(attrs: ConvTransposeAttrs, data: Any, weight: Any) -> Any:
             )
     ends = _extents(attrs, size, kernel)
     crop = tuple(slice(attrs.padding[a], attrs.padding[a] + ends[a]) for a in range(count))
-    return np.ascontiguousarray(out[(slice(None), slice(None), *crop)])
+    return np.asarray(out[(slice(None), slice(None), *crop)], order="C")
 
 
 def _compute(

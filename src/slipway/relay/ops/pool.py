@@ -20,7 +20,7 @@ from slipway.relay.op_registry import (
     register_op,
 )
 from slipway.relay.ops.checks import as_tuple, need_number, pad_amounts
-from slipway.relay.ops.tensors import te
+from slipway.relay.ops.tensors import te, wide
 from slipway.relay.ops.windows import (
     SPATIAL,
     pad_array,
@@ -137,11 +137,11 @@ def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
             counted = windows(ones, attrs.pool_size, attrs.strides, attrs.dilation)[crop]
         else:
             counted = over(ones, 0)
-        wide = np.float64 if dtypes.is_float(data.dtype.name) else np.int64
-        total = over(plain.astype(wide), 0).sum(axis=taps)
+        exact = np.float64 if dtypes.is_float(data.dtype.name) else np.int64
+        total = over(plain.astype(exact), 0).sum(axis=taps)
         number = np.maximum(counted.sum(axis=taps), 1)
-        found = total / number if wide is np.float64 else np.trunc(total / number)
-    return np.ascontiguousarray(np.moveaxis(found.astype(data.dtype), ends, places))
+        found = total / number if exact is np.float64 else np.trunc(total / number)
+    return np.asarray(np.moveaxis(found.astype(data.dtype), ends, places), order="C")
 
 
 def pool_compute(
@@ -159,6 +159,7 @@ def pool_compute(
         before[place], after[place] = padding[a], padding[a + count]
     fill = 0 if average else te().lowest(data.dtype).value
     given = pad_stage(data, before, after, fill) if padded else data
+    summed = sum_dtype(data.dtype, prod(attrs.pool_size))
     taps = [
         te().reduce_axis((0, k), name=f"r{s.lower()}")
         for k, s in zip(attrs.pool_size, SPATIAL[count], strict=True)
@@ -175,8 +176,9 @@ def pool_compute(
                 inside += [source[place] >= 0] if before[place] else []
                 inside += [source[place] < size[a]] if after[place] else []
         where = te().all(*inside) if inside else None
-        reduce = te().sum if average else te().max
-        return reduce(given(*source), axis=taps, where=where)
+        if not average:
+            return te().max(given(*source), axis=taps, where=where)
+        return te().sum(given(*source).astype(summed), axis=taps, where=where)
 
     if not average:
         return [te().compute(out.shape, window, name="pool_max", tag="pool_max")]
@@ -189,13 +191,28 @@ def pool_compute(
         value = total(*indices)
         if isinstance(number, int):
             if dtypes.is_float(out.dtype):
-                return value * te().const(1.0 / number, out.dtype)
-            return te().div(value, te().const(number, out.dtype))
-        if dtypes.is_float(out.dtype):  # one division for a vector of channels
-            return value * te().div(te().const(1.0, out.dtype), number.astype(out.dtype))
-        return te().div(value, number.astype(out.dtype))
+                found = value * te().const(1.0 / number, summed)
+            else:
+                found = te().div(value, te().const(number, summed))
+        elif dtypes.is_float(out.dtype):  # one division for a vector of channels
+            found = value * te().div(te().const(1.0, summed), number.astype(summed))
+        else:
+            found = te().div(value, number.astype(summed))
+        return found.astype(out.dtype)
 
     return [te().compute(out.shape, mean, name="pool_avg", tag="elemwise")]
+
+
+def sum_dtype(dtype: str, terms: int) -> str:
+    """Return what an average of `terms` elements of `dtype` sums in, so that nothing overflows.
+
+    float32 for the halves; int32 for short integers where it holds their sum, else 64 bits.
+    """
+    if dtypes.is_float(dtype):
+        return wide(dtype)
+    if dtypes.bits_of(dtype) + (terms - 1).bit_length() < 32:
+        return "int32"
+    return "uint64" if dtype == "uint64" else "int64"
 
 
 def _taps_inside(attrs: PoolAttrs, a: int, index: Any, size: int, extent: int) -> Any:
@@ -320,7 +337,7 @@ def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Any, average: bool) -> A
             piece = result.take(range(low, high), axis)
             pieces.append(piece.mean(axis) if average else piece.max(axis))
         result = np.stack(pieces, axis)
-    return np.ascontiguousarray(result.astype(data.dtype))
+    return np.asarray(result.astype(data.dtype), order="C")
 
 
 def _adaptive_compute(
@@ -334,6 +351,7 @@ def _adaptive_compute(
     # Uneven bins differ in length; the longest is walked, and the taps beyond a bin are masked.
     longest = [max(h - b for b, h in _bins(s, e)) for s, e in zip(size, extents, strict=True)]
     taps = [te().reduce_axis((0, k), name=f"r{a}") for a, k in enumerate(longest)]
+    summed = sum_dtype(data.dtype, prod(longest))
 
     def interval(a: int, index: Any) -> tuple[Any, Any]:
         low = te().floordiv(index * size[a], extents[a])
@@ -355,7 +373,9 @@ def _adaptive_compute(
         if inside:
             fill = te().const(0, data.dtype) if average else te().lowest(data.dtype)
             value = te().if_then_else(te().all(*inside), value, fill)
-        return te().sum(value, axis=taps) if average else te().max(value, axis=taps)
+        if not average:
+            return te().max(value, axis=taps)
+        return te().sum(value.astype(summed), axis=taps)
 
     if not average:
         return [te().compute(out.shape, window, name="adaptive_pool_max", tag="adaptive_pool_max")]
@@ -364,12 +384,12 @@ def _adaptive_compute(
     def mean(*indices: Any) -> Any:
         if even:
             number: Any = prod(s // e for s, e in zip(size, extents, strict=True))
-            return te().div(total(*indices), te().const(number, out.dtype))
+            return te().div(total(*indices), te().const(number, summed)).astype(out.dtype)
         number = 1
         for a, axis in enumerate(spatial):
             low, high = interval(a, indices[axis])
             number = number * (high - low)
-        return te().div(total(*indices), number.astype(out.dtype))
+        return te().div(total(*indices), number.astype(summed)).astype(out.dtype)
 
     return [te().compute(out.shape, mean, name="adaptive_pool_avg", tag="elemwise")]
 

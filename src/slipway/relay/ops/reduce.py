@@ -238,6 +238,9 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
     def compute(attrs: ArgReduceAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
         (x,), (out,) = inputs, out_types
         shape = [int(d) for d in x.shape]
+        if not shape:  # one element, and its place
+            zero = te().const(0, out.dtype)
+            return [te().compute((), lambda: zero, name=f"{name}_red", tag="elemwise")]
         axes = tuple(range(len(shape))) if attrs.axis is None else (attrs.axis % len(shape),)
         if axes[-1] == len(shape) - 1:
             return _place_in_rows(attrs, x, out, axes, greatest)
@@ -280,6 +283,7 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
 
     definition.sample_case((3, 5))
     definition.sample_case((3, 5), attrs=ArgReduceAttrs(1, True))
+    definition.sample_case(())
     definition.sample_case(
         (3, 5), attrs=ArgReduceAttrs(0, False, True), dtypes=("int32",), low=0, high=2
     )

@@ -120,7 +120,7 @@ def _register(name: str, multiply: bool) -> OpDefinition:
             start = np.full((*out.shape[:-1], 1), 1 if multiply else 0, data.dtype)
             out = np.concatenate([start, out[..., :-1]], axis=-1)
         out = out[..., ::-1] if attrs.reverse else out
-        return np.ascontiguousarray(np.moveaxis(out, -1, attrs.axis))
+        return np.asarray(np.moveaxis(out, -1, attrs.axis), order="C")
 
     @definition.compute
     def compute(attrs: ScanAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
