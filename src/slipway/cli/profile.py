@@ -11,7 +11,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
+from slipway.cli.model_file import parse_bindings, parse_shapes, read_model, rounding_for
 from slipway.cli.options import (
     Bindings,
     Inputs,
