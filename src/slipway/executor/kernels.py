@@ -188,7 +188,9 @@ def _all_ours(function: Function, target: Target) -> bool:
             return False
         body = body_of(expr)
         if body is not None and not all(
-            _all_ours(kernel, target) for kernel in post_order(body) if is_primitive(kernel)
+            _all_ours(kernel, target)
+            for kernel in post_order(body)
+            if isinstance(kernel, Function) and is_primitive(kernel)
         ):
             return False
     return True

@@ -266,7 +266,7 @@ def neg(value: Any) -> PrimExpr:
     operand = as_expr(value)
     if isinstance(operand, (IntImm, FloatImm)):
         return const(-operand.value, operand.dtype)
-    return sub(const(0, operand.dtype), operand)
+    return sub(const(-0.0, operand.dtype), operand)  # of a zero the sign changes too
 
 
 def minimum(lhs: Any, rhs: Any) -> PrimExpr:

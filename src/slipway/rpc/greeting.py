@@ -25,24 +25,25 @@ from slipway.rpc.protocol import (
     VERSION_MIN,
     Code,
     Failure,
+    Feature,
     Hello,
     Role,
     client_proof,
     error_payload,
     frame,
     hello_payload,
+    key_problem,
     read_error,
     read_hello,
     read_proof,
     server_proof,
     welcome_payload,
 )
+from slipway.rpc.reception import Streams
 from slipway.version import VERSION
 
-GREETING_TIMEOUT_S = 10.0
 _WRONG_TOKEN_DELAY_S = 1.0
 _MAX_AHEAD = 64  # frames of a peer that wait for being handled
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Refused(Exception):
@@ -115,8 +116,13 @@ class Gate:
             )
         if hello.role not in self.roles:
             raise Refused(Failure.UNSUPPORTED, self.advice)
+        problem = key_problem(hello.key) if hello.role == Role.DEVICE else ""
+        if problem or not hello.key.isprintable():
+            raise Refused(Failure.AUTH, problem or "the key is no printable UTF-8")
         proof = bytes(32)
-        if hello.role == Role.ADMIN or not is_local:
+        # Sessions are proved by the device behind a proxy, to which this HELLO goes on.
+        wants_proof = bool(hello.features & Feature.PROOF) and hello.role != Role.SESSION
+        if hello.role == Role.ADMIN or not is_local or (wants_proof and self.token):
             proof = await self._challenge(streams, number, hello.role)
         if hello.role != Role.SESSION:
             name = f"slipway {self.what} {VERSION}"
@@ -155,11 +161,16 @@ class Gate:
 async def introduce(
     streams: Streams, role: Role, key: str, name: str, token: str, peer: str
 ) -> None:
-    """Greet a tracker on a fresh connection; RPCError with its reason when it refuses."""
+    """Greet a tracker on a fresh connection; RPCError with its reason when it refuses.
+
+    With a token it must prove that it has the same one.
+    """
     reader, writer = streams
-    send(writer, Code.HELLO, 1, hello_payload(role, key.encode(), name.encode()))
+    features = Feature.PROOF if token else 0
+    hello = hello_payload(role, key.encode(), name.encode(), features=features)
+    send(writer, Code.HELLO, 1, hello)
     code, _, payload = await receive_any(reader)
-    expected = None
+    expected = b""
     if code == Code.CHALLENGE:
         if not token:
             raise RPCError(f"{peer} asks for its token, and none is set here.")
@@ -172,8 +183,8 @@ async def introduce(
     proof = read_proof(payload)
     if code != Code.WELCOME or proof is None:
         raise RPCError(f"{peer} does not speak Slipway's RPC protocol.")
-    if expected is not None and not hmac.compare_digest(proof, expected):
-        raise RPCError(f"{peer} could not prove that it has the token itself.")
+    if token and not hmac.compare_digest(proof, expected):
+        raise RPCError(f"{peer} could not prove that it has the token that is set here.")
 
 
 def is_local_peer(peer: Any) -> bool:
@@ -198,8 +209,8 @@ def send(writer: asyncio.StreamWriter, code: int, number: int, payload: bytes) -
 
 async def receive_any(reader: asyncio.StreamReader) -> tuple[int, int, bytes]:
     """Return code, id and payload of the next frame; EOFError where it is none of ours."""
-    size, code, _, number, channel = HEADER.unpack(await reader.readexactly(HEADER.size))
-    if size > HELLO_MAX_BYTES or size % 8 or channel:
+    size, code, flags, number, channel = HEADER.unpack(await reader.readexactly(HEADER.size))
+    if size > HELLO_MAX_BYTES or size % 8 or flags or channel:
         raise EOFError
     return code, number, await reader.readexactly(size)
 
@@ -246,6 +257,6 @@ class Inbox:
 async def receive(reader: asyncio.StreamReader, wanted: int) -> tuple[int, bytes]:
     """Return id and payload of the next frame, which has to be a `wanted`."""
     code, number, payload = await receive_any(reader)
-    if code != wanted:
+    if code != wanted or not number:
         raise EOFError
     return number, payload

@@ -18,11 +18,9 @@ from slipway.rpc.farm import Device, Farm, Grant
 from slipway.rpc.farm_journal import SAMPLE_S
 from slipway.rpc.farm_view import classic_summary, take_sample, why_not
 from slipway.rpc.greeting import (
-    GREETING_TIMEOUT_S,
     Gate,
     Inbox,
     Refused,
-    Streams,
     host_of,
     is_local_peer,
     receive,
@@ -31,6 +29,7 @@ from slipway.rpc.greeting import (
     serving,
 )
 from slipway.rpc.protocol import (
+    NAME_MAX_BYTES,
     REGISTER_BUSY,
     REGISTER_PROXIED,
     VALUE,
@@ -42,6 +41,7 @@ from slipway.rpc.protocol import (
     error_payload,
     read_error,
 )
+from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 
 SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s
 ASSIGN_TIMEOUT_S = 5.0
@@ -108,11 +108,9 @@ class TrackerServer:
 
     async def serve(self, listener: socket.socket) -> None:
         """Serve on a listening socket until cancelled."""
-        server = await asyncio.start_server(self.handle, sock=listener, backlog=4096, ssl=self._tls)
         sampling = asyncio.ensure_future(self._sample())
         try:
-            async with server:
-                await server.serve_forever()
+            await receive_guests(listener, self.handle, self._tls)
         finally:
             sampling.cancel()
 
@@ -123,7 +121,12 @@ class TrackerServer:
 
     # Connections
 
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        guest: Guest | None = None,
+    ) -> None:
         """Serve one connection until it ends."""
         peer = writer.get_extra_info("peername")
         streams = (reader, writer)
@@ -134,6 +137,8 @@ class TrackerServer:
         async with serving(writer, note):
             async with asyncio.timeout(GREETING_TIMEOUT_S):
                 hello, _ = await self._gate.admit(streams, is_local=is_local_peer(peer))
+            if guest is not None:
+                guest.leave()
             if hello.role == Role.DEVICE:
                 await self._serve_device(streams, hello, host_of(peer))
             else:
@@ -146,9 +151,8 @@ class TrackerServer:
         reader, writer = streams
         number, payload = await receive(reader, Code.REGISTER)
         port, flags, lease_size, address_size = _REGISTER.unpack_from(payload)
-        lease = payload[16 : 16 + lease_size].decode()
-        at = 17 + lease_size
-        address = payload[at : at + address_size].decode() or host
+        lease = _text(payload, 16, lease_size)
+        address = _text(payload, 17 + lease_size, address_size) or host
         if not hello.key or not 0 < port < 65536:
             raise Refused(Failure.ARGUMENT, "a device registers with a key and a port")
         link = _Link(self.farm, writer)
@@ -216,7 +220,7 @@ class TrackerServer:
             return Failure.AUTH, "only an administrator may do that: connect with admin_token="
         number, value = struct.unpack_from("<II", payload)
         if code == Code.KICK:
-            session = payload[8 : 8 + value].decode("utf-8", "replace")
+            session = _text(payload, 8, value)
             if self.farm.kick(number, session):
                 return None
             return Failure.NOT_FOUND, f"device {number} has no session {session!r} now"
@@ -233,7 +237,7 @@ class TrackerServer:
         holder: str,
     ) -> None:
         priority, timeout_ms, key_size, _ = _REQUEST.unpack_from(payload)
-        key = payload[16 : 16 + key_size].decode()
+        key = _text(payload, 16, key_size)
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def grant(given: Grant) -> None:
@@ -257,6 +261,17 @@ class TrackerServer:
             send(writer, Code.ERROR, number, error_payload(Failure.NOT_FOUND, text))
         finally:
             self.farm.withdraw(request, result)
+
+
+def _text(payload: bytes, at: int, size: int) -> str:
+    """Return the text of a frame, which is printable and has its NUL; Refused if it is not so."""
+    raw = payload[at : at + size]
+    text = raw.decode("utf-8", "surrogateescape")
+    ends = len(raw) == size and payload[at + size : at + size + 1] == b"\0"
+    if not ends or size > NAME_MAX_BYTES or not text.isprintable():
+        words = f"a text in a request is at most {NAME_MAX_BYTES} bytes of printable UTF-8"
+        raise Refused(Failure.ARGUMENT, words)
+    return text
 
 
 def _text_value(text: str) -> bytes:

@@ -72,6 +72,7 @@ from slipway.te.math import (
     sqrt,
     tan,
     tanh,
+    to_integer,
     trunc,
 )
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
@@ -183,6 +184,7 @@ __all__ = [
     "tan",
     "tanh",
     "thread_axis",
+    "to_integer",
     "trunc",
     "truncdiv",
     "truncmod",

@@ -9,6 +9,7 @@ from slipway import dtypes
 from slipway.codegen import legalize, math
 from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import CExpressions, Lane
+from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 
@@ -208,6 +209,8 @@ class CIntrinsics(CExpressions):
     _call_call_pure_extern = _call_call_extern
 
     def _extern(self, node: Any, symbol: str, args: Any, lane: Lane) -> str:
+        if not is_symbol(symbol, in_c=True):
+            raise CodegenError(f"{symbol!r} cannot be the name of a C function ({node})")
         ty = "void" if node.dtype in ("", "void") else spelling.c_type(node.dtype)
         types = ", ".join(spelling.c_type(a.dtype) for a in args) or "void"
         self.externs.setdefault(symbol, f"{ty} {symbol}({types});")

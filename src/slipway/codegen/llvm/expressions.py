@@ -212,6 +212,8 @@ class ExpressionEmitter:
             return self.of_two(known, ty, a, b)
         first, second, is_number = number_first(node)
         a, b = self.value(first), self.value(second)
+        if not is_number and self.capability.combines_extremes(dtypes.bits_of(scalar)):
+            return self.of_two(type(node).__name__.lower() + "imum", ty, a, b, "nsz ")
         test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
         chosen = self._select(node.dtype, test, a, b, node.lanes)  # b where one is a NaN
         if is_number:
@@ -219,10 +221,10 @@ class ExpressionEmitter:
         no_number = self.w.put(f"fcmp uno {ty} {a}, {a}")
         return self._select(node.dtype, no_number, a, chosen, node.lanes)
 
-    def of_two(self, name: str, ty: str, a: str, b: str) -> str:
+    def of_two(self, name: str, ty: str, a: str, b: str, flags: str = "") -> str:
         """Call the overloaded LLVM intrinsic ``llvm.<name>`` on two operands of a type."""
         self.helpers.add(f"declare {ty} @llvm.{name}.{mangle(ty)}({ty}, {ty})")
-        return self.w.put(f"call {ty} @llvm.{name}.{mangle(ty)}({ty} {a}, {ty} {b})")
+        return self.w.put(f"call {flags}{ty} @llvm.{name}.{mangle(ty)}({ty} {a}, {ty} {b})")
 
     _emit_Min = _emit_Max = _choose
 

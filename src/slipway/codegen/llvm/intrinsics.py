@@ -12,6 +12,7 @@ from slipway.codegen import legalize, math
 from slipway.codegen.capability import hardware
 from slipway.codegen.llvm.expressions import mangle
 from slipway.codegen.llvm.memory import MemoryEmitter
+from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.hardware import HardwareIntrinsic
@@ -365,6 +366,10 @@ class IntrinsicEmitter(MemoryEmitter):
 
     def _extern(self, node: Any, symbol: str, args: Any) -> str:
         """Call a C function or an LLVM intrinsic by name; its types are those of the call."""
+        if not is_symbol(symbol):
+            raise CodegenError(
+                f"{symbol!r} cannot be the name of a C function or an LLVM intrinsic ({node})"
+            )
         ty = "void" if node.dtype in ("", "void") else self.ty(node.dtype)
         operands = [self.typed(a) for a in args]
         types_ = ", ".join(self.ty(a.dtype) for a in args)

@@ -142,7 +142,7 @@ def _reference(attrs: AttentionAttrs, query: Any, key: Any, value: Any, bias: An
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     result = (powers / powers.sum(axis=-1, keepdims=True)).astype(kind) @ v
     made = result.transpose(["BNSH".index(axis) for axis in attrs.out_layout])
-    return np.ascontiguousarray(made.astype(query.dtype))
+    return np.asarray(made.astype(query.dtype), order="C")
 
 
 class Operands:

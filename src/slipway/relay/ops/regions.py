@@ -15,6 +15,7 @@ from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, face, register_op
 from slipway.relay.ops.checks import as_tuple, need_float, need_rank, need_shape, pad_amounts
 from slipway.relay.ops.sample import NumpyArithmetic, TeArithmetic, working_dtype
+from slipway.relay.ops.small_types import to_integer
 from slipway.relay.ops.tensors import te
 from slipway.relay.types import TensorType, Type
 
@@ -115,7 +116,7 @@ def _roi_reference(attrs: RoiAlignAttrs, data: Any, rois: Any) -> Any:
     wide, regions = m.real(data), m.real(rois)
     region = [regions[:, k].reshape(-1, 1, 1, 1) for k in (2, 1, 4, 3)]
     place = [np.arange(p) for p in attrs.pooled_size]
-    sample = regions[:, 0].astype(np.int64).reshape(-1, 1, 1, 1)
+    sample = to_integer(regions[:, 0], "int32").clip(0, len(data) - 1).reshape(-1, 1, 1, 1)
     channel = np.arange(data.shape[1]).reshape(1, -1, 1, 1)
     found = _bin(
         m, attrs, data.shape[2:], region,
@@ -134,7 +135,7 @@ def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[Tensor
 
     def element(r: Any, c: Any, py: Any, px: Any) -> Any:
         region = [m.real(rois(r, k)) for k in (2, 1, 4, 3)]
-        sample = te().min(te().max(rois(r, 0).astype("int32"), 0), count - 1)
+        sample = te().min(te().max(te().to_integer(rois(r, 0), "int32"), 0), count - 1)
         found = _bin(
             m, attrs, (height, width), region, [py, px],
             lambda y, x: m.real(data(sample, c, y, x)),

@@ -17,6 +17,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops import small_types
 from slipway.relay.ops.checks import need_float
 from slipway.relay.ops.tensors import te
 from slipway.relay.types import TensorType, Type
@@ -77,7 +78,7 @@ class NumpyArithmetic:
     @staticmethod
     def whole(value: Any) -> Any:
         """An integer index."""
-        return value.astype(np.int64)
+        return small_types.to_integer(value, "int32")
 
     def real(self, value: Any) -> Any:
         """The same in `dtype`."""
@@ -104,8 +105,8 @@ class TeArithmetic:
 
     @staticmethod
     def whole(value: Any) -> Any:
-        """An integer index."""
-        return value.astype("int32")
+        """An integer index; a NaN is 0."""
+        return te().to_integer(value, "int32")
 
     def real(self, value: Any) -> Any:
         """The same in `dtype`."""
@@ -249,6 +250,10 @@ def grid_sample(
     padding_mode: str = "zeros", align_corners: bool = True,
 ) -> Call:  # fmt: skip
     """Interpolate `data` at the positions in `grid`, whose positions lie along the LAST axis."""
+    if layout != "NCHW":
+        raise BadArgument(
+            "layout", f"is {layout!r}, but images are sampled in NCHW: transpose first"
+        )
     attrs = GridSampleAttrs(method, padding_mode, bool(align_corners))
     return GRID_SAMPLE(as_expr(data), grid, attrs=attrs)
 
