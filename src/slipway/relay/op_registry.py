@@ -321,8 +321,8 @@ def load_ops() -> dict[str, OpDefinition]:
                 importlib.import_module(f"slipway.relay.ops.{family}")
         finally:
             _PER_THREAD.loads = False
-        if any(map(_is_loading, FAMILIES)):  # one of them has led here
-            return OPS
+        if any(map(_is_being_imported, FAMILIES)):
+            return OPS  # by this thread: a section that uses operators while it is read
         incomplete = {n: parts for n, d in OPS.items() if (parts := d.missing_parts())}
         if incomplete:
             raise RuntimeError(f"incomplete operator sections: {incomplete}")
@@ -330,9 +330,9 @@ def load_ops() -> dict[str, OpDefinition]:
     return OPS
 
 
-def _is_loading(family: str) -> bool:
-    spec = sys.modules[f"slipway.relay.ops.{family}"].__spec__
-    return bool(getattr(spec, "_initializing", False))
+def _is_being_imported(family: str) -> bool:
+    module = sys.modules.get(f"slipway.relay.ops.{family}")
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def get(name: str) -> OpDefinition:
