@@ -21,7 +21,6 @@ from slipway.errors import (
     passed_through_others,
 )
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
-from slipway.frontends.budget import Budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
@@ -39,6 +38,7 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
 
+MAX_NODES = 500_000
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")  # regions without effect here
 IGNORED = (
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
@@ -78,9 +78,7 @@ def from_pytorch(
     importer.constants = dict(constants or {})
     importer.freeze = freeze_params
     importer.friendly = use_parser_friendly_name
-    with import_budget(importer.weights_bytes()) as importer.budget:
-        function = importer.main()
-    return IRModule((("main", function),)), importer.params
+    return IRModule((("main", importer.main()),)), importer.params
 
 
 @defects_named("importing the program")
@@ -98,8 +96,7 @@ def check_pytorch(
     importer = _importer(model, input_infos, None, default_dtype)
     importer.constants = dict(constants or {})
     importer.book.survey = True
-    with import_budget(importer.weights_bytes()) as importer.budget:
-        importer.survey()
+    importer.survey()
     return importer.book.entries
 
 
@@ -125,12 +122,7 @@ class _Importer:
         self.folder = ConstantFolder()
         self.book = ReportBook()
         self.params: dict[str, np.ndarray[Any, Any]] = {}
-        self.budget = Budget(0, 1)
-
-    def weights_bytes(self) -> int:
-        """Return the bytes of the tensors that the program holds."""
-        held = [*self.program.state_dict.values(), *self.program.constants.values()]
-        return sum(t.numel() * t.element_size() for t in held if hasattr(t, "element_size"))
+        self.converted = 0
 
     # -- the program -----------------------------------------------------------------------------
 
@@ -246,8 +238,10 @@ class _Importer:
         return held
 
     def _visit(self, module: Any, node: Any, values: dict[Any, Any]) -> None:
+        self.converted += 1
+        if self.converted > MAX_NODES:
+            raise ModelError(f"the program has more than {MAX_NODES} nodes")
         name, kind = _name_of(node), str(node.target)
-        self.budget.take_node(name)
         if node.target is operator.getitem:
             values[node] = self._item(node, values)
             if values[node] is None:
