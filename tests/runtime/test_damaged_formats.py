@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 from benchmarks._damage import mutate_bytes
 
-from slipway.errors import ArtifactError
+from slipway.errors import ArtifactError, ScheduleError, SlipwayError, TargetError
+from slipway.micro.board import _parse as parse_board
+from slipway.runtime.artifact import parse_metadata
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import load_param_dict, save_param_dict
+from slipway.target import Target
+from slipway.te.steps import steps_from_json
 
 PARAMS = {
     "a": np.zeros((2, 3), np.float32), "b": np.arange(5, dtype=np.int8), "c": np.array(3.0),
@@ -108,3 +112,25 @@ def test_a_count_of_parameters_is_compared_with_the_size_of_the_file():
     struct.pack_into("<Q", data, 16, 1 << 40)
     with pytest.raises(ArtifactError, match="truncated"):
         load_param_dict(data)
+
+
+DEEP = "[" * 50_000
+
+
+@pytest.mark.parametrize("text", [DEEP, "[]", "5", '{"format_version": 1, "isa": 5}'])
+def test_metadata_that_is_none_is_refused(text):
+    with pytest.raises(ArtifactError, match="model.tar has metadata that cannot be read"):
+        parse_metadata(text.encode(), "model.tar")
+
+
+def test_deep_targets_schedules_and_boards_are_refused(tmp_path):
+    with pytest.raises(TargetError, match="not valid JSON"):
+        Target('{"kind": ' + DEEP)
+    for text in (DEEP, '{"slipway_schedule": 1, "steps": [5]}'):
+        with pytest.raises(ScheduleError, match="not a stored schedule"):
+            steps_from_json(text)
+    board = tmp_path / "board.toml"
+    for text in ("title = " + "[" * 5000, 'title = "x"\nmemory = 5', "uart = 5"):
+        board.write_text(text)
+        with pytest.raises(SlipwayError, match="does not describe a board"):
+            parse_board(board)
