@@ -1,8 +1,8 @@
 """``python -m benchmarks NAME [options]``: run one of the benchmarks of this folder.
 
-Names: bfloat16, compile_time, conformance, cpu, fuzz_importers, fuzz_rpc, fuzz_rpc_client, gemm,
-import_time, instructions, int8, memory, micro, operators, quantization, rpc, rpc_load,
-vectors, winograd_error.
+Names: bfloat16, compile_time, conformance, cpu, fuzz_graphs, fuzz_importers, fuzz_rpc,
+fuzz_rpc_client, gemm, import_time, instructions, int8, memory, micro, operators, quantization,
+rpc, rpc_load, vectors, winograd_error.
 Each takes ``--help``.
 """
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 
 def main() -> int:
+    here = Path(__file__).parent
+    files = [*here.glob("*.py"), *(p.parent for p in here.glob("*/__init__.py"))]
     names = sorted(
-        p.stem
-        for p in Path(__file__).parent.glob("*.py")
-        if not p.stem.startswith("_") and not p.stem.endswith("_worker")
+        p.stem for p in files if not p.stem.startswith("_") and not p.stem.endswith("_worker")
     )
     if len(sys.argv) < 2 or sys.argv[1] not in names:
         print(__doc__.strip().splitlines()[0])

@@ -19,7 +19,6 @@ seconds = dict.fromkeys(
 def import_everything():
     """Import what a compilation needs, and start what is started once in a process."""
     started = time.perf_counter()
-    from slipway.codegen.jit import _jit
     from slipway.executor import relay_build
     from slipway.frontends.onnx import importer
     from slipway.relay import op_registry
@@ -33,7 +32,6 @@ def import_everything():
     op_registry.get("nn.conv2d")
     registry.implementations("nn.conv2d")
     native_library.native_runtime()
-    _jit()
     _ = Target("llvm").features, relay_build, graph_executor
     return time.perf_counter() - started
 

@@ -22,7 +22,7 @@ HELLO, CHALLENGE, AUTHENTICATE, WELCOME = 1, 2, 3, 4
 CALL, GET_FUNCTION, LOAD_MODULE = 17, 18, 19
 TENSOR_ALLOC, TENSOR_WRITE, TENSOR_READ, FILE_WRITE, TIME = 21, 22, 23, 25, 30
 RETURN, ERROR = 128, 129
-MORE = 1
+MORE, PROOF = 1, 32
 TENSOR, CPU, FLOAT = 70, 1, 2
 
 
@@ -67,21 +67,23 @@ class Device:
 
     def greet(self, token):
         name = b"minimal client"
-        hello = struct.pack("<8sHHIQIIHHI", b"SLIPWAY\n", 1, 1, 0, 0, 1 << 20, 0, 0, len(name), 0)
+        head = b"SLIPWAY\n", 1, 1, 0, PROOF if token else 0, 1 << 20
+        hello = struct.pack("<8sHHIQIIHHI", *head, 0, 0, len(name), 0)
         self.send(HELLO, hello + b"\0" + name + b"\0")
-        code, _, payload = self.receive()
+        (code, _, payload), proof = self.receive(), None
         if code == CHALLENGE:
-            nonce = os.urandom(32)
-            message = b"slipway rpc 1 client\0" + payload[:32] + nonce
+            nonce, challenge = os.urandom(32), payload[:32]
+            message = b"slipway rpc 1 client\0" + challenge + nonce
             self.send(AUTHENTICATE, nonce + hmac.digest(token.encode(), message, hashlib.sha256))
-            message = b"slipway rpc 1 server\0" + nonce + payload[:32]
+            message = b"slipway rpc 1 server\0" + nonce + challenge
+            proof = hmac.digest(token.encode(), message, hashlib.sha256)
             code, _, payload = self.receive()
-            if payload[32:64] != hmac.digest(token.encode(), message, hashlib.sha256):
-                raise RuntimeError("the device does not know the token itself")
+        if token and payload[32:64] != proof:
+            raise RuntimeError("the device does not know the token itself")
         assert code == WELCOME
         (self.frame_bytes,) = struct.unpack_from("<I", payload, 24)
         key_size, name_size = struct.unpack_from("<HH", payload, 64)
-        self.name = payload[73 + key_size : 73 + key_size + name_size].decode()
+        self.name = payload[73 + key_size :][:name_size].decode()
 
     def request(self, code, payload):
         self.next_id += 1
@@ -90,7 +92,6 @@ class Device:
         return payload
 
     def object(self, code, payload):
-        """Return the handle in the single value of the reply."""
         tag, _, handle = VALUE.unpack_from(self.request(code, payload))
         if tag == 0:
             raise LookupError("there is no such function")

@@ -180,6 +180,12 @@ def test_rooms_are_those_of_the_floors():
     assert there == set(FLOOR_OF)
 
 
+def test_arrays_keep_their_rank():
+    """np.ascontiguousarray makes a vector of a scalar; np.asarray(x, order="C") does not."""
+    found = [str(p) for p in PATHS if "np.ascontiguousarray" in p.read_text()]
+    assert not found
+
+
 def test_files_stay_short():
     """One idea per file; see CONTRIBUTING.md."""
     tracked = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.[ch]")]

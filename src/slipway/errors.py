@@ -73,6 +73,19 @@ class ModelError(SlipwayError, ValueError):
     """A model file that cannot be read, or that uses what is not supported."""
 
 
+class OpenShapeError(ModelError):
+    """A model that leaves sizes of its inputs open, which a compiled one must know.
+
+    `problem` says which; `shapes` are shapes of all its inputs with open sizes, by name, for an
+    example or to go on with.
+    """
+
+    def __init__(self, problem: str, advice: str, shapes: dict[str, tuple[int, ...]]) -> None:
+        super().__init__(f"{problem} {advice}")
+        self.problem = problem
+        self.shapes = shapes
+
+
 class TypeInferenceError(SlipwayError, TypeError):
     """An operator was applied to arguments whose types do not fit it."""
 

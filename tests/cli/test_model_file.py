@@ -1,6 +1,14 @@
-import pytest
+import json
+import re
 
-from slipway.cli.model_file import parse_shapes, read_model
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from typer.testing import CliRunner
+
+from slipway.cli.app import app
+from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
 from slipway.errors import ModelError
 
 
@@ -31,3 +39,71 @@ def test_missing_file_is_named(tmp_path):
 def test_unknown_format_is_named(tmp_path):
     with pytest.raises(ModelError, match=r"'.onx' .*Did you mean '.onnx'\?"):
         read_model(tmp_path / "model.onx")
+
+
+def open_model(path, nodes=None):
+    nodes = nodes or [helper.make_node("Mul", ["serving:0", "k"], ["y"])]
+    inputs = [
+        helper.make_tensor_value_info("serving:0", TensorProto.FLOAT, ("n", 4)),
+        helper.make_tensor_value_info("k", TensorProto.FLOAT, ()),
+    ]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+def test_open_sizes_are_asked_for_in_words_of_the_command_line(tmp_path):
+    """The option that the error shows can be pasted, whatever characters the name has."""
+    path = open_model(tmp_path / "open.onnx")
+    with pytest.raises(ModelError) as caught:
+        read_model(path)
+    shown = re.search(r'--input-shapes "(.*)"', str(caught.value))[1]
+    assert "shape=" not in str(caught.value)
+    module, _ = read_model(path, parse_shapes(shown))
+    assert module["main"].params[0].tensor_type.shape == (1, 4)
+
+
+def test_check_goes_on_with_assumed_sizes_and_says_so(tmp_path):
+    path = open_model(tmp_path / "open.onnx")
+    done = CliRunner().invoke(app, ["check", str(path), "--json"])
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["assumed"] == '--input-shapes "serving:0:[1,4]"'
+    done = CliRunner().invoke(app, ["check", str(path)])
+    assert 'assumed here: --input-shapes "serving:0:[1,4]"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("k=16000", 16000),
+        ("k=-0.5", -0.5),
+        ("k=True", True),
+        ("k=[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
+    ],
+)
+def test_bindings(text, value):
+    found = parse_bindings([text])
+    np.testing.assert_array_equal(found["k"], value)
+
+
+def test_a_bound_input_is_no_input(tmp_path):
+    path = open_model(tmp_path / "open.onnx")
+    np.save(tmp_path / "k.npy", np.float32(3))
+    bound = parse_bindings([f"k=@{tmp_path / 'k.npy'}"])
+    module, _ = read_model(path, {"serving:0": (2, 4)}, constants=bound)
+    assert [p.name for p in module["main"].params] == ["serving:0"]
+
+
+@pytest.mark.parametrize(
+    "texts", [["k"], ["=1"], ["k=x"], ["k=[1,[2]"], ["k=" + "[" * 5000], ["k=1", "k=2"]]
+)
+def test_bad_bindings_say_how_to_write_them(texts):
+    with pytest.raises(ModelError, match="--bind"):
+        parse_bindings(texts)
+
+
+def test_a_file_that_is_no_array_is_named(tmp_path):
+    (tmp_path / "k.npy").write_text("none")
+    with pytest.raises(ModelError, match=r"--bind k=@.*k\.npy: it is no \.npy file"):
+        parse_bindings([f"k=@{tmp_path / 'k.npy'}"])

@@ -6,13 +6,14 @@ import numpy as np
 import tvm_ffi
 
 from slipway.codegen.build import build_module
-from slipway.codegen.jit import JitLibrary
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.ops import as_expr, const
+from slipway.runtime.library import DsoLibrary
 from slipway.target import Target
+from slipway.toolchain.link import linked_bytes
 
 
 def prim_func(name, buffers, body, scalars=(), attrs=()):
@@ -50,7 +51,8 @@ _ERROR_SETTER = ctypes.cast(_ERROR.TVMFFIErrorSetRaisedFromCStr, ctypes.c_void_p
 def load(func, target="llvm"):
     """Compile and load; return {name: callable}, and the module."""
     module = build_module(func, Target(target))
-    library = JitLibrary(module.objects, module.exported_symbols)
+    linked = linked_bytes(module.objects, module.target.triple)
+    library = DsoLibrary(module.entry, linked)
     slot = library.address("__TVMFFIErrorSetRaisedFromCStr")
     ctypes.c_void_p.from_address(slot).value = _ERROR_SETTER
     functions = {

@@ -54,12 +54,27 @@ def add(name, build, inputs, out, reference):
 
 
 def c_div(a, b):
-    q = np.abs(a.astype(object)) // np.abs(b.astype(object))
-    return np.where((a < 0) != (b < 0), -q, q).astype(a.dtype)
+    a, b = a.astype(object), b.astype(object)
+    q = np.abs(a) // np.where(b == 0, 1, np.abs(b))
+    return np.where(b == 0, 0, np.where((a < 0) != (b < 0), -q, q))
 
 
 def c_mod(a, b):
-    return (a - c_div(a, b) * b).astype(a.dtype)
+    return np.where(b == 0, 0, a.astype(object) - c_div(a, b) * b)
+
+
+def floor_div(a, b):
+    return np.where(b == 0, 0, a.astype(object) // np.where(b == 0, 1, b.astype(object)))
+
+
+def floor_mod(a, b):
+    return np.where(b == 0, 0, a.astype(object) % np.where(b == 0, 1, b.astype(object)))
+
+
+def wrapped(values, dtype):
+    """Exact integers as the dtype holds them."""
+    bits = dtypes.bits_of(dtype)
+    return (values & ((1 << bits) - 1)).astype("uint64").astype(f"uint{bits}").view(dtype)
 
 
 with np.errstate(all="ignore"):
@@ -88,13 +103,21 @@ with np.errstate(all="ignore"):
         a, b = sample(t, 4), sample(t, 5, nonzero=True)
         add(f"Div_{t}", E.Div, [a, b], t, np.divide)
     for t in INTS:
-        a, b = sample(t, 4), sample(t, 5, small=True, nonzero=True)
+        a, b = sample(t, 4), sample(t, 5, small=True)
+        a[2:10] = [*[dtypes.int_range(t)[0]] * 4, 7, dtypes.int_range(t)[1], 0, a[9]]
+        b[2:10] = [0, dtypes.int_range(t)[1], 1, 0, 0, 0, 0, 0]
         if dtypes.is_int(t):
-            a = np.where(a == dtypes.int_range(t)[0], 1, a).astype(t)
-        add(f"Div_{t}", E.Div, [a, b], t, c_div)
-        add(f"Mod_{t}", E.Mod, [a, b], t, c_mod)
-        add(f"FloorDiv_{t}", E.FloorDiv, [a, b], t, np.floor_divide)
-        add(f"FloorMod_{t}", E.FloorMod, [a, b], t, np.mod)
+            b[[3, 5, 10]] = -1
+        add(f"Div_{t}", E.Div, [a, b], t, lambda x, y, t=t: wrapped(c_div(x, y), t))
+        add(f"Mod_{t}", E.Mod, [a, b], t, lambda x, y, t=t: wrapped(c_mod(x, y), t))
+        for c in {"int8": (0, -1), "int32": (0, -7), "int64": (-1,), "uint32": (0,)}.get(t, ()):
+            exact = {E.Div: c_div, E.Mod: c_mod, E.FloorDiv: floor_div, E.FloorMod: floor_mod}
+            for node, ref in exact.items():
+                add(f"{node.__name__}_{t}_by_{c % 100}",
+                    lambda x, c=c, n=node: n(x, const(c, x.dtype)), [a], t,
+                    lambda x, c=c, t=t, f=ref: wrapped(f(x, np.full(N, c, t)), t))  # fmt: skip
+        add(f"FloorDiv_{t}", E.FloorDiv, [a, b], t, lambda x, y, t=t: wrapped(floor_div(x, y), t))
+        add(f"FloorMod_{t}", E.FloorMod, [a, b], t, lambda x, y, t=t: wrapped(floor_mod(x, y), t))
         for c in (8, 7):
             add(f"FloorDiv{c}_{t}", lambda x, c=c: E.FloorDiv(x, const(c, x.dtype)), [a], t,
                 lambda x, c=c: x // x.dtype.type(c))  # fmt: skip
@@ -171,9 +194,19 @@ with np.errstate(all="ignore"):
             lambda x, word=word: x.view(word))  # fmt: skip
         nan = a.copy()
         nan[::3] = np.nan
-        add(f"Max_nan_{t}", E.Max, [nan, b], t, lambda x, y: np.where(x > y, x, y))
-        add(f"Max_zero_nan_{t}", lambda x: E.Max(x, const(0.0, x.dtype)), [nan], t,
-            lambda x: np.where(x > 0, x, x.dtype.type(0)))  # fmt: skip
+        nan[1:4] = [-np.inf, np.inf, -0.0]
+        for node, ref in [(E.Max, np.maximum), (E.Min, np.minimum)]:
+            word = f"{node.__name__}_nan_{t}"
+            add(f"{word}_left", node, [nan, b], t, ref)
+            add(f"{word}_right", node, [b, nan], t, ref)
+            add(f"{word}_both", node, [nan, nan[::-1].copy()], t, ref)
+            for bound in (0.0, np.inf):
+                like = np.dtype(t).type(bound)
+                name = f"{word}_{bound}".replace(".", "p")
+                add(f"{name}_first", lambda x, n=node, c=bound: n(const(c, x.dtype), x), [nan], t,
+                    lambda x, f=ref, c=like: f(c, x))  # fmt: skip
+                add(f"{name}_second", lambda x, n=node, c=bound: n(x, const(c, x.dtype)), [nan], t,
+                    lambda x, f=ref, c=like: f(x, c))  # fmt: skip
     p, q = sample("bool", 13), sample("bool", 14)
     add("And", E.And, [p, q], "bool", np.logical_and)
     add("Or", E.Or, [p, q], "bool", np.logical_or)

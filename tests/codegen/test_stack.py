@@ -7,6 +7,7 @@ import pytest
 import slipway as tvm
 from slipway import te
 from slipway.codegen.stack import STACK_LIMIT, STACK_TOTAL, TILE_LIMIT, on_stack
+from slipway.errors import CodegenError
 
 
 def test_small_local_memory_always_has_a_place():
@@ -44,3 +45,15 @@ def test_tasks_beyond_the_stack_do_not_share_the_static_arena(target, form):
         )
         (kernel,) = (part for part in text.split("\n}") if launches.search(part))
         assert ("__slipway_workspace_alloc" in kernel) == needs
+
+
+@pytest.mark.parametrize(
+    ("target", "bits"),
+    [("llvm", 62), ("llvm", 45), ("llvm -mtriple=armv7l-linux-gnueabihf", 30)],
+)
+def test_temporaries_that_no_process_has_room_for(target, bits):
+    a = te.placeholder((1 << bits,), name="a")
+    b = te.compute(a.shape, lambda i: a[i] + 1, name="b")
+    c = te.compute(a.shape, lambda i: b[i] * 2, name="c")
+    with pytest.raises(CodegenError, match=r"more than a process for .* can have"):
+        tvm.build(te.create_schedule(c.op), [a, c], target)

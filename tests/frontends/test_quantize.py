@@ -249,3 +249,11 @@ def test_whole_models(name):
         # Halves round the other way here and there, and a deep network carries that on.
         assert steps.max() < 4
         assert steps.mean() < 1
+
+
+def test_one_scale_of_a_tensor_has_rank_0():
+    """QuantizeLinear of opset 13 takes one scale as a scalar; onnxruntime refuses shape (1,)."""
+    made = slipway.quantize(small_cnn(), images(), per_channel=False)
+    scales = {t.name: list(t.dims) for t in made.onnx.graph.initializer if "_scale" in t.name}
+    assert scales
+    assert set(map(tuple, scales.values())) == {()}

@@ -92,9 +92,9 @@ def test_a_field_of_the_wrong_kind_is_named():
 
 
 BAD_TEXT = {
-    "nested": ("(" * 900 + ")" * 900, "nested more than 100 deep"),
-    "nested types": ("fn (%x: " + "(" * 900 + ")" * 900 + ") { %x }", "nested more than 100"),
-    "nested calls": ("nn.relu(" * 900 + "1f" + ")" * 900, "nested more than 100 deep"),
+    "nested": ("(" * 900 + ")" * 900, "nested more than"),
+    "nested types": ("fn (%x: " + "(" * 900 + ")" * 900 + ") { %x }", "nested more than"),
+    "nested calls": ("nn.relu(" * 900 + "1f" + ")" * 900, "nested more than"),
     "an attribute that is not there": ("nn.softmax(1f, axsi=1)", "no attribute 'axsi'"),
     "an attribute of another type": ("nn.softmax(1f, axis='x')", "axis of nn.softmax cannot be"),
     "an operator that is not there": ("nn.rleu(1f)", "no operator 'nn.rleu'"),

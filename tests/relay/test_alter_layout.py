@@ -203,3 +203,26 @@ def test_overlapping_windows_are_pooled_in_blocks():
     assert operators(done).count("layout_transform") == 2
     done = blocked(relay.nn.max_pool2d(x, (2, 2), (2, 2)), 16)
     assert operators(done).count("layout_transform") == 0
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("filters", [1, 8])
+@pytest.mark.parametrize(
+    "head",
+    [
+        relay.sigmoid,
+        lambda y: y + weights(1, 1, 1, 1),
+        lambda y: y + weights(1) * y,
+        lambda y: relay.clip(relay.nn.relu(y), 0, 1) * relay.const(2.0),
+        lambda y: relay.nn.prelu(y, weights(y.tensor_type.shape[1])),
+        lambda y: relay.broadcast_to(y, (1, 8, 3, 5)) + y,
+        lambda y: relay.broadcast_to(y, (2, *y.tensor_type.shape)),
+        lambda y: y + weights(1, 8, 5, 3),
+        lambda y: relay.where(relay.greater(y, relay.const(0.0)), y, weights(1, 8, 1, 3)),
+    ],
+)
+def test_a_value_of_one_element_is_no_scalar(head, filters, lanes):
+    """A score head: one filter over an image of one pixel."""
+    x = relay.var("x", shape=(1, 16, 3, 3))
+    kernel = weights(filters, 16, 3, 3)
+    blocked(head(relay.nn.conv2d(x, kernel)), lanes)

@@ -67,3 +67,13 @@ def test_compiled_operator_agrees_with_reference(name, target):
         np.testing.assert_allclose(
             got, want, rtol=tolerance, atol=3e-5, err_msg=f"result {number} of {name}"
         )
+
+
+def test_single_elements_inlined_into_a_tensor_with_axes():
+    x = relay.var("x", shape=(), dtype="int8")
+    table = np.arange(256).astype("int8")
+    out = relay.expand_dims(op_registry.face("qnn.lookup")(x, relay.const(table)), 0, 2)
+    function = relay.transform.InferType()(Function([x], out))
+    module = graph_executor.GraphModule(relay.build(function, target="llvm")["default"](cpu(0)))
+    module.run(x=np.asarray(-5, "int8"))
+    np.testing.assert_array_equal(module.get_output(0).numpy(), [[123]])

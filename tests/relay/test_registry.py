@@ -3,6 +3,9 @@
 The computes run in the interpreter of loop programs, without any schedule.
 """
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -102,3 +105,14 @@ def test_type_errors_name_operator_and_argument(build, words):
 
     with pytest.raises(TypeInferenceError, match=words):
         build(relay, relay.var("x", shape=(1, 3, 8, 8)))
+
+
+@pytest.mark.parametrize("family", ["recurrence", "binary", "conv"])
+def test_a_family_can_be_the_first_to_be_imported(family):
+    """A section may use operators while it is read; the registry is complete all the same."""
+    program = (
+        f"import slipway.relay.ops.{family}; from slipway.relay import op_registry;"
+        "assert all(not d.missing_parts() for d in op_registry.load_ops().values())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -63,3 +63,32 @@ def test_a_reshape_of_anything_else_stays():
     x = relay.var("x", shape=(2, 4, 8))
     function = IRModule.from_expr(relay.reshape(relay.exp(x), (8, 8)) + normal(8))["main"]
     assert sink_reshape(function) is function
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        lambda y: relay.nn.prelu(y, normal(6), axis=2),
+        lambda y: relay.nn.prelu(y, normal(4), axis=1),
+        lambda y: relay.broadcast_to(y, (2, 4, 6)) * y,
+        lambda y: relay.broadcast_to(y, (3, 2, 4, 6)),
+        lambda y: relay.qnn.op.quantize(y, normal(6), relay.const(0), axis=2),
+        lambda y: relay.nn.bias_add(y, normal(4), axis=1),
+    ],
+)
+def test_what_names_an_axis_stays_behind_the_reshape(behind):
+    x = relay.var("x", shape=(2, 4, 8))
+    function = IRModule.from_expr(behind(product(x)))["main"]
+    done = sink_reshape(function)
+    assert done.ret_type == function.ret_type
+    data = RNG.standard_normal((2, 4, 8)).astype(np.float32)
+    np.testing.assert_allclose(interpret(done, data), interpret(function, data), rtol=1e-6)
+
+
+def test_a_product_of_one_element_keeps_its_rank():
+    x = relay.var("x", shape=(1, 1, 8))
+    y = relay.reshape(relay.nn.dense(relay.reshape(x, (1, 8)), normal(1, 8)), (1, 1, 1))
+    function = IRModule.from_expr(relay.sigmoid(y) * normal(1, 1, 1) + y)["main"]
+    done = simplify_expr(sink_reshape(function))
+    data = RNG.standard_normal((1, 1, 8)).astype(np.float32)
+    np.testing.assert_allclose(interpret(done, data), interpret(function, data), rtol=1e-6)

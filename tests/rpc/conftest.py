@@ -127,7 +127,7 @@ def model_tables():
 class StaticDevice:
     """A static server for one architecture, and what to run on it."""
 
-    def __init__(self, architecture, folder, *arguments):
+    def __init__(self, architecture, folder, *arguments, prefix=(), token=""):
         emulator = emulators.find(architecture)
         if emulator is None:
             pytest.skip(emulators.install_hint(architecture))
@@ -138,9 +138,9 @@ class StaticDevice:
         self.model = build_model(library, folder / "model.tar")
         self.log = (folder / "log").open("w+")
         self.process = subprocess.Popen(
-            [*emulator, str(server), "--port", "0", *arguments],
+            [*prefix, *emulator, str(server), "--port", "0", *arguments],
             stderr=self.log,
-            env={**os.environ, "TMPDIR": str(folder), "SLIPWAY_RPC_TOKEN": ""},
+            env={**os.environ, "TMPDIR": str(folder), "SLIPWAY_RPC_TOKEN": token},
         )
         self.folder = folder
         self.port = self._wait_for_port()
@@ -175,4 +175,4 @@ def static_device(request, tmp_path_factory):
 @pytest.fixture
 def static_server_for_this_machine(tmp_path):
     """Start static servers with the arguments given."""
-    return lambda *arguments: StaticDevice(HOST, tmp_path, *arguments)
+    return lambda *arguments, **how: StaticDevice(HOST, tmp_path, *arguments, **how)

@@ -29,6 +29,11 @@ def total(tensor):
     return float(np.from_dlpack(tensor).sum())
 
 
+@tvm_ffi.register_global_func("test.rpc.rank", override=True)
+def rank(tensor):
+    return np.from_dlpack(tensor).ndim
+
+
 @tvm_ffi.register_global_func("test.rpc.raise_value_error", override=True)
 def raise_value_error(text):
     raise ValueError(text)

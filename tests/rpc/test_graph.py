@@ -1,9 +1,12 @@
 """Models on the device: the classic graph executor over a session."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from slipway.errors import ExecutionError, RemoteError
+from slipway.runtime import ndarray as nd
 from slipway.runtime.graph_executor import GraphModule, create
 from slipway.runtime.params import save_param_dict
 
@@ -69,3 +72,20 @@ def test_damaged_model_is_refused(remote, model_tar):
     remote.upload(bytes(content), "model.tar")
     with pytest.raises(RemoteError, match=r"model\.tar"):
         remote.load_module("model.tar")
+
+
+def test_memory_of_the_device_is_bound(remote, factory):
+    model = GraphModule(factory["default"](remote.cpu(0)))
+    data = nd.array(np.ones(SHAPE, "float32"), remote.cpu(0))
+    out = nd.array(np.zeros(SHAPE, "float32"), remote.cpu(0))
+    model.set_input_zero_copy("data", data)
+    model.set_output_zero_copy(0, out)
+    model.run()
+    np.testing.assert_array_equal(out.numpy(), np.full(SHAPE, 12))
+    for bind in (
+        lambda v: model.set_input_zero_copy("data", v),
+        partial(model.set_output_zero_copy, 0),
+    ):
+        for here in (np.zeros(SHAPE, "float32"), nd.empty(SHAPE)):
+            with pytest.raises(ExecutionError, match="takes a tensor of its device"):
+                bind(here)

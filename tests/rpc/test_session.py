@@ -33,6 +33,11 @@ def test_numpy_scalars_travel(remote):
     assert echo(np.float32(0.25)) == 0.25
 
 
+def test_arrays_keep_their_rank(remote):
+    total = remote.get_function("test.rpc.rank")
+    assert [total(np.zeros((1,) * rank, "float32")) for rank in range(4)] == [0, 1, 2, 3]
+
+
 def test_integer_beyond_64_bits_is_refused_here(remote):
     with pytest.raises(RPCError, match="does not fit into 64 bits"):
         remote.get_function("test.rpc.echo")(2**63)

@@ -91,7 +91,7 @@ class Site:
         while not got:
             assert time.monotonic() < deadline
             time.sleep(0.005)
-        return got[0]
+        return got[0].device
 
     def ask(self, method, path, body=None, **headers):
         """Return (status, headers, text) of a request."""

@@ -116,7 +116,83 @@ def test_zero_copy_uses_the_given_memory(model):
     data[:] = 5
     model.run()
     assert model.get_output(1).numpy()[0, 0] == 15
-    assert out.shape == (6,)
+    model.set_output_zero_copy(0, out)
+    model.run()
+    np.testing.assert_array_equal(out.numpy(), np.full(6, 16))
+
+
+def test_a_bound_output_is_the_layer_behind_the_reshape(model):
+    """Output 0 is a reshape in place; binding an input later must not undo it."""
+    flat, total = nd.empty((6,)), nd.empty(SHAPE)
+    model.set_output_zero_copy(0, flat)
+    model.set_output_zero_copy(1, total)
+    data = nd.array(np.ones(SHAPE, "float32"))
+    model.set_input_zero_copy("data", data)
+    model.run()
+    np.testing.assert_array_equal(flat.numpy(), np.full(6, 12))
+    np.testing.assert_array_equal(total.numpy(), np.full(SHAPE, 11))
+    np.testing.assert_array_equal(model.debug_get_output("plus").numpy(), np.full(SHAPE, 12))
+
+
+def made_of(library, outputs, *reshapes):
+    """Make a graph of x, its reshapes one behind the other, and y = x + 1."""
+    nodes = [GraphNode("x", None, ())]
+    nodes += [GraphNode(f"r{i}", "__nop", ((i, 0),)) for i in range(len(reshapes))]
+    nodes.append(GraphNode("y", "add_one", ((0, 0),)))
+    entries = [GraphEntry(shape, "float32", 0) for shape in (SHAPE, *reshapes)]
+    entries.append(GraphEntry(SHAPE, "float32", 1))
+    graph = GraphTables(tuple(nodes), tuple(entries), (0,), tuple((o, 0) for o in outputs))
+    return create(graph.to_json(), library, cpu(0))
+
+
+def test_an_output_without_memory_of_its_own_cannot_be_bound(library):
+    model = made_of(library, (2, 3, 3), (6,), (3, 2))
+    with pytest.raises(ExecutionError, match="output 0 of this graph is its input 'x'"):
+        model.set_output_zero_copy(0, nd.empty((3, 2)))
+    with pytest.raises(ExecutionError, match="outputs 1 and 2 of this graph are one tensor"):
+        model.set_output_zero_copy(1, nd.empty(SHAPE))
+
+
+def test_one_buffer_for_two_is_refused_at_the_run(library):
+    model = made_of(library, (1,))
+    one, two = nd.array(np.ones(SHAPE, "float32")), nd.array(np.ones(SHAPE, "float32"))
+    for given, result in ((one, two), (two, one)):  # they change places between two runs
+        model.set_input_zero_copy("x", given)
+        model.set_output_zero_copy(0, result)
+        model.run()
+    assert one.numpy()[0, 0] == 3
+    model.set_input_zero_copy("x", one)
+    for run in (model.run, model.profile, lambda: model.module["run_node"](1)):
+        with pytest.raises(ExecutionError, match="output 0 and input 'x' were given the same"):
+            run()
+
+
+def test_two_outputs_in_one_buffer_are_refused(library):
+    graph = GraphTables(
+        nodes=(
+            GraphNode("x", None, ()),
+            GraphNode("y", "add_one", ((0, 0),)),
+            GraphNode("z", "add_one", ((1, 0),)),
+        ),
+        entries=tuple(GraphEntry(SHAPE, "float32", i) for i in range(3)),
+        inputs=(0,),
+        outputs=((1, 0), (2, 0)),
+    )
+    model = create(graph.to_json(), library, cpu(0))
+    out = nd.empty(SHAPE)
+    model.set_output_zero_copy(0, out)
+    model.set_output_zero_copy(1, out)
+    with pytest.raises(ExecutionError, match="outputs 0 and 1 were given the same memory"):
+        model.run()
+    model.set_output_zero_copy(1, nd.empty(SHAPE))
+    model.run(x=np.ones(SHAPE, "float32"))
+    np.testing.assert_array_equal(out.numpy(), np.full(SHAPE, 2))
+
+
+@pytest.mark.parametrize("value", [np.zeros(6, "float32"), [0.0] * 6, None])
+def test_only_a_tensor_can_be_bound(model, value):
+    with pytest.raises(ExecutionError, match=r"takes a tensor of this process: nd\.array"):
+        model.set_output_zero_copy(0, value)
 
 
 def test_output_stays_alive_without_the_model(library):

@@ -13,8 +13,9 @@ from slipway.cli import console
 from slipway.cli.bisect_repro import write_repro
 from slipway.cli.connection import Connection
 from slipway.cli.demo_case import random_array
-from slipway.cli.model_file import format_of, parse_shapes, read_model
+from slipway.cli.model_file import format_of, parse_bindings, parse_shapes, read_model
 from slipway.cli.options import (
+    Bindings,
     Inputs,
     InputShapes,
     ModelFile,
@@ -36,6 +37,7 @@ def bisect(
     ] = None,
     inputs: Inputs = None,
     input_shapes: InputShapes = None,
+    bind: Bindings = None,
     tolerance: Annotated[
         float, typer.Option(help="Of a float tensor's greatest value; integers must be the same.")
     ] = 1e-4,
@@ -73,14 +75,17 @@ def bisect(
     from slipway.target import Target
 
     kind = format_of(model)
+    constants = parse_bindings(bind)
     with console.step(f"Reading {model}"):
-        module, _ = read_model(model, parse_shapes(input_shapes))
+        module, _ = read_model(model, parse_shapes(input_shapes), constants=constants)
     main = module["main"]
     arrays = given_or_random(main, inputs)
     with console.step("Computing the imported graph by the references"):
         wanted = as_list(interpret(module, **arrays))
     if kind == "onnx" and framework:
-        stop_at(check_import(model, main, arrays, wanted, tolerance), output, model, arrays)
+        stop_at(
+            check_import(model, main, arrays, wanted, tolerance, constants), output, model, arrays
+        )
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
     for name in target or ["llvm"]:
         chosen = Target(name)
@@ -100,24 +105,30 @@ def given_or_random(main: Any, path: Path | None) -> dict[str, Any]:
 
 
 def check_import(
-    model: Path, main: Any, arrays: dict[str, Any], wanted: Sequence[Any], tolerance: float
+    model: Path,
+    main: Any,
+    arrays: dict[str, Any],
+    wanted: Sequence[Any],
+    tolerance: float,
+    constants: dict[str, Any],
 ) -> Any:
     """Return the first node whose import gives other numbers than ONNX Runtime, if any."""
     from slipway.executor.bisect import Culprit, first_difference, node_values
-    from slipway.frontends.onnx.reference import has_onnxruntime, run_onnxruntime
+    from slipway.frontends.onnx.reference import as_inputs, has_onnxruntime, run_onnxruntime
 
     if not has_onnxruntime():
         console.err.print("ONNX Runtime is not installed: the import is not checked")
         return None
     with console.step("Running ONNX Runtime"):
-        ((_, expected),) = run_onnxruntime(model, arrays)
+        given = {**arrays, **as_inputs(model, constants)}
+        ((_, expected),) = run_onnxruntime(model, given)
     found = first_difference(wanted, expected, tolerance)
     if found is None:
         console.out.print("[green]✓[/] the import agrees with ONNX Runtime")
         return None
     with console.step("Looking for the first node"):
         ours = node_values(main, arrays)
-        for name, theirs in run_onnxruntime(model, arrays, every_node=True):
+        for name, theirs in run_onnxruntime(model, given, every_node=True):
             own = ours.get(name, [])
             pairs = [(a, b) for a, b in zip(own, theirs, strict=False) if a.shape == b.shape]
             first = first_difference([a for a, _ in pairs], [b for _, b in pairs], tolerance)
@@ -172,7 +183,7 @@ def caller(library: Any, device: Any) -> Any:
     from slipway import nd
 
     def call(name: str, arguments: Sequence[Any], like: Sequence[Any]) -> list[Any]:
-        given = [nd.array(np.ascontiguousarray(a), device) for a in arguments]
+        given = [nd.array(np.asarray(a, order="C"), device) for a in arguments]
         results = [nd.array(np.zeros_like(a), device) for a in like]
         library[name](*given, *results)
         return [r.numpy() for r in results]

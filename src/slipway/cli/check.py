@@ -11,9 +11,15 @@ import typer
 from rich.markup import escape
 
 from slipway.cli import console
-from slipway.cli.model_file import parse_shapes, read_model, survey_model
-from slipway.cli.options import InputShapes, ModelFile, ModelFormat
-from slipway.errors import LoweringError
+from slipway.cli.model_file import (
+    parse_bindings,
+    parse_shapes,
+    read_model,
+    shapes_option,
+    survey_model,
+)
+from slipway.cli.options import Bindings, InputShapes, ModelFile, ModelFormat
+from slipway.errors import LoweringError, OpenShapeError
 
 COLOURS = {
     "native": "green", "rewritten": "cyan", "folded": "dim", "unsupported": "red",
@@ -32,6 +38,7 @@ def check(
     model: ModelFile,
     target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
     input_shapes: InputShapes = None,
+    bind: Bindings = None,
     model_format: ModelFormat = None,
     only: Annotated[
         str | None, typer.Option(help="Show only nodes of this status, unsupported for example.")
@@ -44,8 +51,8 @@ def check(
     """Tell what becomes of every node of MODEL on a target, without compiling it.
 
     A node is native (one operator of the compiler), rewritten (several), folded (known at compile
-    time), or unsupported, and then the table says why. Exits with 0 when the whole model can be
-    compiled, else with 1.
+    time), or unsupported, and then the table says why. Where the model leaves sizes open, some that
+    fit it are assumed, and shown. Exits with 0 when the whole model can be compiled, else with 1.
 
     For example:
 
@@ -53,16 +60,24 @@ def check(
 
         slipway check kws.tflite --target arm/cortex-m4 --summary
 
+        slipway check vad.onnx --input-shapes "input:[1,576] state:[2,1,128]" --bind sr=16000
+
         slipway check encoder.pt2 --json
     """
     from slipway.target import Target
 
     chosen = Target(target)
     shapes = parse_shapes(input_shapes)
-    entries = survey_model(model, shapes, model_format)
+    constants = parse_bindings(bind)
+    assumed = ""
+    try:
+        entries = survey_model(model, shapes, model_format, constants)
+    except OpenShapeError as error:
+        shapes, assumed = error.shapes, shapes_option(error.shapes)
+        entries = survey_model(model, shapes, model_format, constants)
     found: dict[str, Any] = {"schedules": {}, "memory": {}, "problem": ""}
     if all(entry.status not in ("unsupported", "unchecked") for entry in entries):
-        module, parameters = read_model(model, shapes, model_format)
+        module, parameters = read_model(model, shapes, model_format, constants)
         found = on_target(module, parameters, chosen)
     report = {
         "model": str(model),
@@ -71,6 +86,7 @@ def check(
         and all(e.status not in ("unsupported", "unchecked") for e in entries),
         "counts": counted(entries),
         "problem": found["problem"],
+        "assumed": assumed,
         "memory": found["memory"],
         "nodes": [
             {
@@ -170,6 +186,11 @@ def print_report(report: dict[str, Any], only: str | None, summary: bool) -> Non
         console.table(columns, rows, text_columns=5)
     for status, count in report["counts"].items():
         console.out.print(f"{count:>6} {coloured(status)}: {MEANINGS[status]}")
+    if report["assumed"]:
+        console.out.print(
+            f"The model leaves sizes open; assumed here: {escape(report['assumed'])}",
+            soft_wrap=True,
+        )
     print_memory(report["memory"])
     if report["problem"]:
         console.out.print(f"[red]✗[/] {report['problem']}")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import parse_shapes, read_model
-from slipway.cli.options import InputShapes, ModelFile, ModelFormat, OptLevel
+from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
+from slipway.cli.options import Bindings, InputShapes, ModelFile, ModelFormat, OptLevel
 from slipway.errors import ModelError, did_you_mean
 
 SUFFIXES = (".tar", ".so", ".o", ".a")
@@ -28,6 +28,7 @@ def compile_model(
         ),
     ] = None,
     input_shapes: InputShapes = None,
+    bind: Bindings = None,
     opt_level: OptLevel = 3,
     model_format: ModelFormat = None,
     cross_compiler: Annotated[
@@ -59,6 +60,8 @@ def compile_model(
         slipway compile kws.tflite --target "c -mcpu=cortex-m4" --executor aot --runtime crt -f mlf
 
         slipway compile bert.onnx --input-shapes "ids:[1,128] mask:[1,128]" --dump-code relay,asm
+
+        slipway compile vad.onnx --input-shapes "input:[1,576] state:[2,1,128]" --bind sr=16000
     """
     suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
     destination = output or Path(model.with_suffix(suffix).name)
@@ -84,7 +87,9 @@ def compile_model(
 
     chosen = slipway.target.Target(target)
     with console.step(f"Reading {model}"):
-        module, parameters = read_model(model, parse_shapes(input_shapes), model_format)
+        module, parameters = read_model(
+            model, parse_shapes(input_shapes), model_format, parse_bindings(bind)
+        )
     with (
         console.step(f"Compiling for {chosen}"),
         slipway.transform.PassContext(opt_level=opt_level),

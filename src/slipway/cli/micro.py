@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import parse_shapes, read_model
-from slipway.cli.options import InputShapes
+from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
+from slipway.cli.options import Bindings, InputShapes
 from slipway.errors import ModelError
 
 app = typer.Typer(
@@ -24,7 +24,9 @@ BoardName = Annotated[str, typer.Option("--board", help="A board's name, or a .t
 Project = Annotated[Path, typer.Argument(metavar="DIR", help="The project's directory.")]
 
 
-def model_archive(model: Path, target: str, shapes: str | None, folder: Path) -> Path:
+def model_archive(
+    model: Path, target: str, shapes: str | None, bind: list[str] | None, folder: Path
+) -> Path:
     """Return the Model Library Format archive of a model, compiling it when it is not one."""
     if model.suffix == ".tar":
         return model
@@ -34,7 +36,7 @@ def model_archive(model: Path, target: str, shapes: str | None, folder: Path) ->
 
     model.stat()
     with console.step(f"Reading {model}"):
-        module, parameters = read_model(model, parse_shapes(shapes))
+        module, parameters = read_model(model, parse_shapes(shapes), constants=parse_bindings(bind))
     with console.step(f"Compiling for {target}"), slipway.transform.PassContext(opt_level=3):
         library = relay.build(
             module,
@@ -54,6 +56,7 @@ def fit(
         bool, typer.Option("--link/--estimate", help="Also link, and show the truth beside it.")
     ] = False,
     input_shapes: InputShapes = None,
+    bind: Bindings = None,
     svg: Annotated[
         Path | None, typer.Option(help="Write the arena as a picture: offset over time.")
     ] = None,
@@ -72,14 +75,14 @@ def fit(
         raise ModelError("name a board with --board, or give --all-boards")
     boards = [find_board(name) for name in names]
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
-        archive = model_archive(model, boards[0].target, input_shapes, Path(folder))
+        archive = model_archive(model, boards[0].target, input_shapes, bind, Path(folder))
         description = only_model(unpack_model_library(archive, Path(folder) / "model"))
         needs = estimate(description)
 
         def archive_for(target: str) -> Path:
             own = Path(folder) / f"target{len(list(Path(folder).iterdir()))}"
             own.mkdir()
-            return model_archive(model, target, input_shapes, own)
+            return model_archive(model, target, input_shapes, bind, own)
 
         linked = measure_boards(boards, archive_for) if link else {}
     if svg is not None:
@@ -125,6 +128,7 @@ def create(
         typer.Option("--option", help="A template's option, NAME=VALUE; repeatable."),
     ] = None,
     input_shapes: InputShapes = None,
+    bind: Bindings = None,
 ) -> None:
     """Make a project of MODEL from a template."""
     from slipway.micro import generate_project_from_mlf
@@ -137,7 +141,7 @@ def create(
             raise ModelError(f"--option {text}: write NAME=VALUE")
         options[name] = value
     with tempfile.TemporaryDirectory(prefix="slipway-micro-") as folder:
-        archive = model_archive(model, find_board(board).target, input_shapes, Path(folder))
+        archive = model_archive(model, find_board(board).target, input_shapes, bind, Path(folder))
         generate_project_from_mlf(template, directory, archive, options).close()
     console.out.print(f"{directory}: a {template} project for {board}")
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import ModelError, did_you_mean
+import numpy as np
+
+from slipway.errors import ModelError, OpenShapeError, did_you_mean
 
 FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch"}
 FORMAT_NAMES = "onnx|tflite|pytorch"
-_SHAPE = re.compile(r"\s*(?P<name>[^\s:]+)\s*:\s*\[(?P<dims>[\d\s,?]*)\]")
+_SHAPE = re.compile(r"\s*(?P<name>\S+?)\s*:\s*\[(?P<dims>[\d\s,?]*)\]")
 
 
 Shapes = dict[str, tuple[int, ...]]
@@ -38,44 +42,106 @@ def format_of(path: Path, model_format: str | None = None) -> str:
 
 
 def read_model(
-    path: Path, shapes: Shapes | None = None, model_format: str | None = None
+    path: Path,
+    shapes: Shapes | None = None,
+    model_format: str | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> tuple[Any, dict[str, Any]]:
     """Return (relay module, parameters) of the model at `path`.
 
-    Raises what `format_of` raises, and ModelError for a file that is damaged or uses what is not
-    supported.
+    `constants` binds inputs to values. Raises what `format_of` raises, and ModelError for a file
+    that is damaged or uses what is not supported, or that leaves sizes open.
     """
     from slipway import relay
 
-    match format_of(path, model_format):
-        case "onnx":
-            return relay.frontend.from_onnx(path, shape=shapes)  # type: ignore[no-any-return]
-        case "pytorch":
-            infos = list(shapes.items()) if shapes else None
-            return relay.frontend.from_pytorch(path, infos)  # type: ignore[no-any-return]
-        case _:
-            return relay.frontend.from_tflite(  # type: ignore[no-any-return]
-                path.read_bytes(), shape_dict=shapes
-            )
+    bound = constants or {}
+    try:
+        match format_of(path, model_format):
+            case "onnx":
+                return relay.frontend.from_onnx(  # type: ignore[no-any-return]
+                    path, shape=shapes, constants=bound
+                )
+            case "pytorch":
+                infos = list(shapes.items()) if shapes else None
+                return relay.frontend.from_pytorch(  # type: ignore[no-any-return]
+                    path, infos, default_dtype="", constants=bound
+                )
+            case _:
+                return relay.frontend.from_tflite(  # type: ignore[no-any-return]
+                    path.read_bytes(), shape_dict=shapes, constants=bound
+                )
+    except OpenShapeError as error:
+        raise ModelError(f"{error.problem} Pass {shapes_option(error.shapes)}") from None
 
 
 def survey_model(
-    path: Path, shapes: Shapes | None = None, model_format: str | None = None
+    path: Path,
+    shapes: Shapes | None = None,
+    model_format: str | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> list[Any]:
-    """Return the `NodeReport` of every node of the model at `path`, supported or not."""
+    """Return the `NodeReport` of every node of the model at `path`, supported or not.
+
+    Raises OpenShapeError, with shapes that can be assumed, for a model that leaves sizes open.
+    """
+    bound = constants or {}
     match format_of(path, model_format):
         case "onnx":
             from slipway.frontends.onnx.importer import check_onnx
 
-            return check_onnx(path, shapes)
+            return check_onnx(path, shapes, constants=bound)
         case "pytorch":
             from slipway.frontends.torch.importer import check_pytorch
 
-            return check_pytorch(path, list(shapes.items()) if shapes else None)
+            infos = list(shapes.items()) if shapes else None
+            return check_pytorch(path, infos, default_dtype="", constants=bound)
         case _:
             from slipway.frontends.tflite.importer import check_tflite
 
-            return check_tflite(path.read_bytes(), shapes)
+            return check_tflite(path.read_bytes(), shapes, constants=bound)
+
+
+def shapes_option(shapes: Mapping[str, Sequence[Any]]) -> str:
+    """Return the option of the command line that gives inputs these shapes."""
+    listed = (f"{name}:[{','.join(str(d) for d in shape)}]" for name, shape in shapes.items())
+    return f'--input-shapes "{" ".join(listed)}"'
+
+
+def parse_bindings(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return {name: array} of ``--bind``: a number, nested lists, or @FILE.npy behind "name=".
+
+    Raises ModelError with an example when a text is spelled otherwise.
+    """
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ModelError(
+                f"--bind {text!r}: write the name of an input, =, and its value: --bind sr=16000, "
+                '--bind "scale=[0.5, 2]" or --bind mask=@mask.npy'
+            )
+        if name in found:
+            raise ModelError(f"--bind gives the input {name!r} two values")
+        found[name] = _array_file(name, Path(value[1:])) if value[:1] == "@" else _value(text)
+    return found
+
+
+def _value(text: str) -> Any:
+    value = text.partition("=")[2]
+    try:
+        return np.asarray(json.loads(value.lower()))
+    except (ValueError, RecursionError):
+        raise ModelError(
+            f"--bind {text!r}: cannot read {value[:80]!r}; it is a number, true or false, lists of "
+            "them in brackets, or @ and the path of a .npy file"
+        ) from None
+
+
+def _array_file(name: str, path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ModelError(f"--bind {name}=@{path}: it is no .npy file ({error})") from None
 
 
 def parse_shapes(text: str | None) -> Shapes | None:

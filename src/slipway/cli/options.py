@@ -18,6 +18,14 @@ InputShapes = Annotated[
     str | None,
     typer.Option(help='Shapes of inputs that the model leaves open: "image:[1,3,224,224]".'),
 ]
+Bindings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bind",
+        metavar="NAME=VALUE",
+        help="Make an input a constant, for example sr=16000 or mask=@mask.npy; repeatable.",
+    ),
+]
 OptLevel = Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")]
 
 # Of a run

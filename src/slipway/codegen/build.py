@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.names import check_names
 from slipway.codegen.narrow import widen_narrow
 from slipway.errors import CodegenError
 from slipway.ir.function import IRModule, PrimFunc
@@ -21,7 +22,7 @@ def build_module(
 
     The functions are exported under their names in the module; `entry` (by default the first) is
     the one that calling the loaded module runs.  Raises CodegenError for what the target's
-    generator cannot express, or a module without functions.
+    generator cannot express, a name that no symbol can have, or a module without functions.
     """
     functions = _functions_of(module)
     if not functions:
@@ -29,6 +30,7 @@ def build_module(
     first = entry if entry is not None else next(iter(functions))
     if first not in functions:
         raise CodegenError(f"the entry {first!r} is not a function of the module")
+    check_names(functions, target)
     if target.kind.name in ("llvm", "hexagon"):
         from slipway.codegen.llvm.backend import compile_llvm
 

@@ -48,8 +48,9 @@ def _compiler_identity() -> bytes:
     for name in ("llvmlite", "ziglang"):
         with suppress(metadata.PackageNotFoundError):
             versions.append(f"{name} {metadata.version(name)}")
-    here = resources.files("slipway.codegen").joinpath("llvm/machine.py").read_bytes()
-    return " ".join(versions).encode() + b"\0" + hashlib.sha256(here).digest()
+    here = resources.files("slipway.codegen.llvm")
+    code = [here.joinpath(name).read_bytes() for name in ("machine.py", "worker.py")]
+    return " ".join(versions).encode() + b"\0" + hashlib.sha256(b"\0".join(code)).digest()
 
 
 def _enabled() -> bool:

@@ -33,7 +33,7 @@ class Capability:
     def extremes(self, bits: int, lanes: int) -> frozenset[str]:
         """Return the instructions for a maximum of floats of `bits`, by what they do with a NaN.
 
-        "ignores": give the number; "propagates": give the NaN; both order the zeros.
+        "ignores": give the number; "propagates": give the NaN.
         """
         has = self.target.features.__contains__
         table = self.target.parsed_triple.table
@@ -42,8 +42,18 @@ class Capability:
         if table == "arm" and has("neon") and bits == 32 and lanes > 1:
             return frozenset(("propagates",))
         if table == "riscv" and bits in (32, 64) and has("d" if bits == 64 else "f"):
-            return frozenset(("ignores",))
+            scalar = lanes == 1 and has("zfa")
+            return frozenset(("ignores", "propagates") if scalar else ("ignores",))
+        if table == "wasm" and bits in (32, 64) and (lanes == 1 or has("simd128")):
+            return frozenset(("propagates",))
         return frozenset()
+
+    def combines_extremes(self, bits: int) -> bool:
+        """Tell whether LLVM makes maximum, comparison and choice of a maximum with NaN.
+
+        On x86; elsewhere, and from comparisons alone, it takes more instructions.
+        """
+        return self.target.parsed_triple.table == "x86" and bits in (32, 64)
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import dtypes
-from slipway.codegen.bounds import Bounds
 from slipway.codegen.capability import Capability
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -34,7 +33,7 @@ def reinterpret(value: E.PrimExpr, scalar: str) -> E.PrimExpr:
 
 def share(value: E.PrimExpr, body: Any, name: str = "t") -> E.PrimExpr:
     """Return ``body(v)`` with v a variable that holds `value`: it is computed once."""
-    if isinstance(value, (E.Var, E.IntImm, E.FloatImm)):
+    if isinstance(_scalar(value), (E.Var, E.IntImm, E.FloatImm)):
         return body(value)  # type: ignore[no-any-return]
     var = E.Var(name, value.dtype)
     return E.Let(var, value, body(var))
@@ -132,61 +131,6 @@ def refuse_carried(node: E.PrimExpr) -> None:
                 f"{operand.dtype} cannot be computed with directly: convert it first, as the "
                 f"operator cast does ({node})"
             )
-
-
-# -- integer division ------------------------------------------------------------------------------
-
-
-def _power_of_two(value: E.PrimExpr) -> int | None:
-    """Return k where `value` is the constant 2^k."""
-    if isinstance(value, E.Broadcast):
-        value = value.value
-    if isinstance(value, E.IntImm) and value.value > 0 and value.value & (value.value - 1) == 0:
-        return value.value.bit_length() - 1
-    return None
-
-
-def floor_div(node: E.FloorDiv, bounds: Bounds) -> E.PrimExpr:
-    """FloorDiv as a truncating division, or a shift."""
-    a, b = node.a, node.b
-    shift = _power_of_two(b)
-    if shift is not None:
-        return call("shift_right", a, like(shift, a))
-    if dtypes.is_uint(a.dtype) or (bounds.is_nonnegative(a) and bounds.is_nonnegative(b)):
-        return E.Div(a, b)
-    zero = like(0, a)
-    if bounds.is_nonnegative(b):  # minus one where the remainder is negative
-        return share(a, lambda x: share(E.Div(x, b), lambda q: E.Sub(
-            q, E.Select(E.LT(E.Sub(x, E.Mul(q, b)), zero), like(1, a), zero))))  # fmt: skip
-
-    def general(x: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
-        def fix(q: E.PrimExpr) -> E.PrimExpr:
-            def test(r: E.PrimExpr) -> E.PrimExpr:
-                wrong = E.And(E.NE(r, zero), E.NE(E.LT(r, zero), E.LT(y, zero)))
-                return E.Sub(q, E.Select(wrong, like(1, a), zero))
-
-            return share(E.Sub(x, E.Mul(q, y)), test)
-
-        return share(E.Div(x, y), fix)
-
-    return share(a, lambda x: share(b, lambda y: general(x, y)))
-
-
-def floor_mod(node: E.FloorMod, bounds: Bounds) -> E.PrimExpr:
-    """FloorMod as a truncating remainder, or a mask."""
-    a, b = node.a, node.b
-    shift = _power_of_two(b)
-    if shift is not None:
-        return call("bitwise_and", a, like((1 << shift) - 1, a))
-    if dtypes.is_uint(a.dtype) or (bounds.is_nonnegative(a) and bounds.is_nonnegative(b)):
-        return E.Mod(a, b)
-    zero = like(0, a)
-
-    def fix(r: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
-        wrong = E.And(E.NE(r, zero), E.NE(E.LT(r, zero), E.LT(y, zero)))
-        return E.Add(r, E.Select(wrong, y, zero))
-
-    return share(b, lambda y: share(E.Mod(a, y), lambda r: fix(r, y)))
 
 
 # -- half precision --------------------------------------------------------------------------------

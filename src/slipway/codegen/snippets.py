@@ -60,7 +60,4 @@ def _llvm_object(text: str, target: Target) -> bytes:
         if not path.is_file():
             raise CodegenError(f"pragma import_llvm names {text}, and there is no such file")
         text = path.read_text() if path.suffix == ".ll" else bitcode_text(path.read_bytes())
-    try:
-        return CompiledText(text, target).object_bytes
-    except CodegenError as error:
-        raise CodegenError(f"pragma import_llvm: {error}") from error
+    return CompiledText(text, target, "the text of pragma import_llvm").object_bytes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import logging
 import socket
 import sys
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from slipway.exec.arguments import (
     read_token,
     run_until_stopped,
 )
+from slipway.rpc import log
 from slipway.rpc.proxy import ProxyServer
 from slipway.rpc.server import listen, parse_address
 
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"rpc_proxy: error: {error}", file=sys.stderr)
         return 2
     if not arguments.silent:
-        logging.basicConfig(format="INFO:root:RPCProxy: %(message)s", level=logging.INFO)
+        log.configure("RPCProxy")
     if arguments.listen_fd < 0:
         address = f"{arguments.host}:{listener.getsockname()[1]}"
         print(f"INFO:root:RPCProxy: bind to {address}", file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact_writer import write_artifact
 from slipway.toolchain.ar import write_archive
-from slipway.toolchain.link import Linker, link_shared, write_file
+from slipway.toolchain.link import Linker, link_shared, linked_bytes, write_file
 
 SUFFIXES = (".tar", ".so", ".dylib", ".dll", ".wasm", ".o", ".obj", ".a")
 
@@ -79,12 +79,7 @@ def _write_tar(
     cc: Linker | None,
     options: Sequence[str] | None,
 ) -> Path:
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="slipway-export-") as folder:
-        linked = link_shared(
-            compiled.objects, compiled.target.triple, Path(folder) / "lib.so", cc, options=options
-        ).read_bytes()
+    linked = linked_bytes(compiled.objects, compiled.target.triple, "lib.so", cc, options=options)
     if model is None:
         return write_artifact(out, linked, metadata=json.loads(compiled.metadata))
     return write_artifact(

@@ -32,6 +32,8 @@ from slipway.passes.context import PassContext
 from slipway.passes.pipeline import run_pipeline
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Op
+from slipway.relay.op_registry import is_primitive
+from slipway.relay.ops.recurrence import body_of
 from slipway.relay.visit import post_order
 from slipway.schedules import registry
 from slipway.schedules.primitive import schedule_primitive
@@ -183,6 +185,13 @@ def _all_ours(function: Function, target: Target) -> bool:
         theirs = [e for e in registry.implementations(expr.op.name) if not _implements_ours(e)]
         in_types = [arg.checked_type for arg in expr.args] if theirs else []
         if any(entry.applies(expr.attrs, in_types, target) for entry in theirs):
+            return False
+        body = body_of(expr)
+        if body is not None and not all(
+            _all_ours(kernel, target)
+            for kernel in post_order(body)
+            if isinstance(kernel, Function) and is_primitive(kernel)
+        ):
             return False
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.executor.export import export
 from slipway.runtime.artifact import check_runs_here
+from slipway.runtime.library import DsoLibrary
 from slipway.runtime.module import LibraryModule, Module
 from slipway.toolchain.elf import ElfFile, is_elf
+from slipway.toolchain.link import linked_bytes
 
 
 class OperatorModule(Module):
@@ -30,6 +33,7 @@ class OperatorModule(Module):
         self.compiled = compiled
         self.type_key = compiled.target.kind.name
         self._loaded: LibraryModule | None = None
+        self._loading = threading.Lock()
 
     @property
     def target(self) -> Any:
@@ -46,17 +50,20 @@ class OperatorModule(Module):
         return self.loaded()._find_function(name)
 
     def loaded(self) -> LibraryModule:
-        """Return the code loaded into this process.
+        """Return the code loaded into this process, as an exported file of it would be.
 
-        Raises ExecutionError when it is for another kind of machine.
+        The system's loader places a library as a whole, however full the process is.  A loader of
+        LLVM's puts code and data wherever there is room, and ends the process where they come to
+        lie too far apart.  Raises ExecutionError when the code is for another kind of machine.
         """
-        if self._loaded is None:
-            from slipway.codegen.jit import JitLibrary
-
-            check_callable_here(self.compiled)
-            library = JitLibrary(self.compiled.objects, self.compiled.exported_symbols)
-            self._loaded = LibraryModule(library, json.loads(self.compiled.metadata))
-        return self._loaded
+        with self._loading:
+            if self._loaded is None:
+                compiled = self.compiled
+                check_callable_here(compiled)
+                content = linked_bytes(compiled.objects, compiled.target.triple, compiled.entry)
+                library = DsoLibrary(compiled.entry, content)
+                self._loaded = LibraryModule(library, json.loads(compiled.metadata))
+            return self._loaded
 
     def get_source(self, fmt: str = "") -> str:
         """Return the code as text: "ll", "asm" or "c", what the target has; default the first."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.names import check_names
 from slipway.errors import defects_named
 from slipway.executor.cost import kernel_cost
 from slipway.executor.export import ModelParts, export
@@ -47,6 +48,7 @@ def build(
     kernel names the kernel.  InternalError is a defect of the compiler.
     """
     chosen = cpu_target(target, target_host)
+    check_names([f"tvmgen_{mod_name}"], chosen)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     is_aot = executor is not None and executor.name == "aot"
     # C for microcontrollers, and the kernels written by hand for them, take plain layouts.

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ExecutionError
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
@@ -49,22 +48,20 @@ def wrap_small(value: Any, dtype: str) -> Any:
     return low
 
 
-def check_zero(b: Any) -> None:
-    """Raise ExecutionError for a scalar zero divisor."""
-    if type(b) is int and b == 0:
-        raise ExecutionError("integer division by zero")
-
-
 def floordiv(a: Any, b: Any) -> Any:
-    """Return a // b, rounding down."""
-    check_zero(b)
-    return a // b
+    """Return a // b, rounding down; 0 for b = 0."""
+    if type(a) is int and type(b) is int:
+        return a // b if b else 0
+    with np.errstate(divide="ignore", over="ignore"):  # the least integer by -1 is itself
+        return np.floor_divide(a, b)
 
 
 def floormod(a: Any, b: Any) -> Any:
-    """The remainder of `floordiv`."""
-    check_zero(b)
-    return a % b
+    """The remainder of `floordiv`; 0 for b = 0."""
+    if type(a) is int and type(b) is int:
+        return a % b if b else 0
+    with np.errstate(divide="ignore"):
+        return np.mod(a, b)
 
 
 def scalar(dtype: str, value: Any) -> Any:
@@ -74,29 +71,31 @@ def scalar(dtype: str, value: Any) -> Any:
 
 
 def truncdiv(a: Any, b: Any) -> Any:
-    """Return a / b, rounding towards zero, as C does."""
-    check_zero(b)
-    if type(a) is int and type(b) is int:
-        quotient = abs(a) // abs(b)
-        return quotient if (a >= 0) == (b >= 0) else -quotient
-    quotient = np.abs(a) // np.abs(b)
-    return np.where((a >= 0) == (b >= 0), quotient, -quotient).astype(np.asarray(a).dtype)
+    """Return a / b, rounding towards zero, as C does; 0 for b = 0."""
+    quotient = floordiv(a, b)
+    if type(quotient) is int:
+        return quotient + (b != 0 and quotient < 0 and quotient * b != a)
+    upwards = ((a < 0) ^ (b < 0)) & (b != 0) & (quotient * b != a)
+    return quotient + upwards.astype(quotient.dtype)
 
 
 def truncmod(a: Any, b: Any) -> Any:
-    """The remainder of `truncdiv`."""
-    return a - b * truncdiv(a, b)
+    """The remainder of `truncdiv`; 0 for b = 0."""
+    if type(a) is int and type(b) is int:
+        return a - b * truncdiv(a, b) if b else 0
+    with np.errstate(divide="ignore"):
+        return np.fmod(a, b)
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two scalars or of each pair of lanes; a NaN on the left loses."""
-    if np.ndim(a) == 0 and np.ndim(b) == 0:
-        return a if a < b else b
-    return np.where(np.less(a, b), a, b)
+    """The smaller of two scalars or of each pair of lanes; a NaN on either side is the result."""
+    if type(a) is int and type(b) is int:
+        return min(a, b)
+    return np.minimum(a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The larger of two scalars or of each pair of lanes; a NaN on the left loses."""
-    if np.ndim(a) == 0 and np.ndim(b) == 0:
-        return a if a > b else b
-    return np.where(np.greater(a, b), a, b)
+    """The larger of two scalars or of each pair of lanes; a NaN on either side is the result."""
+    if type(a) is int and type(b) is int:
+        return max(a, b)
+    return np.maximum(a, b)

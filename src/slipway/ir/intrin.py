@@ -116,6 +116,7 @@ _TABLE = [
     Intrinsic("nearbyint", 1, reference=np.rint),  # halves to even
     Intrinsic("fabs", 1, reference=np.abs),
     Intrinsic("copysign", 2, reference=np.copysign),
+    Intrinsic("max_of_numbers", 2, reference=np.fmax),  # of a NaN and a number: either
     Intrinsic("isnan", 1, reference=np.isnan),
     Intrinsic("isinf", 1, reference=np.isinf),
     Intrinsic("isfinite", 1, reference=np.isfinite),

@@ -231,7 +231,7 @@ def truncmod(lhs: Any, rhs: Any) -> PrimExpr:
     _reject_zero(a, b, "take a remainder")
     if _is_one(b):
         return const(0, a.dtype)
-    return _fold(E.Mod, a, b, lambda x, y: int(math.copysign(abs(x) % abs(y), x)))
+    return _fold(E.Mod, a, b, lambda x, y: abs(x) % abs(y) * (1 if x >= 0 else -1))
 
 
 def floordiv(lhs: Any, rhs: Any) -> PrimExpr:
@@ -266,19 +266,27 @@ def neg(value: Any) -> PrimExpr:
     operand = as_expr(value)
     if isinstance(operand, (IntImm, FloatImm)):
         return const(-operand.value, operand.dtype)
-    return sub(const(0, operand.dtype), operand)
+    return sub(const(-0.0, operand.dtype), operand)  # of a zero the sign changes too
 
 
 def minimum(lhs: Any, rhs: Any) -> PrimExpr:
-    """The smaller of the two (te.min of two values)."""
+    """The smaller of the two (te.min of two values); of floats, a NaN if one is."""
     a, b = match(lhs, rhs)
-    return a if a is b else _fold(E.Min, a, b, min)
+    return a if a is b else _fold(E.Min, a, b, np.minimum)
 
 
 def maximum(lhs: Any, rhs: Any) -> PrimExpr:
-    """The greater of the two (te.max of two values)."""
+    """The greater of the two (te.max of two values); of floats, a NaN if one is."""
     a, b = match(lhs, rhs)
-    return a if a is b else _fold(E.Max, a, b, max)
+    return a if a is b else _fold(E.Max, a, b, np.maximum)
+
+
+def max_of_numbers(lhs: Any, rhs: Any) -> PrimExpr:
+    """The greater of the two, neither of them a NaN: else either of them."""
+    a, b = match(lhs, rhs)
+    if not dtypes.is_float(a.dtype):
+        return maximum(a, b)
+    return E.Call(a.dtype, "max_of_numbers", (a, b))
 
 
 def _compare(node: Any, lhs: Any, rhs: Any, function: Callable[[Any, Any], bool]) -> PrimExpr:
@@ -451,6 +459,16 @@ def max_value(dtype: str) -> PrimExpr:
     if dtypes.is_float(dtype):
         return const(_FLOAT_MAX[dtypes.scalar_of(dtype)], dtype)
     return const(dtypes.int_range(dtypes.scalar_of(dtype))[1], dtype)
+
+
+def lowest(dtype: str) -> PrimExpr:
+    """What no value of `dtype` is below: minus infinity of floats."""
+    return const(-math.inf, dtype) if dtypes.is_float(dtype) else min_value(dtype)
+
+
+def highest(dtype: str) -> PrimExpr:
+    """What no value of `dtype` is above: infinity of floats."""
+    return infinity(dtype) if dtypes.is_float(dtype) else max_value(dtype)
 
 
 def infinity(dtype: str) -> PrimExpr:

@@ -100,7 +100,7 @@ class _Writer:
         if isinstance(value, dict):
             return ["d", *([self._field(k), self._field(v)] for k, v in value.items())]
         if isinstance(value, np.ndarray):
-            data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+            data = base64.b64encode(np.asarray(value, order="C").tobytes()).decode()
             self.arrays.append([value.dtype.str, list(value.shape), data])
             return ["a", len(self.arrays) - 1]
         if isinstance(value, np.generic):

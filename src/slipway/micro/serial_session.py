@@ -37,7 +37,11 @@ class SerialSession(RPCSession):
         try:
             self._line = SerialLink(self._port, name, timeout)
             self._line.socket.settimeout(timeout)
-            super().__init__(*greeted(self._line.socket, name, "", session_timeout, token, output))
+            link = self._line.socket
+            asks = bool(token)  # whoever holds the cable needs none, unless one is named
+            super().__init__(
+                *greeted(link, name, "", session_timeout, token, output, wants_proof=asks)
+            )
         except BaseException as error:
             fault = self._hang_up()
             if fault and isinstance(error, RPCError):

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slipway.passes.config import CONFIG, check_config
 
+_PER_THREAD = threading.local()
+
+
+def _entered() -> list[PassContext]:
+    """Return the contexts that this thread is in, the innermost last."""
+    stack: list[PassContext] = _PER_THREAD.__dict__.setdefault("stack", [])
+    return stack
+
 
 class PassContext:
-    """Options for all passes run inside ``with PassContext(...):``.
+    """Options for all passes that this thread runs inside ``with PassContext(...):``.
 
     `opt_level` 0 to 4 turns groups of graph passes on; `required_pass` and `disabled_pass` name
     passes to force or leave out; `config` maps keys of passes.config to values; `instruments` are
     called around every pass.  Raises LoweringError for an unknown key, and for
     a value that would have no effect.
     """
-
-    _stack: list[PassContext] = []  # noqa: RUF012  (one stack for the process, innermost last)
 
     def __init__(
         self,
@@ -37,18 +44,19 @@ class PassContext:
     def __enter__(self) -> PassContext:
         for instrument in self.instruments:
             _call(instrument, "enter_pass_ctx")
-        PassContext._stack.append(self)
+        _entered().append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        PassContext._stack.remove(self)
+        _entered().remove(self)
         for instrument in self.instruments:
             _call(instrument, "exit_pass_ctx")
 
     @staticmethod
     def current() -> PassContext:
-        """Return the innermost context, or the default one."""
-        return PassContext._stack[-1] if PassContext._stack else _DEFAULT
+        """Return the innermost context of this thread, or the default one."""
+        entered = _entered()
+        return entered[-1] if entered else _DEFAULT
 
     @staticmethod
     def list_configs() -> dict[str, str]:

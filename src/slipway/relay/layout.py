@@ -133,7 +133,7 @@ def transform_array(array: np.ndarray[Any, Any], source: str, target: str) -> An
         where += [(letter, depth) for depth in range(len(extents))]
     wanted = sorted(dst.positions().items(), key=lambda entry: entry[1])
     moved = plain.reshape(split).transpose([where.index(key) for key, _ in wanted])
-    return np.ascontiguousarray(moved)
+    return np.asarray(moved, order="C")
 
 
 def source_index(

@@ -34,6 +34,8 @@ The compute takes te tensors (tuples taken apart) and gives te tensors, one per 
 from __future__ import annotations
 
 import importlib
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -191,7 +193,7 @@ class OpDefinition:
         """Return the call of this operator on expressions."""
         if attrs is None and self.attrs_type is not None:
             attrs = self.attrs_type()
-        return Call(self.op, tuple(as_expr(a) for a in args), attrs, span or _span)
+        return Call(self.op, tuple(as_expr(a) for a in args), attrs, span or _current_span())
 
     def infer(self, attrs: Any, types: Sequence[Type]) -> Type:
         """Return the result type.  Raises TypeInferenceError naming the argument at fault."""
@@ -260,19 +262,27 @@ MOVES = frozenset([
     "nn.batch_flatten", "reinterpret", "repeat", "reshape", "reverse", "split", "squeeze", "stack",
     "strided_slice", "take", "tile", "transpose", "where",
 ])  # fmt: skip
+# Up to BROADCAST, but an attribute or an operand of theirs speaks of certain axes or of a shape.
+OF_CERTAIN_AXES = frozenset([
+    "broadcast_to", "expand_dims", "full", "nn.batch_norm", "nn.bias_add", "nn.prelu",
+    "qnn.contrib_rescale_high", "qnn.lookup", "qnn.normalize", "qnn.rescale",
+])  # fmt: skip
 OPS: dict[str, OpDefinition] = {}
-_span = ""
+_PER_THREAD = threading.local()
 
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """Within the block, new calls belong to the model's node `name`."""
-    global _span
-    outer, _span = _span, name
+    """Within the block, new calls of this thread belong to the model's node `name`."""
+    outer, _PER_THREAD.span = _current_span(), name
     try:
         yield
     finally:
-        _span = outer
+        _PER_THREAD.span = outer
+
+
+def _current_span() -> str:
+    return getattr(_PER_THREAD, "span", "")
 
 
 FAMILIES = (
@@ -280,8 +290,8 @@ FAMILIES = (
     "create", "dense", "detection", "image", "index", "join", "norm", "pad", "paired", "pool",
     "qnn_affine", "qnn_conv", "qnn_depthwise_packed", "qnn_packed", "qnn_pool", "qnn_rescale",
     "qnn_rescale_high", "qnn_rsqrt", "qnn_softmax", "qnn_table", "qnn_winograd", "qnn_words",
-    "reduce", "regions", "repeat", "sample", "scan", "scatter", "shape", "softmax", "sort", "unary",
-    "winograd",
+    "recurrence", "reduce", "regions", "repeat", "sample", "scan", "scatter", "shape", "softmax",
+    "sort", "unary", "winograd",
 )  # fmt: skip
 _loaded = False
 
@@ -304,9 +314,15 @@ def register_op(
 def load_ops() -> dict[str, OpDefinition]:
     """Import every family and return the complete registry."""
     global _loaded
-    if not _loaded:
-        for family in FAMILIES:
-            importlib.import_module(f"slipway.relay.ops.{family}")
+    if not _loaded and not getattr(_PER_THREAD, "loads", False):
+        _PER_THREAD.loads = True
+        try:
+            for family in FAMILIES:
+                importlib.import_module(f"slipway.relay.ops.{family}")
+        finally:
+            _PER_THREAD.loads = False
+        if any(map(_is_being_imported, FAMILIES)):
+            return OPS  # by this thread: a section that uses operators while it is read
         incomplete = {n: parts for n, d in OPS.items() if (parts := d.missing_parts())}
         if incomplete:
             raise RuntimeError(f"incomplete operator sections: {incomplete}")
@@ -321,10 +337,16 @@ class UnknownOperator(SlipwayError, KeyError):
         return str(self.args[0])
 
 
+def _is_being_imported(family: str) -> bool:
+    module = sys.modules.get(f"slipway.relay.ops.{family}")
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
 def get(name: str) -> OpDefinition:
     """Return the definition of operator `name`.  Raises UnknownOperator with a suggestion."""
     definition = OPS.get(name)
-    if definition is None:
+    # Before all are loaded, another thread may be in the middle of the operator's section.
+    if definition is None or (not _loaded and definition.missing_parts()):
         definition = load_ops().get(name)
     if definition is None:
         raise UnknownOperator(f"there is no operator {name!r}.{did_you_mean(name, OPS)}")
@@ -406,6 +428,19 @@ def call_definition(expr: Any) -> OpDefinition | None:
 def is_call_of(expr: Any, *names: str) -> bool:
     """Tell whether `expr` is a call of one of the named operators."""
     return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
+
+
+def is_pointwise(call: Call) -> bool:
+    """Tell whether a call of an operator means the same on operands of any other equal layout.
+
+    Its operands broadcast as NumPy's do, and neither they nor its attributes name an axis.
+    """
+    definition = get(call.op.name)
+    if definition.pattern > OpPattern.BROADCAST or call.op.name in OF_CERTAIN_AXES:
+        return False
+    if call.op.name in ("qnn.quantize", "qnn.dequantize"):
+        return all(a.tensor_type.rank == 0 for a in call.args[1:])  # one scale, not one per channel
+    return isinstance(call.type, TensorType)
 
 
 def is_primitive(expr: Any) -> bool:

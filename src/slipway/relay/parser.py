@@ -37,7 +37,7 @@ from slipway.relay.expr import (
     Var,
 )
 from slipway.relay.text import METADATA
-from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type
+from slipway.relay.types import ANY, MAX_NESTING, FuncType, TensorType, TupleType, Type
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|/\*.*?\*/)
@@ -51,7 +51,6 @@ _TOKEN = re.compile(
       | (?P<sign>[(){}\[\],:;=.?])""",
     re.VERBOSE | re.DOTALL,
 )
-MAX_DEPTH = 100  # of brackets; deeper graphs are written with names, as the printer does
 _NUMBER = re.compile(r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan))(.*)")
 
 
@@ -162,8 +161,8 @@ class _Parser:
         self.take("}")
         return body
 
-    def block_of(self, end: str) -> Expr:
-        """Statements, then the expression that gives the value, up to `end`."""
+    def block_of(self, end: str | None) -> Expr:
+        """Statements, then the expression that gives the value, up to `end` if that is known."""
         lets: list[tuple[Var, Expr]] = []
         while True:
             if self.accept("let"):
@@ -182,7 +181,7 @@ class _Parser:
             else:
                 break
         body = self.expr()
-        if self.peek() != end:
+        if end is not None and self.peek() != end:
             raise self.error(f"expected {end or 'the end'!r}, found {self.peek()!r}")
         for variable, value in reversed(lets):
             body = Let(variable, value, body)
@@ -190,20 +189,20 @@ class _Parser:
 
     # -- expressions -----------------------------------------------------------------------------
 
-    def expr(self) -> Expr:
-        with self.nested():
-            return self._expr()
-
     @contextmanager
-    def nested(self) -> Iterator[None]:
-        """One more bracket around what is read."""
-        if self.depth >= MAX_DEPTH:
-            raise self.error(f"expressions are nested more than {MAX_DEPTH} deep")
+    def inside(self) -> Iterator[None]:
+        """What is read in the block is nested in what is being read."""
         self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise self.error(f"this is nested more than {MAX_NESTING} deep")
         yield
         self.depth -= 1
 
-    def _expr(self) -> Expr:
+    def expr(self) -> Expr:
+        with self.inside():
+            return self.one_expr()
+
+    def one_expr(self) -> Expr:
         found: Any = self.atom()
         while True:
             if self.peek() == "." and not isinstance(found, str):
@@ -282,6 +281,8 @@ class _Parser:
                 return Constant(np.asarray(self.take() == "True"))
             case "word" if text == "fn":
                 return self.function()
+            case "word" if text == "let":
+                return self.block_of(None)
             case "word" if text == "if":
                 return self.choice()
             case "word":
@@ -342,16 +343,19 @@ class _Parser:
             raise self.error(f"{text} is no number of type {dtype}: {error}") from None
 
     def value(self) -> Any:
-        """An attribute's value: a number, a string, None, a truth value, or a list of these."""
-        with self.nested():
-            return self._value()
+        """An attribute's value: a number, a string, None, a truth value, a list, or a function."""
+        with self.inside():
+            return self.one_value()
 
-    def _value(self) -> Any:
+    def one_value(self) -> Any:
+        if self.peek() == "fn":
+            return self.function()
         text = self.take()
         if text == "[":
             items = []
             while not self.accept("]"):
-                items.append(self.value())
+                with self.inside():
+                    items.append(self.value())
                 self.accept(",")
             return tuple(items)
         if text in ("None", "True", "False"):
@@ -367,10 +371,10 @@ class _Parser:
     # -- types -----------------------------------------------------------------------------------
 
     def type(self) -> Type:
-        with self.nested():
-            return self._type()
+        with self.inside():
+            return self.one_type()
 
-    def _type(self) -> Type:
+    def one_type(self) -> Type:
         if self.accept("Tensor"):
             self.take("[")
             self.take("(")
@@ -385,13 +389,15 @@ class _Parser:
         if self.accept("fn"):
             arguments = self.types()
             self.take("->")
-            return FuncType(arguments, self.type())
+            with self.inside():
+                return FuncType(arguments, self.type())
         return TupleType(self.types())
 
     def types(self) -> tuple[Type, ...]:
         self.take("(")
         found = []
         while not self.accept(")"):
-            found.append(self.type())
+            with self.inside():
+                found.append(self.type())
             self.accept(",")
         return tuple(found)

@@ -110,8 +110,7 @@ class RemoteNDArray(Remote):
                 f"cannot copy an array of shape {array.shape} into a remote tensor of shape "
                 f"{self.shape}; they must be equal."
             )
-        # ascontiguousarray makes a vector of a scalar.
-        values = np.ascontiguousarray(array, dtype=wanted).reshape(self.shape)
+        values = np.asarray(array, dtype=wanted, order="C").reshape(self.shape)
         return pack_halves(values) if self.dtype in PACKED else values
 
     def put_range(self, nbytes: int) -> int:

@@ -302,7 +302,8 @@ def connect(
     session_timeout
         seconds after which the device ends the session, 0 for no limit.
     token
-        what the server was started with; by default the environment's SLIPWAY_RPC_TOKEN.
+        what the server was started with; by default the environment's SLIPWAY_RPC_TOKEN.  With
+        one, a server that does not prove that it has the same is refused, and gets nothing.
     timeout
         seconds for each step of connecting.
     tls, tls_name
@@ -344,6 +345,8 @@ def greeted(
     session_timeout: float,
     token: str | None,
     output: bool | Output,
+    *,
+    wants_proof: bool = True,
 ) -> tuple[Link, str, str, int]:
     """Greet on a fresh connection; return what a session is made of.  Closes it on failure."""
     try:
@@ -351,7 +354,7 @@ def greeted(
         features = Feature.OUTPUT if output else 0
         welcome = greet(
             link, key=key, session_timeout_s=session_timeout, token=token, peer=peer,
-            features=features,
+            features=features, wants_proof=wants_proof,
         )  # fmt: skip
         if output and not welcome.features & Feature.OUTPUT:
             raise RPCError(f"{peer} cannot send what its programs print; connect without output=.")

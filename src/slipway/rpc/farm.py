@@ -37,6 +37,19 @@ class DeviceLink(Protocol):
         """Drop the connection; `Farm.remove` follows."""
 
 
+@dataclass(frozen=True)
+class Grant:
+    """What a request gets: a lease of a device, as it was when it was handed out.
+
+    The device may have gone to somebody else by the time that anybody looks at it again.
+    """
+
+    device: Device
+    lease: str
+    address: str
+    port: int
+
+
 @dataclass(eq=False)
 class Request:
     """Somebody who waits for a device of a kind."""
@@ -45,7 +58,8 @@ class Request:
     priority: int
     number: int
     holder: str
-    grant: Callable[[Device], None]
+    grant: Callable[[Grant], None]
+    is_there: Callable[[], bool]
     since: float = field(default_factory=time.time)
     is_over: bool = False  # granted, withdrawn or timed out
 
@@ -182,9 +196,20 @@ class Farm:
 
     # Requests
 
-    def ask(self, key: str, priority: int, holder: str, grant: Callable[[Device], None]) -> Request:
-        """Enter the queue for a device of kind `key`; `grant` is called with it."""
-        request = Request(key, priority, next(self._numbers), clean_text(holder), grant)
+    def ask(
+        self,
+        key: str,
+        priority: int,
+        holder: str,
+        grant: Callable[[Grant], None],
+        is_there: Callable[[], bool] = lambda: True,
+    ) -> Request:
+        """Enter the queue for a device of kind `key`; `grant` is called once, with a lease of it.
+
+        `is_there` is asked before that: false for somebody who has left and not yet withdrawn.
+        """
+        holder = clean_text(holder)
+        request = Request(key, priority, next(self._numbers), holder, grant, is_there)
         self._enqueue(request)
         return request
 
@@ -213,7 +238,9 @@ class Farm:
                 device.link.close()  # it does not do what it should: it may register again
             if request is not None:
                 self._match(request.key)
-        elif request is None or request.is_over:
+        elif request is None or request.is_over or not request.is_there():
+            if request is not None:
+                self.withdraw(request, "withdrawn")
             if device.link is not None:
                 device.link.release(lease, "the client left before it got the device")
         else:
@@ -222,7 +249,7 @@ class Farm:
             device.sessions += 1
             device.view = None
             self.journal.granted(request, device)
-            request.grant(device)
+            request.grant(Grant(device, lease, device.address, device.port))
 
     # An administrator's acts
 

@@ -16,12 +16,14 @@ import socket
 import ssl
 import struct
 import tempfile
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slipway.rpc.greeting import GREETING_TIMEOUT_S, host_of, is_local_peer
+from slipway.rpc.greeting import host_of, is_local_peer
 from slipway.rpc.pump import READ_AHEAD_BYTES, join
+from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, receive_guests
 
 _ORDER = struct.Struct("<II128s")  # slw_rpc_order of crt/posix/rpc_server_internal.h
 _ADOPT = 1
@@ -53,6 +55,7 @@ class Front:
         """
         supervisor, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         supervisor.setblocking(False)
+        ours.setblocking(False)
         folder = Path(tempfile.mkdtemp(prefix="slipway-rpc-tls-")) if self.tracker_tls else None
         tunnel = None
         if folder is not None:
@@ -87,23 +90,19 @@ class Front:
         assert task is not None
         asyncio.get_running_loop().add_reader(watch, task.cancel)
 
-        async def encrypt(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def encrypt(
+            reader: asyncio.StreamReader, writer: asyncio.StreamWriter, guest: Guest
+        ) -> None:
+            guest.leave()  # from here on the supervisor bounds the greetings
             await self._bring(reader, writer, channel)
 
-        servers = []
+        serving: list[Coroutine[Any, Any, None]] = []
         if listener is not None and self.tls is not None:
-            servers.append(
-                await asyncio.start_server(
-                    encrypt,
-                    sock=listener,
-                    ssl=self.tls,
-                    limit=READ_AHEAD_BYTES,
-                    ssl_handshake_timeout=GREETING_TIMEOUT_S,
-                )
-            )
+            serving.append(receive_guests(listener, encrypt, self.tls, READ_AHEAD_BYTES))
         if tunnel is not None:
-            servers.append(await asyncio.start_unix_server(self._lead_out, sock=tunnel))
-        await asyncio.gather(*(server.serve_forever() for server in servers))
+            server = await asyncio.start_unix_server(self._lead_out, sock=tunnel)
+            serving.append(server.serve_forever())
+        await asyncio.gather(*serving)
 
     async def _bring(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, channel: socket.socket
@@ -114,7 +113,7 @@ class Front:
             with theirs:
                 name = f"{host_of(peer)} (TLS)".encode()[:63]
                 order = _ORDER.pack(_ADOPT, int(not is_local_peer(peer)), name)
-                socket.send_fds(channel, [order], [theirs.fileno()])
+                await _hand_over(channel, order, theirs.fileno())
             plain = await asyncio.open_connection(sock=ours, limit=READ_AHEAD_BYTES)
             await join((reader, writer), plain)
         except OSError as error:
@@ -137,3 +136,14 @@ class Front:
             _log.warning("TLS to %s:%d: %s", *self.tracker, error)
         finally:
             writer.close()
+
+
+async def _hand_over(channel: socket.socket, order: bytes, descriptor: int) -> None:
+    """Send an order; the supervisor's queue is short, and this process serves others meanwhile."""
+    for _ in range(500):
+        try:
+            socket.send_fds(channel, [order], [descriptor])
+            return
+        except BlockingIOError:
+            await asyncio.sleep(0.01)
+    raise TimeoutError("the server does not take connections")

@@ -12,6 +12,7 @@ import hmac
 import ipaddress
 import os
 import struct
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,23 +25,25 @@ from slipway.rpc.protocol import (
     VERSION_MIN,
     Code,
     Failure,
+    Feature,
     Hello,
     Role,
     client_proof,
     error_payload,
     frame,
     hello_payload,
+    key_problem,
     read_error,
     read_hello,
     read_proof,
     server_proof,
     welcome_payload,
 )
+from slipway.rpc.reception import Streams
 from slipway.version import VERSION
 
-GREETING_TIMEOUT_S = 10.0
 _WRONG_TOKEN_DELAY_S = 1.0
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_MAX_AHEAD = 64  # frames of a peer that wait for being handled
 
 
 class Refused(Exception):
@@ -113,8 +116,13 @@ class Gate:
             )
         if hello.role not in self.roles:
             raise Refused(Failure.UNSUPPORTED, self.advice)
+        problem = key_problem(hello.key) if hello.role == Role.DEVICE else ""
+        if problem or not hello.key.isprintable():
+            raise Refused(Failure.AUTH, problem or "the key is no printable UTF-8")
         proof = bytes(32)
-        if hello.role == Role.ADMIN or not is_local:
+        # Sessions are proved by the device behind a proxy, to which this HELLO goes on.
+        wants_proof = bool(hello.features & Feature.PROOF) and hello.role != Role.SESSION
+        if hello.role == Role.ADMIN or not is_local or (wants_proof and self.token):
             proof = await self._challenge(streams, number, hello.role)
         if hello.role != Role.SESSION:
             name = f"slipway {self.what} {VERSION}"
@@ -153,11 +161,16 @@ class Gate:
 async def introduce(
     streams: Streams, role: Role, key: str, name: str, token: str, peer: str
 ) -> None:
-    """Greet a tracker on a fresh connection; RPCError with its reason when it refuses."""
+    """Greet a tracker on a fresh connection; RPCError with its reason when it refuses.
+
+    With a token it must prove that it has the same one.
+    """
     reader, writer = streams
-    send(writer, Code.HELLO, 1, hello_payload(role, key.encode(), name.encode()))
+    features = Feature.PROOF if token else 0
+    hello = hello_payload(role, key.encode(), name.encode(), features=features)
+    send(writer, Code.HELLO, 1, hello)
     code, _, payload = await receive_any(reader)
-    expected = None
+    expected = b""
     if code == Code.CHALLENGE:
         if not token:
             raise RPCError(f"{peer} asks for its token, and none is set here.")
@@ -170,8 +183,8 @@ async def introduce(
     proof = read_proof(payload)
     if code != Code.WELCOME or proof is None:
         raise RPCError(f"{peer} does not speak Slipway's RPC protocol.")
-    if expected is not None and not hmac.compare_digest(proof, expected):
-        raise RPCError(f"{peer} could not prove that it has the token itself.")
+    if token and not hmac.compare_digest(proof, expected):
+        raise RPCError(f"{peer} could not prove that it has the token that is set here.")
 
 
 def is_local_peer(peer: Any) -> bool:
@@ -196,15 +209,54 @@ def send(writer: asyncio.StreamWriter, code: int, number: int, payload: bytes) -
 
 async def receive_any(reader: asyncio.StreamReader) -> tuple[int, int, bytes]:
     """Return code, id and payload of the next frame; EOFError where it is none of ours."""
-    size, code, _, number, channel = HEADER.unpack(await reader.readexactly(HEADER.size))
-    if size > HELLO_MAX_BYTES or size % 8 or channel:
+    size, code, flags, number, channel = HEADER.unpack(await reader.readexactly(HEADER.size))
+    if size > HELLO_MAX_BYTES or size % 8 or flags or channel:
         raise EOFError
     return code, number, await reader.readexactly(size)
+
+
+class Inbox:
+    """A peer's frames, read ahead: that it has left is seen while nothing is wanted of it."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._frames: deque[tuple[int, int, bytes]] = deque()
+        self._news = asyncio.Event()
+        self.reading = asyncio.ensure_future(self._read())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the peer has left; what it sent before may still be here."""
+        return self.reading.done() or self._reader.at_eof()
+
+    async def _read(self) -> None:
+        try:
+            while len(self._frames) < _MAX_AHEAD:
+                self._frames.append(await receive_any(self._reader))
+                self._news.set()
+        except (OSError, EOFError):
+            pass
+        finally:
+            self._news.set()
+
+    async def receive(self) -> tuple[int, int, bytes]:
+        """Return code, id and payload of the next frame; EOFError where none will come."""
+        while not self._frames:
+            if self.reading.done():
+                raise EOFError
+            self._news.clear()
+            await self._news.wait()
+        return self._frames.popleft()
+
+    async def close(self) -> None:
+        """Read no further."""
+        self.reading.cancel()
+        await asyncio.wait({self.reading})
 
 
 async def receive(reader: asyncio.StreamReader, wanted: int) -> tuple[int, bytes]:
     """Return id and payload of the next frame, which has to be a `wanted`."""
     code, number, payload = await receive_any(reader)
-    if code != wanted:
+    if code != wanted or not number:
         raise EOFError
     return number, payload

@@ -37,7 +37,9 @@ class LocalSession(RPCSession):
             _serve(ours, theirs, options or ServerOptions(is_quiet=True))
         theirs.close()
         ours.settimeout(10)
-        super().__init__(*greeted(ours, "local", "", session_timeout, None, output))
+        super().__init__(
+            *greeted(ours, "local", "", session_timeout, None, output, wants_proof=False)
+        )
 
     def close(self) -> None:
         """End the session and its process."""
@@ -103,7 +105,9 @@ class PopenSession(RPCSession):
         ours.settimeout(timeout)
         name = f"the program {arguments[0]}"
         try:
-            super().__init__(*greeted(ours, name, "", session_timeout, None, output))
+            super().__init__(
+                *greeted(ours, name, "", session_timeout, None, output, wants_proof=False)
+            )
         except BaseException:
             self._end()
             raise

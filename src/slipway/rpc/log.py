@@ -15,6 +15,20 @@ from typing import Any
 FORMATS = ("text", "json")
 
 
+class _TextLines(logging.Formatter):
+    """One line for each event: what peers say of themselves may hold anything."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return escaped(super().formatMessage(record))
+
+
+def escaped(text: str) -> str:
+    """Return `text` on one line, with nothing in it that a terminal obeys."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class _JsonLines(logging.Formatter):
     def __init__(self, program: str) -> None:
         super().__init__()
@@ -32,7 +46,7 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return json.dumps(line)
 
 
 def configure(program: str, log_format: str = "text") -> None:
@@ -41,7 +55,7 @@ def configure(program: str, log_format: str = "text") -> None:
     if log_format == "json":
         handler.setFormatter(_JsonLines(program))
     else:
-        handler.setFormatter(logging.Formatter(f"INFO:root:{program}: %(message)s"))
+        handler.setFormatter(_TextLines(f"INFO:root:{program}: %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
 
 

@@ -23,6 +23,7 @@ VERSION_MAX = 1
 FRAME_BYTES = 4 << 20  # largest payload that this end takes
 HELLO_MAX_BYTES = 1024
 NAME_MAX_BYTES = 200
+KEY_MAX_BYTES = 160  # of a device's own key: with ':' and a lease it is a name
 
 HEADER = struct.Struct("<IHHII")  # payload size, code, flags, id, channel
 VALUE = struct.Struct("<iIq")  # tag, size, payload
@@ -91,6 +92,7 @@ class Feature(enum.IntFlag):
     TIMING = 4
     OUTPUT = 8
     CALLBACKS = 16
+    PROOF = 32  # in a HELLO: the peer has a token, and wants it proved
 
 
 class Tag(enum.IntEnum):
@@ -151,7 +153,9 @@ _FATAL = frozenset(
     }
 )
 
+FLAG_MORE = 1
 FLAG_NO_REPLY = 2
+FLAGS = FLAG_MORE | FLAG_NO_REPLY
 REGISTER_BUSY = 1  # flags of a REGISTER
 REGISTER_PROXIED = 2
 
@@ -203,16 +207,22 @@ def greet(
     role: Role = Role.SESSION,
     name: str = "",
     features: int = 0,
+    wants_proof: bool = True,
 ) -> Welcome:
-    """Introduce this client on a fresh connection; prove the token if the device asks.
+    """Introduce this client on a fresh connection; with a token, both ends prove that they have it.
 
-    The socket's timeout bounds every step.  Raises RPCConnectionError, RPCTimeoutError, or
+    `wants_proof` false leaves that to the device: for what this process started itself, and for a
+    cable.  The socket's timeout bounds every step.  Raises RPCConnectionError, RPCTimeoutError, or
     RPCError with the device's own reason for refusing.
     """
-    raw_name = f"slipway {VERSION} {name}".strip().encode()[:NAME_MAX_BYTES]
-    raw_key = key.encode()
+    raw_name = f"slipway {VERSION} {name}".strip().encode("utf-8", "replace")[:NAME_MAX_BYTES]
+    raw_key = key.encode("utf-8", "surrogateescape")
     if len(raw_key) > NAME_MAX_BYTES:
         raise RPCError(f"the device key {key!r} is longer than {NAME_MAX_BYTES} bytes.")
+    if not key.isprintable():
+        raise RPCError(f"the device key {key!r} is not printable text.")
+    if token and wants_proof:
+        features |= Feature.PROOF
     timeout_ms = round(session_timeout_s * 1000)
     nonce = b""
     challenge = b""
@@ -251,12 +261,14 @@ def greet(
     version, features, frame_bytes, timeout_ms, proof, key_size, name_size = (
         fields[1], fields[4], fields[5], fields[6], fields[7], fields[8], fields[9],
     )  # fmt: skip
-    if challenge and token:
-        expected = server_proof(token, nonce, challenge)
+    if token and (wants_proof or challenge):
+        expected = server_proof(token, nonce, challenge) if challenge else b""
         if not hmac.compare_digest(proof, expected):
             raise RPCError(
                 f"{peer} let this client in, but could not prove that it has the token itself: it "
-                "may be another machine than it seems. Nothing was sent to it."
+                "may be another machine than it seems. Nothing was sent to it. Start its server "
+                "with the same token, or, where a peer without one is meant, connect with "
+                "token=''."
             )
     at = _WELCOME.size
     return Welcome(
@@ -278,19 +290,34 @@ class Hello:
     role: int
     key: str
     name: str
+    features: int = 0
+
+
+def key_problem(key: str) -> str:
+    """Return what keeps `key` from being a device's key, "" for nothing."""
+    if len(key.encode("utf-8", "surrogateescape")) > KEY_MAX_BYTES:
+        return f"a device's key has at most {KEY_MAX_BYTES} bytes"
+    if not key.isprintable():
+        return "a device's key is printable UTF-8"
+    return "a device's key has no ':'" if ":" in key else ""
 
 
 def read_hello(payload: bytes) -> Hello | None:
     """Take a HELLO apart; None if it is none."""
     if len(payload) < _HELLO.size or payload[:8] != MAGIC:
         return None
-    _, low, high, role, _, _, _, key_size, name_size, _ = _HELLO.unpack_from(payload)
+    _, low, high, role, features, _, _, key_size, name_size, _ = _HELLO.unpack_from(payload)
     at = _HELLO.size
     key = payload[at : at + key_size]
     name = payload[at + key_size + 1 : at + key_size + 1 + name_size]
-    if len(key) < key_size or len(name) < name_size or key_size > NAME_MAX_BYTES:
+    end = at + key_size + 1 + name_size
+    if len(payload) <= end or max(key_size, name_size) > NAME_MAX_BYTES:
         return None
-    return Hello(low, high, role, key.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
+    if b"\0" in key + name or payload[at + key_size] or payload[end]:
+        return None
+    # What is no UTF-8 stays visible, and is refused as a key.
+    text = key.decode("utf-8", "surrogateescape")
+    return Hello(low, high, role, text, name.decode("utf-8", "replace"), features)
 
 
 def hello_payload(
@@ -357,8 +384,8 @@ def _mac(token: str, label: bytes, first: bytes, second: bytes) -> bytes:
 
 
 def _receive(link: socket.socket) -> tuple[int, bytes]:
-    size, code, _, _, _ = HEADER.unpack(receive_exactly(link, HEADER.size))
-    if size > 2 * HELLO_MAX_BYTES:
+    size, code, flags, _, channel = HEADER.unpack(receive_exactly(link, HEADER.size))
+    if size > 2 * HELLO_MAX_BYTES or size % 8 or flags or channel:
         raise ConnectionError("the peer answered with something that is not this protocol")
     return code, receive_exactly(link, size)
 

@@ -9,7 +9,6 @@ a connection (OPEN with a ticket), and then passes bytes between the two without
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import secrets
@@ -21,10 +20,8 @@ from typing import Any
 
 from slipway.errors import RPCError
 from slipway.rpc.greeting import (
-    GREETING_TIMEOUT_S,
     Gate,
     Refused,
-    Streams,
     host_of,
     introduce,
     is_local_peer,
@@ -46,12 +43,19 @@ from slipway.rpc.protocol import (
     with_key,
 )
 from slipway.rpc.pump import READ_AHEAD_BYTES, join
+from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 from slipway.rpc.tracker import SILENCE_TIMEOUT_S, TrackerServer
 
 OPEN_TIMEOUT_S = 8.0  # for a device to bring a connection
 FREE_TIMEOUT_S = 5.0  # for a device to become free, where the client asked the proxy itself
 _REGISTER = struct.Struct("<IIII")
 _log = logging.getLogger("slipway.rpc.proxy")
+
+
+def lease_of(payload: bytes) -> str:
+    """Return the lease in an ASSIGN or IDLE; struct.error where there is none."""
+    (size,) = struct.unpack_from("<I", payload)
+    return payload[8 : 8 + size].decode("utf-8", "replace")
 
 
 class _Device:
@@ -134,27 +138,23 @@ class ProxyServer:
         they send, are refused there.
         """
         self._port = listener.getsockname()[1]
-        server = await asyncio.start_server(
-            self._handle, sock=listener, ssl=self._tls, limit=READ_AHEAD_BYTES
-        )
-        async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(server)
-            if plain_devices is not None:
-                second = await asyncio.start_server(
-                    self._handle_plain_device, sock=plain_devices, limit=READ_AHEAD_BYTES
-                )
-                await stack.enter_async_context(second)
-            await server.serve_forever()
+        serving = [receive_guests(listener, self._handle, self._tls, READ_AHEAD_BYTES)]
+        if plain_devices is not None:
+            serving.append(
+                receive_guests(plain_devices, self._handle_plain_device, None, READ_AHEAD_BYTES)
+            )
+        await asyncio.gather(*serving)
 
     async def _handle_plain_device(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, guest: Guest
     ) -> None:
-        await self._handle(reader, writer, self._device_gate)
+        await self._handle(reader, writer, guest, self._device_gate)
 
     async def _handle(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        guest: Guest | None = None,
         gate: Gate | None = None,
     ) -> None:
         gate = gate or self._gate
@@ -164,6 +164,8 @@ class ProxyServer:
             is_local = is_local_peer(peer)
             async with asyncio.timeout(GREETING_TIMEOUT_S):
                 hello, payload = await gate.admit(streams, is_local=is_local)
+            if guest is not None:
+                guest.leave()
             if hello.role == Role.DEVICE:
                 await self._serve_device(streams, hello)
             elif hello.role == Role.CARRIER:
@@ -230,7 +232,7 @@ class ProxyServer:
         while True:
             async with asyncio.timeout(SILENCE_TIMEOUT_S):
                 code, number, payload = await receive_any(reader)
-            if code == Code.IDLE:
+            if code == Code.IDLE and lease_of(payload) in ("", device.lease):
                 self._leases.pop(device.lease, None)
             send(tracker, code, number, payload)
             await tracker.drain()
@@ -240,8 +242,7 @@ class ProxyServer:
         while True:
             code, number, payload = await receive_any(tracker)
             if code == Code.ASSIGN:
-                (size,) = struct.unpack_from("<I", payload)
-                self._grant(payload[8 : 8 + size].decode(), device)
+                self._grant(lease_of(payload), device)
             send(device.writer, code, number, payload)
             await device.writer.drain()
 
@@ -269,7 +270,8 @@ class ProxyServer:
                 )
         try:
             async with asyncio.timeout(GREETING_TIMEOUT_S):
-                await introduce(streams, role, key, name, self._token, "the tracker")
+                token = self._token if self._own is None else ""  # one's own needs no proof
+                await introduce(streams, role, key, name, token, "the tracker")
         except BaseException:
             streams[1].close()
             raise
@@ -288,7 +290,7 @@ class ProxyServer:
     async def _serve_session(self, streams: Streams, hello: Hello, payload: bytes) -> None:
         key, _, lease = hello.key.partition(":")
         if not lease:
-            lease = await self._ask_for(key)
+            lease = await self._ask_for(key, streams[0])
             payload = with_key(payload, f"{key}:{lease}")
         device = self._leases.get(lease)
         if device is None:
@@ -303,8 +305,11 @@ class ProxyServer:
         finally:
             carrier.over.set()
 
-    async def _ask_for(self, key: str) -> str:
-        """Return the lease of a device that is free, or becomes so soon."""
+    async def _ask_for(self, key: str, client: asyncio.StreamReader) -> str:
+        """Return the lease of a device that is free, or becomes so soon.
+
+        EOFError when the client leaves meanwhile, or sends what nobody has asked it for.
+        """
         if self._own is None:
             raise Refused(
                 Failure.AUTH,
@@ -316,7 +321,17 @@ class ProxyServer:
             raw = key.encode()
             head = struct.pack("<iIII", 1, round(FREE_TIMEOUT_S * 1000), len(raw), 0)
             send(writer, Code.REQUEST, 1, head + raw + b"\0")
-            code, _, payload = await receive_any(reader)
+            asked = asyncio.ensure_future(receive_any(reader))
+            left = asyncio.ensure_future(client.read(1))
+            try:
+                await asyncio.wait({asked, left}, return_when="FIRST_COMPLETED")
+                if left.done():
+                    raise EOFError
+                code, _, payload = asked.result()
+            finally:
+                asked.cancel()
+                left.cancel()
+                await asyncio.gather(asked, left, return_exceptions=True)
         finally:
             writer.close()
         if code == Code.ERROR:
@@ -331,11 +346,16 @@ class ProxyServer:
         raw = ticket.encode()
         try:
             send(device.writer, Code.OPEN, 0, struct.pack("<II", len(raw), 0) + raw + b"\0")
-            return await asyncio.wait_for(waiting, OPEN_TIMEOUT_S)
-        except TimeoutError:
+            await asyncio.wait({waiting}, timeout=OPEN_TIMEOUT_S)
+            if waiting.done():
+                return waiting.result()
             raise Refused(
                 Failure.TIMEOUT,
                 f"the device ({device.key}) brought no connection within {OPEN_TIMEOUT_S:g} s",
-            ) from None
+            )
+        except asyncio.CancelledError:
+            if waiting.done():
+                waiting.result().over.set()  # it came, and nobody will use it
+            raise
         finally:
             self._tickets.pop(ticket, None)

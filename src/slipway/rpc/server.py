@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 from slipway.errors import RPCError
 from slipway.rpc import native
 from slipway.rpc.front import Front
+from slipway.rpc.protocol import key_problem
 from slipway.rpc.tls import CA_VARIABLE, client_context, server_context
 from slipway.version import VERSION
 
@@ -128,6 +129,11 @@ class ServerOptions:
     tls_name: str = ""
     is_quiet: bool = False
     log_format: str = "text"
+
+    def __post_init__(self) -> None:
+        """Refuse a key that could not be asked for, or would forge a line of a log."""
+        if problem := key_problem(self.key):
+            raise RPCError(f"{self.key!r} is no kind of device: {problem}.")
 
 
 def listen(host: str, port: int, port_end: int) -> socket.socket:

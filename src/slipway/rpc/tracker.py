@@ -7,7 +7,6 @@ the session has ended, or nobody came.  Who gets what is decided in `slipway.rpc
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import socket
@@ -15,14 +14,13 @@ import ssl
 import struct
 from typing import Any
 
-from slipway.rpc.farm import Device, Farm
+from slipway.rpc.farm import Device, Farm, Grant
 from slipway.rpc.farm_journal import SAMPLE_S
 from slipway.rpc.farm_view import classic_summary, take_sample, why_not
 from slipway.rpc.greeting import (
-    GREETING_TIMEOUT_S,
     Gate,
+    Inbox,
     Refused,
-    Streams,
     host_of,
     is_local_peer,
     receive,
@@ -31,6 +29,7 @@ from slipway.rpc.greeting import (
     serving,
 )
 from slipway.rpc.protocol import (
+    NAME_MAX_BYTES,
     REGISTER_BUSY,
     REGISTER_PROXIED,
     VALUE,
@@ -42,6 +41,7 @@ from slipway.rpc.protocol import (
     error_payload,
     read_error,
 )
+from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 
 SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s
 ASSIGN_TIMEOUT_S = 5.0
@@ -108,11 +108,9 @@ class TrackerServer:
 
     async def serve(self, listener: socket.socket) -> None:
         """Serve on a listening socket until cancelled."""
-        server = await asyncio.start_server(self.handle, sock=listener, backlog=4096, ssl=self._tls)
         sampling = asyncio.ensure_future(self._sample())
         try:
-            async with server:
-                await server.serve_forever()
+            await receive_guests(listener, self.handle, self._tls)
         finally:
             sampling.cancel()
 
@@ -123,7 +121,12 @@ class TrackerServer:
 
     # Connections
 
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        guest: Guest | None = None,
+    ) -> None:
         """Serve one connection until it ends."""
         peer = writer.get_extra_info("peername")
         streams = (reader, writer)
@@ -134,6 +137,8 @@ class TrackerServer:
         async with serving(writer, note):
             async with asyncio.timeout(GREETING_TIMEOUT_S):
                 hello, _ = await self._gate.admit(streams, is_local=is_local_peer(peer))
+            if guest is not None:
+                guest.leave()
             if hello.role == Role.DEVICE:
                 await self._serve_device(streams, hello, host_of(peer))
             else:
@@ -146,9 +151,8 @@ class TrackerServer:
         reader, writer = streams
         number, payload = await receive(reader, Code.REGISTER)
         port, flags, lease_size, address_size = _REGISTER.unpack_from(payload)
-        lease = payload[16 : 16 + lease_size].decode()
-        at = 17 + lease_size
-        address = payload[at : at + address_size].decode() or host
+        lease = _text(payload, 16, lease_size)
+        address = _text(payload, 17 + lease_size, address_size) or host
         if not hello.key or not 0 < port < 65536:
             raise Refused(Failure.ARGUMENT, "a device registers with a key and a port")
         link = _Link(self.farm, writer)
@@ -180,26 +184,33 @@ class TrackerServer:
     async def serve_client(self, streams: Streams, holder: str, is_admin: bool = False) -> None:
         """Answer the requests of a client that has greeted, until it leaves."""
         reader, writer = streams
-        while True:
-            code, number, payload = await receive_any(reader)
-            if code == Code.REQUEST:
-                await self._serve_request(streams, number, payload, holder)
-            elif code == Code.SUMMARY:
-                send(
-                    writer, Code.RETURN, number, _text_value(json.dumps(classic_summary(self.farm)))
-                )
-            elif code in (Code.KICK, Code.DRAIN):
-                problem = self._administrate(code, payload, is_admin)
-                if problem is None:
-                    send(writer, Code.RETURN, number, b"")
+        inbox = Inbox(reader)
+        try:
+            while True:
+                code, number, payload = await inbox.receive()
+                if code == Code.REQUEST:
+                    await self._serve_request(inbox, writer, number, payload, holder)
                 else:
-                    send(writer, Code.ERROR, number, error_payload(*problem))
+                    self._answer(writer, code, number, payload, is_admin)
+                await writer.drain()
+        finally:
+            await inbox.close()
+
+    def _answer(
+        self, writer: asyncio.StreamWriter, code: int, number: int, payload: bytes, is_admin: bool
+    ) -> None:
+        if code == Code.SUMMARY:
+            text = json.dumps(classic_summary(self.farm))
+            send(writer, Code.RETURN, number, _text_value(text))
+        elif code in (Code.KICK, Code.DRAIN):
+            problem = self._administrate(code, payload, is_admin)
+            if problem is None:
+                send(writer, Code.RETURN, number, b"")
             else:
-                send(
-                    writer, Code.ERROR, number,
-                    error_payload(Failure.UNSUPPORTED, "a tracker does not know this request"),
-                )  # fmt: skip
-            await writer.drain()
+                send(writer, Code.ERROR, number, error_payload(*problem))
+        else:
+            words = "a tracker does not know this request"
+            send(writer, Code.ERROR, number, error_payload(Failure.UNSUPPORTED, words))
 
     def _administrate(
         self, code: int, payload: bytes, is_admin: bool
@@ -209,7 +220,7 @@ class TrackerServer:
             return Failure.AUTH, "only an administrator may do that: connect with admin_token="
         number, value = struct.unpack_from("<II", payload)
         if code == Code.KICK:
-            session = payload[8 : 8 + value].decode("utf-8", "replace")
+            session = _text(payload, 8, value)
             if self.farm.kick(number, session):
                 return None
             return Failure.NOT_FOUND, f"device {number} has no session {session!r} now"
@@ -218,35 +229,49 @@ class TrackerServer:
         return Failure.NOT_FOUND, f"there is no device {number}"
 
     async def _serve_request(
-        self, streams: Streams, number: int, payload: bytes, holder: str
+        self,
+        inbox: Inbox,
+        writer: asyncio.StreamWriter,
+        number: int,
+        payload: bytes,
+        holder: str,
     ) -> None:
-        reader, writer = streams
         priority, timeout_ms, key_size, _ = _REQUEST.unpack_from(payload)
-        key = payload[16 : 16 + key_size].decode()
-        granted: asyncio.Future[Device] = asyncio.get_running_loop().create_future()
-        request = self.farm.ask(key, priority, holder, granted.set_result)
-        # A client that goes away while it waits leaves the queue; it sends nothing meanwhile.
-        left = asyncio.ensure_future(reader.read(1))
+        key = _text(payload, 16, key_size)
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def grant(given: Grant) -> None:
+            # In the step that gives the lease: after a task switch the device may have another one.
+            send(writer, Code.RETURN, number, _grant_payload(given))
+            answered.set_result(None)
+
+        request = self.farm.ask(key, priority, holder, grant, lambda: not inbox.is_over)
         result = "withdrawn"
         try:
             timeout_s = timeout_ms / 1000 if timeout_ms else None
-            either: set[asyncio.Future[Any]] = {granted, left}
+            either: set[asyncio.Future[Any]] = {answered, inbox.reading}
             await asyncio.wait(either, timeout=timeout_s, return_when="FIRST_COMPLETED")
-            if granted.done():
-                send(writer, Code.RETURN, number, _grant_payload(granted.result()))
-            elif left.done():
+            if answered.done():
+                return
+            if inbox.is_over:  # a client that goes away while it waits leaves the queue
                 raise EOFError
-            else:
-                result = "timeout"
-                why = why_not(self.farm, key)
-                text = f"no {key!r} became free within {timeout_ms / 1000:g} s: {why}"
-                send(writer, Code.ERROR, number, error_payload(Failure.NOT_FOUND, text))
+            result = "timeout"
+            why = why_not(self.farm, key)
+            text = f"no {key!r} became free within {timeout_ms / 1000:g} s: {why}"
+            send(writer, Code.ERROR, number, error_payload(Failure.NOT_FOUND, text))
         finally:
             self.farm.withdraw(request, result)
-            if not left.done():
-                left.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await left
+
+
+def _text(payload: bytes, at: int, size: int) -> str:
+    """Return the text of a frame, which is printable and has its NUL; Refused if it is not so."""
+    raw = payload[at : at + size]
+    text = raw.decode("utf-8", "surrogateescape")
+    ends = len(raw) == size and payload[at + size : at + size + 1] == b"\0"
+    if not ends or size > NAME_MAX_BYTES or not text.isprintable():
+        words = f"a text in a request is at most {NAME_MAX_BYTES} bytes of printable UTF-8"
+        raise Refused(Failure.ARGUMENT, words)
+    return text
 
 
 def _text_value(text: str) -> bytes:
@@ -268,8 +293,8 @@ def _read_idle(payload: bytes) -> tuple[str, str]:
     return lease, payload[at : at + reason_size].decode("utf-8", "replace")
 
 
-def _grant_payload(device: Device) -> bytes:
+def _grant_payload(given: Grant) -> bytes:
     """REQUEST's reply: u32 port, u32 lease_size, u32 address_size, u32 0, lease, address."""
-    lease, address = device.lease.encode(), device.address.encode()
-    head = struct.pack("<IIII", device.port, len(lease), len(address), 0)
+    lease, address = given.lease.encode(), given.address.encode()
+    head = struct.pack("<IIII", given.port, len(lease), len(address), 0)
     return head + lease + b"\0" + address + b"\0"

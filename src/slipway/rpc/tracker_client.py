@@ -21,6 +21,7 @@ from slipway.rpc.protocol import (
     Role,
     frame,
     greet,
+    key_problem,
     read_error,
     receive_exactly,
 )
@@ -179,6 +180,8 @@ class TrackerSession:
         return "\n".join(lines)
 
     def _request(self, key: str, priority: int, timeout_s: float) -> tuple[str, int, str]:
+        if problem := key_problem(key):
+            raise RPCError(f"{key!r} is no kind of device: {problem}.")
         raw = key.encode()
         head = struct.pack("<iIII", priority, round(timeout_s * 1000), len(raw), 0)
         payload = self._exchange(Code.REQUEST, head + raw + b"\0", timeout_s + CONNECT_TIMEOUT_S)

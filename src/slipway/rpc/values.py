@@ -155,7 +155,7 @@ def _put_other(session: RPCSession, at: int, tail: int, index: int, arg: Any) ->
 
 
 def _put_array(buffer: memoryview, at: int, tail: int, array: np.ndarray[Any, Any]) -> int:
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")
     code, bits, lanes = dtype_parts(array.dtype.name)
     head = TENSOR_HEAD.pack(0, 1, 0, code, bits, lanes, array.ndim, array.nbytes)
     head += struct.pack(f"<{array.ndim}q", *array.shape)

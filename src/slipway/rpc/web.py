@@ -8,21 +8,20 @@ administrator's token.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from slipway.rpc.farm import Farm
 from slipway.rpc.farm_view import history, snapshot
@@ -30,6 +29,7 @@ from slipway.rpc.metrics import CONTENT_TYPE, metrics_text
 from slipway.rpc.web_auth import COOKIE, LIFETIME_S, Administrators
 from slipway.rpc.web_feed import Feed
 from slipway.rpc.web_guard import Guard
+from slipway.rpc.web_server import serve_application
 from slipway.version import VERSION
 
 _PAGE = Path(__file__).parent / "page"
@@ -40,7 +40,23 @@ _FILES = {
     "/icon.svg": "icon.svg",
 }
 _MAX_BODY_BYTES = 8192
-STOP_TIMEOUT_S = 3.0
+
+
+class _Events(StreamingResponse):
+    """Events for one reader, whose place is taken here and given back whatever happens."""
+
+    def __init__(self, feed: Feed) -> None:
+        reader = feed.enter()
+        if reader is None:
+            raise HTTPException(503, "Too many pages are open; close some.")
+        self._feed, self._reader = feed, reader
+        super().__init__(feed.read(reader), media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._feed.leave(self._reader)
 
 
 class Page:
@@ -60,13 +76,13 @@ class Page:
             Route("/api/me", self._me),
             Route("/api/login", self._sign_in, methods=["POST"]),
             Route("/api/logout", self._sign_out, methods=["POST"]),
-            Route("/api/devices/{number:int}/{act}", self._act, methods=["POST"]),
+            Route("/api/devices/{number}/{act}", self._act, methods=["POST"]),
             Route("/metrics", self._metrics),
         ]
         return Starlette(
             routes=routes,
             middleware=[Middleware(Guard, names=tuple(names))],
-            exception_handlers={HTTPException: _explain},
+            exception_handlers={HTTPException: _explain, Exception: _fail},
         )
 
     async def _file(self, request: Request) -> Response:
@@ -77,9 +93,7 @@ class Page:
         return JSONResponse(state)
 
     async def _events(self, _request: Request) -> Response:
-        if self.feed.is_full:
-            raise HTTPException(503, "Too many pages are open; close some.")
-        return StreamingResponse(self.feed.read(), media_type="text/event-stream")
+        return _Events(self.feed)
 
     async def _metrics(self, _request: Request) -> Response:
         return Response(metrics_text(self._farm), headers={"Content-Type": CONTENT_TYPE})
@@ -93,8 +107,8 @@ class Page:
 
     async def _sign_in(self, request: Request) -> Response:
         token = (await _body(request)).get("token")
-        if not isinstance(token, str):
-            raise HTTPException(400, 'Send {"token": "..."}.')
+        if not isinstance(token, str) or not token.isprintable():
+            raise HTTPException(400, 'Send {"token": "..."}, a printable text.')
         cookie, csrf = await self._administrators.sign_in(token)
         response = JSONResponse(self._standing(csrf))
         response.set_cookie(
@@ -112,14 +126,16 @@ class Page:
 
     async def _act(self, request: Request) -> Response:
         await self._administrators.admit(request)
-        number, act = int(request.path_params["number"]), request.path_params["act"]
-        body = await _body(request)
+        number, act = _number(request.path_params["number"]), request.path_params["act"]
+        session = (await _body(request)).get("session", "")
+        if not isinstance(session, str):
+            raise HTTPException(400, "A session is named by a text.")
         if act == "drain":
             done = self._farm.drain(number)
         elif act == "resume":
             done = self._farm.resume(number)
         elif act == "kick":
-            done = self._farm.kick(number, str(body.get("session", "")))
+            done = self._farm.kick(number, session)
         else:
             raise HTTPException(404, f"There is no act {act[:40]!r}.")
         if not done:
@@ -132,6 +148,18 @@ async def _explain(_request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code)
 
 
+async def _fail(request: Request, _error: Exception) -> Response:
+    """Answer for a defect of ours; Starlette raises it again, so that it is in the log."""
+    words = f"The tracker failed at {request.method} {request.url.path[:80]!r}; see its log."
+    return JSONResponse({"error": words}, 500)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise HTTPException(404, "Devices have numbers.")
+    return int(text)
+
+
 async def _body(request: Request) -> dict[str, Any]:
     raw = b""
     async for part in request.stream():
@@ -140,19 +168,11 @@ async def _body(request: Request) -> dict[str, Any]:
             raise HTTPException(413, "That is too long.")
     try:
         content = json.loads(raw or b"{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # of 4,000 brackets, too
         raise HTTPException(400, "That is not JSON.") from error
     if not isinstance(content, dict):
         raise HTTPException(400, "That is not a JSON object.")
     return content
-
-
-class _Server(uvicorn.Server):
-    """uvicorn inside a program that handles the signals itself."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 async def serve_page(
@@ -164,27 +184,9 @@ async def serve_page(
 ) -> None:
     """Serve the page of `farm` on a listening socket until cancelled."""
     page = Page(farm, admin_token)
-    config = uvicorn.Config(
-        page.application(names),
-        lifespan="off",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-        limit_concurrency=512,
-        h11_max_incomplete_event_size=16384,
-    )
-    config.load()
-    if tls is not None:
-        config.ssl = tls
-    server = _Server(config)
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     feeding = asyncio.ensure_future(page.feed.run())
     try:
-        await asyncio.shield(serving)
+        await serve_application(page.application(names), listener, tls)
     finally:
-        server.should_exit = True
         page.feed.close()
-        await asyncio.wait({serving}, timeout=STOP_TIMEOUT_S)
         feeding.cancel()

@@ -63,7 +63,8 @@ class Administrators:
         csrf = self.csrf_of(request)
         if not csrf:
             raise HTTPException(401, "Sign in as administrator first.")
-        if not hmac.compare_digest(csrf, request.headers.get("x-csrf-token", "")):
+        shown = request.headers.get("x-csrf-token", "")
+        if not hmac.compare_digest(csrf.encode(), shown.encode()):
             raise HTTPException(403, "This request does not come from the tracker's page.")
 
     async def _check(self, token: str) -> None:
@@ -73,7 +74,7 @@ class Administrators:
                 "This tracker has no administrator: start it with SLIPWAY_RPC_ADMIN_TOKEN or "
                 "--admin-token-file.",
             )
-        if hmac.compare_digest(token.encode(), self._token):
+        if hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
             return
         if self._guesses.locked():
             raise HTTPException(429, "Too many wrong tokens; try again later.")

@@ -26,10 +26,20 @@ class Feed:
         self._wake = asyncio.Event()
         self._before: dict[str, Any] = {}
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no further reader is taken."""
-        return len(self._readers) >= MAX_READERS
+    def enter(self) -> asyncio.Queue[str] | None:
+        """Return the place of one more reader, to be left by `leave`; None where all are taken."""
+        if len(self._readers) >= MAX_READERS:
+            return None
+        if not self._readers:
+            self._before = self._now()
+        queue: asyncio.Queue[str] = asyncio.Queue(_BACKLOG)
+        self._readers.add(queue)
+        self._wake.set()
+        return queue
+
+    def leave(self, queue: asyncio.Queue[str]) -> None:
+        """Give a reader's place back; again is nothing."""
+        self._readers.discard(queue)
 
     async def run(self) -> None:
         """Send changes until cancelled; does nothing while nobody reads."""
@@ -46,20 +56,14 @@ class Feed:
             elif quiet % _SILENCE == 0:
                 self._send(": still here\n\n")
 
-    async def read(self) -> AsyncIterator[str]:
-        """Yield the events for one reader."""
-        if not self._readers:
-            self._before = self._now()
-        queue: asyncio.Queue[str] = asyncio.Queue(_BACKLOG)
-        self._readers.add(queue)
-        self._wake.set()
-        try:
-            # What the next change is measured against, so that none is missed or doubled.
-            yield _event("farm", {**_unfold(self._before), "history": history(self._farm)})
-            while queue in self._readers and (text := await queue.get()):
-                yield text
-        finally:
-            self._readers.discard(queue)
+    async def read(self, queue: asyncio.Queue[str]) -> AsyncIterator[str]:
+        """Yield the events for one reader that has entered."""
+        # What the next change is measured against, so that none is missed or doubled.
+        while not queue.empty():
+            queue.get_nowait()
+        yield _event("farm", {**_unfold(self._before), "history": history(self._farm)})
+        while queue in self._readers and (text := await queue.get()):
+            yield text
 
     def close(self) -> None:
         """End what everybody reads."""

@@ -142,13 +142,29 @@ class GraphModule:
 
     def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
         """Let an input use the memory of `value`, which must stay until it is replaced."""
-        self.module["set_input_zero_copy"](key, value)
+        self._placed("set_input_zero_copy", key, value)
         self._kept[key] = value
 
     def set_output_zero_copy(self, index: int, value: NDArray) -> None:
-        """Let an output be written into `value`, which must stay until it is replaced."""
-        self.module["set_output_zero_copy"](index, value)
+        """Let an output be written into `value`, which must stay until it is replaced.
+
+        An output that is a reshape of a layer's result is written there too, and so is what other
+        layers read of it.  `run` refuses memory that an input or another output was given.
+        """
+        self._placed("set_output_zero_copy", index, value)
         self._kept["output", index] = value
+
+    def _placed(self, function: str, key: str | int, value: Any) -> None:
+        near = isinstance(value, NDArray) if self._is_local else hasattr(value, "session")
+        if not near:
+            where = (
+                "this process: nd.array(x)" if self._is_local else "its device: nd.array(x, dev)"
+            )
+            raise ExecutionError(
+                f"{function}: the model keeps the memory that it is given, so it takes a tensor of "
+                f"{where}, not a {type(value).__name__}."
+            )
+        self.module[function](key, value)
 
     def load_params(self, params_bytes: bytes | bytearray) -> None:
         """Set parameters from the bytes of ``save_param_dict``."""

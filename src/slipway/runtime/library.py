@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
+import itertools
 import os
 import tempfile
 import weakref
@@ -31,6 +32,7 @@ _FFI_SLOTS = {
     "__TVMFFIFunctionGetGlobal": "TVMFFIFunctionGetGlobal",
     "__TVMFFIFunctionCall": "TVMFFIFunctionCall",
 }
+_COPIES = itertools.count()  # libraries loaded from memory
 
 
 @runtime_checkable
@@ -53,18 +55,16 @@ class DsoLibrary:
 
     def __init__(self, path: str | os.PathLike[str], content: bytes | None = None) -> None:
         self.path = Path(path).resolve()
-        file = -1
         try:
             if content is None:
                 self._handle = _dlopen(str(self.path))
             else:
-                self._handle, file = _load_copy(content)
+                self._handle = _load_copy(content)
         except OSError as error:
             raise ArtifactError(
                 f"the system cannot load {self.path}: {error}. Export the library for this system."
             ) from error
-        # The number in /proc/self/fd/N is the loader's name for the library: keep it taken.
-        weakref.finalize(self, _close, self._handle._handle, file).atexit = False
+        weakref.finalize(self, _ctypes.dlclose, self._handle._handle).atexit = False
 
     def address(self, symbol: str) -> int | None:
         """Return the address of an exported symbol, or None."""
@@ -78,30 +78,35 @@ def _dlopen(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
 
 
-def _load_copy(content: bytes) -> tuple[ctypes.CDLL, int]:
-    """Load a library from memory; return it and the number of its file, -1 for a named one."""
+def _load_copy(content: bytes) -> ctypes.CDLL:
+    """Load a library from memory."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("slipway-library")
         try:
             with os.fdopen(os.dup(file), "wb") as out:
                 out.write(content)
-            return _dlopen(f"/proc/self/fd/{file}"), file
+            return _dlopen(_unused_name(file))
         except OSError:  # some systems forbid running code from nameless files
+            pass
+        finally:
             os.close(file)
     handle, path = tempfile.mkstemp(prefix="slipway-", suffix=".so")
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(content)
-        return _dlopen(path), -1
+        return _dlopen(path)
     finally:
         Path(path).unlink()
 
 
-def _close(handle: int, file: int) -> None:
-    """Unload a library, then give its file number back."""
-    _ctypes.dlclose(handle)
-    if file >= 0:
-        os.close(file)
+def _unused_name(file: int) -> str:
+    """Return a path of an open file that nothing has been loaded under.
+
+    The loader knows a library by the path it was given, and file numbers come back once they are
+    closed.  So the path counts: a bit is ``.//`` or ``./``, which the system steps over.
+    """
+    bits = f"{next(_COPIES):b}"
+    return f"/proc/self/{''.join('.//' if bit == '1' else './' for bit in bits)}fd/{file}"
 
 
 def fill_slots(library: Library) -> None:

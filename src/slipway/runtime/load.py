@@ -63,9 +63,7 @@ def shared_library_bytes(data: bytes, suffix: str, name: str) -> bytes:
 
 def link_for_its_machine(objects: list[bytes], name: str) -> bytes:
     """Link objects into a shared library for whatever machine they are for."""
-    import tempfile
-
-    from slipway.toolchain.link import link_shared
+    from slipway.toolchain.link import linked_bytes
 
     found = [content for content in objects if is_elf(content)]
     if not found:
@@ -76,6 +74,4 @@ def link_for_its_machine(objects: list[bytes], name: str) -> bytes:
     architecture = {62: "x86_64", 183: "aarch64", 40: "armv7", 243: "riscv64"}.get(
         ElfFile(found[0], name).machine, "unknown"
     )
-    with tempfile.TemporaryDirectory(prefix="slipway-load-") as folder:
-        linked = link_shared(found, f"{architecture}-linux", Path(folder) / "linked.so")
-        return linked.read_bytes()
+    return linked_bytes(found, f"{architecture}-linux", name)

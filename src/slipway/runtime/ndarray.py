@@ -110,7 +110,7 @@ class NDArray:
                 f"cannot copy an array of shape {values.shape} into one of shape {shape}. Reshape "
                 "it first, or allocate the array with that shape."
             )
-        self._write(np.ascontiguousarray(values, dtype=wanted).reshape(shape))
+        self._write(np.asarray(values, dtype=wanted, order="C"))
         return self
 
     def copyto(self, target: Any) -> Any:

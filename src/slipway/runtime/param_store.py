@@ -47,4 +47,4 @@ class ParamStore:
 
 def _as_array(value: Any) -> npt.NDArray[Any]:
     values = value._read() if isinstance(value, NDArray) else np.asarray(value)
-    return np.ascontiguousarray(values).reshape(values.shape)
+    return np.asarray(values, order="C")

@@ -43,7 +43,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
     pieces: list[Any] = [head]
     for value in params.values():
         values = value._read() if isinstance(value, NDArray) else np.asarray(value)
-        values = np.ascontiguousarray(values).reshape(values.shape)
+        values = np.asarray(values, order="C")
         code, bits, lanes = dtypes.parse(dtypes.canonical(values.dtype))
         pieces.append(
             struct.pack("<QQii", _TENSOR_MAGIC, 0, 1, 0)

@@ -182,8 +182,9 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Read
             elsewhere = any(i is not v and extent > 1 for i, v, extent in places)
             flat = flat and not elsewhere and shape == shape_of(tensor)
             *outer, last = node.indices
-            follows = last is own[-1] or not _contains(last, own[-1])
-            along = along and follows and not any(_contains(i, own[-1]) for i in outer)
+            if own:  # what is inlined may be a single element, wherever it is read
+                follows = last is own[-1] or not _contains(last, own[-1])
+                along = along and follows and not any(_contains(i, own[-1]) for i in outer)
         if schedule[producer].attach_type == "inline":
             todo.extend((body, producer.op) for body in _bodies(producer))
     return Reading(size, flat, along)

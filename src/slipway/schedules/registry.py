@@ -49,7 +49,7 @@ _MODULES = (
     "cpu.paired", "cpu.paired_rows", "cpu.pool", "cpu.pool_rows", "cpu.product", "cpu.quantized",
     "cpu.quantized_depthwise", "cpu.quantized_packed", "cpu.quantized_rows",
     "cpu.quantized_winograd", "cpu.resize", "cpu.resize_blocked", "cpu.rows_by_lane", "cpu.softmax",
-    "cpu.winograd", "micro.direct",
+    "cpu.winograd", "micro.direct", "scan",
 )  # fmt: skip
 _loaded = False
 

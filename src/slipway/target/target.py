@@ -22,6 +22,7 @@ from typing import Any
 
 from slipway.errors import TargetError
 from slipway.target import cpus
+from slipway.target.coherence import check_options
 from slipway.target.cores import Core, core_of
 from slipway.target.kinds import TargetKind, convert_option, find_kind, list_kinds
 from slipway.target.tags import find_tag, list_tags
@@ -95,6 +96,7 @@ class Target:
         if self.mcpu and self.mcpu != "native":
             cpus.check_cpu(table, self.mcpu)
         cpus.check_features(table, self.mattr)
+        check_options(self.parsed_triple, self.mcpu, self.mattr, self.attrs)
         if table in ("arm", "aarch64") and "arm_cpu" not in self.keys and not self._is_host():
             self.keys = (*(k for k in self.keys if k != "cpu"), "arm_cpu", "cpu")
 

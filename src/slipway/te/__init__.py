@@ -5,8 +5,10 @@ from slipway.ir.ops import (
     cast,
     floordiv,
     floormod,
+    highest,
     if_then_else,
     infinity,
+    lowest,
     max_value,
     min_value,
     select,
@@ -70,10 +72,21 @@ from slipway.te.math import (
     sqrt,
     tan,
     tanh,
+    to_integer,
     trunc,
 )
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
-from slipway.te.reduction import all, any, comm_reducer, max, min, prod, reduce_axis, sum
+from slipway.te.reduction import (
+    all,
+    any,
+    comm_reducer,
+    max,
+    max_of_numbers,
+    min,
+    prod,
+    reduce_axis,
+    sum,
+)
 from slipway.te.schedule import Schedule, create_schedule
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor, TensorSlice
@@ -129,6 +142,7 @@ __all__ = [
     "floormod",
     "fma",
     "fmod",
+    "highest",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -142,7 +156,9 @@ __all__ = [
     "log2",
     "log10",
     "lower",
+    "lowest",
     "max",
+    "max_of_numbers",
     "max_value",
     "min",
     "min_value",
@@ -168,6 +184,7 @@ __all__ = [
     "tan",
     "tanh",
     "thread_axis",
+    "to_integer",
     "trunc",
     "truncdiv",
     "truncmod",

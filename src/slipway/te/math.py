@@ -160,6 +160,34 @@ def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> PrimExpr:
     return ops.call_intrin("int32", "q_multiply_shift", x, y, q, s)
 
 
+def to_integer(x: Any, dtype: str) -> PrimExpr:
+    """A float as an integer, whatever it is: toward zero, NaN as 0, the low bits of narrow types.
+
+    What is beyond int32 (int64 for `dtype` uint32 and those of 64 bits) is its nearest end.  A
+    plain cast leaves such values open, which is cheaper.
+    """
+    value = ops.as_expr(x)
+    if dtypes.bits_of(value.dtype) == 16:
+        value = ops.cast(value, dtypes.with_lanes("float32", value.lanes))
+    wide = dtypes.bits_of(dtype) == 64 or dtypes.scalar_of(dtype) == "uint32"
+    if dtypes.scalar_of(dtype) == "uint64":
+        half = ops.const(2.0**63, value.dtype)
+        above = to_integer(ops.sub(value, half), dtypes.with_lanes("int64", value.lanes))
+        over = ops.select(
+            ops.greater_equal(value, ops.const(2.0**64, value.dtype)),
+            ops.max_value(dtype),
+            ops.add(ops.cast(above, dtype), ops.const(2**63, dtype)),
+        )
+        below = ops.cast(to_integer(value, dtypes.with_lanes("int64", value.lanes)), dtype)
+        return ops.select(ops.greater_equal(value, half), over, below)
+    middle = dtypes.with_lanes("int64" if wide else "int32", value.lanes)
+    low, high = ops.min_value(middle), ops.max_value(middle)
+    limit = ops.const(2.0 ** (dtypes.bits_of(middle) - 1), value.dtype)
+    held = ops.select(ops.less(value, ops.neg(limit)), low, ops.cast(value, middle))
+    held = ops.select(ops.greater_equal(value, limit), high, held)
+    return ops.cast(ops.select(isnan(value), ops.const(0, middle), held), dtype)
+
+
 def div(a: Any, b: Any, span: Any = None) -> PrimExpr:
     """A / b; integers truncate toward zero."""
     return ops.div(a, b)
@@ -214,5 +242,6 @@ __all__ = [
     "sqrt",
     "tan",
     "tanh",
+    "to_integer",
     "trunc",
 ]  # fmt: skip

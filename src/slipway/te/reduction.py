@@ -84,8 +84,11 @@ def _as_tuple(values: Any, types: Sequence[str]) -> tuple[PrimExpr, ...]:
 
 _sum = comm_reducer(lambda x, y: ops.add(x, y), lambda t: ops.const(0, t), name="sum")
 _prod = comm_reducer(lambda x, y: ops.mul(x, y), lambda t: ops.const(1, t), name="prod")
-_max = comm_reducer(lambda x, y: ops.maximum(x, y), ops.min_value, name="max")
-_min = comm_reducer(lambda x, y: ops.minimum(x, y), ops.max_value, name="min")
+_max = comm_reducer(lambda x, y: ops.maximum(x, y), ops.lowest, name="max")
+_min = comm_reducer(lambda x, y: ops.minimum(x, y), ops.highest, name="min")
+_max_of_numbers = comm_reducer(
+    lambda x, y: ops.max_of_numbers(x, y), ops.min_value, name="max_of_numbers"
+)
 _all = comm_reducer(ops.logical_and, lambda t: ops.TRUE, name="all")
 _any = comm_reducer(ops.logical_or, lambda t: ops.FALSE, name="any")
 
@@ -103,6 +106,15 @@ def prod(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
 def max(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
     """``te.max(e, axis=k)``: greatest value over axes; ``te.max(a, b, ...)``: of the values."""
     return _extreme(args, axis, where, init, _max, ops.maximum)
+
+
+def max_of_numbers(*args: Any, axis: Any = None, where: Any = None) -> Any:
+    """Like `max`, where it does not matter if a NaN is passed over: one instruction on every CPU.
+
+    Of a NaN and a number it gives either, and it is finite where all values are minus infinity.  A
+    softmax is right with both: what it subtracts the maximum from is still a NaN.
+    """
+    return _extreme(args, axis, where, None, _max_of_numbers, ops.max_of_numbers)
 
 
 def min(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:

@@ -44,11 +44,27 @@ def link_shared(
 ) -> Path:
     """Link `objects` (paths, or the bytes of objects) for `triple` into the library `out`.
 
-    `exports` limits what the library shows; `options` are passed to the linker.  The file appears
-    whole or not at all, and equal input gives equal bytes.  Raises ToolchainError if linking
-    fails or the result would need something from outside.
+    The file appears whole or not at all.  For the rest see `linked_bytes`.
     """
     out = Path(out)
+    write_file(out, linked_bytes(objects, triple, out.name, cc, exports, options))
+    return out
+
+
+def linked_bytes(
+    objects: Sequence[bytes | str | os.PathLike[str]],
+    triple: str,
+    name: str = "the library",
+    cc: Linker | None = None,
+    exports: Sequence[str] | None = None,
+    options: Sequence[str] | None = None,
+) -> bytes:
+    """Return the library of `objects` (paths, or the bytes of objects) for `triple`.
+
+    `exports` limits what the library shows; `options` are passed to the linker; `name` is the
+    library's in messages.  Equal input gives equal bytes.  Raises ToolchainError if linking fails
+    or the result would need something from outside.
+    """
     with tempfile.TemporaryDirectory(prefix="slipway-link-") as folder:
         inputs = _as_files(objects, Path(folder))
         _check_machine(inputs, triple)
@@ -63,9 +79,8 @@ def link_shared(
                 "called as fcompile(output, objects, options=None)."
             )
         content = result.read_bytes()
-    check_self_contained(content, out.name)
-    write_file(out, content)
-    return out
+    check_self_contained(content, name)
+    return content
 
 
 def write_file(out: Path, content: bytes) -> None:
@@ -146,6 +161,8 @@ def _link_ours(
     extra = list(options or ())
     if "wasm" in architecture_of(triple):
         flags = ["--no-entry", "--export-dynamic", "--strip-debug"]
+        if architecture_of(triple) == "wasm64":
+            flags.append("-mwasm64")
         arguments = ["wasm-ld", *flags, *extra, "-o", str(result), *paths]
         run_zig(arguments, purpose="linking for WebAssembly")
         return
@@ -155,6 +172,10 @@ def _link_ours(
         flags = ["cc", "-target", target, "-shared", "-nostdlib", "-Wl,-undefined,dynamic_lookup"]
         run_zig([*flags, *extra, "-o", str(result), *paths], purpose="linking for macOS")
         return
+    if any(word in triple for word in ("windows", "win32")):
+        raise ToolchainError(
+            f"there is no linker here for {triple}: write the objects (.a), and link them there."
+        )
     flags = list(_LLD_FLAGS)
     if exports is not None:
         script = folder / "exports.ver"

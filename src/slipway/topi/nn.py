@@ -129,7 +129,7 @@ def pool2d(
     (kh, kw), (sh, sw) = _pair(kernel), _pair(stride)
     if pool_type not in ("max", "avg"):
         raise ValueError(f"pool_type is 'max' or 'avg', not {pool_type!r}")
-    lowest = ops.min_value(data.dtype).value  # type: ignore[attr-defined]
+    lowest = ops.lowest(data.dtype).value  # type: ignore[attr-defined]
     x = _padded(data, padding, lowest if pool_type == "max" else 0.0)
     ry, rx = R.reduce_axis((0, kh), "ry"), R.reduce_axis((0, kw), "rx")
     shape = (*x.shape[:2], _windows(x.shape[2], kh, sh), _windows(x.shape[3], kw, sw))

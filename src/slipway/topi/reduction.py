@@ -7,6 +7,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.ir import ops
+from slipway.te import math
 from slipway.te import reduction as R
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
@@ -62,7 +63,10 @@ def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _arg(name: str, better: Callable[..., Any], worst: Callable[..., Any]) -> Callable[..., Tensor]:
     def combine(a: Any, b: Any) -> Any:
-        first = R.any(better(a[1], b[1]), R.all(ops.equal(a[1], b[1]), ops.less(a[0], b[0])))
+        no_number = math.isnan(a[1]), math.isnan(b[1])  # the first NaN wins over every number
+        ahead = R.any(better(a[1], b[1]), R.all(no_number[0], ops.logical_not(no_number[1])))
+        tied = R.any(ops.equal(a[1], b[1]), R.all(*no_number))
+        first = R.any(ahead, R.all(tied, ops.less(a[0], b[0])))
         return ops.select(first, a[0], b[0]), ops.select(first, a[1], b[1])
 
     def identity(index: str, value: str) -> Any:
@@ -81,5 +85,5 @@ def _arg(name: str, better: Callable[..., Any], worst: Callable[..., Any]) -> Ca
     return apply
 
 
-argmax = _arg("argmax", ops.greater, ops.min_value)
-argmin = _arg("argmin", ops.less, ops.max_value)
+argmax = _arg("argmax", ops.greater, ops.lowest)
+argmin = _arg("argmin", ops.less, ops.highest)

@@ -137,7 +137,7 @@ def test_open_dimensions_are_fixed_or_refused(small):
         small, (X,), dynamic_shapes=({0: torch.export.Dim("n"), 1: None},)
     )
     with pytest.raises(
-        ModelError, match=r"leaves dimensions open: x \(.*, 3, 8, 8\).*pass input_infos"
+        ModelError, match=r"open: x \(.*, 3, 8, 8\)\. Pass input_infos=\[\('x', \(2, 3, 8, 8\)\)\]"
     ):
         relay.frontend.from_pytorch(program)
     mod, _ = relay.frontend.from_pytorch(program, [("x", (5, 3, 8, 8))])
@@ -243,3 +243,49 @@ def test_torch_is_imported_only_when_it_is_needed():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+class Scalars(nn.Module):
+    """A parameter, a buffer and a constant of rank 0, as Swin and RAFT have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.5))
+        self.register_buffer("limit", torch.tensor(0.25))
+        self.register_buffer("steps", torch.tensor(3))
+
+    def forward(self, x):
+        low = torch.tensor(0.125)
+        return torch.clamp(x * self.scale, max=self.limit) + low, x * self.steps, self.scale * 2
+
+
+def test_constants_of_rank_0():
+    inputs = [torch.randn(2, 3)]
+    wanted = expected(Scalars(), inputs)
+    assert_same(interpreted(Scalars(), inputs), wanted)
+    assert_same(compiled(Scalars(), inputs), wanted)
+
+
+class TwoInputs(torch.nn.Module):
+    def forward(self, ids, scale):
+        return ids * scale
+
+
+def test_inputs_by_name_in_any_order_and_bound():
+    """Shapes by the program's own names; dtypes are the program's where none is given."""
+    examples = (torch.arange(6).reshape(2, 3), torch.ones(2, 3))
+    open_first = {
+        "ids": {0: torch.export.Dim("n", min=1)},
+        "scale": {0: torch.export.Dim("n", min=1)},
+    }
+    program = torch.export.export(TwoInputs(), examples, dynamic_shapes=open_first)
+    infos = [("scale", (4, 3)), ("ids", (4, 3))]
+    mod, _ = relay.frontend.from_pytorch(program, infos, default_dtype="")
+    assert [(p.name, p.tensor_type.dtype) for p in mod["main"].params] == [
+        ("ids", "int64"), ("scale", "float32"),
+    ]  # fmt: skip
+    mod, _ = relay.frontend.from_pytorch(program, infos, default_dtype="", constants={"scale": 2.0})
+    ids = np.arange(12).reshape(4, 3)
+    np.testing.assert_array_equal(interpret(mod, ids=ids), 2.0 * ids)
+    with pytest.raises(ModelError, match="no input 'skale'; its inputs are ids, scale"):
+        relay.frontend.from_pytorch(program, infos, default_dtype="", constants={"skale": 2.0})

@@ -337,6 +337,19 @@ def test_recurrent(case):
     assert_same(interpreted(module, inputs), expected(module, inputs))
 
 
+@pytest.mark.parametrize(
+    ("kind", "steps"),
+    [
+        (nn.LSTM, 1), (nn.GRU, 2), (nn.RNN, 140),
+        *(pytest.param(kind, 1100, marks=pytest.mark.long) for kind in (nn.LSTM, nn.GRU, nn.RNN)),
+    ],
+)  # fmt: skip  # torch.export itself takes 10 to 40 ms a step
+def test_recurrent_layers_of_any_length(kind, steps):
+    module, x = Taken(kind(5, 4, bidirectional=True)).eval(), randn(steps, 1, 5)
+    found = interpreted(module, [x])
+    assert_same(found, expected(module, [x]))
+
+
 class Quantized(nn.Module):
     """Quantise and dequantise nodes, as torch's quantisation writes them."""
 

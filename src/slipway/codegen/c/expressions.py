@@ -11,10 +11,11 @@ import re
 from typing import Any
 
 from slipway import dtypes
-from slipway.codegen import legalize
+from slipway.codegen import divide, legalize
 from slipway.codegen.bounds import Bounds
 from slipway.codegen.c import spelling
 from slipway.codegen.capability import Capability
+from slipway.codegen.extremes import number_first
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
@@ -145,28 +146,32 @@ class CExpressions:
     def _c_Div(self, node: Any, lane: Lane) -> str:
         if dtypes.scalar_of(node.dtype) in _HALVES:
             return self.expr(legalize.in_float32(node), lane)
-        text = f"({self.expr(node.a, lane)} / {self.expr(node.b, lane)})"
-        narrow = dtypes.is_integral(node.dtype) and dtypes.bits_of(node.dtype) < 32
-        return f"({spelling.c_type(node.dtype)}){text}" if narrow else text
+        if dtypes.is_integral(node.dtype):
+            return self.expr(divide.truncated(node, self.bounds), lane)
+        return f"({self.expr(node.a, lane)} / {self.expr(node.b, lane)})"
 
     def _c_Mod(self, node: Any, lane: Lane) -> str:
         if dtypes.is_float(node.dtype):
             return self.expr(legalize.fmod(node.a, node.b), lane)
-        text = f"({self.expr(node.a, lane)} % {self.expr(node.b, lane)})"
-        narrow = dtypes.bits_of(node.dtype) < 32
-        return f"({spelling.c_type(node.dtype)}){text}" if narrow else text
+        return self.expr(divide.truncated(node, self.bounds), lane)
 
     def _c_FloorDiv(self, node: Any, lane: Lane) -> str:
-        return self.expr(legalize.floor_div(node, self.bounds), lane)
+        return self.expr(divide.floor_div(node, self.bounds), lane)
 
     def _c_FloorMod(self, node: Any, lane: Lane) -> str:
-        return self.expr(legalize.floor_mod(node, self.bounds), lane)
+        return self.expr(divide.floor_mod(node, self.bounds), lane)
 
     def _choose(self, node: Any, lane: Lane) -> str:
         if dtypes.scalar_of(node.dtype) in _HALVES:
             return self.expr(legalize.in_float32(node), lane)
-        a, b = self.simple(node.a, lane), self.simple(node.b, lane)
-        return f"({a} {'<' if type(node) is E.Min else '>'} {b} ? {a} : {b})"
+        sign = "<" if type(node) is E.Min else ">"
+        if not dtypes.is_float(node.dtype):
+            a, b = self.simple(node.a, lane), self.simple(node.b, lane)
+            return f"({a} {sign} {b} ? {a} : {b})"
+        first, second, is_number = number_first(node)
+        b, a = self.simple(second, lane), self.simple(first, lane)
+        no_number = "" if is_number else f" || {a} != {a}"
+        return f"({a} {sign} {b}{no_number} ? {a} : {b})"  # b where only b is a NaN
 
     _c_Min = _c_Max = _choose
 

@@ -9,6 +9,7 @@ from slipway import dtypes
 from slipway.codegen import legalize, math
 from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import CExpressions, Lane
+from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 
@@ -62,6 +63,22 @@ class CIntrinsics(CExpressions):
         width = dtypes.bits_of(node.args[0].dtype)
         self.helpers.add(f"{name}{width}")
         return f"{name}{width}({', '.join(self.expr(a, lane) for a in node.args)})"
+
+    def _call_quotient(self, node: Any, lane: Lane) -> str:
+        return self._divide(node, "/", lane)
+
+    def _call_remainder(self, node: Any, lane: Lane) -> str:
+        return self._divide(node, "%", lane)
+
+    def _divide(self, node: Any, sign: str, lane: Lane) -> str:
+        a, b = (self.expr(x, lane) for x in node.args)
+        text = f"({a} {sign} {b})"
+        narrow = dtypes.bits_of(node.dtype) < 32
+        return f"({spelling.c_type(node.dtype)}){text}" if narrow else text
+
+    def _call_max_of_numbers(self, node: Any, lane: Lane) -> str:
+        a, b = (self.simple(x, lane) for x in node.args)
+        return f"({a} > {b} ? {a} : {b})"
 
     def _call_sqrt(self, node: Any, lane: Lane) -> str:
         return self._helper("slw_sqrt", node, lane)
@@ -192,6 +209,8 @@ class CIntrinsics(CExpressions):
     _call_call_pure_extern = _call_call_extern
 
     def _extern(self, node: Any, symbol: str, args: Any, lane: Lane) -> str:
+        if not is_symbol(symbol, in_c=True):
+            raise CodegenError(f"{symbol!r} cannot be the name of a C function ({node})")
         ty = "void" if node.dtype in ("", "void") else spelling.c_type(node.dtype)
         types = ", ".join(spelling.c_type(a.dtype) for a in args) or "void"
         self.externs.setdefault(symbol, f"{ty} {symbol}({types});")

@@ -40,15 +40,19 @@ float slw_fmod32(float x, float y) {
   eb = (slw_s32)(b.u >> 23);
   a.u &= 0x007FFFFFU;
   b.u &= 0x007FFFFFU;
-  if (ea == 0) {
-    ea = 1;
-  } else {
+  if (ea != 0) {
     a.u |= 0x00800000U;
+  } else { /* a denormal number: its highest bit goes where that of others is */
+    for (ea = 1; a.u < 0x00800000U; --ea) {
+      a.u <<= 1;
+    }
   }
-  if (eb == 0) {
-    eb = 1;
-  } else {
+  if (eb != 0) {
     b.u |= 0x00800000U;
+  } else { /* a denormal number: its highest bit goes where that of others is */
+    for (eb = 1; b.u < 0x00800000U; --eb) {
+      b.u <<= 1;
+    }
   }
   for (; ea > eb; --ea) {
     if (a.u >= b.u) {
@@ -63,12 +67,13 @@ float slw_fmod32(float x, float y) {
     a.u = sign;
     return a.f;
   }
-  while (a.u < 0x00800000U && ea > 1) {
+  for (; a.u < 0x00800000U; --ea) {
     a.u <<= 1;
-    --ea;
   }
-  if (a.u >= 0x00800000U) {
+  if (ea > 0) {
     a.u = (a.u - 0x00800000U) | ((slw_w32)ea << 23);
+  } else {
+    a.u >>= 1 - ea;
   }
   a.u |= sign;
   return a.f;
@@ -98,15 +103,19 @@ double slw_fmod64(double x, double y) {
   eb = (slw_s32)(b.u >> 52);
   a.u &= hidden - 1U;
   b.u &= hidden - 1U;
-  if (ea == 0) {
-    ea = 1;
-  } else {
+  if (ea != 0) {
     a.u |= hidden;
+  } else { /* a denormal number: its highest bit goes where that of others is */
+    for (ea = 1; a.u < hidden; --ea) {
+      a.u <<= 1;
+    }
   }
-  if (eb == 0) {
-    eb = 1;
-  } else {
+  if (eb != 0) {
     b.u |= hidden;
+  } else { /* a denormal number: its highest bit goes where that of others is */
+    for (eb = 1; b.u < hidden; --eb) {
+      b.u <<= 1;
+    }
   }
   for (; ea > eb; --ea) {
     if (a.u >= b.u) {
@@ -121,12 +130,13 @@ double slw_fmod64(double x, double y) {
     a.u = sign;
     return a.f;
   }
-  while (a.u < hidden && ea > 1) {
+  for (; a.u < hidden; --ea) {
     a.u <<= 1;
-    --ea;
   }
-  if (a.u >= hidden) {
+  if (ea > 0) {
     a.u = (a.u - hidden) | ((slw_w64)(slw_w32)ea << 52);
+  } else {
+    a.u >>= 1 - ea;
   }
   a.u |= sign;
   return a.f;

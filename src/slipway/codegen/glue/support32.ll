@@ -14,11 +14,11 @@ define weak hidden float @slw_fmod32(float noundef %0, float noundef %1) minsize
 13:                                               ; preds = %2
   %14 = fmul float %0, %1
   %15 = fdiv float %14, %14
-  br label %76
+  br label %90
 
 16:                                               ; preds = %2
   %17 = icmp samesign ult i32 %6, %8
-  br i1 %17, label %76, label %18
+  br i1 %17, label %90, label %18
 
 18:                                               ; preds = %16
   %19 = lshr i32 %6, 23
@@ -26,77 +26,107 @@ define weak hidden float @slw_fmod32(float noundef %0, float noundef %1) minsize
   %21 = and i32 %6, 8388607
   %22 = and i32 %8, 8388607
   %23 = icmp eq i32 %19, 0
-  %24 = or disjoint i32 %21, 8388608
-  %25 = select i1 %23, i32 %21, i32 %24
-  %26 = tail call i32 @llvm.umax.i32(i32 %19, i32 1)
-  %27 = icmp eq i32 %20, 0
-  %28 = or disjoint i32 %22, 8388608
-  %29 = select i1 %27, i32 %22, i32 %28
-  %30 = tail call i32 @llvm.umax.i32(i32 %20, i32 1)
-  %31 = icmp samesign ugt i32 %19, %30
-  br i1 %31, label %32, label %44
+  br i1 %23, label %26, label %24
 
-32:                                               ; preds = %18, %32
-  %33 = phi i32 [ %39, %32 ], [ %26, %18 ]
-  %34 = phi i32 [ %38, %32 ], [ %25, %18 ]
-  %35 = icmp ult i32 %34, %29
-  %36 = select i1 %35, i32 0, i32 %29
-  %37 = sub nuw i32 %34, %36
-  %38 = shl i32 %37, 1
-  %39 = add nsw i32 %33, -1
-  %40 = icmp samesign ugt i32 %39, %30
-  br i1 %40, label %32, label %41
+24:                                               ; preds = %18
+  %25 = or disjoint i32 %21, 8388608
+  br label %32
 
-41:                                               ; preds = %32
-  %42 = add nsw i32 %26, -1
-  %43 = tail call i32 @llvm.umin.i32(i32 %30, i32 %42)
+26:                                               ; preds = %18, %26
+  %27 = phi i32 [ %30, %26 ], [ 1, %18 ]
+  %28 = phi i32 [ %29, %26 ], [ %21, %18 ]
+  %29 = shl nuw nsw i32 %28, 1
+  %30 = add nsw i32 %27, -1
+  %31 = icmp samesign ult i32 %28, 4194304
+  br i1 %31, label %26, label %32
+
+32:                                               ; preds = %26, %24
+  %33 = phi i32 [ %25, %24 ], [ %29, %26 ]
+  %34 = phi i32 [ %19, %24 ], [ %30, %26 ]
+  %35 = icmp eq i32 %20, 0
+  br i1 %35, label %38, label %36
+
+36:                                               ; preds = %32
+  %37 = or disjoint i32 %22, 8388608
   br label %44
 
-44:                                               ; preds = %41, %18
-  %45 = phi i32 [ %25, %18 ], [ %38, %41 ]
-  %46 = phi i32 [ %26, %18 ], [ %43, %41 ]
-  %47 = icmp ult i32 %45, %29
-  %48 = select i1 %47, i32 0, i32 %29
-  %49 = sub nuw i32 %45, %48
-  %50 = bitcast i32 %49 to float
-  %51 = tail call i1 @llvm.is.fpclass.f32(float %50, i32 64)
-  br i1 %51, label %56, label %52
+38:                                               ; preds = %32, %38
+  %39 = phi i32 [ %42, %38 ], [ 1, %32 ]
+  %40 = phi i32 [ %41, %38 ], [ %22, %32 ]
+  %41 = shl nuw nsw i32 %40, 1
+  %42 = add nsw i32 %39, -1
+  %43 = icmp samesign ult i32 %40, 4194304
+  br i1 %43, label %38, label %44
 
-52:                                               ; preds = %44
-  %53 = icmp ult i32 %49, 8388608
-  %54 = icmp samesign ugt i32 %46, 1
-  %55 = and i1 %53, %54
-  br i1 %55, label %58, label %66
+44:                                               ; preds = %38, %36
+  %45 = phi i32 [ %37, %36 ], [ %41, %38 ]
+  %46 = phi i32 [ %20, %36 ], [ %42, %38 ]
+  %47 = icmp sgt i32 %34, %46
+  br i1 %47, label %48, label %57
 
-56:                                               ; preds = %44
-  %57 = bitcast i32 %4 to float
-  br label %76
+48:                                               ; preds = %44, %48
+  %49 = phi i32 [ %55, %48 ], [ %34, %44 ]
+  %50 = phi i32 [ %54, %48 ], [ %33, %44 ]
+  %51 = icmp ult i32 %50, %45
+  %52 = select i1 %51, i32 0, i32 %45
+  %53 = sub nuw i32 %50, %52
+  %54 = shl i32 %53, 1
+  %55 = add nsw i32 %49, -1
+  %56 = icmp sgt i32 %55, %46
+  br i1 %56, label %48, label %57
 
-58:                                               ; preds = %52, %58
-  %59 = phi i32 [ %62, %58 ], [ %46, %52 ]
-  %60 = phi i32 [ %61, %58 ], [ %49, %52 ]
-  %61 = shl nuw nsw i32 %60, 1
-  %62 = add nsw i32 %59, -1
-  %63 = icmp ult i32 %60, 4194304
-  %64 = icmp samesign ugt i32 %59, 2
-  %65 = select i1 %63, i1 %64, i1 false
-  br i1 %65, label %58, label %66
+57:                                               ; preds = %48, %44
+  %58 = phi i32 [ %33, %44 ], [ %54, %48 ]
+  %59 = phi i32 [ %34, %44 ], [ %46, %48 ]
+  %60 = icmp ult i32 %58, %45
+  %61 = select i1 %60, i32 0, i32 %45
+  %62 = sub nuw i32 %58, %61
+  %63 = bitcast i32 %62 to float
+  %64 = tail call i1 @llvm.is.fpclass.f32(float %63, i32 64)
+  br i1 %64, label %67, label %65
 
-66:                                               ; preds = %58, %52
-  %67 = phi i32 [ %49, %52 ], [ %61, %58 ]
-  %68 = phi i32 [ %46, %52 ], [ %62, %58 ]
-  %69 = icmp ugt i32 %67, 8388607
-  %70 = add i32 %67, -8388608
-  %71 = shl nuw nsw i32 %68, 23
-  %72 = or i32 %71, %70
-  %73 = select i1 %69, i32 %72, i32 %67
-  %74 = or i32 %73, %4
-  %75 = bitcast i32 %74 to float
-  br label %76
+65:                                               ; preds = %57
+  %66 = icmp ult i32 %62, 8388608
+  br i1 %66, label %69, label %75
 
-76:                                               ; preds = %16, %66, %56, %13
-  %77 = phi float [ %15, %13 ], [ %75, %66 ], [ %57, %56 ], [ %0, %16 ]
-  ret float %77
+67:                                               ; preds = %57
+  %68 = bitcast i32 %4 to float
+  br label %90
+
+69:                                               ; preds = %65, %69
+  %70 = phi i32 [ %73, %69 ], [ %59, %65 ]
+  %71 = phi i32 [ %72, %69 ], [ %62, %65 ]
+  %72 = shl nuw nsw i32 %71, 1
+  %73 = add nsw i32 %70, -1
+  %74 = icmp samesign ult i32 %71, 4194304
+  br i1 %74, label %69, label %75
+
+75:                                               ; preds = %69, %65
+  %76 = phi i32 [ %62, %65 ], [ %72, %69 ]
+  %77 = phi i32 [ %59, %65 ], [ %73, %69 ]
+  %78 = icmp sgt i32 %77, 0
+  br i1 %78, label %79, label %83
+
+79:                                               ; preds = %75
+  %80 = add i32 %76, -8388608
+  %81 = shl i32 %77, 23
+  %82 = or i32 %81, %80
+  br label %86
+
+83:                                               ; preds = %75
+  %84 = sub nsw i32 1, %77
+  %85 = lshr i32 %76, %84
+  br label %86
+
+86:                                               ; preds = %83, %79
+  %87 = phi i32 [ %82, %79 ], [ %85, %83 ]
+  %88 = or i32 %87, %4
+  %89 = bitcast i32 %88 to float
+  br label %90
+
+90:                                               ; preds = %16, %86, %67, %13
+  %91 = phi float [ %15, %13 ], [ %89, %86 ], [ %68, %67 ], [ %0, %16 ]
+  ret float %91
 }
 
 define weak hidden double @slw_fmod64(double noundef %0, double noundef %1) minsize optsize nounwind "no-builtins" {
@@ -115,11 +145,11 @@ define weak hidden double @slw_fmod64(double noundef %0, double noundef %1) mins
 13:                                               ; preds = %2
   %14 = fmul double %0, %1
   %15 = fdiv double %14, %14
-  br label %76
+  br label %94
 
 16:                                               ; preds = %2
   %17 = icmp samesign ult i64 %6, %8
-  br i1 %17, label %76, label %18
+  br i1 %17, label %94, label %18
 
 18:                                               ; preds = %16
   %19 = lshr i64 %6, 52
@@ -128,74 +158,110 @@ define weak hidden double @slw_fmod64(double noundef %0, double noundef %1) mins
   %22 = and i64 %6, 4503599627370495
   %23 = and i64 %8, 4503599627370495
   %24 = icmp eq i64 %19, 0
-  %25 = trunc nuw nsw i64 %19 to i32
-  %26 = or disjoint i64 %22, 4503599627370496
-  %27 = select i1 %24, i64 %22, i64 %26
-  %28 = select i1 %24, i32 1, i32 %25
-  %29 = icmp eq i64 %20, 0
-  %30 = or disjoint i64 %23, 4503599627370496
-  %31 = select i1 %29, i64 %23, i64 %30
-  %32 = select i1 %29, i32 1, i32 %21
-  %33 = icmp samesign ugt i32 %28, %32
-  br i1 %33, label %34, label %43
+  br i1 %24, label %28, label %25
 
-34:                                               ; preds = %18, %34
-  %35 = phi i32 [ %41, %34 ], [ %28, %18 ]
-  %36 = phi i64 [ %40, %34 ], [ %27, %18 ]
-  %37 = icmp ult i64 %36, %31
-  %38 = select i1 %37, i64 0, i64 %31
-  %39 = sub nuw i64 %36, %38
-  %40 = shl i64 %39, 1
-  %41 = add nsw i32 %35, -1
-  %42 = icmp samesign ugt i32 %41, %32
-  br i1 %42, label %34, label %43
+25:                                               ; preds = %18
+  %26 = trunc nuw nsw i64 %19 to i32
+  %27 = or disjoint i64 %22, 4503599627370496
+  br label %34
 
-43:                                               ; preds = %34, %18
-  %44 = phi i64 [ %27, %18 ], [ %40, %34 ]
-  %45 = phi i32 [ %28, %18 ], [ %32, %34 ]
-  %46 = icmp ult i64 %44, %31
-  %47 = select i1 %46, i64 0, i64 %31
-  %48 = sub nuw i64 %44, %47
-  %49 = bitcast i64 %48 to double
-  %50 = tail call i1 @llvm.is.fpclass.f64(double %49, i32 64)
-  br i1 %50, label %55, label %51
+28:                                               ; preds = %18, %28
+  %29 = phi i32 [ %32, %28 ], [ 1, %18 ]
+  %30 = phi i64 [ %31, %28 ], [ %22, %18 ]
+  %31 = shl nuw nsw i64 %30, 1
+  %32 = add nsw i32 %29, -1
+  %33 = icmp samesign ult i64 %30, 2251799813685248
+  br i1 %33, label %28, label %34
 
-51:                                               ; preds = %43
-  %52 = icmp ult i64 %48, 4503599627370496
-  %53 = icmp samesign ugt i32 %45, 1
-  %54 = and i1 %52, %53
-  br i1 %54, label %57, label %65
+34:                                               ; preds = %28, %25
+  %35 = phi i64 [ %27, %25 ], [ %31, %28 ]
+  %36 = phi i32 [ %26, %25 ], [ %32, %28 ]
+  %37 = icmp eq i64 %20, 0
+  br i1 %37, label %40, label %38
 
-55:                                               ; preds = %43
-  %56 = bitcast i64 %4 to double
-  br label %76
+38:                                               ; preds = %34
+  %39 = or disjoint i64 %23, 4503599627370496
+  br label %46
 
-57:                                               ; preds = %51, %57
-  %58 = phi i32 [ %61, %57 ], [ %45, %51 ]
-  %59 = phi i64 [ %60, %57 ], [ %48, %51 ]
-  %60 = shl nuw nsw i64 %59, 1
-  %61 = add nsw i32 %58, -1
-  %62 = icmp ult i64 %59, 2251799813685248
-  %63 = icmp samesign ugt i32 %58, 2
-  %64 = select i1 %62, i1 %63, i1 false
-  br i1 %64, label %57, label %65
+40:                                               ; preds = %34, %40
+  %41 = phi i32 [ %44, %40 ], [ 1, %34 ]
+  %42 = phi i64 [ %43, %40 ], [ %23, %34 ]
+  %43 = shl nuw nsw i64 %42, 1
+  %44 = add nsw i32 %41, -1
+  %45 = icmp samesign ult i64 %42, 2251799813685248
+  br i1 %45, label %40, label %46
 
-65:                                               ; preds = %57, %51
-  %66 = phi i64 [ %48, %51 ], [ %60, %57 ]
-  %67 = phi i32 [ %45, %51 ], [ %61, %57 ]
-  %68 = icmp ugt i64 %66, 4503599627370495
-  %69 = add i64 %66, -4503599627370496
-  %70 = zext nneg i32 %67 to i64
-  %71 = shl nuw nsw i64 %70, 52
-  %72 = or i64 %71, %69
-  %73 = select i1 %68, i64 %72, i64 %66
-  %74 = or i64 %73, %4
-  %75 = bitcast i64 %74 to double
-  br label %76
+46:                                               ; preds = %40, %38
+  %47 = phi i64 [ %39, %38 ], [ %43, %40 ]
+  %48 = phi i32 [ %21, %38 ], [ %44, %40 ]
+  %49 = icmp sgt i32 %36, %48
+  br i1 %49, label %50, label %59
 
-76:                                               ; preds = %16, %65, %55, %13
-  %77 = phi double [ %15, %13 ], [ %75, %65 ], [ %56, %55 ], [ %0, %16 ]
-  ret double %77
+50:                                               ; preds = %46, %50
+  %51 = phi i32 [ %57, %50 ], [ %36, %46 ]
+  %52 = phi i64 [ %56, %50 ], [ %35, %46 ]
+  %53 = icmp ult i64 %52, %47
+  %54 = select i1 %53, i64 0, i64 %47
+  %55 = sub nuw i64 %52, %54
+  %56 = shl i64 %55, 1
+  %57 = add nsw i32 %51, -1
+  %58 = icmp sgt i32 %57, %48
+  br i1 %58, label %50, label %59
+
+59:                                               ; preds = %50, %46
+  %60 = phi i64 [ %35, %46 ], [ %56, %50 ]
+  %61 = phi i32 [ %36, %46 ], [ %48, %50 ]
+  %62 = icmp ult i64 %60, %47
+  %63 = select i1 %62, i64 0, i64 %47
+  %64 = sub nuw i64 %60, %63
+  %65 = bitcast i64 %64 to double
+  %66 = tail call i1 @llvm.is.fpclass.f64(double %65, i32 64)
+  br i1 %66, label %69, label %67
+
+67:                                               ; preds = %59
+  %68 = icmp ult i64 %64, 4503599627370496
+  br i1 %68, label %71, label %77
+
+69:                                               ; preds = %59
+  %70 = bitcast i64 %4 to double
+  br label %94
+
+71:                                               ; preds = %67, %71
+  %72 = phi i32 [ %75, %71 ], [ %61, %67 ]
+  %73 = phi i64 [ %74, %71 ], [ %64, %67 ]
+  %74 = shl nuw nsw i64 %73, 1
+  %75 = add nsw i32 %72, -1
+  %76 = icmp samesign ult i64 %73, 2251799813685248
+  br i1 %76, label %71, label %77
+
+77:                                               ; preds = %71, %67
+  %78 = phi i64 [ %64, %67 ], [ %74, %71 ]
+  %79 = phi i32 [ %61, %67 ], [ %75, %71 ]
+  %80 = icmp sgt i32 %79, 0
+  br i1 %80, label %81, label %86
+
+81:                                               ; preds = %77
+  %82 = add i64 %78, -4503599627370496
+  %83 = zext nneg i32 %79 to i64
+  %84 = shl i64 %83, 52
+  %85 = or i64 %84, %82
+  br label %90
+
+86:                                               ; preds = %77
+  %87 = sub nsw i32 1, %79
+  %88 = zext nneg i32 %87 to i64
+  %89 = lshr i64 %78, %88
+  br label %90
+
+90:                                               ; preds = %86, %81
+  %91 = phi i64 [ %85, %81 ], [ %89, %86 ]
+  %92 = or i64 %91, %4
+  %93 = bitcast i64 %92 to double
+  br label %94
+
+94:                                               ; preds = %16, %90, %69, %13
+  %95 = phi double [ %15, %13 ], [ %93, %90 ], [ %70, %69 ], [ %0, %16 ]
+  ret double %95
 }
 
 define weak hidden float @slw_fma32(float noundef %0, float noundef %1, float noundef %2) minsize optsize nounwind "no-builtins" {

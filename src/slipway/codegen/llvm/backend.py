@@ -18,6 +18,7 @@ from slipway.codegen.llvm.module import (
     emit_shell,
     metadata_json,
 )
+from slipway.codegen.names import check_names
 from slipway.codegen.narrow import widen_narrow
 from slipway.codegen.snippets import snippet_objects
 from slipway.ir.function import PrimFunc
@@ -74,7 +75,7 @@ class _Kernel:
         self.brought = snippet_objects([func], self.target)
         self._shared_text = self._emit(func)
         self.arena_bytes = self._shared_text.arena_bytes
-        self._job = submit(self._shared_text.text, self.target)
+        self._job = submit(self._shared_text.text, self.target, f"the kernel {self.source.name}")
 
     def _emit(self, func: PrimFunc) -> KernelText:
         symbol, arena = self.compiled_as
@@ -101,6 +102,11 @@ class _Kernel:
         if all(shared == own for shared, own in self.symbols.items()):
             return self._object
         return rename_symbols(self._object, self._renamed, self.source.name)
+
+    def cancel(self) -> None:
+        """Do not compile the function, unless that has begun."""
+        if self._job is not None:
+            self._job.cancel()
 
     def _renamed(self, symbol: str) -> str:
         """Return the name in this library of a symbol of the object."""
@@ -130,6 +136,7 @@ def compile_sources(
     shares its object with the library's metadata.
     """
     names = [source.name for source in sources]
+    check_names(names, target)
     metadata = metadata_json(names, entry, target, compiler)
     arena = arena_symbol(names[0])
     if len(sources) == 1 and not sources[0].key:
@@ -145,8 +152,13 @@ def compile_sources(
 
     @lru_cache(1)
     def objects() -> list[bytes]:
-        shell = submit(shell_text(), target)
-        made = [*(kernel.object_bytes() for kernel in kernels()), shell.result().object_bytes]
+        shell = submit(shell_text(), target, "the library's metadata")
+        try:
+            made = [*(kernel.object_bytes() for kernel in kernels()), shell.result().object_bytes]
+        except BaseException:  # one is refused, or Ctrl-C: nobody waits for the others
+            for kernel in kernels():
+                kernel.cancel()
+            raise
         return [*made, *dict.fromkeys(data for kernel in kernels() for data in kernel.brought)]
 
     def texts() -> list[str]:
@@ -163,7 +175,8 @@ def _single(source: FunctionSource, target: Target, entry: str, metadata: str) -
     made = emit_kernel(source.name, func, target, arena)
     shell = emit_shell(metadata, arena, made.arena_bytes, target)
     texts = [made.text, shell] if made.arena_bytes else [shell + made.text]
-    objects = [CompiledText(text, target).object_bytes for text in texts]
+    what = f"the kernel {source.name}"
+    objects = [CompiledText(text, target, what).object_bytes for text in texts]
     objects += snippet_objects([func], target)
     return _module([source.name], lambda: objects, lambda: texts, target, entry, metadata)
 
@@ -177,7 +190,8 @@ def _module(
     metadata: str,
 ) -> CompiledModule:
     def joined(form: Callable[[CompiledText], str]) -> Callable[[], str]:
-        return lambda: "\n".join(form(CompiledText(text, target)) for text in texts())
+        what = f"the kernels of {names[0]}"
+        return lambda: "\n".join(form(CompiledText(text, target, what)) for text in texts())
 
     return CompiledModule(
         target,

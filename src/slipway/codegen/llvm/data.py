@@ -23,7 +23,7 @@ def data_object(blobs: Mapping[str, bytes], target: Target, section: str = ".rod
     """
     if target.parsed_triple.object_format == "elf":
         return _elf(blobs, glue_object(target)[:64], section)
-    return CompiledText(_text(blobs), target).object_bytes
+    return CompiledText(_text(blobs), target, "the data").object_bytes
 
 
 def _text(blobs: Mapping[str, bytes]) -> str:

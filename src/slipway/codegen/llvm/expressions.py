@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import dtypes
-from slipway.codegen import legalize
+from slipway.codegen import divide, legalize
 from slipway.codegen.bounds import Bounds
 from slipway.codegen.capability import Capability
+from slipway.codegen.extremes import number_first, propagating_word
 from slipway.codegen.llvm import types
 from slipway.codegen.llvm.address import Addresses
-from slipway.codegen.llvm.extremes import extreme_word
 from slipway.codegen.llvm.writer import Writer
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -42,7 +42,6 @@ class ExpressionEmitter:
         self.soft_half = capability.half == "soft"
         self.fmf = "" if strict else "contract "
         self.strict = strict
-        self.running: Any = None  # a Max or Min that updates what a reduction has so far
         self.word = f"i{capability.pointer_bits}"
         self.address = Addresses(self)
         self.bounds = Bounds()
@@ -153,28 +152,21 @@ class ExpressionEmitter:
     def _emit_Div(self, node: Any) -> str:
         if dtypes.is_float(node.dtype):
             return self._binary(node)
-        return self._divide(node, "div")
+        return self.value(divide.truncated(node, self.bounds))
 
     def _emit_Mod(self, node: Any) -> str:
         if dtypes.is_float(node.dtype):
             return self.value(legalize.fmod(node.a, node.b))
-        return self._divide(node, "rem")
-
-    def _divide(self, node: Any, word: str) -> str:
-        signed = dtypes.is_int(node.dtype) and not (
-            self.bounds.is_nonnegative(node.a) and self.bounds.is_nonnegative(node.b)
-        )
-        a, b = self.value(node.a), self.value(node.b)
-        return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
+        return self.value(divide.truncated(node, self.bounds))
 
     def _emit_FloorDiv(self, node: Any) -> str:
-        return self.value(legalize.floor_div(node, self.bounds))
+        return self.value(divide.floor_div(node, self.bounds))
 
     def _emit_FloorMod(self, node: Any) -> str:
-        return self.value(legalize.floor_mod(node, self.bounds))
+        return self.value(divide.floor_mod(node, self.bounds))
 
     def _choose(self, node: Any) -> str:
-        """Min and Max: compare and select, which gives b for a NaN on either side."""
+        """Min and Max: of floats, a NaN on either side is the result."""
         scalar = dtypes.scalar_of(node.dtype)
         ty = self.ty(node.dtype)
         if scalar == "bool":
@@ -187,14 +179,25 @@ class ExpressionEmitter:
         a, b = self.value(node.a), self.value(node.b)
         if not dtypes.is_float(scalar):
             word = ("s" if dtypes.is_int(scalar) else "u") + type(node).__name__.lower()
-            self.helpers.add(f"declare {ty} @llvm.{word}.{mangle(ty)}({ty}, {ty})")
-            return self.w.put(f"call {ty} @llvm.{word}.{mangle(ty)}({ty} {a}, {ty} {b})")
-        known = extreme_word(node, self.capability, node is self.running and not self.strict)
+            return self.of_two(word, ty, a, b)
+        known = propagating_word(node, self.capability)
         if known is not None:
-            self.helpers.add(f"declare {ty} @llvm.{known}.{mangle(ty)}({ty}, {ty})")
-            return self.w.put(f"call {ty} @llvm.{known}.{mangle(ty)}({ty} {a}, {ty} {b})")
+            return self.of_two(known, ty, a, b)
+        first, second, is_number = number_first(node)
+        a, b = self.value(first), self.value(second)
+        if not is_number and self.capability.combines_extremes(dtypes.bits_of(scalar)):
+            return self.of_two(type(node).__name__.lower() + "imum", ty, a, b, "nsz ")
         test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
-        return self._select(node.dtype, test, a, b, node.lanes)
+        chosen = self._select(node.dtype, test, a, b, node.lanes)  # b where one is a NaN
+        if is_number:
+            return chosen
+        no_number = self.w.put(f"fcmp uno {ty} {a}, {a}")
+        return self._select(node.dtype, no_number, a, chosen, node.lanes)
+
+    def of_two(self, name: str, ty: str, a: str, b: str, flags: str = "") -> str:
+        """Call the overloaded LLVM intrinsic ``llvm.<name>`` on two operands of a type."""
+        self.helpers.add(f"declare {ty} @llvm.{name}.{mangle(ty)}({ty}, {ty})")
+        return self.w.put(f"call {flags}{ty} @llvm.{name}.{mangle(ty)}({ty} {a}, {ty} {b})")
 
     _emit_Min = _emit_Max = _choose
 

@@ -12,6 +12,7 @@ from slipway.codegen import legalize, math
 from slipway.codegen.capability import hardware
 from slipway.codegen.llvm.expressions import mangle
 from slipway.codegen.llvm.memory import MemoryEmitter
+from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.hardware import HardwareIntrinsic
@@ -74,6 +75,24 @@ class IntrinsicEmitter(MemoryEmitter):
 
     def _call_round(self, node: Any) -> str:
         return self.value(legalize.round_away(node.args[0]))
+
+    def _call_quotient(self, node: Any) -> str:
+        return self._divide(node, "div")
+
+    def _call_remainder(self, node: Any) -> str:
+        return self._divide(node, "rem")
+
+    def _divide(self, node: Any, word: str) -> str:
+        signed = dtypes.is_int(node.dtype) and not all(map(self.bounds.is_nonnegative, node.args))
+        a, b = (self.value(x) for x in node.args)
+        return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
+
+    def _call_max_of_numbers(self, node: Any) -> str:
+        ty, (a, b) = self.ty(node.dtype), (self.value(x) for x in node.args)
+        has = self.capability.extremes(dtypes.bits_of(node.dtype), node.lanes)
+        if has:
+            return self.of_two("maximum" if "propagates" in has else "maxnum", ty, a, b)
+        return self._select(node.dtype, self.w.put(f"fcmp ogt {ty} {a}, {b}"), a, b, node.lanes)
 
     def _call_sqrt(self, node: Any) -> str:
         return self.native("sqrt", node.dtype, self.value(node.args[0]))
@@ -347,6 +366,10 @@ class IntrinsicEmitter(MemoryEmitter):
 
     def _extern(self, node: Any, symbol: str, args: Any) -> str:
         """Call a C function or an LLVM intrinsic by name; its types are those of the call."""
+        if not is_symbol(symbol):
+            raise CodegenError(
+                f"{symbol!r} cannot be the name of a C function or an LLVM intrinsic ({node})"
+            )
         ty = "void" if node.dtype in ("", "void") else self.ty(node.dtype)
         operands = [self.typed(a) for a in args]
         types_ = ", ".join(self.ty(a.dtype) for a in args)

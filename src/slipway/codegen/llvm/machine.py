@@ -1,113 +1,56 @@
-"""LLVM text to optimised object bytes, through llvmlite."""
+"""LLVM text to optimised object bytes, in the processes of ``workers.py``."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from slipway.codegen import cache
-from slipway.errors import CodegenError, ToolchainError
+from slipway.codegen.llvm import workers
 from slipway.target import Target
 
-_LOCK = threading.RLock()
-_PER_THREAD = threading.local()
-_VECTOR = re.compile(r"<\d+ x ")
+LARGEST_POOL = 16  # processes at once: lowering, which feeds them, goes on in one thread
 
 
-@lru_cache(maxsize=1)
-def _llvm() -> Any:
-    """Import and initialise llvmlite."""
-    try:
-        import llvmlite.binding as llvm
-    except ImportError as error:
-        raise ToolchainError(
-            "compiling with target llvm needs llvmlite: pip install 'slipway[compile]'"
-        ) from error
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return llvm
-
-
-def _machine(triple: str, cpu: str, features: str, abi: str, level: int) -> Any:
-    """Return this thread's machine: one cannot be shared between threads."""
-    known: dict[Any, Any] = _PER_THREAD.__dict__.setdefault("machines", {})
-    key = (triple, cpu, features, abi, level)
-    if key not in known:
-        with _LOCK:
-            known[key] = (
-                _llvm()
-                .Target.from_triple(triple)
-                .create_target_machine(
-                    cpu=cpu,
-                    features=features,
-                    opt=level,
-                    reloc="pic",
-                    codemodel="default",
-                    abiname=abi,
-                )
-            )
-    return known[key]
-
-
-def machine_of(target: Target) -> Any:
-    """Return llvmlite's TargetMachine for `target`."""
+def _settings(target: Target) -> dict[str, Any]:
+    """Return what LLVM's TargetMachine for `target` is made from."""
     triple = target.parsed_triple
     abi = str(target.attrs.get("mabi", ""))
     if not abi and triple.arch == "riscv64":
         abi = "lp64d" if target.has_feature("d") else "lp64"
-    level = int(target.attrs.get("opt-level", 3))
-    return _machine(triple.llvm, target.cpu, ",".join(target.llvm_features), abi, level)
+    return {
+        "triple": triple.llvm,
+        "cpu": target.cpu,
+        "features": ",".join(target.llvm_features),
+        "abi": abi,
+        "level": int(target.attrs.get("opt-level", 3)),
+    }
+
+
+def _ask(want: str, text: str, target: Target, what: str) -> bytes:
+    return workers.ask(want, text.encode(), _settings(target), what)
 
 
 class CompiledText:
     """One module of LLVM text, compiled: object bytes at once, assembly and IR when asked for.
 
-    Instances may be made in several threads at once.
+    `what` is its name in errors.  Instances may be made in several threads at once.
     """
 
-    def __init__(self, text: str, target: Target) -> None:
-        self._text, self._target = text, target
-        self.object_bytes = _cached(text, target, self._compile)
-
-    def _compile(self) -> bytes:
-        with _optimised(self._text, self._target) as module:
-            return _emit_object(machine_of(self._target), module)
+    def __init__(self, text: str, target: Target, what: str = "a module") -> None:
+        self._text, self._target, self._what = text, target, what
+        self.object_bytes = _cached(text, target, lambda: _ask("object", text, target, what))
 
     def assembly(self) -> str:
         """Return the assembly text of the module."""
-        with _optimised(self._text, self._target) as module, _LOCK:
-            return str(machine_of(self._target).emit_assembly(module))
+        return _ask("asm", self._text, self._target, self._what).decode()
 
     def optimised_ir(self) -> str:
         """Return the LLVM IR after optimisation."""
-        with _optimised(self._text, self._target) as module, _LOCK:
-            return str(module)
-
-
-@contextmanager
-def _optimised(text: str, target: Target) -> Iterator[Any]:
-    """Parse and optimise `text`; the module is gone after the block.
-
-    It must not outlive it: left to the garbage collector, its context could be freed first.
-    """
-    machine = machine_of(target)
-    with _LOCK:
-        context = _llvm().create_context()
-        module = _parse(text, target, machine, context)
-    try:
-        level = min(int(target.attrs.get("opt-level", 3)), 2)
-        _optimise(_llvm(), module, machine, level, _VECTOR.search(text) is None)
-        yield module
-    finally:
-        module.close()
-        context.close()
+        return _ask("ir", self._text, self._target, self._what).decode()
 
 
 def text_key(text: str, target: Target) -> str:
@@ -127,97 +70,20 @@ def _cached(text: str, target: Target, compile_: Callable[[], bytes]) -> bytes:
     return data
 
 
-def compile_texts(texts: Sequence[str], target: Target) -> list[CompiledText]:
-    """Compile several modules, on all cores."""
-    workers = os.cpu_count() or 1
-    if len(texts) < 2 or workers < 2:
-        return [CompiledText(text, target) for text in texts]
-    order = sorted(range(len(texts)), key=lambda k: -len(texts[k]))  # the longest first
-    jobs = {k: _pool(os.getpid(), workers).submit(CompiledText, texts[k], target) for k in order}
-    return [jobs[k].result() for k in range(len(texts))]
-
-
-def submit(text: str, target: Target) -> Future[CompiledText]:
-    """Compile a module in another thread."""
-    return _pool(os.getpid(), os.cpu_count() or 1).submit(CompiledText, text, target)
+def submit(text: str, target: Target, what: str) -> Future[CompiledText]:
+    """Compile a module beside this thread; `what` is its name in errors."""
+    return _pool(os.getpid()).submit(CompiledText, text, target, what)
 
 
 @lru_cache(maxsize=1)
-def _pool(process: int, workers: int) -> ThreadPoolExecutor:
-    """Return the threads of this process (a fork has none); they keep their target machines."""
-    return ThreadPoolExecutor(workers, "slipway-llvm")
-
-
-def _parse(text: str, target: Target, machine: Any, context: Any) -> Any:
-    try:
-        module = _llvm().parse_assembly(text, context)
-    except RuntimeError as error:
-        raise CodegenError(f"LLVM cannot read the IR: {error}") from error
-    module.triple = target.parsed_triple.llvm
-    module.data_layout = str(machine.target_data)
-    return module
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Return the threads of this process (a fork has none), which wait for LLVM's processes."""
+    return ThreadPoolExecutor(min(os.cpu_count() or 1, LARGEST_POOL), "slipway-llvm")
 
 
 def bitcode_text(data: bytes) -> str:
     """Return LLVM bitcode as text."""
-    with _LOCK:
-        context = _llvm().create_context()
-        try:
-            module = _llvm().parse_bitcode(data, context)
-        except RuntimeError as error:
-            raise CodegenError(f"LLVM cannot read the bitcode: {error}") from error
-        try:
-            return str(module)
-        finally:
-            module.close()
-            context.close()
-
-
-def _unlocked(name: str) -> Any:
-    """Return a function of llvmlite's C interface without the lock around it.
-
-    llvmlite lets one thread at a time into LLVM.  Passes and code generation are safe beside each
-    other as long as modules, contexts and target machines are not shared, as is the case here.
-    """
-    from llvmlite.binding import ffi
-
-    wrapped = getattr(ffi.lib, name)
-    return getattr(wrapped, "_cfn", wrapped)
-
-
-def _optimise(llvm: Any, module: Any, machine: Any, level: int, scalar: bool) -> None:
-    """Run LLVM's passes.
-
-    Code that has explicit vectors is scheduled: it gets the simplification passes only.  Code
-    without any (`scalar`) gets the whole pipeline, with the loop vectoriser.
-    """
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.loop_interleaving = scalar
-    options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
-    if scalar:
-        passes = builder.getModulePassManager()
-        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
-        return
-    passes = builder.getFunctionPassManager()
-    run = _unlocked("LLVMPY_RunNewFunctionPassManager")
-    for function in module.functions:
-        if not function.is_declaration:
-            run(passes, function, builder)
-
-
-def _emit_object(machine: Any, module: Any) -> bytes:
-    from llvmlite.binding import ffi
-
-    with ffi.OutputString() as problem:
-        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, problem)
-        if not buffer:
-            raise CodegenError(f"LLVM cannot generate code for this target: {problem}")
-    try:
-        start = ffi.lib.LLVMPY_GetBufferStart(buffer)
-        return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
-    finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+    return workers.ask("text", data, {}, "the bitcode").decode()
 
 
 @lru_cache(maxsize=64)
@@ -230,18 +96,7 @@ def part_object(part: str, target: Target) -> bytes:
 
     text = emit_part(part, target)
 
-    def compile_() -> bytes:
-        machine = machine_of(target)
-        with _LOCK:
-            context = _llvm().create_context()
-            module = _parse(text, target, machine, context)
-            try:
-                return bytes(machine.emit_object(module))
-            finally:
-                module.close()
-                context.close()
-
-    return _cached(text, target, compile_)
+    return _cached(text, target, lambda: _ask("part", text, target, f"the part {part}"))
 
 
 def glue_object(target: Target) -> bytes:

@@ -8,7 +8,6 @@ from slipway import dtypes
 from slipway.codegen import legalize
 from slipway.codegen.llvm import types
 from slipway.codegen.llvm.expressions import ExpressionEmitter
-from slipway.codegen.llvm.extremes import updates
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
@@ -207,8 +206,6 @@ class MemoryEmitter(ExpressionEmitter):
     def store(self, node: Any) -> None:
         """Emit a BufferStore."""
         buffer = node.buffer
-        if updates(node):
-            self.running = node.value
         value = self.to_memory(self.value(node.value), node.value.dtype)
         form, step, lanes = self.flat_index(buffer, node.indices)
         ty, size, data = self.element(buffer)

@@ -12,6 +12,7 @@ from slipway import dtypes
 from slipway.codegen.capability import capability_of
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
 from slipway.codegen.packed import Signature, signature_of
+from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
@@ -25,6 +26,7 @@ SLOTS = (
 )
 # Filled too where a function calls PackedFuncs.
 CALL_SLOTS = ("__TVMFFIFunctionGetGlobal", "__TVMFFIFunctionCall")
+_ADDRESS_BITS = 46  # of a process
 ATTRIBUTES = 'nounwind "no-builtins"'
 
 
@@ -73,8 +75,14 @@ def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> Kernel
 def emit_shell(metadata: str, arena: str, arena_bytes: int, target: Target) -> str:
     """Return the LLVM IR of what a library's functions share.
 
-    `metadata` is the JSON text of the exported ``__slipway_metadata``.
+    `metadata` is the JSON text of the exported ``__slipway_metadata``.  Raises CodegenError for an
+    arena that no process has room for.
     """
+    if arena_bytes >= 1 << min(_ADDRESS_BITS, target.pointer_bits - 1):
+        raise CodegenError(
+            f"the temporaries of a function take {arena_bytes} bytes, more than a process for "
+            f"{target.triple} can have. Compute them inside the loops that read them (compute_at)"
+        )
     shell = [f"@__slipway_metadata = {_exported(target)} constant {_c_string(metadata)}"]
     if arena_bytes:
         shell.append(f"@{arena} = hidden global [{arena_bytes} x i8] zeroinitializer, align 64")

@@ -86,10 +86,18 @@ def _negated_if(condition: E.PrimExpr, x: E.PrimExpr) -> E.PrimExpr:
     return select(condition, E.Sub(num(-0.0, x), x), x)
 
 
+def _signed_zero(x: E.PrimExpr, sine: E.PrimExpr) -> E.PrimExpr:
+    """The sine of x; of a zero it is that zero."""
+    return select(E.EQ(x, num(0.0, x)), x, sine)
+
+
 def _wave(x: E.PrimExpr, quarter: int) -> E.PrimExpr:
     b = Block()
-    q, r = _reduced(b, b.let(x, "x"))
+    x = b.let(x, "x")
+    q, r = _reduced(b, x)
     sine, cosine = _kernels(b, r)
+    if not quarter:
+        sine = _signed_zero(x, sine)
     q = b.let(q + quarter if quarter else q, "q")
     value = b.let(select(E.EQ(bit_and(q, 1), num(0, q)), sine, cosine))
     return b.close(_negated_if(E.NE(bit_and(q, 2), num(0, q)), value))
@@ -108,8 +116,10 @@ def cos(x: E.PrimExpr) -> E.PrimExpr:
 def tan(x: E.PrimExpr) -> E.PrimExpr:
     """The tangent: sin / cos, or -cos / sin in odd quadrants."""
     b = Block()
-    q, r = _reduced(b, b.let(x, "x"))
+    x = b.let(x, "x")
+    q, r = _reduced(b, x)
     sine, cosine = _kernels(b, r)
+    sine = b.let(_signed_zero(x, sine), "s")
     odd = b.let(E.NE(bit_and(q, 1), num(0, q)))
     top = select(odd, cosine, sine)
     bottom = select(odd, E.Sub(num(-0.0, x), sine), cosine)

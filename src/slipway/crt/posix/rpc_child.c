@@ -21,11 +21,14 @@
 
 #include "rpc_server_internal.h"
 #include "slipway/error.h"
+#include "slipway/platform.h"
 
 #define WHOLE_BYTES 16384u
+#define WRONG_TOKEN_DELAY_MS 1000u
 
 static slw_rpc_watch *the_watch;
 static slw_rpc_lease *the_lease;
+static slw_rpc_places *the_places;
 static slw_rpc_transport inner;
 static slw_rpc_transport marked; /* for a thread beside the session's */
 static slw_rpc_session the_session;
@@ -89,6 +92,44 @@ static int admit(void *context, const char *key) {
                        "this device is handed out by the tracker %s:%u; ask there for a '%s'",
                        config->tracker_host, config->tracker_port, config->key);
   return SLW_RPC_FAIL_AUTH;
+}
+
+bool slw_rpc_place_take(slw_rpc_places *places, uint32_t max_sessions, int32_t process) {
+  uint32_t i;
+  for (i = 0; i < max_sessions && i < sizeof places->owners / sizeof places->owners[0]; ++i) {
+    int32_t nobody = 0;
+    if (__atomic_compare_exchange_n(&places->owners[i], &nobody, process, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void slw_rpc_place_give_back(slw_rpc_places *places, int32_t process) {
+  uint32_t i;
+  for (i = 0; i < sizeof places->owners / sizeof places->owners[0]; ++i) {
+    int32_t owner = process;
+    (void)__atomic_compare_exchange_n(&places->owners[i], &owner, 0, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST);
+  }
+}
+
+static int enter(void *context) {
+  const slw_rpc_server_config *config = context;
+  if (slw_rpc_place_take(the_places, config->max_sessions, (int32_t)getpid())) {
+    return SLW_RPC_OK;
+  }
+  (void)slw_error_setf("RPCError",
+                       "the device runs as many sessions as it may (%u); try again later",
+                       config->max_sessions);
+  return SLW_RPC_FAIL_BUSY;
+}
+
+/* Whoever guesses, and however the guess is wrong, hears of it after the same time. */
+static void delay_refusal(void *context) {
+  (void)context;
+  slw_platform_sleep_ms(WRONG_TOKEN_DELAY_MS);
 }
 
 static ptrdiff_t watched_read(void *context, void *buffer, size_t min, size_t max) {
@@ -198,7 +239,7 @@ static void confine(const slw_rpc_server_config *config, pid_t supervisor) {
 
 _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
                                  slw_rpc_watch *watch, slw_rpc_lease *lease,
-                                 pid_t supervisor) {
+                                 slw_rpc_places *places, pid_t supervisor) {
   slw_rpc_config session;
   slw_rpc_hooks hooks;
   size_t size;
@@ -210,10 +251,13 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   hooks.call_begins = call_begins;
   hooks.call_ends = call_ends;
   slw_rpc_peer_hooks(&hooks, &the_session, config);
+  hooks.context = (void *)(uintptr_t)config;
+  the_places = places;
+  hooks.enter = enter;
+  hooks.delay_refusal = delay_refusal;
   if (config->tracker_host != NULL) {
     the_lease = lease;
     hooks.admit = admit;
-    hooks.context = (void *)(uintptr_t)config;
   }
   memset(&session, 0, sizeof session);
   inner = slw_rpc_fd_transport(fd);
@@ -243,9 +287,7 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   }
   slw_rpc_session_init(&the_session, &session, memory);
   status = slw_rpc_session_greet(&the_session);
-  if (status != 0 && needs_token && the_session.failure.code == SLW_RPC_FAIL_AUTH) {
-    (void)sleep(1); /* guessing a token takes its time; the supervisor bounds how many wait */
-  }
+  (void)munmap(places, sizeof *places); /* uploaded code has no business with it */
   if (config->token_size > 0u) {
     /* This process's copy: uploaded code has no business with it. */
     memset((void *)(uintptr_t)config->token, 0, (size_t)config->token_size);

@@ -286,6 +286,7 @@ static int step_header(slw_rpc_client *client) {
   }
   slw_rpc_header_get(client->rx + client->rx_at, header);
   if (header->size > client->frame_bytes || header->size % 8u != 0u ||
+      (header->flags & ~SLW_RPC_FLAG_MORE) != 0u || header->channel != 0u ||
       !is_expected(client, header)) {
     return SLW_RPC_CLIENT_PROTOCOL;
   }
@@ -388,6 +389,7 @@ static int check_replies(slw_rpc_client *client) {
     slw_rpc_header *header = &client->header;
     slw_rpc_header_get(batch->replies + batch->checked, header);
     if (header->size > client->frame_bytes || header->size % 8u != 0u || header->flags != 0u ||
+        header->channel != 0u ||
         !((header->code == SLW_RPC_RETURN && header->id == batch->next_id) ||
           (header->code == SLW_RPC_ERROR && (header->id == batch->next_id || header->id == 0u)))) {
       return SLW_RPC_CLIENT_PROTOCOL;

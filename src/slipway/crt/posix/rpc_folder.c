@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,12 @@ void slw_rpc_remove_folder(const char *path) {
   }
 }
 
+/* Lock a folder; true, too, where the file system or the kernel has no locks. */
+static bool lock(int fd) {
+  return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno == ENOLCK || errno == EOPNOTSUPP ||
+         errno == EINVAL || errno == ENOSYS;
+}
+
 static const char *base_folder(void) {
   const char *base = getenv("TMPDIR");
   return base != NULL && base[0] == '/' ? base : "/tmp";
@@ -64,7 +71,7 @@ int slw_rpc_make_folder(char *path, size_t size) {
     return -1;
   }
   fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  if (fd < 0 || !lock(fd)) {
     if (fd >= 0) {
       (void)close(fd);
     }

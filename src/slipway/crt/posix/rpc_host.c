@@ -11,7 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 #include "slipway/error.h"
 #include "slipway/module.h"
@@ -213,14 +217,34 @@ static void file_abort(void *context) {
   (void)unlink(PART_NAME);
 }
 
+/* Where space cannot be reserved: whether there is enough now, as far as the file system says. */
+static int look_for_space(int fd, uint64_t size) {
+  struct statvfs space;
+  if (fstatvfs(fd, &space) == 0 && space.f_blocks > 0u &&
+      size / (space.f_frsize > 0u ? space.f_frsize : 1u) > space.f_bavail) {
+    return ENOSPC;
+  }
+  /* Some file systems do not lengthen files so; then the writes do. */
+  return ftruncate(fd, (off_t)size) != 0 && (errno == EFBIG || errno == ENOSPC) ? errno : 0;
+}
+
 /* Take the space now, so that a full disk is known before the bytes travel; an errno, or 0. */
 static int reserve_space(int fd, uint64_t size) {
 #if defined(__linux__)
-  int code = size > 0u ? posix_fallocate(fd, 0, (off_t)size) : 0;
-  return code == EOPNOTSUPP || code == EINVAL || code == ENOSYS ? 0 : code;
-#else
-  return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;
+  int code;
+  if (size == 0u) {
+    return 0;
+  }
+  /* Not posix_fallocate: C libraries differ in what that returns and where it puts the error. */
+  do {
+    code = fallocate(fd, 0, 0, (off_t)size) == 0 ? 0 : errno;
+  } while (code == EINTR);
+  /* JFFS2, UBIFS, FAT, NFS and ramfs have no such thing, nor do old kernels. */
+  if (code != EOPNOTSUPP && code != ENOSYS && code != EINVAL && code != EPERM && code != ENODEV) {
+    return code;
+  }
 #endif
+  return look_for_space(fd, size);
 }
 
 static int file_create(void *context, const char *name, uint64_t size, void **memory) {
@@ -229,9 +253,12 @@ static int file_create(void *context, const char *name, uint64_t size, void **me
   (void)context;
   (void)memory;
   if ((most != 0u && size > most) || size > (uint64_t)INT64_MAX) {
-    (void)slw_error_setf("ValueError", "'%s' has %llu bytes; this device takes uploads up to %llu",
-                         name, (unsigned long long)size,
-                         (unsigned long long)most);
+    if (most == 0u || most > (uint64_t)INT64_MAX) {
+      most = (uint64_t)INT64_MAX; /* what files can have */
+    }
+    (void)slw_error_setf("ValueError",
+                         "'%s' has %llu bytes; this device takes uploads up to %llu bytes", name,
+                         (unsigned long long)size, (unsigned long long)most);
     return SLW_RPC_FAIL_LIMIT;
   }
   if (strcmp(name, PART_NAME) == 0) {
@@ -362,13 +389,23 @@ static int file_list(void *context, char *text, size_t capacity, size_t *size) {
 }
 
 static int random_bytes(void *context, uint8_t *out, size_t size) {
-  int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-  ssize_t count;
+  ssize_t count = 0;
+  int fd;
   (void)context;
+#if defined(SYS_getrandom)
+  /* As a system call: it needs no file, but is not in every C library, nor in every kernel. */
+  count = (ssize_t)syscall(SYS_getrandom, out, size, 0);
+  if (count == (ssize_t)size) {
+    return SLW_RPC_OK;
+  }
+#endif
+  fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return SLW_RPC_FAIL_IO;
   }
-  count = read(fd, out, size);
+  do {
+    count = read(fd, out, size);
+  } while (count < 0 && errno == EINTR);
   (void)close(fd);
   return count == (ssize_t)size ? SLW_RPC_OK : SLW_RPC_FAIL_IO;
 }

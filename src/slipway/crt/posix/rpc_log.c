@@ -40,6 +40,25 @@ static void put_escaped(char *out, size_t size, const char *text) {
   out[at] = '\0';
 }
 
+/* Copy text so that it stays on its line and does nothing to a terminal: all but printable ASCII
+ * becomes \xNN.  What it says may come from anywhere. */
+static void put_plain(char *out, size_t size, const char *text) {
+  static const char digits[] = "0123456789abcdef";
+  size_t at = 0;
+  for (; *text != '\0' && at + 5u < size; ++text) {
+    unsigned char letter = (unsigned char)*text;
+    if (letter >= ' ' && letter <= '~') {
+      out[at++] = *text;
+    } else {
+      out[at++] = '\\';
+      out[at++] = 'x';
+      out[at++] = digits[letter >> 4];
+      out[at++] = digits[letter & 15u];
+    }
+  }
+  out[at] = '\0';
+}
+
 static size_t json_line(char *line, size_t size, const char *event, const char *session,
                         const char *peer, const char *text) {
   char words[700];
@@ -81,8 +100,13 @@ void slw_rpc_log(const slw_rpc_server_config *config, const char *event, const c
     const char *of = session[0] != '\0' ? "session " : "";
     const char *with = peer[0] != '\0' ? (session[0] != '\0' ? " with " : "") : "";
     const char *colon = session[0] != '\0' || peer[0] != '\0' ? ": " : "";
-    int size = snprintf(line, sizeof line, "INFO:root:RPCServer: %s%s%s%.64s%s%.700s\n", of, session,
-                        with, peer, colon, text);
+    char words[900];
+    char who[160];
+    int size;
+    put_plain(words, sizeof words, text);
+    put_plain(who, sizeof who, peer);
+    size = snprintf(line, sizeof line, "INFO:root:RPCServer: %s%s%s%s%s%s\n", of, session, with, who,
+                    colon, words);
     used = size > 0 ? (size_t)size : 0u;
   }
   (void)!write(STDERR_FILENO, line, used);

@@ -91,7 +91,8 @@ static bool receive_frame(tracker *self) {
     return false;
   }
   slw_rpc_header_get(head, &self->header);
-  return self->header.size <= sizeof self->payload &&
+  return self->header.size <= sizeof self->payload && self->header.size % 8u == 0u &&
+         self->header.flags == 0u && self->header.channel == 0u &&
          (self->header.size == 0u || self->link.read(self->link.context, self->payload,
                                                      self->header.size, self->header.size) > 0);
 }
@@ -192,7 +193,7 @@ static bool greet(tracker *self, uint32_t role, const char *key) {
   slw_rpc_put_u16(&hello, SLW_RPC_VERSION_MIN);
   slw_rpc_put_u16(&hello, SLW_RPC_VERSION_MAX);
   slw_rpc_put_u32(&hello, role);
-  slw_rpc_put_u64(&hello, 0);
+  slw_rpc_put_u64(&hello, config->token_size > 0u ? SLW_RPC_FEATURE_PROOF : 0u);
   slw_rpc_put_u32(&hello, SLW_RPC_HELLO_MAX_BYTES);
   slw_rpc_put_u32(&hello, 0);
   slw_rpc_put_u16(&hello, (uint16_t)strlen(key));
@@ -202,6 +203,10 @@ static bool greet(tracker *self, uint32_t role, const char *key) {
   slw_rpc_put_bytes(&hello, name, strlen(name) + 1u);
   if (!send_frame(self, SLW_RPC_HELLO, 1, &hello) || !readable(self, STEP_TIMEOUT_S * 1000) ||
       !receive_frame(self)) {
+    return false;
+  }
+  if (self->header.code == SLW_RPC_WELCOME && config->token_size > 0u) {
+    say(self, "does not prove that it has the token that is set here; start it with the same one");
     return false;
   }
   if (self->header.code == SLW_RPC_CHALLENGE && self->header.size >= SLW_RPC_NONCE_BYTES) {

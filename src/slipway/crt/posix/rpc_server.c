@@ -2,7 +2,6 @@
  * The supervisor: accepts, forks, waits, explains deaths, cleans up. One thread, one poll loop.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -17,50 +16,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rpc_server_internal.h"
+#include "rpc_supervisor.h"
 
 #define GRACE_NS 500000000u  /* between the client's leaving and the end of its process */
-#define LINGER_NS 1000000000u /* for the client to read the last error before the close */
 #define LATE_NS 500000000u   /* for a deadline's signal to do its work */
 #define LOOK_MS 500          /* between two looks at the deadlines; a sign of life, too */
-#define MAX_SESSIONS 64u
-#ifndef MSG_NOSIGNAL
-#define MSG_NOSIGNAL 0 /* SIGPIPE is ignored */
-#endif
 #ifndef POLLRDHUP
 #define POLLRDHUP POLLHUP
 #endif
 
 /* Places in the poll: what is always there, then the sessions. */
 enum { LISTEN, WATCH, ADOPT, REGISTRAR, FIXED };
-
-enum state { FREE, RUNNING, LINGERING };
-
-typedef struct child {
-  enum state state;
-  pid_t pid;
-  int fd;
-  int folder_fd; /* holds the lock of the folder */
-  slw_rpc_watch *watch;
-  uint64_t accepted_ns;
-  uint64_t kill_at_ns;  /* 0: not yet */
-  uint64_t close_at_ns; /* of a lingering connection */
-  bool slow_greeting;
-  char revoked[128]; /* why the tracker ended it */
-  char peer[64];
-  char folder[256];
-} child;
-
-typedef struct server {
-  const slw_rpc_server_config *config;
-  child children[MAX_SESSIONS];
-  uint32_t max_sessions;
-  slw_rpc_lease *lease;
-  int channel[2]; /* the supervisor's end, the registrar's end */
-  bool had_session;
-  pid_t registrar;
-  uint64_t registrar_at_ns; /* not before that */
-} server;
 
 static volatile sig_atomic_t stopping;
 
@@ -73,14 +39,7 @@ static void on_child(int number) { (void)number; /* it only has to interrupt ppo
 
 /* --- endings --------------------------------------------------------------------------------- */
 
-static void finish(child *one) {
-  (void)close(one->fd);
-  (void)close(one->folder_fd);
-  if (one->watch != NULL) {
-    (void)munmap(one->watch, sizeof *one->watch);
-  }
-  memset(one, 0, sizeof *one);
-}
+static const char SLOW_TEXT[] = "the client did not complete its greeting in time";
 
 /* The session's process is gone: tell the client why, clean up. */
 static void bury(server *self, child *one, int status) {
@@ -88,6 +47,7 @@ static void bury(server *self, child *one, int status) {
   uint32_t code = 0;
   bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   (void)kill(-one->pid, SIGKILL); /* what it left running */
+  slw_rpc_place_give_back(self->places, (int32_t)one->pid);
   slw_rpc_remove_folder(one->folder);
   if (clean) {
     (void)snprintf(text, sizeof text, "ended");
@@ -97,9 +57,12 @@ static void bury(server *self, child *one, int status) {
     if (one->revoked[0] != '\0') {
       code = SLW_RPC_FAIL_CANCELLED;
       (void)snprintf(text, sizeof text, "%s", one->revoked);
+    } else if (one->displaced) {
+      code = SLW_RPC_FAIL_BUSY;
+      (void)snprintf(text, sizeof text, "%s", slw_rpc_displaced_text);
     } else if (one->slow_greeting) {
       code = SLW_RPC_FAIL_TIMEOUT;
-      (void)snprintf(text, sizeof text, "the client did not complete its greeting in time");
+      (void)snprintf(text, sizeof text, "%s", SLOW_TEXT);
     } else {
       code = slw_rpc_explain(one->watch, status, text, sizeof text);
     }
@@ -117,10 +80,7 @@ static void bury(server *self, child *one, int status) {
     (void)slw_rpc_lease_change(self->lease, SLW_RPC_LEASE_USED, SLW_RPC_LEASE_OVER);
     (void)slw_rpc_channel_send(self->channel[0], &(slw_rpc_order){0}, -1);
   }
-  /* Close only when the client has read the error: an early close could destroy it. */
-  (void)shutdown(one->fd, SHUT_WR);
-  one->state = LINGERING;
-  one->close_at_ns = slw_time_ns() + LINGER_NS;
+  slw_rpc_linger(one);
 }
 
 static void reap(server *self) {
@@ -129,7 +89,7 @@ static void reap(server *self) {
   if (self->registrar > 0 && waitpid(self->registrar, &status, WNOHANG) == self->registrar) {
     self->registrar = 0;
   }
-  for (i = 0; i < self->max_sessions; ++i) {
+  for (i = 0; i < MAX_CHILDREN; ++i) {
     child *one = &self->children[i];
     if (one->state == RUNNING && waitpid(one->pid, &status, WNOHANG) == one->pid) {
       bury(self, one, status);
@@ -139,59 +99,21 @@ static void reap(server *self) {
 
 /* --- beginnings ------------------------------------------------------------------------------ */
 
-bool slw_rpc_is_local(const struct sockaddr_storage *address) {
-  if (address->ss_family == AF_INET) {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
-    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127u;
-  }
-  if (address->ss_family == AF_INET6) {
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
-    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
-           (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127u);
-  }
-  return address->ss_family == AF_UNIX || address->ss_family == AF_UNSPEC;
-}
-
-static void peer_text(const struct sockaddr_storage *address, char *text, size_t size) {
-  char host[INET6_ADDRSTRLEN] = "";
-  if (address->ss_family == AF_INET) {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
-    (void)inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
-    (void)snprintf(text, size, "%s:%u", host, (unsigned)ntohs(v4->sin_port));
-  } else if (address->ss_family == AF_INET6) {
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
-    (void)inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
-    (void)snprintf(text, size, "[%s]:%u", host, (unsigned)ntohs(v6->sin6_port));
-  } else {
-    (void)snprintf(text, size, "a local socket");
+/* In a process that was forked: what belongs to others is not its business. */
+static void close_inherited(const child *one) {
+  if (one->state != FREE) {
+    (void)close(one->fd);
+    if (one->folder_fd >= 0) {
+      (void)close(one->folder_fd);
+    }
   }
 }
 
-static void set_options(int fd) {
-  int one = 1;
-  int idle_s = 30; /* a peer that vanished is found within a minute */
-  int interval_s = 10;
-  int count = 3;
-#if defined(TCP_USER_TIMEOUT)
-  unsigned lost_ms = 60000;
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost_ms, sizeof lost_ms);
-#endif
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-#if defined(TCP_KEEPIDLE)
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-#endif
-}
-
-static _Noreturn void become_session(server *self, child *one, bool needs_token,
-                                     pid_t supervisor) {
+static _Noreturn void become_session(server *self, child *one, pid_t supervisor) {
   uint32_t i;
-  for (i = 0; i < self->max_sessions; ++i) {
-    if (&self->children[i] != one && self->children[i].state != FREE) {
-      (void)close(self->children[i].fd);
-      (void)close(self->children[i].folder_fd);
+  for (i = 0; i < MAX_CHILDREN; ++i) {
+    if (&self->children[i] != one) {
+      close_inherited(&self->children[i]);
     }
   }
   (void)close(self->config->listen_fd);
@@ -203,57 +125,44 @@ static _Noreturn void become_session(server *self, child *one, bool needs_token,
     slw_rpc_write_error(one->fd, 0, SLW_RPC_FAIL_IO, "the device cannot enter its session folder");
     _exit(1);
   }
-  slw_rpc_child_run(self->config, one->fd, needs_token, one->watch, self->lease,
-                    supervisor);
+  slw_rpc_child_run(self->config, one->fd, one->needs_token, one->watch, self->lease,
+                    self->places, supervisor);
 }
 
-static void refuse(server *self, int fd, const char *peer, uint32_t code, const char *text) {
-  slw_rpc_write_error(fd, 0, code, text);
-  slw_rpc_log(self->config, "refused", "", peer, text);
-  (void)close(fd);
+static void give_up(server *self, child *one, uint32_t code, const char *text) {
+  slw_rpc_write_error(one->fd, 0, code, text);
+  slw_rpc_log(self->config, "refused", "", one->peer, text);
+  slw_rpc_linger(one);
 }
 
-static void begin_session(server *self, int fd, const char *peer, bool needs_token) {
+static void begin_session(server *self, child *one) {
   pid_t supervisor = getpid();
-  child *one = NULL;
-  uint32_t i;
-  void *watch;
-  (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-  set_options(fd);
-  for (i = 0; i < self->max_sessions && one == NULL; ++i) {
-    if (self->children[i].state == FREE) {
-      one = &self->children[i];
-    }
-  }
-  if (one == NULL) {
-    refuse(self, fd, peer, SLW_RPC_FAIL_BUSY,
-           "the device runs as many sessions as it may; try again later");
+  void *watch = mmap(NULL, sizeof *one->watch, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                     -1, 0);
+  if (watch == MAP_FAILED) {
+    give_up(self, one, SLW_RPC_FAIL_MEMORY, "the device has no memory for another session");
     return;
   }
-  watch = mmap(NULL, sizeof *one->watch, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-               0);
+  one->watch = watch; /* `finish` takes it down with the rest */
   one->folder_fd = slw_rpc_make_folder(one->folder, sizeof one->folder);
-  if (watch == MAP_FAILED || one->folder_fd < 0) {
-    refuse(self, fd, peer, SLW_RPC_FAIL_IO, "the device cannot make a folder for the session");
+  if (one->folder_fd < 0) {
+    char text[200];
+    (void)snprintf(text, sizeof text, "the device cannot make a folder for the session: %s",
+                   strerror(errno));
+    give_up(self, one, SLW_RPC_FAIL_IO, text);
     return;
   }
-  self->had_session = true;
-  one->watch = watch;
-  one->fd = fd;
-  one->accepted_ns = slw_time_ns();
-  (void)snprintf(one->peer, sizeof one->peer, "%s", peer);
-  (void)snprintf(one->watch->peer, sizeof one->watch->peer, "%s", peer);
+  (void)snprintf(one->watch->peer, sizeof one->watch->peer, "%s", one->peer);
   one->state = RUNNING;
   one->pid = self->config->fork_session != NULL
                  ? (pid_t)self->config->fork_session(self->config->context)
                  : fork();
   if (one->pid == 0) {
-    become_session(self, one, needs_token, supervisor);
+    become_session(self, one, supervisor);
   }
   if (one->pid < 0) {
-    slw_rpc_write_error(fd, 0, SLW_RPC_FAIL_MEMORY, "the device cannot start another process");
     slw_rpc_remove_folder(one->folder);
-    finish(one);
+    give_up(self, one, SLW_RPC_FAIL_MEMORY, "the device cannot start another process");
   }
 }
 
@@ -261,13 +170,15 @@ static void accept_one(server *self) {
   struct sockaddr_storage address;
   socklen_t size = sizeof address;
   char peer[64];
+  char origin[64];
   int fd;
   memset(&address, 0, sizeof address);
   fd = accept(self->config->listen_fd, (struct sockaddr *)(void *)&address, &size);
   if (fd >= 0) {
-    peer_text(&address, peer, sizeof peer);
-    begin_session(self, fd, peer,
-                  self->config->always_needs_token != 0u || !slw_rpc_is_local(&address));
+    slw_rpc_peer_text(&address, peer, sizeof peer);
+    slw_rpc_origin_text(&address, origin, sizeof origin);
+    slw_rpc_take_connection(self, fd, peer, origin,
+                    self->config->always_needs_token != 0u || !slw_rpc_is_local(&address));
   }
 }
 
@@ -278,14 +189,14 @@ static void hear(server *self, int channel) {
   uint32_t i;
   while (slw_rpc_channel_receive(channel, &order, &fd)) {
     if (order.kind == SLW_RPC_ORDER_ADOPT && fd >= 0) {
-      begin_session(self, fd, order.text,
-                    self->config->always_needs_token != 0u || order.needs_token != 0u);
+      slw_rpc_take_connection(self, fd, order.text, order.text,
+                      self->config->always_needs_token != 0u || order.needs_token != 0u);
       continue;
     }
     if (fd >= 0) {
       (void)close(fd);
     }
-    for (i = 0; i < self->max_sessions && order.kind == SLW_RPC_ORDER_REVOKE; ++i) {
+    for (i = 0; i < MAX_CHILDREN && order.kind == SLW_RPC_ORDER_REVOKE; ++i) {
       child *one = &self->children[i];
       if (one->state == RUNNING && one->watch->has_lease != 0u) {
         (void)snprintf(one->revoked, sizeof one->revoked, "%s", order.text);
@@ -321,11 +232,8 @@ static void start_registrar(server *self, const sigset_t *signals) {
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGINT, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, signals, NULL);
-    for (i = 0; i < self->max_sessions; ++i) {
-      if (self->children[i].state != FREE) {
-        (void)close(self->children[i].fd);
-        (void)close(self->children[i].folder_fd);
-      }
+    for (i = 0; i < MAX_CHILDREN; ++i) {
+      close_inherited(&self->children[i]);
     }
     (void)close(self->config->listen_fd);
     (void)close(self->config->adopt_fd);
@@ -339,21 +247,30 @@ static void start_registrar(server *self, const sigset_t *signals) {
 
 static void attend(server *self, child *one, short events, uint64_t now) {
   char drain[4096];
+  bool is_late = self->config->greeting_timeout_ms != 0u &&
+                 now - one->accepted_ns > (uint64_t)self->config->greeting_timeout_ms * 1000000u;
+  if (one->state == SILENT) {
+    if ((events & POLLIN) != 0) {
+      begin_session(self, one);
+    } else if (is_late || (events & (POLLHUP | POLLERR | POLLRDHUP)) != 0) {
+      give_up(self, one, SLW_RPC_FAIL_TIMEOUT, SLOW_TEXT);
+    }
+    return;
+  }
   if (one->state == LINGERING) {
     bool over = now >= one->close_at_ns;
     if ((events & (POLLIN | POLLHUP | POLLERR | POLLRDHUP)) != 0) {
       over = over || recv(one->fd, drain, sizeof drain, MSG_DONTWAIT) <= 0;
     }
     if (over) {
-      finish(one);
+      slw_rpc_finish(one);
     }
     return;
   }
   if ((events & (POLLRDHUP | POLLHUP | POLLERR)) != 0 && one->kill_at_ns == 0u) {
     one->kill_at_ns = now + GRACE_NS;
   }
-  if (one->watch->greeted == 0u && self->config->greeting_timeout_ms != 0u && !one->slow_greeting &&
-      now - one->accepted_ns > (uint64_t)self->config->greeting_timeout_ms * 1000000u) {
+  if (one->watch->greeted == 0u && is_late && !one->slow_greeting && !one->displaced) {
     one->slow_greeting = true;
     (void)kill(one->pid, SIGKILL);
   }
@@ -371,9 +288,9 @@ static void attend(server *self, child *one, short events, uint64_t now) {
 static int poll_timeout_ms(const server *self) {
   bool has_sessions = false;
   uint32_t i;
-  for (i = 0; i < self->max_sessions; ++i) {
+  for (i = 0; i < MAX_CHILDREN; ++i) {
     const child *one = &self->children[i];
-    if (one->state == LINGERING ||
+    if (one->state == LINGERING || one->state == SILENT ||
         (one->state == RUNNING && (one->kill_at_ns != 0u || one->watch->greeted == 0u))) {
       return 50;
     }
@@ -389,8 +306,11 @@ static void stop_all(server *self) {
     (void)kill(self->registrar, SIGKILL);
     (void)waitpid(self->registrar, &status, 0);
   }
-  for (i = 0; i < self->max_sessions; ++i) {
+  for (i = 0; i < MAX_CHILDREN; ++i) {
     child *one = &self->children[i];
+    if (one->state == SILENT) {
+      slw_rpc_write_error(one->fd, 0, SLW_RPC_FAIL_CANCELLED, "the device's server was stopped");
+    }
     if (one->state == RUNNING) {
       (void)kill(-one->pid, SIGKILL);
       (void)kill(one->pid, SIGKILL);
@@ -399,7 +319,7 @@ static void stop_all(server *self) {
       slw_rpc_remove_folder(one->folder);
     }
     if (one->state != FREE) {
-      finish(one);
+      slw_rpc_finish(one);
     }
   }
 }
@@ -445,7 +365,7 @@ static int wait_events(struct pollfd *fds, nfds_t count, int timeout_ms, const s
 
 static bool is_idle(const server *self) {
   uint32_t i;
-  for (i = 0; i < self->max_sessions; ++i) {
+  for (i = 0; i < MAX_CHILDREN; ++i) {
     if (self->children[i].state != FREE) {
       return false;
     }
@@ -455,14 +375,18 @@ static bool is_idle(const server *self) {
 
 int slw_rpc_server_run(const slw_rpc_server_config *config) {
   static server self; /* one supervisor in a process */
-  struct pollfd fds[MAX_SESSIONS + FIXED];
+  struct pollfd fds[MAX_CHILDREN + FIXED];
   sigset_t while_polling;
   uint32_t i;
   memset(&self, 0, sizeof self);
   self.config = config;
   self.channel[0] = -1;
   self.channel[1] = -1;
-  self.max_sessions = config->max_sessions < MAX_SESSIONS ? config->max_sessions : MAX_SESSIONS;
+  self.places = mmap(NULL, sizeof *self.places, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                     -1, 0);
+  if (self.places == MAP_FAILED) {
+    return ENOMEM;
+  }
   stopping = 0;
   catch_signals(&while_polling);
   slw_rpc_sweep_folders();
@@ -486,21 +410,22 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
       fds[i].events = i == WATCH ? POLLHUP : POLLIN;
       fds[i].revents = 0;
     }
-    for (i = 0; i < self.max_sessions; ++i) {
+    for (i = 0; i < MAX_CHILDREN; ++i) {
       const child *one = &self.children[i];
       /* A client that has left is reported again and again: stop asking. */
-      bool ask = one->state == LINGERING || (one->state == RUNNING && one->kill_at_ns == 0u);
+      bool ask = one->state == LINGERING || one->state == SILENT ||
+                 (one->state == RUNNING && one->kill_at_ns == 0u);
       fds[i + FIXED].fd = ask ? one->fd : -1;
-      fds[i + FIXED].events = one->state == LINGERING ? POLLIN : POLLRDHUP;
+      fds[i + FIXED].events = one->state == RUNNING ? POLLRDHUP : POLLIN;
       fds[i + FIXED].revents = 0;
     }
-    ready = wait_events(fds, self.max_sessions + FIXED, timeout_ms, &while_polling);
+    ready = wait_events(fds, MAX_CHILDREN + FIXED, timeout_ms, &while_polling);
     if (ready < 0 && errno != EINTR) {
       break;
     }
     reap(&self);
     now = slw_time_ns();
-    for (i = 0; i < self.max_sessions; ++i) {
+    for (i = 0; i < MAX_CHILDREN; ++i) {
       if (self.children[i].state != FREE) {
         attend(&self, &self.children[i], ready > 0 ? fds[i + FIXED].revents : 0, now);
       }

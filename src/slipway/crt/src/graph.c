@@ -148,19 +148,61 @@ DLTensor *slw_graph_input(const slw_graph *graph, uint32_t index) {
   return slw_graph_node_output(graph, slw_graph_read_index(graph->inputs_table, index), NULL);
 }
 
-void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data, uint64_t byte_offset) {
-  DLTensor *input = slw_graph_input(graph, index);
-  input->data = data;
-  input->byte_offset = byte_offset;
+/* Give every reshape in place the memory of what it reads. */
+static void move_reshapes(slw_graph *graph) {
   for (uint32_t i = 0; i < graph->num_nodes; ++i) {
     const slw_graph_op *op = &graph->ops[i];
-    if (op->function.call == NULL && op->num_args > 0) { /* a reshape in place */
+    if (op->function.call == NULL && op->num_args > 0) {
       const DLTensor *from = graph->args[op->first_arg].v_ptr;
       DLTensor *to = slw_graph_node_output(graph, i, NULL);
       to->data = from->data;
       to->byte_offset = from->byte_offset;
     }
   }
+}
+
+void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data, uint64_t byte_offset) {
+  DLTensor *input = slw_graph_input(graph, index);
+  input->data = data;
+  input->byte_offset = byte_offset;
+  move_reshapes(graph);
+}
+
+/* The tensor that `tensor` is, under another shape: what a kernel writes, or an input. Nodes
+ * stand behind what they read, so that one walk from the last to the first finds it. */
+static DLTensor *memory_of(const slw_graph *graph, DLTensor *tensor) {
+  for (uint32_t i = graph->num_nodes; i > 0; --i) {
+    const slw_graph_op *op = &graph->ops[i - 1U];
+    if (op->function.call == NULL && op->num_args > 0 &&
+        slw_graph_node_output(graph, i - 1U, NULL) == tensor) {
+      tensor = graph->args[op->first_arg].v_ptr;
+    }
+  }
+  return tensor;
+}
+
+slw_graph_owner slw_graph_output_owner(const slw_graph *graph, uint32_t index, uint32_t *which) {
+  const DLTensor *memory = memory_of(graph, slw_graph_output(graph, index));
+  for (uint32_t i = 0; i < graph->num_inputs; ++i) {
+    if (slw_graph_input(graph, i) == memory) {
+      *which = i;
+      return SLW_GRAPH_OWNER_INPUT;
+    }
+  }
+  for (uint32_t i = 0; i < graph->num_outputs; ++i) {
+    if (i != index && memory_of(graph, slw_graph_output(graph, i)) == memory) {
+      *which = i;
+      return SLW_GRAPH_OWNER_OUTPUT;
+    }
+  }
+  return SLW_GRAPH_OWNER_SELF;
+}
+
+void slw_graph_place_output(slw_graph *graph, uint32_t index, void *data, uint64_t byte_offset) {
+  DLTensor *memory = memory_of(graph, slw_graph_output(graph, index));
+  memory->data = data;
+  memory->byte_offset = byte_offset;
+  move_reshapes(graph);
 }
 
 DLTensor *slw_graph_output(const slw_graph *graph, uint32_t index) {

@@ -178,68 +178,6 @@ static int set_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMF
                       model);
 }
 
-/* The caller's tensor, for a tensor of the model to lie in; NULL with the thread's error. */
-static const DLTensor *place_given(const char *function, const char *name, const DLTensor *model,
-                                   const TVMFFIAny *arg) {
-  const DLTensor *given = slw_any_get_tensor(arg);
-  if (given == NULL) {
-    (void)slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
-    return NULL;
-  }
-  if (slw_graph_check_tensor(function, name, model, given) != 0) {
-    return NULL;
-  }
-  if (((uintptr_t)given->data + (uintptr_t)given->byte_offset) % SLW_TENSOR_ALIGNMENT != 0) {
-    (void)slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be aligned to %d bytes",
-                         function, name, SLW_TENSOR_ALIGNMENT);
-    return NULL;
-  }
-  return given;
-}
-
-static int set_input_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
-                               TVMFFIAny *result) {
-  slw_graph_module *self = handle;
-  uint32_t input = 0;
-  const DLTensor *given;
-  (void)result;
-  if (slw_graph_arg_count("set_input_zero_copy", num_args, 2, 2) != 0 ||
-      slw_graph_arg_input(self, args, num_args, "set_input_zero_copy", &input) != 0) {
-    return -1;
-  }
-  given = place_given("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
-                      slw_graph_input(&self->graph, input), &args[1]);
-  if (given == NULL) {
-    return -1;
-  }
-  slw_graph_place_input(&self->graph, input, given->data, given->byte_offset);
-  slw_object_release(self->shared[input].keep);
-  self->shared[input].keep = NULL;
-  return 0;
-}
-
-static int set_output_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
-                                TVMFFIAny *result) {
-  slw_graph_module *self = handle;
-  uint32_t output = 0;
-  const DLTensor *given;
-  DLTensor *model;
-  (void)result;
-  if (slw_graph_arg_count("set_output_zero_copy", num_args, 2, 2) != 0 ||
-      slw_graph_arg_index(args, 0, self->graph.num_outputs, "set_output_zero_copy", "output",
-                          &output) != 0) {
-    return -1;
-  }
-  model = slw_graph_output(&self->graph, output);
-  given = place_given("set_output_zero_copy", "output", model, &args[1]);
-  if (given == NULL) {
-    return -1;
-  }
-  model->data = given->data;
-  model->byte_offset = given->byte_offset;
-  return 0;
-}
-
 slw_status slw_graph_module_load_params(slw_module *module, const void *data, size_t size_bytes,
                                         int64_t *num_set) {
   slw_graph_module *self = (slw_graph_module *)(void *)module;
@@ -326,6 +264,9 @@ static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny 
     return -1;
   }
   slw_error_clear();
+  if (slw_graph_check_places(self) != 0) {
+    return -1;
+  }
   if (slw_graph_run(&self->graph, &node) != SLW_OK) {
     return slw_graph_node_failed(self, node);
   }
@@ -378,8 +319,6 @@ static int get_output(void *handle, const TVMFFIAny *args, int32_t num_args, TVM
 
 static const slw_graph_method METHODS[] = {
     {"set_input", set_input},
-    {"set_input_zero_copy", set_input_zero_copy},
-    {"set_output_zero_copy", set_output_zero_copy},
     {"load_params", load_params},
     {"run", run},
     {"get_input", get_input},
@@ -401,6 +340,9 @@ static slw_status find_method(const slw_graph_method *methods, const char *name,
 
 static slw_status get_function(slw_module *module, const char *name, slw_function *out) {
   slw_status status = find_method(METHODS, name, module, out);
+  if (status != SLW_OK) {
+    status = find_method(slw_graph_places_methods, name, module, out);
+  }
   if (status != SLW_OK) {
     status = find_method(slw_graph_params_methods, name, module, out);
   }

@@ -22,6 +22,7 @@ typedef struct {
   void *arena;
   uint8_t *is_param;        /* for each input: set by load_params or share_param */
   slw_shared_param *shared; /* for each input */
+  uint8_t placed;           /* an input or output was given memory since the last run */
 } slw_graph_module;
 
 /** One function of the module, in the calling convention with the module as `handle`. */
@@ -30,8 +31,10 @@ typedef struct {
   TVMFFISafeCallType call;
 } slw_graph_method;
 
-/** The methods of graph_module_info.c and graph_module_params.c; the last one's name is NULL. */
+/** The methods of graph_module_info.c, graph_module_places.c and graph_module_params.c; the last
+ * one's name is NULL. */
 extern const slw_graph_method slw_graph_info_methods[];
+extern const slw_graph_method slw_graph_places_methods[];
 extern const slw_graph_method slw_graph_params_methods[];
 
 /** Read argument `index` as an input: a name or a number. Sets the thread's error.
@@ -57,6 +60,11 @@ void slw_graph_own_input(slw_graph_module *self, uint32_t input, int keep_values
 int slw_graph_give_tensor(slw_graph_module *self, const DLTensor *source, const char *name,
                           const TVMFFIAny *args, int32_t num_args, int32_t index,
                           TVMFFIAny *result);
+
+/** Refuse to run where an output was given memory that an input or another output has.
+ * Inputs and outputs may change places between two runs, so it is asked before a run.
+ * @return 0 or -1 with the thread's error */
+int slw_graph_check_places(slw_graph_module *self);
 
 /** Set the thread's error for a node that failed, keeping the kernel's own words. @return -1 */
 int slw_graph_node_failed(const slw_graph_module *self, uint32_t node);

@@ -68,7 +68,7 @@ static int wait_for_answer(slw_rpc_session *session, uint32_t id, TVMFFIAny *res
       continue;
     }
     if (header.id != id || header.size > session->config.frame_bytes || header.size % 8u != 0u ||
-        header.flags != 0u || !slw_rpc_fill(session, SLW_RPC_HEADER_BYTES + header.size)) {
+        header.flags != 0u || header.channel != 0u || !slw_rpc_fill(session, SLW_RPC_HEADER_BYTES + header.size)) {
       break;
     }
     reader = slw_rpc_reader_on(session->rx + session->rx_at + SLW_RPC_HEADER_BYTES, header.size);

@@ -147,6 +147,47 @@ void slw_rpc_put_value(slw_rpc_writer *writer, int32_t tag, uint32_t size, uint6
   slw_rpc_put_u64(writer, payload);
 }
 
+/* One character; its bytes, or 0 where there is no valid one. The shortest form only. */
+static size_t get_character(const uint8_t *at, uint32_t *out) {
+  static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+  size_t size = at[0] < 0x80u ? 1u
+                              : (at[0] >= 0xc2u && at[0] < 0xe0u
+                                     ? 2u
+                                     : (at[0] >= 0xe0u && at[0] < 0xf0u
+                                            ? 3u
+                                            : (at[0] >= 0xf0u && at[0] < 0xf5u ? 4u : 0u)));
+  uint32_t value = size == 1u ? at[0] : (uint32_t)at[0] & (0x7fu >> size);
+  size_t i;
+  for (i = 1; i < size; ++i) {
+    if ((at[i] & 0xc0u) != 0x80u) { /* a NUL ends it here, too */
+      return 0;
+    }
+    value = value << 6 | (at[i] & 0x3fu);
+  }
+  if (size == 0u || value < least[size] || value > 0x10ffffu ||
+      (value >= 0xd800u && value < 0xe000u)) {
+    return 0;
+  }
+  *out = value;
+  return size;
+}
+
+bool slw_rpc_is_printable(const char *text) {
+  const uint8_t *at = (const uint8_t *)text;
+  while (*at != 0u) {
+    uint32_t value = 0;
+    size_t size = get_character(at, &value);
+    if (size == 0u || value < 0x20u || (value >= 0x7fu && value < 0xa0u) || value == 0xadu ||
+        value == 0x61cu || (value >= 0x200bu && value < 0x2010u) ||
+        (value >= 0x2028u && value < 0x202fu) || (value >= 0x2060u && value < 0x2070u) ||
+        value == 0xfeffu || (value >= 0xfff9u && value < 0xfffcu) || value >= 0xe0000u) {
+      return false;
+    }
+    at += size;
+  }
+  return true;
+}
+
 bool slw_rpc_is_file_name(const char *name) {
   size_t i;
   if (name[0] == '\0' || (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0')))) {

@@ -38,7 +38,8 @@ static bool receive(slw_rpc_session *session, uint16_t code, slw_rpc_header *hea
   slw_rpc_header_get(session->rx + session->rx_at, header);
   /* Whoever starts with anything else does not speak this protocol: it gets no answer. */
   if (header->code != code || header->size > SLW_RPC_HELLO_MAX_BYTES ||
-      header->size % 8u != 0u || header->channel != 0u) {
+      header->size % 8u != 0u || header->channel != 0u || header->flags != 0u ||
+      header->id == 0u) {
     return false;
   }
   session->rx_at += SLW_RPC_HEADER_BYTES;
@@ -106,8 +107,14 @@ static int authenticate(slw_rpc_session *session, uint32_t id, uint8_t proof[SLW
   slw_rpc_header header;
   slw_rpc_reader reader;
   slw_rpc_writer writer;
-  if (session->config.token_size == 0u || hooks->random == NULL ||
+  if (session->config.token_size > 0u && hooks->random != NULL &&
       hooks->random(hooks->context, nonce, sizeof(nonce)) != 0) {
+    (void)slw_rpc_fail(session, SLW_RPC_FAIL_IO, "RPCError",
+                       "this device has no source of random numbers (getrandom, /dev/urandom), so "
+                       "it cannot ask for the token", NULL);
+    return refuse(session, id);
+  }
+  if (session->config.token_size == 0u || hooks->random == NULL) {
     (void)slw_rpc_fail(session, SLW_RPC_FAIL_AUTH, "RPCError",
                        "this device has no token, so it serves its own machine only. Start its "
                        "server with a token (SLIPWAY_RPC_TOKEN or --token-file) and give the "
@@ -126,6 +133,9 @@ static int authenticate(slw_rpc_session *session, uint32_t id, uint8_t proof[SLW
   slw_rpc_mac(session->config.token, session->config.token_size, "slipway rpc 1 client", nonce,
               peer_nonce != NULL ? peer_nonce : nonce, expected);
   if (mac == NULL || !slw_rpc_mac_equal(mac, expected)) {
+    if (hooks->delay_refusal != NULL) {
+      hooks->delay_refusal(hooks->context);
+    }
     (void)slw_rpc_fail(session, SLW_RPC_FAIL_AUTH, "RPCError",
                        "the token is not the one of this device. Set SLIPWAY_RPC_TOKEN to the "
                        "token that its server was started with", NULL);
@@ -138,6 +148,10 @@ static int authenticate(slw_rpc_session *session, uint32_t id, uint8_t proof[SLW
 
 static int check_key(slw_rpc_session *session, const char *key) {
   const slw_rpc_config *config = &session->config;
+  if (!slw_rpc_is_printable(key)) {
+    return slw_rpc_fail(session, SLW_RPC_FAIL_AUTH, "RPCError",
+                        "the kind of device that the client asks for is no printable UTF-8", NULL);
+  }
   if (config->hooks->admit != NULL) {
     int failure = config->hooks->admit(config->hooks->context, key);
     return failure == SLW_RPC_OK ? SLW_RPC_OK : slw_rpc_fail_hook(session, failure);
@@ -169,6 +183,8 @@ int slw_rpc_session_greet(slw_rpc_session *session) {
   slw_rpc_reader reader;
   slw_rpc_writer writer;
   hello peer;
+  bool asks_proof;
+  int failure;
   if (!receive(session, SLW_RPC_HELLO, &header, &reader) || !read_hello(&reader, &peer)) {
     session->ended = true;
     return -1;
@@ -181,10 +197,18 @@ int slw_rpc_session_greet(slw_rpc_session *session) {
     return refuse(session, header.id);
   }
   memcpy(key, peer.key, slw_rpc_text_size(peer.key) + 1u); /* the frame goes with the next one */
-  if (config->needs_token && authenticate(session, header.id, proof) != SLW_RPC_OK) {
+  asks_proof = (peer.features & SLW_RPC_FEATURE_PROOF) != 0u && config->token_size > 0u &&
+               config->hooks->random != NULL;
+  if ((config->needs_token || asks_proof) &&
+      authenticate(session, header.id, proof) != SLW_RPC_OK) {
     return -1;
   }
   if (check_key(session, key) != SLW_RPC_OK) {
+    return refuse(session, header.id);
+  }
+  failure = config->hooks->enter != NULL ? config->hooks->enter(config->hooks->context) : SLW_RPC_OK;
+  if (failure != SLW_RPC_OK) {
+    (void)slw_rpc_fail_hook(session, failure);
     return refuse(session, header.id);
   }
   session->peer_features = peer.features;

@@ -348,6 +348,16 @@ static const char *header_fault(const slw_rpc_session *session, const slw_rpc_he
   if (header->channel != 0u) {
     return "its channel is not that of this session";
   }
+  if ((header->flags & ~SLW_RPC_FLAGS) != 0u) {
+    return "it has flags that there are not";
+  }
+  if (header->id == 0u) {
+    return "its id is 0";
+  }
+  if ((header->flags & SLW_RPC_FLAG_MORE) != 0u && header->code != SLW_RPC_TENSOR_WRITE &&
+      header->code != SLW_RPC_FILE_WRITE) {
+    return "only a transfer has more than one frame";
+  }
   return NULL;
 }
 
@@ -377,13 +387,19 @@ int slw_rpc_session_step(slw_rpc_session *session) {
   } else if (!slw_rpc_fill(session, header.size)) {
     session->ended = true;
   } else {
+    bool is_answered = (header.flags & SLW_RPC_FLAG_NO_REPLY) == 0u;
     reader = slw_rpc_reader_on(session->rx + session->rx_at, header.size);
-    if (header.code == SLW_RPC_TENSOR_READ) {
+    if (!is_answered &&
+        (header.code == SLW_RPC_TENSOR_READ || header.code == SLW_RPC_FILE_READ)) {
+      /* A read whose data nobody wants. */
+    } else if (header.code == SLW_RPC_TENSOR_READ) {
       (void)slw_rpc_bulk_tensor_read(session, &header, &reader);
     } else if (header.code == SLW_RPC_FILE_READ) {
       (void)slw_rpc_bulk_file_read(session, &header, &reader);
     } else if (header.code == SLW_RPC_GOODBYE) {
-      slw_rpc_reply_end(session, SLW_RPC_RETURN, header.id, slw_rpc_reply(session).at);
+      if (is_answered) {
+        slw_rpc_reply_end(session, SLW_RPC_RETURN, header.id, slw_rpc_reply(session).at);
+      }
       (void)slw_rpc_flush(session);
       session->ended = true;
     } else {

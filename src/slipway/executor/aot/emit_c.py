@@ -108,7 +108,7 @@ class _Emitter:
             array = array.view(np.uint16)
         if dtype in PACKED:
             array = pack_halves(array).view(c_type(dtype).removesuffix("_t"))
-        cells = constant_text(dtype, np.ascontiguousarray(array).reshape(-1)) or ["0"]
+        cells = constant_text(dtype, np.asarray(array, order="C").reshape(-1)) or ["0"]
         lines = [
             "  " + ", ".join(cells[i : i + _PER_LINE]) + ","
             for i in range(0, len(cells), _PER_LINE)

@@ -53,7 +53,7 @@ class _Module:
     # -- data ----------------------------------------------------------------------------------
 
     def _constant(self, name: str, array: np.ndarray[Any, Any]) -> str:
-        data = np.ascontiguousarray(array).tobytes() or b"\0"
+        data = np.asarray(array, order="C").tobytes() or b"\0"
         body = "".join(map(_BYTES.__getitem__, data))
         pool = self.parts.constant_pools.get(name)
         section = f', section ".slipway.constant.{pool}"' if pool else ""

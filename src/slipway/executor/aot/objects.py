@@ -8,7 +8,7 @@ from pathlib import Path
 
 from slipway.codegen.c.backend import c_to_object
 from slipway.codegen.compiled import merge_objects
-from slipway.codegen.llvm.machine import compile_texts, support_parts
+from slipway.codegen.llvm.machine import CompiledText, support_parts
 from slipway.errors import LoweringError
 from slipway.executor.aot.sources import AotSources
 from slipway.target import Target
@@ -24,7 +24,7 @@ def program_object(sources: AotSources, target: Target) -> bytes:
     Raises ToolchainError when the target's compiler is missing.
     """
     if target.kind.name == "llvm":
-        code = [one.object_bytes for one in compile_texts([sources.source], target)]
+        code = [CompiledText(sources.source, target, "the program").object_bytes]
         return merge_objects((*code, *support_parts(code, target)))
     text = sources.source.replace(f'#include "{sources.header_name}"', sources.header)
     return c_to_object(text, target)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from slipway import relay
+from slipway.frontends.binding import inputs_of
+from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import mapped, tensors_of
 
@@ -20,18 +22,20 @@ def if_(node: NodeView) -> Any:
     if isinstance(condition, relay.Constant):
         chosen = "then_branch" if condition.array.reshape(-1)[0] else "else_branch"
         return node.subgraph(node.attr(chosen), [])
-    branches: list[Any] = [
-        node.subgraph(node.attr(name), []) for name in ("then_branch", "else_branch")
-    ]
+    try:
+        branches: list[Any] = [
+            node.subgraph(node.attr(name), []) for name in ("then_branch", "else_branch")
+        ]
+    except UnsupportedNode as error:
+        raise node.unsupported(f"{error}; {_decided_by(condition)}") from None
     if condition.tensor_type.rank:
         condition = relay.reshape(condition, ())
-    if len(branches[0]) != len(node.outputs) or len(branches[1]) != len(node.outputs):
-        raise node.unsupported("a branch could not be converted")
     tensors = [[t for value in branch for t in tensors_of(value)] for branch in branches]
     kinds = [[t.type for t in branch] for branch in tensors]
     if kinds[0] != kinds[1] or not kinds[0]:
         raise node.unsupported(
-            "the branches give different shapes, which static shapes cannot hold"
+            "the branches give different shapes, which static shapes cannot hold; "
+            + _decided_by(condition)
         )
     if len(tensors[0]) == 1:
         results: Iterator[Any] = iter([relay.If(condition, tensors[0][0], tensors[1][0])])
@@ -39,6 +43,15 @@ def if_(node: NodeView) -> Any:
         choice = relay.If(condition, relay.Tuple(tensors[0]), relay.Tuple(tensors[1]))
         results = iter(relay.TupleWrapper(choice, len(tensors[0])))
     return [mapped(value, lambda _: next(results)) for value in branches[0]]
+
+
+def _decided_by(condition: Any) -> str:
+    """Return the advice for a condition that is only known at run time."""
+    names = ", ".join(repr(name) for name in inputs_of(condition))
+    return (
+        f"its condition depends on {names or 'what is not known'}: where that is always the same, "
+        "bind it to its value with constants={...} (--bind NAME=VALUE on the command line)"
+    )
 
 
 def _run_body(node: NodeView, body: Any, inputs: Sequence[Any], results: int) -> list[Any]:
@@ -63,7 +76,7 @@ def loop(node: NodeView) -> Any:
     step = 0
     while step < limit:
         if not isinstance(going, relay.Constant):
-            raise node.unsupported("its condition depends on the model's inputs")
+            raise node.unsupported(f"how often it runs is not known before: {_decided_by(going)}")
         if not going.array.reshape(-1)[0]:
             break
         if step >= MAX_STEPS:

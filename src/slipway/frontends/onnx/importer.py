@@ -19,10 +19,10 @@ from slipway.errors import (
     ModelError,
     SlipwayError,
     defects_named,
-    did_you_mean,
     internal_error,
 )
-from slipway.frontends.budget import Budget, import_budget
+from slipway.frontends.binding import Constants, bound_constant, check_input_names
+from slipway.frontends.budget import current_budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.onnx.converters import (
@@ -36,6 +36,7 @@ from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
+from slipway.frontends.onnx.open_sizes import OpenSizes, Trial, open_sizes
 from slipway.frontends.onnx.reader import array_of, load_model, value_type, weights_bytes
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
@@ -50,7 +51,7 @@ from slipway.frontends.onnx.values import Sequence as SequenceValue
 from slipway.frontends.report import NodeReport, ReportBook
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
-from slipway.relay.expr import Constant, Function, Tuple, TupleWrapper, Var
+from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import ANY, TensorType
 
 MAX_DEPTH = 32  # of functions that call functions
@@ -65,6 +66,8 @@ def from_onnx(
     opset: int | None = None,
     freeze_params: bool = True,
     convert_config: Any = None,
+    *,
+    constants: Constants | None = None,
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import an ONNX model: a ModelProto, a path or bytes.
 
@@ -74,6 +77,8 @@ def from_onnx(
     operators allow that.
     `dtype`, as a dictionary, overrides the element type of inputs.  `opset` overrides the file's.
     With `freeze_params` weights are constants of the graph; without, they are its parameters.
+    `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
+    folded, so that an If on one takes its branch.
 
     An output whose size depends on the data has room for the most there can be, and a second output
     ``x.count`` says how much of it is used; the function's attribute "counted_outputs" lists such
@@ -83,9 +88,11 @@ def from_onnx(
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
     proto = load_model(model)
-    with import_budget(weights_bytes(proto)) as budget:
-        importer = _Importer(proto, opset_of(proto, opset), freeze_params, budget)
-        function = importer.main(dict(shape or {}), dtype if isinstance(dtype, Mapping) else {})
+    overrides = dtype if isinstance(dtype, Mapping) else {}
+    with import_budget(weights_bytes(proto)):
+        importer = _Importer(proto, opset_of(proto, opset), freeze_params, constants)
+        with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
+            function = importer.main(dict(shape or {}), overrides)
     return IRModule((("main", function),)), importer.params
 
 
@@ -95,17 +102,32 @@ def check_onnx(
     shape: Mapping[str, Sequence[int]] | None = None,
     dtype: str | Mapping[str, str] = "float32",
     opset: int | None = None,
+    *,
+    constants: Constants | None = None,
 ) -> list[NodeReport]:
     """Return what the importer makes of every node of a model, without stopping at any.
 
     The arguments are those of `from_onnx`.  Raises ModelError for a file that cannot be read.
     """
     proto = load_model(model)
-    with import_budget(weights_bytes(proto)) as budget:
-        importer = _Importer(proto, opset_of(proto, opset), freeze=True, budget=budget)
+    overrides = dtype if isinstance(dtype, Mapping) else {}
+    with import_budget(weights_bytes(proto)):
+        importer = _Importer(proto, opset_of(proto, opset), freeze=True, constants=constants)
         importer.book.survey = True
-        importer.survey(dict(shape or {}), dtype if isinstance(dtype, Mapping) else {})
+        with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
+            importer.survey(dict(shape or {}), overrides)
     return importer.book.entries
+
+
+def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]) -> Trial:
+    """Read the model with these shapes; return how many nodes fail, and the outputs' shapes."""
+    with import_budget(weights_bytes(like.proto)):
+        importer = _Importer(like.proto, like.opset, True, like.constants)
+        _, results = importer.survey(shapes, overrides)
+    names = [o.name for o in importer.graph.output]
+    pairs = zip(names, results, strict=False)  # fewer results where there are problems
+    made = {name: value.tensor_type.shape for name, value in pairs if isinstance(value, Expr)}
+    return Trial(len(importer.book.problems), made)
 
 
 class _Poisoned(Exception):
@@ -113,8 +135,12 @@ class _Poisoned(Exception):
 
 
 class _Importer:
-    def __init__(self, proto: Any, opset: int, freeze: bool, budget: Budget) -> None:
+    def __init__(
+        self, proto: Any, opset: int, freeze: bool, constants: Constants | None = None
+    ) -> None:
         check_names(proto)
+        self.proto = proto
+        self.constants = dict(constants or {})
         self.graph = proto.graph
         self.converters = load_converters()
         self.opset = opset
@@ -124,7 +150,7 @@ class _Importer:
         self.folder = ConstantFolder()
         self.book = ReportBook()
         self.stand_ins = StandIns(proto)
-        self.budget = budget
+        self.budget = current_budget()
         self.read = {name for node in proto.graph.node for name in names_read(node)}
         self.misfits: dict[Hashable, str] = {}
         self.depth = 0  # of function bodies being converted
@@ -190,13 +216,7 @@ class _Importer:
     ) -> dict[str, Value]:
         # Before IR version 4 initializers were listed among the inputs too.
         infos = [i for i in graph.input if i.name not in known]
-        names = [i.name for i in infos]
-        for name in [*shapes, *overrides]:
-            if name not in names:
-                raise ModelError(
-                    f"the model has no input {name!r}; its inputs are {', '.join(names)}."
-                    f"{did_you_mean(name, names)}"
-                )
+        check_input_names([*shapes, *overrides, *self.constants], [i.name for i in infos])
         return {i.name: self._input(i.name, i.type, shapes, overrides) for i in infos}
 
     def _input(
@@ -210,8 +230,11 @@ class _Importer:
             return Optional(self._input(name, type_.optional_type.elem_type, shapes, overrides))
         if kind != "sequence_type":
             dims, dtype = value_type(name, type_)
-            dims = self._fixed(name, dims, shapes.get(name))
-            return Var(name, TensorType(dims, overrides.get(name, dtype)))
+            dtype = overrides.get(name, dtype)
+            given = shapes.get(name)
+            if name in self.constants:
+                return bound_constant(name, self.constants[name], given or dims, dtype)
+            return Var(name, TensorType(self._fixed(name, dims, given), dtype))
         if name not in shapes:
             raise ModelError(
                 f"the input {name!r} is a sequence, whose length is not fixed: pass the shapes of "
@@ -228,13 +251,7 @@ class _Importer:
     def _fixed(name: str, dims: tuple[Any, ...], given: Sequence[int] | None) -> tuple[int, ...]:
         if given is None:
             if any(not isinstance(d, int) for d in dims):
-                example = ", ".join(str(d) if isinstance(d, int) else "1" for d in dims)
-                shown = ", ".join(str(d) for d in dims)
-                raise ModelError(
-                    f"the input {name!r} has shape ({shown}), which is not fixed: "
-                    f"pass shape={{{name!r}: ({example})}}, or relay.Any() for a size that is to "
-                    "stay open"
-                )
+                raise OpenSizes
             return dims
         wanted = tuple(d if d is ANY else int(d) for d in given)
         clash = dims != ("?",) and (
@@ -246,23 +263,22 @@ class _Importer:
         if clash:
             shown = ", ".join(str(d) for d in dims)
             raise ModelError(
-                f"shape gives the input {name!r} the shape {wanted}, but the model has ({shown})"
+                f"the input {name!r} is given the shape {wanted}, but the model has ({shown})"
             )
         return wanted
 
     # -- nodes -----------------------------------------------------------------------------------
 
     def _check_operators(self, graph: Any) -> None:
-        """Note every operator that has no converter, subgraphs included, before converting."""
-        graphs = [graph]
-        while graphs:
-            for node in graphs.pop().node:
-                graphs += [a.g for a in node.attribute if a.type == 5]
-                key = (node.domain, node.op_type)
-                if key in self.functions or self._converter(node) is not None:
-                    continue
-                if has_body(node.op_type, node.domain, self.opset):
-                    continue
+        """Note every operator of a graph that has no converter, before converting.
+
+        Not those of subgraphs: of two branches perhaps only one is read.
+        """
+        for node in graph.node:
+            key = (node.domain, node.op_type)
+            if key in self.functions or self._converter(node) is not None:
+                continue
+            if not has_body(node.op_type, node.domain, self.opset):
                 self._note(node, _no_converter(node))
 
     def _converter(self, node: Any) -> Converter | None:
@@ -415,7 +431,11 @@ class _Importer:
         def convert(graph: Any, inputs: Sequence[Value]) -> list[Value]:
             values = {**outer, **self._initializers(graph)}
             values.update((i.name, v) for i, v in zip(graph.input, inputs, strict=True))
-            return self._nodes(graph, values, poisoned)
+            self._check_operators(graph)
+            results = self._nodes(graph, values, poisoned)
+            if len(results) < len(graph.output):  # its own nodes tell why, each under its name
+                raise UnsupportedNode("a node of its subgraph cannot be imported")
+            return results
 
         return convert
 

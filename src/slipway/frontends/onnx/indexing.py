@@ -123,7 +123,7 @@ def reverse_sequence(node: NodeView) -> Any:
     view = [1] * len(shape)
     view[time], view[batch] = shape[time], shape[batch]
     index = np.broadcast_to(table.reshape(view), shape).astype(np.int64)
-    return relay.gather(node.input(0), time, relay.const(np.ascontiguousarray(index)))
+    return relay.gather(node.input(0), time, relay.const(np.asarray(index, order="C")))
 
 
 @converter("Compress")

@@ -1,43 +1,40 @@
-"""LSTM, GRU and RNN, unrolled over the (static) sequence."""
+"""LSTM, GRU and RNN: the product with the whole sequence, then a loop over its steps."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.recurrent_activations import ARGUMENTS, activation
+from slipway.frontends.steps import run_steps
+from slipway.relay.expr import Constant
 
-
-def _activation(node: NodeView, name: str) -> Any:
-    known = {"sigmoid": relay.sigmoid, "tanh": relay.tanh, "relu": relay.nn.relu}
-    found = known.get(name.lower())
-    if found is None:
-        raise node.unsupported(f"activation {name!r}")
-    return found
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
 
 class _Direction:
     """One direction of a recurrent layer: its weights, states and activations."""
 
-    def __init__(self, node: NodeView, index: int, gates: int) -> None:
+    def __init__(self, node: NodeView, index: int) -> None:
         self.node = node
+        self.gates = GATES[node.kind]
         self.hidden = int(node.attr("hidden_size", node.type(2).shape[2]))
         self.reverse = node.attr("direction", "forward") == "reverse" or index == 1
         self.weight = self.part(node.input(1), index)
         self.recurrence = self.part(node.input(2), index)
         self.bias = self.part(node.optional(3), index)
-        batch = node.type().shape[1]
-        zeros = relay.const(np.zeros((batch, self.hidden), node.type().dtype))
-        self.h = self.part(node.optional(5), index) if node.has(5) else zeros
-        self.c = self.part(node.optional(6), index) if gates == 4 and node.has(6) else zeros
-        self.peephole = self.part(node.optional(7), index) if gates == 4 and node.has(7) else None
-        per = {4: 3, 3: 2, 1: 1}[gates]
-        defaults = {4: ("Sigmoid", "Tanh", "Tanh"), 3: ("Sigmoid", "Tanh"), 1: ("Tanh",)}[gates]
-        names = node.attr("activations") or defaults * 2
-        self.functions = [_activation(node, n) for n in names[index * per : (index + 1) * per]]
+        zeros = relay.const(np.zeros((node.type().shape[1], self.hidden), node.type().dtype))
+        lstm = node.kind == "LSTM"
+        states = (5, 6) if lstm else (5,)
+        self.states = [self.part(node.input(i), index) if node.has(i) else zeros for i in states]
+        self.peephole = self.part(node.optional(7), index) if lstm else None
+        self.functions = _activations(node, index)
 
     @staticmethod
     def part(value: Any, index: int) -> Any:
@@ -49,33 +46,44 @@ class _Direction:
         cut = relay.strided_slice(value, [index], [index + 1], axes=[0])
         return relay.squeeze(cut, [0])
 
-    @cached_property
-    def reset_parts(self) -> tuple[Any, Any]:
-        """Of a GRU: (weights of update and reset, of the candidate), and the biases (or None).
-
-        Made once: every step reads the same constants.
-        """
-        size = self.hidden
-        weights = relay.split(self.recurrence, [2 * size], axis=0)
+    def inner_bias(self) -> Any:
+        """Return the recurrent bias of a GRU's hidden gate, or None."""
         if self.bias is None:
-            return weights, None
-        bias = relay.strided_slice(self.bias, [3 * size], [6 * size])
-        return weights, relay.split(bias, [2 * size], axis=0)
+            return None
+        return relay.strided_slice(self.bias, [5 * self.hidden], [6 * self.hidden])
 
-    def input_gates(self, gates: int) -> list[Any]:
-        """Return x_t @ W.T + bias for each step: one product for the whole sequence."""
+    def input_gates(self) -> Any:
+        """Return x @ W.T + biases of all steps, in one product."""
         steps, batch, width = self.node.type().shape
         flat = relay.reshape(self.node.input(0), (steps * batch, width))
         product = relay.nn.dense(flat, self.weight)
         if self.bias is not None:
-            half = gates * self.hidden
-            bias = relay.strided_slice(self.bias, [0], [half])
-            if gates != 3:  # a GRU may need the recurrent bias of its hidden gate apart
-                bias = relay.add(bias, relay.strided_slice(self.bias, [half], [2 * half]))
+            half = self.gates * self.hidden
+            inside = relay.strided_slice(self.bias, [half], [2 * half])
+            if self.gates == 3:  # the hidden gate of a GRU has the recurrent bias elsewhere
+                used = relay.strided_slice(inside, [0], [2 * self.hidden])
+                none = relay.zeros((self.hidden,), used.tensor_type.dtype)
+                inside = relay.concatenate([used, none], 0)
+            bias = relay.add(relay.strided_slice(self.bias, [0], [half]), inside)
             product = relay.nn.bias_add(product, bias, axis=-1)
-        if steps == 1:
-            return [product]
-        return list(relay.split(product, steps, axis=0))
+        return relay.reshape(product, (steps, batch, self.gates * self.hidden))
+
+
+def _activations(node: NodeView, index: int) -> list[Callable[[Any], Any]]:
+    """Return the functions of one direction; their alpha and beta are taken in order of use."""
+    per = len(DEFAULTS[node.kind])
+    names = node.attr("activations") or DEFAULTS[node.kind] * 2
+    if len(names) < (index + 1) * per:
+        raise node.unsupported(f"it has {len(names)} activations for {index + 1} directions")
+    given = {key: list(node.attr(f"activation_{key}") or ()) for key in ("alpha", "beta")}
+    found = []
+    for name in names[: (index + 1) * per]:
+        values = {}
+        for key in ARGUMENTS.get(name.lower(), {}):
+            if given[key]:
+                values[key] = given[key].pop(0)
+        found.append(activation(node, name, values))
+    return found[index * per :]
 
 
 def _clipped(node: NodeView, value: Any) -> Any:
@@ -83,84 +91,99 @@ def _clipped(node: NodeView, value: Any) -> Any:
     return value if limit is None else relay.clip(value, -limit, limit)
 
 
-def _lstm_step(d: _Direction, x: Any) -> Any:
+def _lstm_step(d: _Direction, states: list[Any], x: Any) -> list[Any]:
     """Gates in ONNX order i, o, f, c."""
     node = d.node
-    total = _clipped(node, relay.add(x, relay.nn.dense(d.h, d.recurrence)))
-    i, o, f, c = relay.split(total, 4, axis=1)
+    h, cell_state = states
+    parts = relay.split(relay.add(x, relay.nn.dense(h, d.recurrence)), 4, axis=1)
+    i, o, f, c = parts
     gate, cell, output = d.functions
     peep = list(relay.split(d.peephole, 3, axis=0)) if d.peephole is not None else None
     if peep:
-        i = relay.add(i, relay.multiply(peep[0], d.c))
-        f = relay.add(f, relay.multiply(peep[2], d.c))
-    new = relay.add(relay.multiply(gate(f), d.c), relay.multiply(gate(i), cell(c)))
+        i = relay.add(i, relay.multiply(peep[0], cell_state))
+        f = relay.add(f, relay.multiply(peep[2], cell_state))
+    opened = gate(_clipped(node, i))
+    if node.attr("input_forget", 0):
+        kept = relay.subtract(node.like(1), opened)
+    else:
+        kept = gate(_clipped(node, f))
+    new = relay.add(
+        relay.multiply(kept, cell_state), relay.multiply(opened, cell(_clipped(node, c)))
+    )
     if peep:
         o = relay.add(o, relay.multiply(peep[1], new))
-    d.c = new
-    d.h = relay.multiply(gate(o), output(new))
-    return d.h
+    return [relay.multiply(gate(_clipped(node, o)), output(new)), new]
 
 
-def _gru_step(d: _Direction, x: Any) -> Any:
+def _gru_step(d: _Direction, states: list[Any], x: Any) -> list[Any]:
     """Gates in ONNX order z, r, h."""
     node, size = d.node, d.hidden
     gate, cell = d.functions
-    rows, biases = d.reset_parts
+    (h,) = states
+    bias = d.inner_bias()
     xs = relay.split(x, [2 * size], axis=1)
-    both = relay.add(xs[0], relay.nn.dense(d.h, rows[0]))
-    if biases is not None:
-        both = relay.nn.bias_add(both, biases[0], axis=-1)
-    z, r = relay.split(gate(_clipped(node, both)), 2, axis=1)
     if node.attr("linear_before_reset", 0):
-        inner = relay.nn.dense(d.h, rows[1])
-        inner = inner if biases is None else relay.nn.bias_add(inner, biases[1], axis=-1)
+        product = relay.split(relay.nn.dense(h, d.recurrence), [2 * size], axis=1)
+        z, r = relay.split(gate(_clipped(node, relay.add(xs[0], product[0]))), 2, axis=1)
+        inner = product[1] if bias is None else relay.nn.bias_add(product[1], bias, axis=-1)
         inner = relay.multiply(r, inner)
     else:
-        inner = relay.nn.dense(relay.multiply(r, d.h), rows[1])
-        inner = inner if biases is None else relay.nn.bias_add(inner, biases[1], axis=-1)
+        rows = relay.split(d.recurrence, [2 * size], axis=0)
+        both = relay.add(xs[0], relay.nn.dense(h, rows[0]))
+        z, r = relay.split(gate(_clipped(node, both)), 2, axis=1)
+        inner = relay.nn.dense(relay.multiply(r, h), rows[1])
+        inner = inner if bias is None else relay.nn.bias_add(inner, bias, axis=-1)
     new = cell(_clipped(node, relay.add(xs[1], inner)))
-    one = node.like(1)
-    d.h = relay.add(relay.multiply(relay.subtract(one, z), new), relay.multiply(z, d.h))
-    return d.h
+    fresh = relay.multiply(relay.subtract(node.like(1), z), new)
+    return [relay.add(fresh, relay.multiply(z, h))]
 
 
-def _rnn_step(d: _Direction, x: Any) -> Any:
-    d.h = d.functions[0](_clipped(d.node, relay.add(x, relay.nn.dense(d.h, d.recurrence))))
-    return d.h
+def _rnn_step(d: _Direction, states: list[Any], x: Any) -> list[Any]:
+    total = relay.add(x, relay.nn.dense(states[0], d.recurrence))
+    return [d.functions[0](_clipped(d.node, total))]
+
+
+STEPS = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN": _rnn_step}
+
+
+def _sequence(d: _Direction, lengths: Any) -> tuple[list[Any], Any]:
+    """Return the last states of one direction and its sequence (steps, batch, hidden)."""
+    step = STEPS[d.node.kind]
+    xs = [d.input_gates()]
+    steps, batch, _ = xs[0].tensor_type.shape
+    if lengths is not None:  # step t of entry b counts while t < lengths[b]
+        xs.append(relay.const(np.arange(steps, dtype="int32")[:, None, None]))
+
+    def once(states: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
+        new = step(d, states, slices[0])
+        if lengths is None:
+            return new, [new[0]]
+        column = relay.reshape(relay.cast(lengths, "int32"), (batch, 1))
+        runs = relay.broadcast_to(relay.less(slices[1], column), (batch, d.hidden))
+        kept = [relay.where(runs, a, b) for a, b in zip(new, states, strict=True)]
+        return kept, [relay.where(runs, new[0], relay.zeros_like(new[0]))]
+
+    finals, (outputs,) = run_steps(once, d.states, xs, d.reverse)
+    return finals, outputs
 
 
 @converter("LSTM", "GRU", "RNN")
 def recurrent(node: NodeView) -> Any:
     """Outputs Y (steps, directions, batch, hidden), Y_h and, of an LSTM, Y_c."""
-    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[node.kind]
-    step = {4: _lstm_step, 3: _gru_step, 1: _rnn_step}[gates]
     if node.attr("layout", 0):
         return _batch_first(node)
-    steps = node.type().shape[0]
-    if node.has(4):
-        lengths = node.constant(4, "the sequence lengths")
-        if not (lengths == steps).all():
-            raise node.unsupported("sequences of different lengths")
-    if node.attr("input_forget", 0):
-        raise node.unsupported("input_forget is set")
     count = 2 if node.attr("direction", "forward") == "bidirectional" else 1
-    sequences, finals, cells = [], [], []
-    for index in range(count):
-        direction = _Direction(node, index, gates)
-        xs = direction.input_gates(gates)
-        if direction.reverse:
-            xs = xs[::-1]
-        hs = [step(direction, x) for x in xs]
-        if direction.reverse:
-            hs = hs[::-1]
-        sequences.append(relay.stack(hs, axis=0))
-        finals.append(direction.h)
-        cells.append(direction.c)
-    y = relay.stack(sequences, axis=1) if count > 1 else relay.expand_dims(sequences[0], 1)
-    results = [y, relay.stack(finals, 0) if count > 1 else relay.expand_dims(finals[0], 0)]
-    if gates == 4:
-        results.append(relay.stack(cells, 0) if count > 1 else relay.expand_dims(cells[0], 0))
-    return results
+    lengths = node.optional(4)
+    if isinstance(lengths, Constant) and (lengths.array == node.type().shape[0]).all():
+        lengths = None
+    found = [_sequence(_Direction(node, index), lengths) for index in range(count)]
+    join = partial(relay.stack, axis=0) if count > 1 else partial(_alone, axis=0)
+    y = relay.stack([s for _, s in found], 1) if count > 1 else _alone([found[0][1]], 1)
+    return [y, *(join(list(states)) for states in zip(*(f for f, _ in found), strict=True))]
+
+
+def _alone(values: list[Any], axis: int) -> Any:
+    return relay.expand_dims(values[0], axis)
 
 
 def _batch_first(node: NodeView) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from slipway.frontends.onnx.reader import load_model, onnx_package
+from slipway.frontends.binding import bound_constant
+from slipway.frontends.onnx.reader import load_model, onnx_package, value_type
 
 
 def has_onnxruntime() -> bool:
@@ -39,6 +40,15 @@ def run_onnxruntime(
         names += [o for _, outputs in wanted for o in outputs if o not in names]
     found = _run(proto, inputs, names)
     return [(name, [found[o] for o in outputs]) for name, outputs in wanted]
+
+
+def as_inputs(model: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return what inputs are bound to as arrays of their types."""
+    types = {i.name: i.type for i in load_model(model).graph.input}
+    return {
+        name: bound_constant(name, value, *value_type(name, types[name])).array
+        for name, value in constants.items()
+    }
 
 
 def tensors_of(

@@ -23,7 +23,8 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.tflite",
     (
         "activation", "arithmetic", "control", "conv", "convert", "detection", "fully_connected",
-        "lstm", "matmul", "pool", "reduce", "resize", "shape", "suppression", "svdf",
+        "lstm", "matmul", "mediapipe", "pool", "reduce", "resize", "shape", "spectrum",
+        "suppression", "svdf",
     ),
 )  # fmt: skip
 converter = TABLE.converter

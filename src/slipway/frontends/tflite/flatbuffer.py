@@ -17,11 +17,19 @@ from slipway.errors import ModelError
 
 # Schema type -> struct format.
 SCALARS = {
-    "bool": "?", "byte": "b", "ubyte": "B", "short": "h", "int": "i", "uint": "I", "long": "q",
-    "ulong": "Q", "float": "f",
+    "bool": "?", "byte": "b", "ubyte": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I",
+    "long": "q", "ulong": "Q", "float": "f",
 }  # fmt: skip
 _FORMATS = {kind: struct.Struct("<" + code) for kind, code in SCALARS.items()}
-_DTYPES = {"ubyte": "<u1", "byte": "<i1", "int": "<i4", "long": "<i8", "float": "<f4", "bool": "?"}
+_DTYPES = {
+    "ubyte": "<u1",
+    "ushort": "<u2",
+    "byte": "<i1",
+    "int": "<i4",
+    "long": "<i8",
+    "float": "<f4",
+    "bool": "?",
+}
 
 
 class Flatbuffer:

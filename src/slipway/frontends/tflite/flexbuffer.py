@@ -1,4 +1,4 @@
-"""Reading the options of custom operators: a flexbuffer that holds a map of numbers.
+"""Reading the options of custom operators: a flexbuffer that holds a map of numbers and vectors.
 
 Every offset is checked against the bytes; what is no map of scalars raises ModelError.
 """
@@ -11,6 +11,7 @@ from typing import Any
 from slipway.errors import ModelError
 
 INT, UINT, FLOAT, KEY, MAP, BOOL = 1, 2, 3, 4, 9, 26
+VECTORS = {11: INT, 12: UINT, 13: FLOAT}  # of one type, by the type of their elements
 _CODES = {
     INT: {1: "b", 2: "h", 4: "i", 8: "q"},
     UINT: {1: "B", 2: "H", 4: "I", 8: "Q"},
@@ -30,6 +31,12 @@ class _Reader:
             raise ModelError("the options of a custom operator are damaged")
         return struct.unpack_from("<" + code, self.data, position)[0]
 
+    def vector(self, position: int, kind: int, width: int) -> tuple[Any, ...]:
+        count = self.number(position - width, UINT, width)
+        if position + count * width > len(self.data):
+            raise ModelError("the options of a custom operator are damaged")
+        return tuple(self.number(position + i * width, kind, width) for i in range(count))
+
     def text(self, position: int) -> str:
         end = self.data.find(b"\0", position)
         if position < 0 or end < 0:
@@ -38,7 +45,10 @@ class _Reader:
 
 
 def read_map(data: bytes) -> dict[str, Any]:
-    """Return the numbers of a flexbuffer map by name; entries of other types are left out."""
+    """Return the numbers of a flexbuffer map, and tuples of them, by name.
+
+    Entries of other types are left out.
+    """
     if len(data) < 3:
         raise ModelError("the options of a custom operator are missing")
     reader = _Reader(data)
@@ -62,4 +72,8 @@ def read_map(data: bytes) -> dict[str, Any]:
         kind = packed >> 2
         if kind in _CODES:
             found[name] = reader.number(values + entry * width, kind, width)
+        elif kind in VECTORS:
+            place = values + entry * width
+            place -= reader.number(place, UINT, width)
+            found[name] = reader.vector(place, VECTORS[kind], 1 << (packed & 3))
     return found

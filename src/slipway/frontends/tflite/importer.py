@@ -16,11 +16,12 @@ import numpy as np
 from slipway.errors import (
     InternalError,
     ModelError,
+    OpenShapeError,
     SlipwayError,
     defects_named,
-    did_you_mean,
     internal_error,
 )
+from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.budget import Budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
@@ -42,6 +43,7 @@ def from_tflite(
     op_converter: Any = None,
     *,
     dense_rounding: str = "double",
+    constants: Constants | None = None,
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import a TFLite model: bytes, a path or a ``tflite.Model``.
 
@@ -49,6 +51,8 @@ def from_tflite(
     `dtype_dict` may repeat the inputs' dtypes; one that differs from the file's is an error.
     `dense_rounding` says how integer matrix products are requantised: "double" as TensorFlow Lite
     Micro does it and every other operator, "single" as LiteRT does it (see docs/quantization.md).
+    `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
+    folded.
 
     Returns the module, whose "main" takes the graph's inputs under their names, and an empty
     dictionary: weights are constants of the graph.  Variables of the model (the state of an LSTM
@@ -59,19 +63,24 @@ def from_tflite(
     if dense_rounding not in ("double", "single"):
         raise ModelError(f'dense_rounding is {dense_rounding!r}; it must be "double" or "single"')
     with _importing(description, dict(shape_dict or {}), dict(dtype_dict or {})) as importer:
+        importer.constants = dict(constants or {})
         importer.rounds_once = dense_rounding == "single"
         return IRModule((("main", importer.main()),)), {}
 
 
 @defects_named("importing the model")
 def check_tflite(
-    model: Any, shape_dict: Mapping[str, Sequence[int]] | None = None
+    model: Any,
+    shape_dict: Mapping[str, Sequence[int]] | None = None,
+    *,
+    constants: Constants | None = None,
 ) -> list[NodeReport]:
     """Return what the importer makes of every operator of a model, without stopping at any.
 
     Raises ModelError for a file that cannot be read.
     """
     with _importing(load_model(model), dict(shape_dict or {}), {}) as importer:
+        importer.constants = dict(constants or {})
         importer.book.survey = True
         importer.survey()
     return importer.book.entries
@@ -133,6 +142,7 @@ class _Importer(Program):
         self.converters = load_converters()
         self.folder = ConstantFolder()
         self.rounds_once = False
+        self.constants: dict[str, Any] = {}
         self.book = ReportBook()
 
     def main(self) -> Function:
@@ -180,9 +190,9 @@ class _Importer(Program):
         names = _unique_names(graph)
         params: list[Var] = []
         for index in dict.fromkeys((*graph.inputs, *_state(graph))):
-            made = self._input(graph.tensors[index], names[index])
-            params.append(made)
-            values[index] = made
+            values[index] = made = self._input(graph.tensors[index], names[index])
+            if isinstance(made, Var):
+                params.append(made)
         for tensor in graph.tensors:
             if tensor.data is not None and tensor.index not in values:
                 values[tensor.index] = Constant(tensor.data)
@@ -191,14 +201,9 @@ class _Importer(Program):
 
     def _check_names(self, graph: SubGraph) -> None:
         names = [graph.tensors[i].name for i in graph.inputs]
-        for name in (*self.shapes, *self.dtypes):
-            if name not in names:
-                raise ModelError(
-                    f"the model has no input {name!r}; its inputs are {', '.join(names)}."
-                    f"{did_you_mean(name, names)}"
-                )
+        check_input_names((*self.shapes, *self.dtypes, *self.constants), names)
 
-    def _input(self, tensor: Tensor, name: str) -> Var:
+    def _input(self, tensor: Tensor, name: str) -> Expr:
         shape = tensor.signature if -1 in tensor.signature else tensor.shape
         given = self.shapes.get(tensor.name)
         if given is not None:
@@ -208,16 +213,18 @@ class _Importer(Program):
             )
             if not fits:
                 raise ModelError(
-                    f"shape_dict gives the input {tensor.name!r} the shape {wanted}, but the model "
-                    f"has {shape}"
+                    f"the input {tensor.name!r} is given the shape {wanted}, but the model has "
+                    f"{shape}"
                 )
             shape = wanted
         elif -1 in shape:
             shape = tensor.shape  # the file's own example of the open dimensions
         if -1 in shape:
-            raise ModelError(
-                f"the input {tensor.name!r} has shape {shape}, which is not fixed: pass "
-                f"shape_dict={{{tensor.name!r}: {tuple(1 if d == -1 else d for d in shape)}}}"
+            assumed = {tensor.name: tuple(1 if d == -1 else d for d in shape)}
+            raise OpenShapeError(
+                f"the model leaves sizes of its inputs open: {tensor.name} {shape}.",
+                f"Pass shape_dict={assumed}.",
+                {name: tuple(dims) for name, dims in self.shapes.items()} | assumed,
             )
         wanted_dtype = self.dtypes.get(tensor.name, tensor.dtype)
         if wanted_dtype != tensor.dtype:
@@ -229,12 +236,19 @@ class _Importer(Program):
             raise ModelError(
                 f"the input {tensor.name!r} is of type {tensor.dtype}, which is not supported"
             )
+        if tensor.name in self.constants:
+            return bound_constant(name, self.constants[tensor.name], shape, tensor.dtype)
         return Var(name, TensorType(shape, tensor.dtype))
 
     def _output(self, graph: SubGraph, values: dict[int, Expr], index: int) -> Expr:
         if index not in values:
             raise ModelError(
                 f"no operator makes the output {graph.tensors[index].name!r}: the model is damaged"
+            )
+        if graph.tensors[index].dtype.startswith("complex") and not self.depth:
+            raise ModelError(
+                f"the output {graph.tensors[index].name!r} is complex, which a device is not: cut "
+                "the model behind its real part, its imaginary part or its magnitude"
             )
         return values[index]
 
@@ -287,7 +301,13 @@ class _Importer(Program):
         poisoned: set[int],
         name: str,
     ) -> list[Expr]:
-        convert = self.converters.get(operator.kind)
+        kinds = [graph.tensors[i].dtype for i in operator.inputs[:1] if i >= 0]
+        if kinds and kinds[0].startswith("complex"):
+            convert = self.converters.get(f"COMPLEX:{operator.kind}")
+            if convert is None and operator.kind in self.converters:
+                raise UnsupportedNode("it is not supported on complex numbers")
+        else:
+            convert = self.converters.get(operator.kind)
         self.budget.take_node(name)
         if convert is None:
             raise UnsupportedNode("there is no converter for it")

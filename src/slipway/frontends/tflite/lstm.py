@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM, unrolled over time; its state is input and output of the model.
+"""UNIDIRECTIONAL_SEQUENCE_LSTM, a loop over time; its state is input and output of the model.
 
 Float, and 8-bit or 16-bit activations with 8-bit weights in the steps of TensorFlow Lite Micro: the
 gates' sums are 16-bit numbers in Q3.12, their activations Q0.15, the cell 16 bits with a scale that
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.steps import run_steps
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import activated, float_weights
 from slipway.frontends.tflite.sigmoid16 import logistic_of, tanh_of
@@ -48,12 +49,17 @@ def lstm(node: NodeView) -> Any:
     rows = (node.shape()[1 - axis], node.tensor(1).shape[0])
     hidden = relay.reshape(node[HIDDEN_STATE], rows)
     state = relay.reshape(node[CELL_STATE], rows)
-    parts = [node[0]] if steps == 1 else list(relay.split(node[0], steps, axis))
-    outputs = []
-    for part in parts:
-        hidden, state = cell.step(relay.squeeze(part, (axis,)), hidden, state)
-        outputs.append(hidden)
-    out = relay.stack(outputs, axis)
+    data = node[0] if axis == 0 else relay.transpose(node[0], (1, 0, 2))
+    flat = relay.reshape(data, (steps * rows[0], data.tensor_type.shape[2]))
+
+    def once(states: list[Any], products: list[Any]) -> tuple[list[Any], list[Any]]:
+        new = list(cell.step(products, *states))
+        return new, new[:1]
+
+    products = [relay.reshape(p, (steps, *rows)) for p in cell.products(flat)]
+    (hidden, state), (out,) = run_steps(once, [hidden, state], products)
+    if axis:
+        out = relay.transpose(out, (1, 0, 2))
     return [out, relay.reshape(hidden, shapes[0]), relay.reshape(state, shapes[1])]
 
 
@@ -71,13 +77,17 @@ class _FloatCell:
             for gate in range(4)
         ]
 
-    def _gate(self, gate: int, x: Any, hidden: Any) -> Any:
-        weights, recurrent, bias = self.gates[gate]
-        total = relay.add(relay.nn.dense(x, weights), relay.nn.dense(hidden, recurrent))
+    def products(self, data: Any) -> list[Any]:
+        """Return what each gate has of all steps' data (steps * batch, inputs)."""
+        return [relay.nn.dense(data, weights) for weights, _, _ in self.gates]
+
+    def _gate(self, gate: int, x: list[Any], hidden: Any) -> Any:
+        _, recurrent, bias = self.gates[gate]
+        total = relay.add(x[gate], relay.nn.dense(hidden, recurrent))
         total = relay.add(total, bias)
         return activated(total, self.activation) if gate == CELL else relay.sigmoid(total)
 
-    def step(self, x: Any, hidden: Any, state: Any) -> tuple[Any, Any]:
+    def step(self, x: list[Any], hidden: Any, state: Any) -> tuple[Any, Any]:
         kept = relay.multiply(self._gate(FORGET, x, hidden), state)
         fresh = relay.multiply(self._gate(INPUT, x, hidden), self._gate(CELL, x, hidden))
         state = relay.add(kept, fresh)
@@ -117,14 +127,20 @@ class _IntegerCell:
     dtype: str
     clip: int
 
-    def _gate(self, gate: int, x: Any, hidden: Any) -> Any:
-        of_data, of_hidden = self.gates[gate]
-        total = _narrowed(relay.add(of_data.of(x), of_hidden.of(hidden)))
+    def products(self, data: Any) -> list[Any]:
+        """Return what each gate has of all steps' data, in the 16 bits that hold it."""
+        return [relay.cast(of_data.of(data), "int16") for of_data, _ in self.gates]
+
+    def _gate(self, gate: int, x: list[Any], hidden: Any) -> Any:
+        _, of_hidden = self.gates[gate]
+        given = of_hidden.of(hidden)
+        data = relay.cast(x[gate], given.tensor_type.dtype)
+        total = _narrowed(relay.add(data, given))
         argument = relay.multiply(total, relay.const(3, "int32"))
         found = tanh_of(argument) if gate == CELL else logistic_of(argument)
         return relay.cast(found, "int32")
 
-    def step(self, x: Any, hidden: Any, state: Any) -> tuple[Any, Any]:
+    def step(self, x: list[Any], hidden: Any, state: Any) -> tuple[Any, Any]:
         unit = 2.0**-15
         wide = relay.cast(state, "int32")
         kept = relay.multiply(self._gate(FORGET, x, hidden), wide)

@@ -68,7 +68,7 @@ def transpose_conv(node: NodeView) -> Any:
     if node.padding == "same":
         before = same_padding(size[1:3], window, strides, (1, 1))[:2]
     if node.tensor(2).dtype == "float32":
-        return _float_transposed(node, size, strides, before)
+        return float_transposed(node, node[2], 1, 3, size, strides, before)
     if node.tensor(2).dtype not in QUANTIZED:
         raise node.unsupported(f"{node.tensor(2).dtype} data is not supported")
     view = _Shifted(node)
@@ -128,21 +128,23 @@ def _spread(data: Any, strides: tuple[int, int], value: int) -> Any:
     return relay.reshape(relay.nn.pad(cut, widths, value), (n, h * strides[0], w * strides[1], c))
 
 
-def _float_transposed(
-    node: NodeView, size: tuple[int, ...], strides: tuple[int, int], before: tuple[int, ...]
-) -> Any:
-    kernel = float_weights(node, 1).transpose(3, 0, 1, 2)
+def float_transposed(
+    node: NodeView, data: Any, weights: int, bias: int, size: tuple[int, ...],
+    strides: tuple[int, int], before: tuple[int, ...],
+) -> Any:  # fmt: skip
+    """Convolve `data` (N, H, W, C) transposed to the shape `size`; weights and bias are inputs."""
+    kernel = float_weights(node, weights).transpose(3, 0, 1, 2)
     after, more = [], []
     for axis in (0, 1):
-        full = (node.shape(2)[1 + axis] - 1) * strides[axis] + kernel.shape[2 + axis]
+        full = (data.tensor_type.shape[1 + axis] - 1) * strides[axis] + kernel.shape[2 + axis]
         rest = full - before[axis] - size[1 + axis]
         after.append(max(rest, 0))
         more.append(max(-rest, 0))
     out = relay.nn.conv2d_transpose(
-        channels_first(node[2]), array_constant(kernel, "float32"), strides, (*before, *after),
+        channels_first(data), array_constant(kernel, "float32"), strides, (*before, *after),
         channels=kernel.shape[1], kernel_size=kernel.shape[2:], output_padding=tuple(more),
     )  # fmt: skip
-    if node.has(3):
-        bias = float_weights(node, 3).reshape(-1, 1, 1)
-        out = relay.add(out, array_constant(bias, "float32"))
+    if node.has(bias):
+        added = float_weights(node, bias).reshape(-1, 1, 1)
+        out = relay.add(out, array_constant(added, "float32"))
     return channels_last(activated(out, node.activation))

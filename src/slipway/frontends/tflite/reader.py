@@ -18,6 +18,7 @@ import numpy as np
 from slipway.errors import ModelError
 from slipway.frontends.tflite import schema
 from slipway.frontends.tflite.flatbuffer import Flatbuffer, Table
+from slipway.frontends.tflite.sparse import dense_array
 
 Array = np.ndarray[Any, Any]
 
@@ -269,10 +270,15 @@ def _data(
         raw = memoryview(data)[offset : offset + size]
     if not len(raw) or dtype == "string":
         return None
-    if table.table(6) is not None:
-        raise ModelError(
-            f"the tensor {name!r} is stored as a sparse matrix, which is not supported"
-        )
+    sparsity = table.table(6)
+    if sparsity is not None and dtype in schema.DTYPES.values() and dtype != "int4":
+        kind = np.dtype(dtype)
+        if len(raw) % kind.itemsize:
+            raise ModelError(f"the sparse tensor {name!r} ({dtype}) has {len(raw)} bytes of data")
+        values = np.frombuffer(raw, kind.newbyteorder("<")).astype(dtype, copy=False)
+        return dense_array(sparsity, values, shape, name)
+    if sparsity is not None:
+        raise ModelError(f"the tensor {name!r} is a sparse matrix of {dtype}: not supported")
     if dtype == "int4":
         return _int4(raw, shape, name)
     if dtype not in schema.DTYPES.values():

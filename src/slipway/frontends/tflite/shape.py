@@ -27,6 +27,12 @@ def reshape(node: NodeView) -> Any:
     return relay.reshape(node[0], wanted, True)
 
 
+@converter("DENSIFY")
+def densify(node: NodeView) -> Any:
+    """Sparse constants are dense when the file has been read."""
+    return node[0]
+
+
 @converter("EXPAND_DIMS")
 def expand_dims(node: NodeView) -> Any:
     """One more axis of extent 1."""

@@ -20,6 +20,7 @@ from slipway.errors import (
     internal_error,
     passed_through_others,
 )
+from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.budget import Budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
@@ -31,6 +32,7 @@ from slipway.frontends.torch.program import (
     InputInfos,
     exported_program,
     read_infos,
+    user_inputs,
 )
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
@@ -52,22 +54,28 @@ def from_pytorch(
     default_dtype: str = "float32",
     use_parser_friendly_name: bool = False,
     freeze_params: bool = True,
+    *,
+    constants: Constants | None = None,
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import a PyTorch model through ``torch.export``.
 
     `model` is an ExportedProgram, the path of a .pt2 file, an nn.Module (exported in evaluation
     mode), or a traced or scripted module.  `input_infos` is a list of (name, shape) or
     (name, (shape, dtype)), in the order of the inputs; a module needs it, a program takes its
-    names from it, and its shapes where it leaves dimensions open.  `custom_convert_map` adds
+    names from it, and its shapes where it leaves dimensions open; names that the program has itself
+    may come in any order, and not all of them.  An empty `default_dtype` is that of the program.
+    `custom_convert_map` adds
     converters by operator ("aten::relu", "mylib::op"); each takes a `NodeView`.  With
     `freeze_params` weights are constants of the graph; without, they are its parameters.
-    `use_parser_friendly_name` replaces the dots in the weights' names.
+    `use_parser_friendly_name` replaces the dots in the weights' names.  `constants` binds inputs to
+    values: they are inputs no longer, and what depends on them alone is folded.
 
     Returns the module, whose "main" takes the program's inputs, and the weights by name.  Buffers
     that the model writes to become inputs, and their new values outputs behind the model's own.
     Raises ModelError for what cannot be exported and for everything unsupported at once.
     """
     importer = _importer(model, input_infos, custom_convert_map, default_dtype)
+    importer.constants = dict(constants or {})
     importer.freeze = freeze_params
     importer.friendly = use_parser_friendly_name
     with import_budget(importer.weights_bytes()) as importer.budget:
@@ -77,13 +85,18 @@ def from_pytorch(
 
 @defects_named("importing the program")
 def check_pytorch(
-    model: Any, input_infos: InputInfos = None, default_dtype: str = "float32"
+    model: Any,
+    input_infos: InputInfos = None,
+    default_dtype: str = "float32",
+    *,
+    constants: Constants | None = None,
 ) -> list[NodeReport]:
     """Return what the importer makes of every node of a model, without stopping at any.
 
     The arguments are those of `from_pytorch`.  Raises ModelError for what cannot be exported.
     """
     importer = _importer(model, input_infos, None, default_dtype)
+    importer.constants = dict(constants or {})
     importer.book.survey = True
     with import_budget(importer.weights_bytes()) as importer.budget:
         importer.survey()
@@ -94,7 +107,7 @@ def _importer(
     model: Any, input_infos: InputInfos, extra: Mapping[str, Any] | None, default_dtype: str
 ) -> _Importer:
     infos = read_infos(input_infos, default_dtype)
-    program = exported_program(model, infos)
+    program, infos = exported_program(model, infos)
     made = {name.removeprefix("aten::"): f for name, f in (extra or {}).items()}
     return _Importer(program, infos, {**load_converters(), **made})
 
@@ -108,6 +121,7 @@ class _Importer:
         self.converters = converters
         self.freeze = True
         self.friendly = False
+        self.constants: dict[str, Any] = {}
         self.folder = ConstantFolder()
         self.book = ReportBook()
         self.params: dict[str, np.ndarray[Any, Any]] = {}
@@ -134,6 +148,8 @@ class _Importer:
         """Convert everything that can be; return the inputs, and the named outputs."""
         signature = self.program.graph_signature
         written = {s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"}
+        names = [i[0] for i in self.infos] or user_inputs(self.program)
+        check_input_names(self.constants, list(names))
         values: dict[Any, Any] = {}
         inputs, states, weights = [], [], []
         infos = iter(self.infos)
@@ -169,6 +185,9 @@ class _Importer:
             return getattr(spec.arg, "value", value)  # a number or None, fixed by the export
         kind = _type(value, node.name)
         info = next(infos, None)
+        name = info[0] if info else node.name
+        if name in self.constants:
+            return bound_constant(name, self.constants[name], kind.shape, kind.dtype)
         if info is None and self.infos:
             raise ModelError(
                 f"input_infos names {len(self.infos)} inputs, but the program has more "
@@ -193,7 +212,7 @@ class _Importer:
         if held is None or not hasattr(held, "detach"):
             return held  # a token or a custom object: whoever reads it reports it
         _type(node.meta["val"], target)
-        array = np.ascontiguousarray(held.detach().cpu().numpy())
+        array = np.asarray(held.detach().cpu().numpy(), order="C")
         name = target.replace(".", "_") if self.friendly else target
         if array.dtype.kind == "f" or array.size > 16:
             self.params[name] = array
@@ -223,7 +242,7 @@ class _Importer:
         for part in target.split("."):
             held = getattr(held, part)
         if hasattr(held, "detach"):
-            return Constant(np.ascontiguousarray(held.detach().cpu().numpy()))
+            return Constant(np.asarray(held.detach().cpu().numpy(), order="C"))
         return held
 
     def _visit(self, module: Any, node: Any, values: dict[Any, Any]) -> None:

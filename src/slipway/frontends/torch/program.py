@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError
+from slipway.errors import ModelError, OpenShapeError
 from slipway.frontends.torch.converters import load_converters
 
 DTYPES = (
@@ -59,13 +59,15 @@ def read_infos(infos: InputInfos, default_dtype: str) -> list[Info]:
                 'example [("image", (1, 3, 224, 224)), ("ids", ((1, 128), "int64"))]'
             ) from None
     for name, _, dtype in found:
-        if dtype not in DTYPES:
+        if dtype and dtype not in DTYPES:
             raise ModelError(f"the input {name!r} is of dtype {dtype}; use one of {DTYPES}")
     return found
 
 
-def exported_program(model: Any, infos: Sequence[Info]) -> Any:
-    """Return the ExportedProgram of a model, in operators that have a converter where possible.
+def exported_program(model: Any, infos: list[Info]) -> tuple[Any, list[Info]]:
+    """Return the ExportedProgram of a model, and what `infos` say of all its inputs in order.
+
+    Its operators have a converter where possible.
 
     Raises ModelError when the model cannot be exported, with torch's reason.
     """
@@ -83,28 +85,51 @@ def exported_program(model: Any, infos: Sequence[Info]) -> Any:
             "from_pytorch takes an ExportedProgram, an nn.Module, a traced or scripted module, or "
             f"the path of a .pt2 file, not a {type(model).__name__}"
         )
-    if is_dynamic(program):
-        program = _fixed(torch, program, infos)
-    return _decomposed(torch, program)
+    inputs = user_inputs(program)
+    infos = _completed(inputs, infos)
+    if any(_is_open(value) for value in inputs.values()):
+        program = _fixed(torch, program, inputs, infos)
+    return _decomposed(torch, program), infos
 
 
-def is_dynamic(program: Any) -> bool:
-    """Tell whether a dimension of an input is left open."""
-    return bool(_open_inputs(program))
+def user_inputs(program: Any) -> dict[str, Any]:
+    """Return the fake tensor of each input of a program by name, without weights and buffers."""
+    specs = program.graph_signature.input_specs
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
+    return {
+        node.name: node.meta["val"]
+        for node, spec in zip(nodes, specs, strict=True)
+        if spec.kind.name == "USER_INPUT" and hasattr(node.meta.get("val"), "shape")
+    }
 
 
-def _open_inputs(program: Any) -> list[str]:
-    """Return name and shape of the inputs with an open dimension."""
-    shapes = [
-        (node.name, node.meta["val"].shape)
-        for node in program.graph.nodes
-        if node.op == "placeholder" and hasattr(node.meta.get("val"), "shape")
-    ]
-    return [
-        f"{name} ({', '.join(map(str, shape))})"
-        for name, shape in shapes
-        if any(not isinstance(d, int) for d in shape)
-    ]
+def _is_open(value: Any) -> bool:
+    return any(not isinstance(d, int) for d in value.shape)
+
+
+def _completed(inputs: Mapping[str, Any], infos: list[Info]) -> list[Info]:
+    """Return infos of all inputs, in order, where those given have the program's own names.
+
+    Inputs that are not given keep their shape, if it is fixed, and dtypes left out are the
+    program's.
+    """
+    dtypes = {name: str(value.dtype).removeprefix("torch.") for name, value in inputs.items()}
+    given = {name: (shape, dtype) for name, shape, dtype in infos}
+    if given and all(name in inputs for name in given):
+        for name, value in inputs.items():
+            if name not in given and not _is_open(value):
+                given[name] = tuple(value.shape), dtypes[name]
+        infos = [(name, *given[name]) for name in inputs if name in given]
+    own = list(dtypes.values()) + ["float32"] * len(infos)
+    return [(name, shape, dtype or own[i]) for i, (name, shape, dtype) in enumerate(infos)]
+
+
+def _size(dim: Any) -> int:
+    """Return the extent of a dimension; of an open one, that of the example of its export."""
+    if isinstance(dim, int):
+        return dim
+    hint = getattr(getattr(dim, "node", None), "hint", None)
+    return hint if isinstance(hint, int) else 2
 
 
 def _loaded(torch: Any, path: Path) -> Any:
@@ -129,7 +154,7 @@ def _examples(torch: Any, infos: Sequence[Info], model: Any) -> tuple[Any, ...]:
         )
     made = []
     for _, shape, dtype in infos:
-        kind = getattr(torch, dtype)
+        kind = getattr(torch, dtype or "float32")
         if kind.is_floating_point:
             made.append(torch.linspace(-1, 1, max(int(np.prod(shape)), 1)).reshape(shape).to(kind))
         else:
@@ -176,12 +201,18 @@ def _converted(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
         ) from error
 
 
-def _fixed(torch: Any, program: Any, infos: Sequence[Info]) -> Any:
+def _fixed(torch: Any, program: Any, inputs: Mapping[str, Any], infos: Sequence[Info]) -> Any:
     """The program exported again for the shapes given; without them an error that asks for them."""
-    if not infos:
-        raise ModelError(
-            f"the program leaves dimensions open: {'; '.join(_open_inputs(program))}. Shapes are "
-            'static here: pass input_infos with all inputs, for example [("x", (1, 3, 224, 224))]'
+    given = [name for name, _, _ in infos]
+    missing = {n: v for n, v in inputs.items() if _is_open(v) and n not in given}
+    if len(infos) < len(inputs) and missing:
+        listed = "; ".join(f"{n} ({', '.join(map(str, v.shape))})" for n, v in missing.items())
+        sizes = {name: shape for name, shape, _ in infos}
+        sizes |= {n: tuple(_size(d) for d in v.shape) for n, v in missing.items()}
+        raise OpenShapeError(
+            f"the program leaves sizes of its inputs open: {listed}.",
+            f"Pass input_infos={list(sizes.items())}.",
+            sizes,
         )
     return _exported(torch, program.module(), _examples(torch, infos, program))
 

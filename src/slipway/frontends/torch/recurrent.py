@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN layers, unrolled over the (static) sequence."""
+"""LSTM, GRU and RNN layers: a product with the whole sequence, then a loop over its steps."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from slipway import relay
+from slipway.frontends.steps import run_steps
 from slipway.frontends.torch.converters import NodeView, converter, like
 from slipway.relay.expr import Expr
 
-MAX_STEPS = 1024  # of a layer that is unrolled
-
-Step = Callable[[Expr, "_Cell"], Expr]
+# f(W x_t + b, states, cell) -> new states, of which the first is the output
+Step = Callable[[Expr, list[Expr], "_Cell"], list[Expr]]
 
 
 class _Cell:
-    """One direction of one layer: weights, and the state while it steps."""
+    """The weights of one direction of one layer."""
 
-    def __init__(self, weights: Sequence[Expr], h: Expr, c: Expr | None) -> None:
+    def __init__(self, weights: Sequence[Expr]) -> None:
         self.inner, self.recurrent, *biases = weights[:4]
         self.bias = tuple(biases[:2]) if len(biases) >= 2 else None
-        self.h = h
-        self.c = c
 
-    def inputs(self, x: Expr, both_biases: bool) -> list[Expr]:
-        """Return W x_t + b of each step, in one product for the whole sequence (T, B, I)."""
+    def inputs(self, x: Expr, both_biases: bool) -> Expr:
+        """Return W x_t + b of all steps, in one product for the whole sequence (T, B, I)."""
         steps, batch, width = x.tensor_type.shape
         product = relay.nn.dense(relay.reshape(x, (steps * batch, width)), self.inner)
         if self.bias is not None:
             bias = relay.add(*self.bias) if both_biases else self.bias[0]
             product = relay.nn.bias_add(product, bias, axis=-1)
-        return [product] if steps == 1 else list(relay.split(product, steps, axis=0))
+        made: Expr = relay.reshape(product, (steps, batch, product.tensor_type.shape[1]))
+        return made
 
 
-def _lstm(x: Expr, cell: _Cell) -> Expr:
+def _lstm(x: Expr, states: list[Expr], cell: _Cell) -> list[Expr]:
     """Gates in torch's order i, f, g, o."""
-    total = relay.add(x, relay.nn.dense(cell.h, cell.recurrent))
+    h, c = states
+    total = relay.add(x, relay.nn.dense(h, cell.recurrent))
     i, f, g, o = relay.split(total, 4, axis=1)
-    kept = relay.multiply(relay.sigmoid(f), cell.c)
-    cell.c = relay.add(kept, relay.multiply(relay.sigmoid(i), relay.tanh(g)))
-    cell.h = relay.multiply(relay.sigmoid(o), relay.tanh(cell.c))
-    return cell.h
+    kept = relay.multiply(relay.sigmoid(f), c)
+    new = relay.add(kept, relay.multiply(relay.sigmoid(i), relay.tanh(g)))
+    return [relay.multiply(relay.sigmoid(o), relay.tanh(new)), new]
 
 
-def _gru(x: Expr, cell: _Cell) -> Expr:
+def _gru(x: Expr, states: list[Expr], cell: _Cell) -> list[Expr]:
     """Gates in torch's order r, z, n; the reset gate is applied after the product."""
-    hidden = relay.nn.dense(cell.h, cell.recurrent)
+    (h,) = states
+    hidden = relay.nn.dense(h, cell.recurrent)
     if cell.bias is not None:
         hidden = relay.nn.bias_add(hidden, cell.bias[1], axis=-1)
     r1, z1, n1 = relay.split(x, 3, axis=1)
@@ -53,14 +53,12 @@ def _gru(x: Expr, cell: _Cell) -> Expr:
     reset, update = relay.sigmoid(relay.add(r1, r2)), relay.sigmoid(relay.add(z1, z2))
     new = relay.tanh(relay.add(n1, relay.multiply(reset, n2)))
     fresh = relay.multiply(relay.subtract(like(1, new), update), new)
-    cell.h = relay.add(fresh, relay.multiply(update, cell.h))
-    return cell.h
+    return [relay.add(fresh, relay.multiply(update, h))]
 
 
 def _rnn(function: Any) -> Step:
-    def step(x: Expr, cell: _Cell) -> Expr:
-        cell.h = function(relay.add(x, relay.nn.dense(cell.h, cell.recurrent)))
-        return cell.h
+    def step(x: Expr, states: list[Expr], cell: _Cell) -> list[Expr]:
+        return [function(relay.add(x, relay.nn.dense(states[0], cell.recurrent)))]
 
     return step
 
@@ -87,8 +85,6 @@ def recurrent(node: NodeView) -> Any:
         states = [relay.expand_dims(s, 1) for s in states]
     elif first:
         x = relay.transpose(x, (1, 0, 2))
-    if x.tensor_type.shape[0] > MAX_STEPS:
-        raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
     directions = 2 if both else 1
     per = len(weights) // (layers * directions)
     if per not in (2, 4) or per != (4 if biased else 2):
@@ -99,10 +95,10 @@ def recurrent(node: NodeView) -> Any:
         for direction in range(directions):
             at = layer * directions + direction
             start = [_slice(s, at) for s in states]
-            cell = _Cell(weights[at * per : (at + 1) * per], start[0], (*start, None)[1])
-            outputs.append(_run(node.kind, x, cell, backwards=direction == 1))
-            for kept, state in zip(finals, (cell.h, cell.c), strict=False):
-                assert state is not None
+            cell = _Cell(weights[at * per : (at + 1) * per])
+            last, output = _run(node.kind, x, start, cell, backwards=direction == 1)
+            outputs.append(output)
+            for kept, state in zip(finals, last, strict=True):
                 kept.append(state)
         x = outputs[0] if directions == 1 else relay.concatenate(outputs, 2)
     lasts = [relay.stack(kept, 0) for kept in finals]
@@ -120,10 +116,15 @@ def _slice(states: Expr, index: int) -> Expr:
     return made
 
 
-def _run(kind: str, x: Expr, cell: _Cell, backwards: bool) -> Expr:
-    """Step through the sequence (T, B, I); the result is (T, B, H)."""
-    inputs = cell.inputs(x, both_biases=kind != "gru")
-    order = inputs[::-1] if backwards else inputs
-    outputs = [STEPS[kind](part, cell) for part in order]
-    made: Expr = relay.stack(outputs[::-1] if backwards else outputs, 0)
-    return made
+def _run(
+    kind: str, x: Expr, start: list[Expr], cell: _Cell, backwards: bool
+) -> tuple[list[Expr], Expr]:
+    """Step through the sequence (T, B, I); return the last states and the outputs (T, B, H)."""
+
+    def once(states: list[Expr], slices: list[Expr]) -> tuple[list[Expr], list[Expr]]:
+        new = STEPS[kind](slices[0], states, cell)
+        return new, new[:1]
+
+    gates = cell.inputs(x, both_biases=kind != "gru")
+    last, (output,) = run_steps(once, start, [gates], backwards)
+    return last, output

@@ -142,7 +142,7 @@ def _reference(attrs: AttentionAttrs, query: Any, key: Any, value: Any, bias: An
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     result = (powers / powers.sum(axis=-1, keepdims=True)).astype(kind) @ v
     made = result.transpose(["BNSH".index(axis) for axis in attrs.out_layout])
-    return np.ascontiguousarray(made.astype(query.dtype))
+    return np.asarray(made.astype(query.dtype), order="C")
 
 
 class Operands:
@@ -222,7 +222,7 @@ def _compute(attrs: AttentionAttrs, inputs: list[Any], out_types: list[TensorTyp
         name="T_attention_scores",
     )
     greatest = te().compute(
-        grid, lambda *i: te().max(scores(*i, t1), axis=[t1]), name="T_attention_max"
+        grid, lambda *i: te().max_of_numbers(scores(*i, t1), axis=[t1]), name="T_attention_max"
     )
     powers = te().compute(
         (*grid, x.keys),

@@ -20,6 +20,7 @@ from slipway.relay.op_registry import (
     register_op,
 )
 from slipway.relay.ops.checks import broadcast_shapes, need_integral, need_number
+from slipway.relay.ops.small_types import to_integer
 from slipway.relay.ops.tensors import read_broadcast, te
 from slipway.relay.types import TensorType, Type
 
@@ -90,8 +91,14 @@ def _divide(lhs: Any, rhs: Any) -> Any:
         return lhs / rhs
     # Toward zero, as C and ONNX Div have it; the least integer has no absolute value.
     quotient = np.floor_divide(lhs, rhs)
-    upwards = ((lhs < 0) ^ (rhs < 0)) & (quotient * rhs != lhs)
+    upwards = ((lhs < 0) ^ (rhs < 0)) & (rhs != 0) & (quotient * rhs != lhs)
     return quotient + upwards.astype(quotient.dtype)
+
+
+def _numpy_floor_divide(lhs: Any, rhs: Any) -> Any:
+    """The quotient rounded down: of floats not through their remainder, as NumPy's own is."""
+    real = dtypes.is_float(lhs.dtype.name)
+    return np.floor(lhs / rhs) if real else np.floor_divide(lhs, rhs)
 
 
 def _floor_divide(te_: Any, a: Any, b: Any) -> Any:
@@ -104,7 +111,8 @@ def _floor_mod(te_: Any, a: Any, b: Any) -> Any:
     rest, zero = te_.fmod(a, b), te_.const(0, a.dtype)
     # The remainder has the divisor's sign; going through fmod keeps it right beside infinities.
     crossed = te_.any(te_.all(rest < zero, b > zero), te_.all(rest > zero, b < zero))
-    return te_.select(crossed, rest + b, rest)
+    rest_or_zero = te_.select(ops.equal(rest, zero), te_.copysign(zero, b), rest)
+    return te_.select(crossed, rest + b, rest_or_zero)
 
 
 def _trunc_mod(te_: Any, a: Any, b: Any) -> Any:
@@ -114,7 +122,15 @@ def _trunc_mod(te_: Any, a: Any, b: Any) -> Any:
 def _power(te_: Any, a: Any, b: Any) -> Any:
     if dtypes.is_float(a.dtype):
         return te_.power(a, b)
-    return te_.power(a.astype("float64"), b.astype("float64")).astype(a.dtype)
+    real = te_.power(a.astype("float64"), b.astype("float64"))
+    return te_.to_integer(te_.nearbyint(real), a.dtype)
+
+
+def _numpy_power(lhs: Any, rhs: Any) -> Any:
+    """Through float64: exact below 2^53; a negative exponent gives the nearest whole number."""
+    if dtypes.is_float(lhs.dtype.name):
+        return np.power(lhs, rhs)
+    return to_integer(np.rint(np.power(lhs.astype(float), rhs.astype(float))), lhs.dtype.name)
 
 
 _BOTH = ("float32", "int32")
@@ -123,10 +139,12 @@ add = _binary("add", np.add, lambda t, a, b: a + b, sample_dtypes=_BOTH)
 subtract = _binary("subtract", np.subtract, lambda t, a, b: a - b, sample_dtypes=_BOTH)
 multiply = _binary("multiply", np.multiply, lambda t, a, b: a * b, sample_dtypes=_BOTH)
 divide = _binary("divide", _divide, lambda t, a, b: t.div(a, b), low=1, sample_dtypes=_BOTH)
-floor_divide = _binary("floor_divide", np.floor_divide, _floor_divide, low=1, sample_dtypes=_BOTH)
+floor_divide = _binary(
+    "floor_divide", _numpy_floor_divide, _floor_divide, low=1, sample_dtypes=_BOTH
+)
 floor_mod = _binary("floor_mod", np.mod, _floor_mod, low=1, sample_dtypes=_BOTH)
 mod = _binary("mod", np.fmod, _trunc_mod, low=1, sample_dtypes=_BOTH)
-power = _binary("power", np.power, _power, low=0.5)
+power = _binary("power", _numpy_power, _power, low=0.5)
 maximum = _binary("maximum", np.maximum, lambda t, a, b: t.max(a, b), sample_dtypes=_BOTH)
 minimum = _binary("minimum", np.minimum, lambda t, a, b: t.min(a, b), sample_dtypes=_BOTH)
 

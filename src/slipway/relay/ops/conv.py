@@ -118,7 +118,7 @@ def conv_reference(attrs: ConvAttrs, data: Any, weight: Any) -> Any:
     kernels = weight.transpose(permutation(attrs.kernel_layout, "OI" + spatial)).astype(out_dtype)
     out = convolve(plain, kernels, attrs.strides, attrs.padding, attrs.dilation, attrs.groups)
     layout = attrs.out_layout or attrs.data_layout
-    return np.ascontiguousarray(out.transpose(permutation("NC" + spatial, layout)))
+    return np.asarray(out.transpose(permutation("NC" + spatial, layout)), order="C")
 
 
 def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:

@@ -72,8 +72,10 @@ def _select_reference(
         for kind, places in enumerate(by_class):
             chosen: list[int] = []
             for rank, box in enumerate(places):
-                if not scores[sample, kind, rank] > least or len(chosen) >= most:
+                if len(chosen) >= most:
                     break
+                if not scores[sample, kind, rank] > least:
+                    continue  # of sorted scores all that follow too, but for a NaN in front
                 sides = np.minimum(high[box], high[chosen]) - np.maximum(low[box], low[chosen])
                 common = np.maximum(sides, 0).prod(1)
                 if not (common / (area[box] + area[chosen] - common) > overlap).any():

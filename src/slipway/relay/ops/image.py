@@ -13,6 +13,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.node import node
+from slipway.relay import op_registry
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_number
@@ -157,14 +158,14 @@ def _resize_reference(attrs: ResizeAttrs, data: Any) -> Any:
     return result.astype(data.dtype)
 
 
-def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any) -> Any:
+def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any, wide: str) -> Any:
     """The te source coordinate of output position `i`, as `source_coordinates` computes it.
 
-    In float64 for the nearest neighbour, where a tie decides which element is read; in float32
-    where a rounding error only moves a weight.
+    In float64 for the nearest neighbour, where a tie decides which element is read; in `wide`, the
+    dtype of the sums, where a rounding error only moves a weight.
     """
     scale = attrs.scales[axis] if attrs.scales else out / extent
-    dtype = "float64" if attrs.method == "nearest_neighbor" else "float32"
+    dtype = "float64" if attrs.method == "nearest_neighbor" else wide
     at = i.astype(dtype)
 
     def number(value: float) -> Any:
@@ -211,7 +212,7 @@ def _resize_compute(
     wide = "float32" if out.dtype != "float64" else "float64"
 
     def one(value: float) -> Any:
-        return te().const(value, "float32")
+        return te().const(value, wide)
 
     def reads(axis: int, i: Any) -> list[tuple[Any, Any]]:
         """(position, weight) pairs along one axis; a weight of None is one."""
@@ -219,7 +220,7 @@ def _resize_compute(
         whole = _whole_step(attrs, axis, extent, out.shape[axis], i)
         if whole is not None:
             return [(whole, None)]
-        at = _source(attrs, axis, extent, out.shape[axis], i)
+        at = _source(attrs, axis, extent, out.shape[axis], i, wide)
 
         def inside(position: Any) -> Any:
             return te().min(te().max(position, 0), extent - 1)
@@ -273,7 +274,7 @@ def _resize_compute(
         for place, weight in terms:
             part = x(*place)
             if weight is not None:
-                part = part.astype(wide) * weight.astype(wide)
+                part = part.astype(wide) * weight
             value = part if value is None else value + part
         if dtypes.is_integral(out.dtype) and attrs.method != "nearest_neighbor":
             low, high = dtypes.int_range(out.dtype)
@@ -320,13 +321,20 @@ def resize2d(
     out_dtype: str | None = None,
 ) -> Call:
     """Resample the two spatial axes of images (the classic operator)."""
+    if roi is not None and np.size(roi) and np.any(np.asarray(roi)):
+        raise BadArgument("roi", f"is {roi}; cut the region out with strided_slice first")
+    if extrapolation_value:
+        raise BadArgument("extrapolation_value", "serves regions only, which are cut out before")
     height, width = (size, size) if isinstance(size, int) else size
     given = as_expr(data)
     full = {"H": int(height), "W": int(width)}
-    return resize(
+    made = resize(
         given, [full.get(letter, 0) for letter in layout], (), method,
         coordinate_transformation_mode, rounding_method, cubic_alpha, bool(cubic_exclude),
     )  # fmt: skip
+    if out_dtype and out_dtype != made.tensor_type.dtype:
+        return op_registry.face("cast")(made, out_dtype)  # type: ignore[no-any-return]
+    return made
 
 
 def upsampling(

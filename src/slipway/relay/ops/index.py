@@ -71,7 +71,7 @@ def _strided_slice_reference(attrs: StridedSliceAttrs, data: Any) -> Any:
     for axis, r in enumerate(_ranges(attrs, data.shape)):
         if len(r) != data.shape[axis] or r.step != 1:
             out = out.take(list(r), axis=axis)
-    return np.ascontiguousarray(out) if out is not data else data
+    return np.asarray(out, order="C") if out is not data else data
 
 
 @STRIDED_SLICE.compute
@@ -358,7 +358,7 @@ def _one_hot_type(attrs: OneHotAttrs, indices: TensorType) -> Type:
 def _one_hot_reference(attrs: OneHotAttrs, indices: Any) -> Any:
     hot = np.expand_dims(indices, -1) == np.arange(attrs.depth)
     out = np.where(hot, attrs.on_value, attrs.off_value).astype(attrs.dtype)
-    return np.ascontiguousarray(np.moveaxis(out, -1, attrs.axis))
+    return np.asarray(np.moveaxis(out, -1, attrs.axis), order="C")
 
 
 @ONE_HOT.compute

@@ -170,7 +170,7 @@ def _split_type(attrs: SplitAttrs, data: TensorType) -> Type:
 
 @SPLIT.reference
 def _split_reference(attrs: SplitAttrs, data: Any) -> Any:
-    return tuple(np.ascontiguousarray(p) for p in np.split(data, attrs.indices, axis=attrs.axis))
+    return tuple(np.asarray(p, order="C") for p in np.split(data, attrs.indices, axis=attrs.axis))
 
 
 @SPLIT.compute

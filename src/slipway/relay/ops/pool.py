@@ -20,7 +20,7 @@ from slipway.relay.op_registry import (
     register_op,
 )
 from slipway.relay.ops.checks import as_tuple, need_number, pad_amounts
-from slipway.relay.ops.tensors import te
+from slipway.relay.ops.tensors import te, wide
 from slipway.relay.ops.windows import (
     SPATIAL,
     pad_array,
@@ -137,11 +137,11 @@ def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
             counted = windows(ones, attrs.pool_size, attrs.strides, attrs.dilation)[crop]
         else:
             counted = over(ones, 0)
-        wide = np.float64 if dtypes.is_float(data.dtype.name) else np.int64
-        total = over(plain.astype(wide), 0).sum(axis=taps)
+        exact = np.float64 if dtypes.is_float(data.dtype.name) else np.int64
+        total = over(plain.astype(exact), 0).sum(axis=taps)
         number = np.maximum(counted.sum(axis=taps), 1)
-        found = total / number if wide is np.float64 else np.trunc(total / number)
-    return np.ascontiguousarray(np.moveaxis(found.astype(data.dtype), ends, places))
+        found = total / number if exact is np.float64 else np.trunc(total / number)
+    return np.asarray(np.moveaxis(found.astype(data.dtype), ends, places), order="C")
 
 
 def pool_compute(
@@ -157,8 +157,9 @@ def pool_compute(
     before, after = [0] * out.rank, [0] * out.rank
     for a, place in enumerate(places):
         before[place], after[place] = padding[a], padding[a + count]
-    fill = 0 if average else te().min_value(data.dtype).value
+    fill = 0 if average else te().lowest(data.dtype).value
     given = pad_stage(data, before, after, fill) if padded else data
+    summed = sum_dtype(data.dtype, prod(attrs.pool_size))
     taps = [
         te().reduce_axis((0, k), name=f"r{s.lower()}")
         for k, s in zip(attrs.pool_size, SPATIAL[count], strict=True)
@@ -175,8 +176,9 @@ def pool_compute(
                 inside += [source[place] >= 0] if before[place] else []
                 inside += [source[place] < size[a]] if after[place] else []
         where = te().all(*inside) if inside else None
-        reduce = te().sum if average else te().max
-        return reduce(given(*source), axis=taps, where=where)
+        if not average:
+            return te().max(given(*source), axis=taps, where=where)
+        return te().sum(given(*source).astype(summed), axis=taps, where=where)
 
     if not average:
         return [te().compute(out.shape, window, name="pool_max", tag="pool_max")]
@@ -189,13 +191,28 @@ def pool_compute(
         value = total(*indices)
         if isinstance(number, int):
             if dtypes.is_float(out.dtype):
-                return value * te().const(1.0 / number, out.dtype)
-            return te().div(value, te().const(number, out.dtype))
-        if dtypes.is_float(out.dtype):  # one division for a vector of channels
-            return value * te().div(te().const(1.0, out.dtype), number.astype(out.dtype))
-        return te().div(value, number.astype(out.dtype))
+                found = value * te().const(1.0 / number, summed)
+            else:
+                found = te().div(value, te().const(number, summed))
+        elif dtypes.is_float(out.dtype):  # one division for a vector of channels
+            found = value * te().div(te().const(1.0, summed), number.astype(summed))
+        else:
+            found = te().div(value, number.astype(summed))
+        return found.astype(out.dtype)
 
     return [te().compute(out.shape, mean, name="pool_avg", tag="elemwise")]
+
+
+def sum_dtype(dtype: str, terms: int) -> str:
+    """Return what an average of `terms` elements of `dtype` sums in, so that nothing overflows.
+
+    float32 for the halves; int32 for short integers where it holds their sum, else 64 bits.
+    """
+    if dtypes.is_float(dtype):
+        return wide(dtype)
+    if dtypes.bits_of(dtype) + (terms - 1).bit_length() < 32:
+        return "int32"
+    return "uint64" if dtype == "uint64" else "int64"
 
 
 def _taps_inside(attrs: PoolAttrs, a: int, index: Any, size: int, extent: int) -> Any:
@@ -258,6 +275,7 @@ def _register_pool(count: int, average: bool) -> Any:
         ceil_mode: bool = False,
         count_include_pad: bool = False,
     ) -> Call:
+        _same_layout(layout, out_layout)
         attrs = pool_attrs(
             count, pool_size, strides, dilation, padding, layout, ceil_mode, count_include_pad
         )
@@ -320,7 +338,7 @@ def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Any, average: bool) -> A
             piece = result.take(range(low, high), axis)
             pieces.append(piece.mean(axis) if average else piece.max(axis))
         result = np.stack(pieces, axis)
-    return np.ascontiguousarray(result.astype(data.dtype))
+    return np.asarray(result.astype(data.dtype), order="C")
 
 
 def _adaptive_compute(
@@ -334,6 +352,7 @@ def _adaptive_compute(
     # Uneven bins differ in length; the longest is walked, and the taps beyond a bin are masked.
     longest = [max(h - b for b, h in _bins(s, e)) for s, e in zip(size, extents, strict=True)]
     taps = [te().reduce_axis((0, k), name=f"r{a}") for a, k in enumerate(longest)]
+    summed = sum_dtype(data.dtype, prod(longest))
 
     def interval(a: int, index: Any) -> tuple[Any, Any]:
         low = te().floordiv(index * size[a], extents[a])
@@ -353,9 +372,11 @@ def _adaptive_compute(
                 inside.append(low + taps[a] < high)
         value = data(*source)
         if inside:
-            fill = te().const(0, data.dtype) if average else te().min_value(data.dtype)
+            fill = te().const(0, data.dtype) if average else te().lowest(data.dtype)
             value = te().if_then_else(te().all(*inside), value, fill)
-        return te().sum(value, axis=taps) if average else te().max(value, axis=taps)
+        if not average:
+            return te().max(value, axis=taps)
+        return te().sum(value.astype(summed), axis=taps)
 
     if not average:
         return [te().compute(out.shape, window, name="adaptive_pool_max", tag="adaptive_pool_max")]
@@ -364,12 +385,12 @@ def _adaptive_compute(
     def mean(*indices: Any) -> Any:
         if even:
             number: Any = prod(s // e for s, e in zip(size, extents, strict=True))
-            return te().div(total(*indices), te().const(number, out.dtype))
+            return te().div(total(*indices), te().const(number, summed)).astype(out.dtype)
         number = 1
         for a, axis in enumerate(spatial):
             low, high = interval(a, indices[axis])
             number = number * (high - low)
-        return te().div(total(*indices), number.astype(out.dtype))
+        return te().div(total(*indices), number.astype(summed)).astype(out.dtype)
 
     return [te().compute(out.shape, mean, name="adaptive_pool_avg", tag="elemwise")]
 
@@ -395,11 +416,21 @@ def _register_adaptive(prefix: str, count: int, average: bool) -> OpDefinition:
     return definition
 
 
+def _same_layout(layout: str, out_layout: str) -> None:
+    if out_layout not in ("", layout):
+        raise BadArgument(
+            "out_layout",
+            f"is {out_layout!r}, but a pool keeps its data's layout, {layout!r}: use "
+            "layout_transform behind it",
+        )
+
+
 def _global_face(count: int, average: bool) -> Any:
     definition = _register_adaptive("global", count, average)
 
     @definition.face
     def face(data: Any, layout: str = "NC" + SPATIAL[count], out_layout: str = "") -> Call:
+        _same_layout(layout, out_layout)
         return definition(data, attrs=AdaptivePoolAttrs((1,) * count, layout))
 
     face.__name__, face.__doc__ = definition.name.removeprefix("nn."), definition.doc
@@ -416,6 +447,7 @@ def _adaptive_face(count: int, average: bool) -> Any:
         layout: str = "NC" + SPATIAL[count],
         out_layout: str = "",
     ) -> Call:
+        _same_layout(layout, out_layout)
         size = () if output_size is None else as_tuple(output_size, count, "output_size")
         return definition(data, attrs=AdaptivePoolAttrs(size, layout))
 

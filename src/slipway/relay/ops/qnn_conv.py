@@ -91,7 +91,7 @@ def _conv2d_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
     padded = _padded_array(attrs, data).transpose(0, 3, 1, 2).astype(np.float64)
     kernel = weight.transpose(3, 2, 0, 1).astype(np.float64)
     out = convolve(padded, kernel, attrs.strides, (0, 0, 0, 0), attrs.dilation, attrs.groups)
-    return np.ascontiguousarray(out.transpose(0, 2, 3, 1).astype(np.int64).astype(attrs.out_dtype))
+    return np.asarray(out.transpose(0, 2, 3, 1).astype(np.int64).astype(attrs.out_dtype), order="C")
 
 
 @CONV2D.compute
@@ -150,7 +150,7 @@ def _depthwise_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any
         out = convolve(padded, kernel, attrs.strides, (0, 0, 0, 0), attrs.dilation, 1)
     else:
         out = convolve(padded, kernel, attrs.strides, (0, 0, 0, 0), attrs.dilation, channels)
-    return np.ascontiguousarray(out.transpose(0, 2, 3, 1).astype(attrs.out_dtype))
+    return np.asarray(out.transpose(0, 2, 3, 1).astype(attrs.out_dtype), order="C")
 
 
 @DEPTHWISE.compute

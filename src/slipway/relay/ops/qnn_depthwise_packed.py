@@ -60,7 +60,7 @@ def pack_weights(weight: Array, stride: int, depth: int, results: int) -> Array:
     for r in range(results):
         rows[:, r, r * stride : r * stride + kw] = weight
     parts = rows.reshape(kh, results, steps, depth, channels).transpose(0, 2, 1, 4, 3)
-    return np.ascontiguousarray(parts)
+    return np.asarray(parts, order="C")
 
 
 @PACKED.type_relation

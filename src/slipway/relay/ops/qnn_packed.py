@@ -45,7 +45,7 @@ def pack_weights(weight: Array, lanes: int, depth: int, dtype: str) -> Array:
     kh, kw, channels, out = weight.shape
     full = np.pad(weight, ((0, 0), (0, 0), (0, -channels % depth), (0, 0)))
     parts = full.reshape(kh, kw, -1, depth, out // lanes, lanes).transpose(4, 0, 1, 2, 5, 3)
-    return np.ascontiguousarray(parts.astype(dtype))
+    return np.asarray(parts.astype(dtype), order="C")
 
 
 @PACKED.type_relation

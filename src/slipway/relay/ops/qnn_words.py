@@ -38,14 +38,14 @@ def _words_type(attrs: Any, data: TensorType) -> Type:
 def bytes_of(words: Any) -> Any:
     """Return the array uint8 (N, H, W, 4 * words) of an array of words."""
     n, height, width, count = words.shape
-    little = np.ascontiguousarray(words.astype("<i4"))
+    little = np.asarray(words.astype("<i4"), order="C")
     return little.view(np.uint8).reshape(n, height, width, count * BYTES)
 
 
 @WORDS.reference
 def _words_reference(attrs: Any, data: Any) -> Any:
     last = np.pad(data.transpose(0, 2, 3, 1), ((0, 0),) * 3 + ((0, -data.shape[1] % BYTES),))
-    return np.ascontiguousarray(last).view("<i4").astype(np.int32)
+    return np.asarray(last, order="C").view("<i4").astype(np.int32)
 
 
 @WORDS.compute

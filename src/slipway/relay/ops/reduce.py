@@ -238,6 +238,9 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
     def compute(attrs: ArgReduceAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
         (x,), (out,) = inputs, out_types
         shape = [int(d) for d in x.shape]
+        if not shape:  # one element, and its place
+            zero = te().const(0, out.dtype)
+            return [te().compute((), lambda: zero, name=f"{name}_red", tag="elemwise")]
         axes = tuple(range(len(shape))) if attrs.axis is None else (attrs.axis % len(shape),)
         if axes[-1] == len(shape) - 1:
             return _place_in_rows(attrs, x, out, axes, greatest)
@@ -245,12 +248,16 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
 
         def combine(lhs: Any, rhs: Any) -> Any:
             better = lhs[1] > rhs[1] if greatest else lhs[1] < rhs[1]
+            tied = ops.equal(lhs[1], rhs[1])
+            if dtypes.is_float(x.dtype):  # the first NaN wins over every number
+                better = te().any(better, te().all(te().isnan(lhs[1]), ops.equal(rhs[1], rhs[1])))
+                tied = te().any(tied, te().all(te().isnan(lhs[1]), te().isnan(rhs[1])))
             first = lhs[0] > rhs[0] if attrs.select_last_index else lhs[0] < rhs[0]
-            keep = te().any(better, te().all(ops.equal(lhs[1], rhs[1]), first))
+            keep = te().any(better, te().all(tied, first))
             return te().select(keep, lhs[0], rhs[0]), te().select(keep, lhs[1], rhs[1])
 
         def identity(index_dtype: str, value_dtype: str) -> Any:
-            worst = te().min_value(value_dtype) if greatest else te().max_value(value_dtype)
+            worst = te().lowest(value_dtype) if greatest else te().highest(value_dtype)
             # A real candidate wins over the start even with an equal value.
             far = -1 if attrs.select_last_index else 2**31 - 1
             return te().const(far, index_dtype), worst
@@ -276,6 +283,7 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
 
     definition.sample_case((3, 5))
     definition.sample_case((3, 5), attrs=ArgReduceAttrs(1, True))
+    definition.sample_case(())
     definition.sample_case(
         (3, 5), attrs=ArgReduceAttrs(0, False, True), dtypes=("int32",), low=0, high=2
     )
@@ -308,23 +316,27 @@ def _place_in_rows(
 
     def place(*i: Any) -> Any:
         found = ops.equal(read(i, j), extreme(*i))
+        if dtypes.is_float(x.dtype):  # the extreme is a NaN where there is one
+            found = te().any(found, te().isnan(read(i, j)))
         if last:
             return te().max(te().select(found, position, -1), axis=j)
         return te().min(te().select(found, position, count), axis=j)
 
     places = te().compute(out.shape, place, name="place", tag="comm_reduce_idx")
 
-    def within(*i: Any) -> Any:
-        """An array with NaN may have none that equals the extreme."""
-        return te().max(te().min(places(*i), count - 1), 0).astype(out.dtype)
-
-    return [te().compute(out.shape, within, name="arg_reduce", tag="elemwise")]
+    return [
+        te().compute(
+            out.shape, lambda *i: places(*i).astype(out.dtype), name="arg_reduce", tag="elemwise"
+        )
+    ]
 
 
 ARGMAX, ARGMIN = _arg_reducer("argmax", True), _arg_reducer("argmin", False)
 
 
-def _arg_attrs(axis: Any, keepdims: bool, last: bool, dtype: str) -> ArgReduceAttrs:
+def _arg_attrs(axis: Any, keepdims: bool, exclude: bool, last: bool, dtype: str) -> ArgReduceAttrs:
+    if exclude:
+        raise BadArgument("exclude", "is True; give the axis to reduce over itself")
     axes = _axis(axis)
     if axes is not None and len(axes) != 1:
         raise BadArgument("axis", f"is {axes}; give one axis or None")
@@ -337,7 +349,7 @@ def argmax(
     select_last_index: bool = False, dtype: str = "int64",
 ) -> Call:  # fmt: skip
     """Return the position of the greatest element along `axis`."""
-    return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, select_last_index, dtype))
+    return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
 
 
 @ARGMIN.face
@@ -346,7 +358,7 @@ def argmin(
     select_last_index: bool = False, dtype: str = "int64",
 ) -> Call:  # fmt: skip
     """Return the position of the least element along `axis`."""
-    return ARGMIN(data, attrs=_arg_attrs(axis, keepdims, select_last_index, dtype))
+    return ARGMIN(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
 
 
 def variance(

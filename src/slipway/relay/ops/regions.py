@@ -14,7 +14,8 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, face, register_op
 from slipway.relay.ops.checks import as_tuple, need_float, need_rank, need_shape, pad_amounts
-from slipway.relay.ops.sample import NumpyArithmetic, TeArithmetic
+from slipway.relay.ops.sample import NumpyArithmetic, TeArithmetic, working_dtype
+from slipway.relay.ops.small_types import to_integer
 from slipway.relay.ops.tensors import te
 from slipway.relay.types import TensorType, Type
 
@@ -111,13 +112,14 @@ def _bin(
 
 @ROI_ALIGN.reference
 def _roi_reference(attrs: RoiAlignAttrs, data: Any, rois: Any) -> Any:
-    wide, regions = data.astype(np.float32), rois.astype(np.float32)
+    m = NumpyArithmetic(working_dtype(data.dtype.name, rois.dtype.name))
+    wide, regions = m.real(data), m.real(rois)
     region = [regions[:, k].reshape(-1, 1, 1, 1) for k in (2, 1, 4, 3)]
     place = [np.arange(p) for p in attrs.pooled_size]
-    sample = regions[:, 0].astype(np.int64).reshape(-1, 1, 1, 1)
+    sample = to_integer(regions[:, 0], "int32").clip(0, len(data) - 1).reshape(-1, 1, 1, 1)
     channel = np.arange(data.shape[1]).reshape(1, -1, 1, 1)
     found = _bin(
-        NumpyArithmetic, attrs, data.shape[2:], region,
+        m, attrs, data.shape[2:], region,
         [place[0].reshape(1, 1, -1, 1), place[1].reshape(1, 1, 1, -1)],
         lambda y, x: wide[sample, channel, y, x],
     )  # fmt: skip
@@ -129,13 +131,14 @@ def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[Tensor
     data, rois = inputs
     (out,) = out_types
     count, _, height, width = (int(d) for d in data.shape)
+    m = TeArithmetic(working_dtype(data.dtype, rois.dtype))
 
     def element(r: Any, c: Any, py: Any, px: Any) -> Any:
-        region = [rois(r, k).astype("float32") for k in (2, 1, 4, 3)]
-        sample = te().min(te().max(rois(r, 0).astype("int32"), 0), count - 1)
+        region = [m.real(rois(r, k)) for k in (2, 1, 4, 3)]
+        sample = te().min(te().max(te().to_integer(rois(r, 0), "int32"), 0), count - 1)
         found = _bin(
-            TeArithmetic(), attrs, (height, width), region, [py, px],
-            lambda y, x: data(sample, c, y, x).astype("float32"),
+            m, attrs, (height, width), region, [py, px],
+            lambda y, x: m.real(data(sample, c, y, x)),
         )  # fmt: skip
         return found.astype(out.dtype)
 
@@ -241,24 +244,24 @@ def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any) -> 
 
 @IM2COL.reference
 def _im2col_reference(attrs: DeformableIm2colAttrs, data: Any, offset: Any, mask: Any) -> Any:
-    m = NumpyArithmetic
+    m = NumpyArithmetic(working_dtype(*(a.dtype.name for a in (data, offset, mask))))
     batch, channels, height, width = data.shape
     kh, kw = attrs.kernel_size
     oh, ow = _out_size(attrs, (height, width))
     groups, window = attrs.groups, kh * kw
-    wide = data.astype(np.float32).reshape(batch, groups, channels // groups, height, width)
-    moves = offset.astype(np.float32).reshape(batch, groups, 1, window, 2, oh, ow)
+    wide = m.real(data).reshape(batch, groups, channels // groups, height, width)
+    moves = m.real(offset).reshape(batch, groups, 1, window, 2, oh, ow)
     place = np.arange(window)
     position = []
     for axis, (tap, out) in enumerate(((place // kw, oh), (place % kw, ow))):
         start = np.arange(out) * attrs.strides[axis] - attrs.padding[axis]
         view = (-1, 1) if axis == 0 else (1, -1)
         base = tap.reshape(-1, 1, 1) * attrs.dilation[axis] + start.reshape(view)
-        position.append(base.astype(np.float32) + moves[:, :, :, :, axis])
+        position.append(m.real(base) + moves[:, :, :, :, axis])
     n, g, c = np.ogrid[:batch, :groups, : channels // groups]
     n, g, c = (v.reshape(*v.shape, 1, 1, 1) for v in (n, g, c))
     found = _deformed(m, (height, width), position, lambda y, x: wide[n, g, c, y, x])
-    found = found * mask.astype(np.float32).reshape(batch, groups, 1, window, oh, ow)
+    found = found * m.real(mask).reshape(batch, groups, 1, window, oh, ow)
     return found.reshape(batch, channels, window, oh * ow).astype(data.dtype)
 
 
@@ -271,7 +274,7 @@ def _im2col_compute(
     _, channels, height, width = (int(d) for d in data.shape)
     kw, window = attrs.kernel_size[1], attrs.kernel_size[0] * attrs.kernel_size[1]
     _, ow = _out_size(attrs, (height, width))
-    m = TeArithmetic()
+    m = TeArithmetic(working_dtype(data.dtype, offset.dtype, mask.dtype))
 
     def element(n: Any, c: Any, k: Any, p: Any) -> Any:
         group = c // (channels // attrs.groups) if attrs.groups > 1 else 0
@@ -279,13 +282,11 @@ def _im2col_compute(
         position = []
         for axis, tap in enumerate((k // kw, k % kw)):
             base = at[axis] * attrs.strides[axis] + tap * attrs.dilation[axis]
-            base = (base - attrs.padding[axis]).astype("float32")
-            move = offset(n, (group * window + k) * 2 + axis, *at).astype("float32")
+            base = m.real(base - attrs.padding[axis])
+            move = m.real(offset(n, (group * window + k) * 2 + axis, *at))
             position.append(base + move)
-        found = _deformed(
-            m, (height, width), position, lambda y, x: data(n, c, y, x).astype("float32")
-        )
-        return (found * mask(n, group * window + k, *at).astype("float32")).astype(out.dtype)
+        found = _deformed(m, (height, width), position, lambda y, x: m.real(data(n, c, y, x)))
+        return (found * m.real(mask(n, group * window + k, *at))).astype(out.dtype)
 
     return [te().compute(out.shape, element, name="deformable_im2col", tag="injective")]
 

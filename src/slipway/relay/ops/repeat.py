@@ -187,7 +187,7 @@ def _reverse_type(attrs: ReverseAttrs, data: TensorType) -> Type:
 
 @REVERSE.reference
 def _reverse_reference(attrs: ReverseAttrs, data: Any) -> Any:
-    return np.ascontiguousarray(np.flip(data, attrs.axis))
+    return np.asarray(np.flip(data, attrs.axis), order="C")
 
 
 @REVERSE.compute

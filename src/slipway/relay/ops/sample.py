@@ -17,6 +17,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops import small_types
 from slipway.relay.ops.checks import need_float
 from slipway.relay.ops.tensors import te
 from slipway.relay.types import TensorType, Type
@@ -57,27 +58,31 @@ def _type(attrs: GridSampleAttrs, data: TensorType, grid: TensorType) -> Type:
     return TensorType((*data.shape[:2], *grid.shape[1:-1]), data.dtype)
 
 
+def working_dtype(*dtypes: str) -> str:
+    """Return what positions and weights are computed in: float64 beside float64, else float32."""
+    return "float64" if "float64" in dtypes else "float32"
+
+
 class NumpyArithmetic:
-    """Arithmetic on arrays, in float32, for formulas shared with `TeArithmetic`."""
+    """Arithmetic on arrays in `dtype`, for formulas shared with `TeArithmetic`."""
 
-    floor, rint, minimum, maximum, where, abs = (
-        np.floor, np.rint, np.minimum, np.maximum, np.where, np.abs,
-    )  # fmt: skip
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.floor, self.rint = np.floor, np.rint
+        self.minimum, self.maximum, self.where, self.abs = np.minimum, np.maximum, np.where, np.abs
 
-    @staticmethod
-    def number(value: float) -> Any:
+    def number(self, value: float) -> Any:
         """A constant."""
-        return np.float32(value)
+        return np.asarray(value, self.dtype)[()]
 
     @staticmethod
     def whole(value: Any) -> Any:
         """An integer index."""
-        return value.astype(np.int64)
+        return small_types.to_integer(value, "int32")
 
-    @staticmethod
-    def real(value: Any) -> Any:
-        """A float32."""
-        return value.astype(np.float32)
+    def real(self, value: Any) -> Any:
+        """The same in `dtype`."""
+        return value.astype(self.dtype)
 
     @staticmethod
     def both(a: Any, b: Any) -> Any:
@@ -86,27 +91,26 @@ class NumpyArithmetic:
 
 
 class TeArithmetic:
-    """Arithmetic on te expressions."""
+    """Arithmetic on te expressions in `dtype`."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
         t = te()
         self.floor, self.rint = t.floor, t.nearbyint
         self.minimum, self.maximum, self.where, self.abs = t.min, t.max, t.select, t.abs
 
-    @staticmethod
-    def number(value: float) -> Any:
+    def number(self, value: float) -> Any:
         """A constant."""
-        return te().const(value, "float32")
+        return te().const(value, self.dtype)
 
     @staticmethod
     def whole(value: Any) -> Any:
-        """An integer index."""
-        return value.astype("int32")
+        """An integer index; a NaN is 0."""
+        return te().to_integer(value, "int32")
 
-    @staticmethod
-    def real(value: Any) -> Any:
-        """A float32."""
-        return value.astype("float32")
+    def real(self, value: Any) -> Any:
+        """The same in `dtype`."""
+        return value.astype(self.dtype)
 
     @staticmethod
     def both(a: Any, b: Any) -> Any:
@@ -209,13 +213,14 @@ def _interpolate(
 @GRID_SAMPLE.reference
 def _reference(attrs: GridSampleAttrs, data: Any, grid: Any) -> Any:
     spatial = data.ndim - 2
-    coordinates = [grid[..., spatial - 1 - a].astype(np.float32)[:, None] for a in range(spatial)]
+    math = NumpyArithmetic(working_dtype(data.dtype.name, grid.dtype.name))
+    coordinates = [math.real(grid[..., spatial - 1 - a])[:, None] for a in range(spatial)]
     ones = (1,) * spatial
     n = np.arange(data.shape[0]).reshape(-1, 1, *ones)
     c = np.arange(data.shape[1]).reshape(1, -1, *ones)
-    wide = data.astype(np.float32)
+    wide = math.real(data)
     found = _interpolate(
-        NumpyArithmetic, attrs, data.shape[2:], coordinates, lambda where: wide[(n, c, *where)]
+        math, attrs, data.shape[2:], coordinates, lambda where: wide[(n, c, *where)]
     )
     return found.astype(data.dtype)
 
@@ -226,14 +231,13 @@ def _compute(attrs: GridSampleAttrs, inputs: list[Any], out_types: list[TensorTy
     (out,) = out_types
     spatial = out.rank - 2
     size = [int(d) for d in data.shape[2:]]
+    math = TeArithmetic(working_dtype(data.dtype, grid.dtype))
 
     def element(*i: Any) -> Any:
-        coordinates = [
-            grid(i[0], *i[2:], spatial - 1 - a).astype("float32") for a in range(spatial)
-        ]
+        coordinates = [math.real(grid(i[0], *i[2:], spatial - 1 - a)) for a in range(spatial)]
         found = _interpolate(
-            TeArithmetic(), attrs, size, coordinates,
-            lambda where: data(i[0], i[1], *where).astype("float32"),
+            math, attrs, size, coordinates,
+            lambda where: math.real(data(i[0], i[1], *where)),
         )  # fmt: skip
         return found.astype(out.dtype)
 
@@ -246,6 +250,10 @@ def grid_sample(
     padding_mode: str = "zeros", align_corners: bool = True,
 ) -> Call:  # fmt: skip
     """Interpolate `data` at the positions in `grid`, whose positions lie along the LAST axis."""
+    if layout != "NCHW":
+        raise BadArgument(
+            "layout", f"is {layout!r}, but images are sampled in NCHW: transpose first"
+        )
     attrs = GridSampleAttrs(method, padding_mode, bool(align_corners))
     return GRID_SAMPLE(as_expr(data), grid, attrs=attrs)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from slipway.ir import builder
 from slipway.ir.node import node
+from slipway.relay import op_registry
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import need_number, normal_axis
@@ -120,7 +121,7 @@ def _register(name: str, multiply: bool) -> OpDefinition:
             start = np.full((*out.shape[:-1], 1), 1 if multiply else 0, data.dtype)
             out = np.concatenate([start, out[..., :-1]], axis=-1)
         out = out[..., ::-1] if attrs.reverse else out
-        return np.ascontiguousarray(np.moveaxis(out, -1, attrs.axis))
+        return np.asarray(np.moveaxis(out, -1, attrs.axis), order="C")
 
     @definition.compute
     def compute(attrs: ScanAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
@@ -141,6 +142,8 @@ def _register(name: str, multiply: bool) -> OpDefinition:
 
     @definition.face
     def face(data: Any, axis: int = 0, dtype: str | None = None, exclusive: bool = False) -> Call:
+        if dtype is not None:
+            data = op_registry.face("cast")(data, dtype)
         return definition(data, attrs=ScanAttrs(int(axis or 0), bool(exclusive), False))
 
     face.__name__, face.__doc__ = name, definition.doc

@@ -51,8 +51,8 @@ def _merged(reduction: str, hit: Any, update: Any, taps: list[Any]) -> Any:
     neutral = {
         "add": lambda: te().const(0, update.dtype),
         "mul": lambda: te().const(1, update.dtype),
-        "max": lambda: te().min_value(update.dtype),
-        "min": lambda: te().max_value(update.dtype),
+        "max": lambda: te().lowest(update.dtype),
+        "min": lambda: te().highest(update.dtype),
     }[reduction]()
     function = {"add": te().sum, "mul": te().prod, "max": te().max, "min": te().min}[reduction]
     return function(te().if_then_else(hit, update, neutral), axis=taps)

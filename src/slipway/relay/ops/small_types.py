@@ -55,9 +55,23 @@ def convert(data: Any, dtype: str, saturate: bool = False) -> Any:
         return (np.clip(wide, -greatest(dtype), greatest(dtype)) if saturate else wide).astype(
             target
         )
-    if dtypes.bits_of(dtype) < 8 and dtypes.is_float(data.dtype.name):
-        data = data.astype(np.int32)  # truncate, then wrap
+    if dtypes.is_integral(dtype) and dtypes.is_float(data.dtype.name):
+        data = to_integer(data, dtype)
     return data.astype(target)
+
+
+def to_integer(data: Any, dtype: str) -> Any:
+    """Return floats as integers, whatever they are: the meaning of `te.to_integer`."""
+    wide = dtypes.bits_of(dtype) == 64 or dtype == "uint32"
+    middle = "uint64" if dtype == "uint64" else "int64" if wide else "int32"
+    info, double = np.iinfo(middle), np.nan_to_num(np.trunc(data.astype(np.float64)), nan=0.0)
+    with np.errstate(invalid="ignore"):
+        held = np.where(double >= float(info.max), info.max, double.astype(middle))
+        if middle == "uint64":  # the low bits of what is negative
+            negative = np.where(double < -(2.0**63), -(2**63), double.astype(np.int64))
+            return np.where(double < 0, negative.astype(middle), held).astype(middle)
+        held = np.where(double < float(info.min), info.min, held).astype(middle)
+    return held if dtypes.bits_of(dtype) < 8 else held.astype(dtype)
 
 
 # -- te --------------------------------------------------------------------------------------------
@@ -76,14 +90,23 @@ def converted(value: Any, dtype: str, saturate: bool) -> Any:
         return (
             ops.not_equal(value, te().const(0, value.dtype))
             if dtype == "bool"
-            else value.astype(dtype)
+            else value_as(value, dtype)
         )
     if dtype in FORMATS:
         return _bits(_encoded(value.astype("float32"), FORMATS[dtype], saturate), dtype)
     if dtype == POWERS:
         return _bits(_power_code(value.astype("float32")), dtype)
+    if dtypes.is_float(value.dtype):
+        value = te().to_integer(value, "int32")
     low = value.astype("int32") & te().const((1 << dtypes.bits_of(dtype)) - 1, "int32")
     return _bits(low.astype(dtypes.carrier_of(dtype)), dtype)
+
+
+def value_as(value: Any, dtype: str) -> Any:
+    """Return the te expression of `value` as a dtype that is computed with."""
+    if dtypes.is_float(value.dtype) and dtypes.is_integral(dtype):
+        return te().to_integer(value, dtype)
+    return value.astype(dtype)
 
 
 def _sign_extended(value: Any, dtype: str) -> Any:

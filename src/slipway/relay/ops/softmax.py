@@ -39,7 +39,7 @@ def _stages(attrs: SoftmaxAttrs, x: Any) -> tuple[Any, Any, Any, Any]:
     k = te().reduce_axis((0, shape[axis]), name="k")
     greatest = te().compute(
         rows,
-        lambda *i: te().max(x(*i[:axis], k, *i[axis:]), axis=[k]),
+        lambda *i: te().max_of_numbers(x(*i[:axis], k, *i[axis:]), axis=[k]),
         name="T_softmax_maxelem",
     )
     powers = te().compute(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.ir import builder, ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
@@ -80,12 +81,17 @@ class _Heap:
         self.positions[self.at(place)] = position
 
     def before(self, value: Any, other: Any) -> Any:
-        """Tell whether a value comes before another in the result."""
-        return value < other if self.rises else value > other
+        """Tell whether a value comes before another in the result; a NaN is above all numbers."""
+        if not dtypes.is_float(value.dtype):
+            return value < other if self.rises else value > other
+        no_number = te().isnan(value), te().isnan(other)
+        if self.rises:
+            return te().any(value < other, te().all(no_number[1], ops.logical_not(no_number[0])))
+        return te().any(value > other, te().all(no_number[0], ops.logical_not(no_number[1])))
 
     def comes_later(self, value: Any, position: Any, other: Any, other_position: Any) -> Any:
         """Tell whether a pair comes behind another in the result: equal values keep their order."""
-        tied = te().all(ops.equal(value, other), position > other_position)
+        tied = te().all(ops.logical_not(self.before(value, other)), position > other_position)
         return te().any(self.before(other, value), tied)
 
     def sift(self, hole: Any, size: Any, value: Any, position: Any) -> None:
@@ -175,6 +181,10 @@ def argsort(
     data: Any, valid_count: Any = None, axis: int = -1, is_ascend: bool = True, dtype: str = "int32"
 ) -> Call:
     """Return the positions that sort `data` along `axis`."""
+    if valid_count is not None:
+        raise BadArgument(
+            "valid_count", "is given, but whole axes are sorted: slice the data first"
+        )
     return topk(data, 0, axis, "indices", is_ascend, dtype)  # type: ignore[no-any-return]
 
 

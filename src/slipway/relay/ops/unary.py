@@ -154,7 +154,7 @@ def _sign(te_: Any, x: Any) -> Any:
     zero, one, minus = (te_.const(v, x.dtype) for v in (0, 1, -1))
     if dtypes.is_uint(x.dtype):
         return te_.select(x > zero, one, zero)
-    return te_.select(x > zero, one, te_.select(x < zero, minus, x))  # zero, or not a number
+    return te_.select(x > zero, one, te_.select(x < zero, minus, te_.abs(x)))  # 0, or NaN
 
 
 def _absolute(te_: Any, x: Any) -> Any:
@@ -165,7 +165,8 @@ def _absolute(te_: Any, x: Any) -> Any:
     return te_.select(x < te_.const(0, x.dtype), te_.const(0, x.dtype) - x, x)
 
 
-negative = _signed("negative", np.negative, lambda t, x: t.const(0, x.dtype) - x)
+# From -0.0, so that of a zero the sign changes too.
+negative = _signed("negative", np.negative, lambda t, x: t.const(-0.0, x.dtype) - x)
 abs_ = _signed("abs", np.abs, _absolute)
 sign = _signed("sign", np.sign, _sign)
 
@@ -289,7 +290,7 @@ def _cast_compute(attrs: CastAttrs, inputs: list[Any], out_types: list[TensorTyp
     if attrs.dtype == "bool" and x.dtype != "bool":
         zero = te().const(0, x.dtype)
         return [elementwise("T_cast", x.shape, lambda *i: ops.not_equal(x(*i), zero))]
-    return [elementwise("T_cast", x.shape, lambda *i: x(*i).astype(attrs.dtype))]
+    return [elementwise("T_cast", x.shape, lambda *i: small_types.value_as(x(*i), attrs.dtype))]
 
 
 @CAST.face
@@ -350,7 +351,7 @@ def _reinterpret_type(attrs: CastAttrs, data: TensorType) -> Type:
 
 @REINTERPRET.reference
 def _reinterpret_reference(attrs: CastAttrs, data: Any) -> Any:
-    return np.ascontiguousarray(data).reshape(data.shape).view(numpy_dtype(attrs.dtype))
+    return np.asarray(data, order="C").view(numpy_dtype(attrs.dtype))
 
 
 @REINTERPRET.compute

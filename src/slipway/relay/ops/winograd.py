@@ -169,7 +169,7 @@ def conv_reference(attrs: WinogradAttrs, data: Any, kernel: Any) -> Any:
         result[:, :, y * m : y * m + m, x * m : x * m + m] = np.einsum(
             "hx,wy,xyno->nohw", a, a, product
         )
-    cut = np.ascontiguousarray(result[:, :, :height, :width]).astype(data.dtype)
+    cut = np.asarray(result[:, :, :height, :width], order="C").astype(data.dtype)
     return transform_array(cut, "NCHW", attrs.out_layout)
 
 

@@ -98,7 +98,7 @@ def conv2d(call: Call, known: Known) -> Affine | None:
 
 
 def _constant(array: Array) -> Constant:
-    return Constant(np.ascontiguousarray(array))
+    return Constant(np.asarray(array, order="C"))
 
 
 def _product_scale(known: Known, channels: int) -> Array:
@@ -183,7 +183,7 @@ def _added(value: Any, amount: Array) -> Any:
             value = before
     while amount.ndim and amount.shape[0] == 1:
         amount = amount[0]
-    return face("add", value, Constant(np.ascontiguousarray(amount)))
+    return face("add", value, Constant(np.asarray(amount, order="C")))
 
 
 @rule("nn.bias_add")

@@ -11,7 +11,7 @@ from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
 from slipway.relay.interpret import interpret
-from slipway.relay.op_registry import OpPattern, is_call_of
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.passes.affine import Affine, Array, constant_of, face
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, rebuild
@@ -82,17 +82,12 @@ def _region(root: Expr, known: dict[int, Affine]) -> tuple[Expr, list[Expr]] | N
     return sources[0], [expr for expr in order if expr is not sources[0]]
 
 
-NOT_OF_ONE = (
-    "qnn.quantize", "qnn.dequantize", "nn.prelu", "nn.bias_add", "nn.batch_norm", "expand_dims",
-    "broadcast_to",
-)  # fmt: skip
-
-
 def _is_elementwise(expr: Expr) -> bool:
     if not isinstance(expr, Call) or not isinstance(expr.op, Op):
         return False
-    pattern = op_registry.get(expr.op.name).pattern
-    return pattern <= OpPattern.BROADCAST and not is_call_of(expr, *NOT_OF_ONE)
+    if is_call_of(expr, "qnn.quantize", "qnn.dequantize"):
+        return False
+    return op_registry.is_pointwise(expr)
 
 
 def _evaluate(root: Expr, source: Expr, region: list[Expr], reals: Array) -> Array:

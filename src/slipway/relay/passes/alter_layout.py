@@ -30,7 +30,6 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.layout import parse_layout
 from slipway.relay.layout_choice import few_filters
-from slipway.relay.op_registry import OpPattern
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.passes.join_groups import joined_groups, joined_kernel
 from slipway.relay.passes.pair_products import instruction_for, is_paired
@@ -212,10 +211,7 @@ class _AlterLayout:
         rule = self.rules.get(call.op.name)
         if rule is not None:
             return rule(call)
-        pattern = op_registry.get(call.op.name).pattern
-        if pattern <= OpPattern.BROADCAST and isinstance(call.checked_type, TensorType):
-            return self.elementwise(call)
-        return None
+        return self.elementwise(call) if op_registry.is_pointwise(call) else None
 
     def conv(self, call: Call) -> _Blocked | None:
         attrs = call.attrs
@@ -408,14 +404,14 @@ class _AlterLayout:
 
     def elementwise(self, call: Call) -> _Blocked | None:
         """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""
-        held = [self.blocked[id(a)] for a in call.args if id(a) in self.blocked]
-        out = call.checked_type
-        if not held or not isinstance(out, TensorType):
+        out = call.tensor_type
+        held = [a for a in call.args if id(a) in self.blocked]
+        if not held or out.rank != held[0].tensor_type.rank:
             return None
-        layout = held[0].layout
-        if out.rank != len(held[0].plain):
-            return None
-        if held[0].is_filled and not (call.op.name in _FINITE or self.divides_by_scalar(call)):
+        whole = next((a for a in held if a.tensor_type.shape == out.shape), held[0])
+        layout = self.blocked[id(whole)].layout
+        filled = out.shape[1] % parse_layout(layout).block_of("C") != 0
+        if filled and not (call.op.name in _FINITE or self.divides_by_scalar(call)):
             return None
         args: list[Expr] = []
         for argument in call.args:
@@ -430,10 +426,8 @@ class _AlterLayout:
         return call.op.name == "divide" and call.args[1].tensor_type.size == 1
 
     def operand(self, argument: Expr, layout: str, out: TensorType) -> Expr | None:
-        given = argument.checked_type
-        if not isinstance(given, TensorType):
-            return None
-        if given.size == 1:
+        given = argument.tensor_type
+        if given.size == 1 and (given.shape != out.shape or id(argument) not in self.blocked):
             plain = self.as_plain(argument)
             return plain if given.rank == 0 else _reshape(plain, ())
         shape = (1,) * (out.rank - given.rank) + given.shape

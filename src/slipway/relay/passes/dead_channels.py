@@ -211,7 +211,7 @@ class _Rewrite:
             if is_call_of(expr, DEPTHWISE):
                 weight = expr.args[1]
                 assert isinstance(weight, Constant)
-                args[1] = Constant(np.ascontiguousarray(weight.array[..., keep]))
+                args[1] = Constant(np.asarray(weight.array[..., keep], order="C"))
             if is_call_of(expr, "reshape"):
                 shape = (*expr.tensor_type.shape[:-1], len(keep))
                 return op_registry.face("reshape")(args[0], shape, True)  # type: ignore[no-any-return]
@@ -224,7 +224,7 @@ class _Rewrite:
             per_channel = argument.array.ndim and argument.array.shape[-1] > 1
             if not per_channel or is_call_of(expr, *FIRST_ONLY):
                 return argument
-            return Constant(np.ascontiguousarray(argument.array[..., keep]))
+            return Constant(np.asarray(argument.array[..., keep], order="C"))
         return self.new[id(argument)]
 
     def _sum(self, call: Call, keep: Array | None) -> Expr:
@@ -245,7 +245,7 @@ class _Rewrite:
             part = None if part is None else part[keep]
         with op_registry.span(call.span):
             data = self.new[id(call.args[0])]
-            made = call.with_args((data, Constant(np.ascontiguousarray(array))))
+            made = call.with_args((data, Constant(np.asarray(array, order="C"))))
             if part is None or not part.any():
                 return made
             dtype = call.tensor_type.dtype

@@ -51,10 +51,10 @@ def fold_one(expr: Any, take: Callable[[int], Any] | None = None) -> Expr | None
         return expr.tuple_value.fields[expr.index]
     if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.type is None:
         return None
+    nothing = empty_result(expr)
+    if nothing is not None:
+        return nothing
     leaves = flatten(expr.type)
-    if all(leaf.is_empty for leaf in leaves):  # nothing to compute
-        empty = [Constant(np.zeros(leaf.shape, leaf.dtype)) for leaf in leaves]
-        return empty[0] if isinstance(expr.type, TensorType) else Tuple(tuple(empty))
     values = [_constant_value(argument) for argument in expr.args]
     if any(value is None for value in values):
         return None
@@ -68,6 +68,15 @@ def fold_one(expr: Any, take: Callable[[int], Any] | None = None) -> Expr | None
     if isinstance(result, tuple):
         return Tuple(tuple(Constant(r) for r in result))
     return Constant(result)
+
+
+def empty_result(call: Call) -> Expr | None:
+    """Return what a call gives when none of its results has an element; else None."""
+    leaves = flatten(call.checked_type)
+    if not all(leaf.is_empty for leaf in leaves):
+        return None
+    empty = [Constant(np.zeros(leaf.shape, leaf.dtype)) for leaf in leaves]
+    return empty[0] if isinstance(call.type, TensorType) else Tuple(tuple(empty))
 
 
 def _constant_value(argument: Expr) -> Any:

@@ -19,6 +19,7 @@ from slipway.errors import LoweringError
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import is_call_of
+from slipway.relay.ops.recurrence import body_of
 from slipway.relay.ops.windows import SPATIAL
 from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order, rebuild
@@ -109,6 +110,10 @@ class _Converter:
         args = [self.done[id(a)] for a in call.args]
         if name == "cast":
             return self.explicit_cast(call, args[0])
+        if (body := body_of(call)) is not None:  # its states keep their type from step to step
+            converted = _Converter(self.low, self.missing_op_mode).run(body, True)
+            given = tuple(self.as_it_was(a) for a in call.args)
+            return Call(call.op, given, call.attrs.replace(body=converted), call.span)
         floats = {t.dtype for a in args for t in leaves(a) if dtypes.is_float(t.dtype)}
         if floats and floats <= {WIDE, self.low}:
             if name in ALWAYS:

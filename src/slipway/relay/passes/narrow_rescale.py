@@ -61,7 +61,7 @@ def _narrowed(expr: Any) -> Expr | None:
 
 
 def _high(data: Expr, multiplier: Array, offset: Array, shift: Array, origin: Call) -> Any:
-    factors = (const(np.ascontiguousarray(a, np.int32)) for a in (multiplier, offset, shift))
+    factors = (const(np.asarray(a, np.int32, order="C")) for a in (multiplier, offset, shift))
     return op_registry.get(NAME)(data, *factors, span=origin.span)
 
 

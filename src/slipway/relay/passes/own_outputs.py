@@ -13,32 +13,48 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Expr, Function, Tuple, TupleGetItem
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.passes.simplify_expr import RESHAPES
-from slipway.relay.types import TensorType
+from slipway.relay.types import TensorType, TupleType
 
 
 def own_outputs(function: Function) -> Function:
     """Return `function` with copies where a result has no kernel of its own."""
-    body = function.body
-    seen: set[int] = set()
-    if isinstance(body, Tuple):
-        new: Expr = Tuple(tuple(_own(field, seen) for field in body.fields))
-        changed = any(a is not b for a, b in zip(new.fields, body.fields, strict=True))  # type: ignore[attr-defined]
-    else:
-        new = _own(body, seen)
-        changed = new is not body
-    return Function(function.params, new, None, function.attrs) if changed else function
+    body = _own(function.body, set())
+    if body is function.body:
+        return function
+    return Function(function.params, body, None, function.attrs)
 
 
-def _own(result: Expr, seen: set[int]) -> Expr:
-    empty = isinstance(result.type, TensorType) and result.type.size == 0
-    if empty or isinstance(result, Tuple):
+def _own(result: Expr, seen: set[tuple[int, ...]]) -> Expr:
+    if isinstance(result, Tuple):
+        fields = tuple(_own(field, seen) for field in result.fields)
+        same = all(a is b for a, b in zip(fields, result.fields, strict=True))
+        return result if same else Tuple(fields)
+    if isinstance(result.type, TupleType):
+        parts = tuple(TupleGetItem(result, i) for i in range(len(result.type.fields)))
+        owned = tuple(_own(part, seen) for part in parts)
+        same = all(a is b for a, b in zip(owned, parts, strict=True))
+        return result if same else Tuple(owned)
+    if isinstance(result.type, TensorType) and result.type.size == 0:
         return result
-    source: Expr = result
-    while isinstance(source, Call) and is_call_of(source, *RESHAPES):
-        source = source.args[0]  # a reshape is the same memory
-    fresh = isinstance(source, (Call, TupleGetItem)) and id(source) not in seen
-    seen.add(id(source))
+    source, path = _memory(result)
+    fresh = isinstance(source, Call) and (id(source), *path) not in seen
+    seen.add((id(source), *path))
     if fresh:
         return result
     made: Expr = op_registry.face("copy")(result)
     return made
+
+
+def _memory(expr: Expr) -> tuple[Expr, tuple[int, ...]]:
+    """Return the call, input or constant whose memory `expr` is, and which of its results."""
+    path: tuple[int, ...] = ()
+    while True:
+        if isinstance(expr, Call) and is_call_of(expr, *RESHAPES):
+            expr = expr.args[0]  # a reshape is the same memory
+        elif isinstance(expr, TupleGetItem):
+            path = (expr.index, *path)
+            expr = expr.tuple_value
+        elif isinstance(expr, Tuple):
+            expr, path = expr.fields[path[0]], path[1:]
+        else:
+            return expr, path

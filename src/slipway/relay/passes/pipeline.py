@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.passes.context import PassContext
-from slipway.relay.construct import bind
+from slipway.relay.construct import bind, distinct_names
 from slipway.relay.expr import Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import need_fixed
@@ -27,6 +27,7 @@ from slipway.relay.passes.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.relay.passes.infer_type import infer_type
 from slipway.relay.passes.inline import inline
 from slipway.relay.passes.integer_arithmetic import integer_arithmetic
+from slipway.relay.passes.loop_invariants import optimize_loops
 from slipway.relay.passes.move_activations import move_activations
 from slipway.relay.passes.narrow_rescale import narrow_rescale
 from slipway.relay.passes.own_outputs import own_outputs
@@ -106,36 +107,69 @@ def optimize_steps(
     """Yield (name of the pass, "main" behind it) for each step of `optimize`, in order."""
     context = PassContext.current()
     level = context.opt_level if opt_level is None else opt_level
-    main = inline(bind(main_function(mod), params or {}), mod)
+    main = distinct_names(inline(bind(main_function(mod), params or {}), mod))
     need_fixed(main)
     yield "Inline", main
+    steps = partial(_graph_steps, target=target, context=context, level=level, lanes=layout_lanes)
+    imported = main
+    for name, main in steps(imported):
+        yield name, main
+    depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))
+    if not _enabled(context, "FuseOps", 1, level):
+        depth = 1
+    fuse = partial(
+        fuse_ops, max_depth=depth, ends=ends_quantized_layer if is_bare_metal(target) else None
+    )
+
+    def with_loops(graph: Function) -> Function:
+        return optimize_loops(graph, lambda b: with_loops(_last(steps, inline(b, mod))), fuse)
+
+    looped = with_loops(main)
+    if looped is not main:
+        main = fold_constant(looped) if _enabled(context, "FoldConstant", 2, level) else looped
+        yield "OptimizeLoops", main
+    main = own_outputs(main)
+    yield "OwnOutputs", main
+    yield "FuseOps", fuse(main)
+
+
+def _last(steps: Callable[[Function], Iterable[tuple[str, Function]]], body: Function) -> Function:
+    for _, done in steps(body):
+        body = done
+    return body
+
+
+def _graph_steps(
+    main: Function, target: Any, context: PassContext, level: int, lanes: int
+) -> Iterator[tuple[str, Function]]:
+    """Yield the passes over a graph of operators, before it is cut into kernels."""
     instructions = packing_instructions(target)
     packs = bool(instructions) and _enabled(context, "PackQuantizedWeights", 2, level)
     if packs and (stored := stored_as(instructions)):
         main = move_activations(main, stored)
         yield "MoveActivations", main
     strict = target is not None and target.is_strict
-    pairs = pair_instructions(target) if layout_lanes > 1 else []
+    pairs = pair_instructions(target) if lanes > 1 else []
     for name, least, run in PIPELINE:
         if strict and name in INEXACT:
             continue
         if _enabled(context, name, least, level):
             if run is widen_products and pairs:
                 winograd, speed = allows_winograd(target), pairs[0].depth
-                narrow = best_in_pairs(main, layout_lanes, speed, winograd)
+                narrow = best_in_pairs(main, lanes, speed, winograd)
                 run = partial(run, in_pairs=narrow)
             main = run(main)
             yield name, main
-    lanes = attention_lanes(target)
-    if lanes and _enabled(context, "FuseAttention", 2, level):
-        main = fuse_attention(main, partial(fills_vectors, lanes=lanes))
+    rows = attention_lanes(target)
+    if rows and _enabled(context, "FuseAttention", 2, level):
+        main = fuse_attention(main, partial(fills_vectors, lanes=rows))
         main = eliminate_common_subexpr(fold_constant(simplify_expr(main)))
         yield "FuseAttention", main
-    if layout_lanes > 1 and _enabled(context, "AlterOpLayout", 2, level):
+    if lanes > 1 and _enabled(context, "AlterOpLayout", 2, level):
         altered = subpixel_conv(main)
         yield "SubpixelConv", altered
-        units = partial(panel_units, target, layout_lanes)
-        altered = alter_layout(altered, layout_lanes, allows_winograd(target), units, pairs)
+        units = partial(panel_units, target, lanes)
+        altered = alter_layout(altered, lanes, allows_winograd(target), units, pairs)
         yield "AlterOpLayout", altered
         main = fold_constant(simplify_expr(altered))
         yield "FoldConstant", main
@@ -146,13 +180,6 @@ def optimize_steps(
     if vectors and _enabled(context, "NarrowRescale", 2, level):
         main = narrow_rescale(main)
         yield "NarrowRescale", main
-    main = own_outputs(main)
-    yield "OwnOutputs", main
-    depth = int(context.option("relay.FuseOps.max_depth", MAX_DEPTH))
-    if not _enabled(context, "FuseOps", 1, level):
-        depth = 1
-    ends = ends_quantized_layer if is_bare_metal(target) else None
-    yield "FuseOps", fuse_ops(main, depth, ends)
 
 
 def is_bare_metal(target: Any) -> bool:

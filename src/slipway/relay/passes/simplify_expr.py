@@ -9,6 +9,7 @@
     product(x, transpose(y))        ->  product with transpose_b    of computed matrices
     clip(relu(x), 0, 6)             ->  clip(x, 0, 6)
     where(c, x, y)                  ->  x or y, where c is the same constant everywhere
+    what has no element             ->  a constant
 
 Every rule keeps the values bit for bit.
 """
@@ -24,6 +25,7 @@ from slipway import dtypes
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.op_registry import is_call_of
+from slipway.relay.passes.fold_constant import empty_result
 from slipway.relay.visit import rewrite
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
@@ -38,6 +40,9 @@ def simplify_one(expr: Any) -> Expr | None:
     """Apply the first rule that fits, or return None."""
     if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.type is None:
         return None
+    nothing = empty_result(expr)
+    if nothing is not None:
+        return nothing  # loops of no steps are not scheduled, at any opt_level
     rule = RULES.get(expr.op.name)
     return rule(expr) if rule is not None else None
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Expr, Function, Op, Tuple
+from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.passes.simplify_expr import RESHAPES
-from slipway.relay.types import TensorType
 from slipway.relay.visit import rewrite
 
 
@@ -40,9 +39,7 @@ class _SinkReshape:
         if pattern == OpPattern.OUT_ELEMWISE_FUSABLE:
             self._note(expr)
             return None
-        if pattern > OpPattern.BROADCAST or not isinstance(expr.type, TensorType):
-            return None
-        if is_call_of(expr, *RESHAPES) or any(isinstance(a, Tuple) for a in expr.args):
+        if not op_registry.is_pointwise(expr):
             return None
         if any(id(a) in self.products and a.type == expr.type for a in expr.args):
             self._note(expr)

@@ -91,7 +91,7 @@ def _conv(call: Any, weight: np.ndarray[Any, Any], padding: Sequence[int]) -> Ex
     """The convolution of the data of `call` with a kernel (O, C, ...)."""
     made: Expr = op_registry.face(f"nn.conv{len(call.attrs.strides)}d")(
         call.args[0],
-        Constant(np.ascontiguousarray(weight)),
+        Constant(np.asarray(weight, order="C")),
         padding=tuple(padding),
         channels=weight.shape[0],
         kernel_size=weight.shape[2:],
@@ -186,4 +186,4 @@ def phases(kernel: np.ndarray[Any, Any], strides: Sequence[int]) -> np.ndarray[A
     cut = np.flip(full.reshape(inputs, outputs, *pairs), tuple(2 + 2 * a for a in range(count)))
     phase, tap = ([2 + 2 * a + b for a in range(count)] for b in (1, 0))
     done = cut.transpose(1, *phase, 0, *tap)
-    return np.ascontiguousarray(done.reshape(outputs * prod(strides), inputs, *taps))
+    return np.asarray(done.reshape(outputs * prod(strides), inputs, *taps), order="C")

@@ -90,7 +90,7 @@ def _attention_compute(
     t1, t2, t3 = (te.reduce_axis((0, length), name="t") for _ in range(3))
     greatest = te.compute(
         (*grid, chunks, x.rows),
-        lambda b, n, c, s: te.max(scores(b, n, c, t1, s), axis=[t1]),
+        lambda b, n, c, s: te.max_of_numbers(scores(b, n, c, t1, s), axis=[t1]),
         name="greatest",
         tag="attention_greatest",
     )
@@ -196,7 +196,7 @@ def _join(
     first = te.Select(difference < te.const(0.0, difference.dtype), factor, unit)
     second = te.Select(difference < te.const(0.0, difference.dtype), unit, factor)
     return (
-        te.max(one[0], two[0]),
+        te.max_of_numbers(one[0], two[0]),
         one[1] * first + two[1] * second,
         one[2] * first + two[2] * second,
     )

@@ -35,7 +35,7 @@ def power(x: Any) -> Any:
     n = nearest(x / log(2)) and r = x - n log(2); e^x = 2^n e^r.
     """
     least = te.const(_LEAST, x.dtype)
-    clamped = te.max(least, x)  # a maximum gives its second operand where one is NaN
+    clamped = te.max(least, x)
     magic = te.const(round_magic(x) + _BIAS, x.dtype)
     rounded = clamped * te.const(LOG2_E, x.dtype) + magic
     n = rounded - magic

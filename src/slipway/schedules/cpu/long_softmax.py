@@ -55,10 +55,10 @@ def _stages(target: Target, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tens
         )
         return made
 
-    greatest = reduced(te.max, x, 0, "max", "softmax_row")
+    greatest = reduced(te.max_of_numbers, x, 0, "max", "softmax_row")
     if rest:
-        end = reduced(te.max, x, length - lanes, "last_max", "softmax_row")
-        greatest = joined(te.max, greatest, end)
+        end = reduced(te.max_of_numbers, x, length - lanes, "last_max", "softmax_row")
+        greatest = joined(te.max_of_numbers, greatest, end)
     powers = te.compute(
         (*outer, length),
         lambda *i: power(x(*i) - greatest(*i[:-1])),

@@ -50,13 +50,16 @@ def _softmax_compute(
 
     most = te.compute(
         (*outer, lanes),
-        lambda *i: te.max(x(*i[:-1], begin(k) + i[-1]), axis=[k]),
+        lambda *i: te.max_of_numbers(x(*i[:-1], begin(k) + i[-1]), axis=[k]),
         name="lane_max",
         tag="softmax_max",
     )
     lane = te.reduce_axis((0, lanes), name="lane")
     greatest = te.compute(
-        tuple(outer), lambda *i: te.max(most(*i, lane), axis=[lane]), name="max", tag="softmax_join"
+        tuple(outer),
+        lambda *i: te.max_of_numbers(most(*i, lane), axis=[lane]),
+        name="max",
+        tag="softmax_join",
     )
 
     power = power_of(target)

@@ -70,9 +70,25 @@ SLW_API slw_status slw_graph_run_node(slw_graph *graph, uint32_t node);
 SLW_API DLTensor *slw_graph_input(const slw_graph *graph, uint32_t index);
 SLW_API DLTensor *slw_graph_output(const slw_graph *graph, uint32_t index);
 
-/** Let input `index`, and the reshapes of it, lie at `data`. Outputs are never such reshapes. */
+/** Let input `index`, and the reshapes of it, lie at `data`. */
 SLW_API void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data,
                                    uint64_t byte_offset);
+
+/** Let output `index` lie at `data`. Where it is a reshape in place, what a kernel writes goes
+ * there, with all reshapes of it. */
+SLW_API void slw_graph_place_output(slw_graph *graph, uint32_t index, void *data,
+                                    uint64_t byte_offset);
+
+/** Whose memory an output has. */
+typedef enum {
+  SLW_GRAPH_OWNER_SELF,  /* no input's and no other output's: it may be placed */
+  SLW_GRAPH_OWNER_INPUT, /* that of an input or parameter */
+  SLW_GRAPH_OWNER_OUTPUT /* that of another output too */
+} slw_graph_owner;
+
+/** Tell whose memory output `index` has; `*which` is the number of that input or output. */
+SLW_API slw_graph_owner slw_graph_output_owner(const slw_graph *graph, uint32_t index,
+                                               uint32_t *which);
 
 /** Name of input `index`, of node `node` and of the function it calls ("" if none). */
 SLW_API const char *slw_graph_input_name(const slw_graph *graph, uint32_t index);

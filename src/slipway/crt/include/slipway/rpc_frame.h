@@ -29,6 +29,7 @@ extern "C" {
 #define SLW_RPC_HELLO_MAX_BYTES 1024u
 #define SLW_RPC_NONCE_BYTES 32u
 #define SLW_RPC_NAME_MAX_BYTES 200u /* of a file, function or device key */
+#define SLW_RPC_KEY_MAX_BYTES 160u /* of a device's own key: with ':' and a lease it is a name */
 #define SLW_RPC_MAX_NDIM 16u
 #define SLW_RPC_LEASE_BYTES 32u /* of the text that names one hand-out of a device */
 
@@ -38,6 +39,7 @@ extern "C" {
 #define SLW_RPC_FEATURE_TIMING 4u
 #define SLW_RPC_FEATURE_OUTPUT 8u    /* in a HELLO: what programs print shall be sent */
 #define SLW_RPC_FEATURE_CALLBACKS 16u /* and lists as arguments */
+#define SLW_RPC_FEATURE_PROOF 32u /* in a HELLO: the peer has a token, and wants it proved */
 
 enum slw_rpc_role {
   SLW_RPC_ROLE_SESSION = 0,
@@ -83,6 +85,7 @@ enum slw_rpc_flag {
   SLW_RPC_FLAG_MORE = 1,    /* another frame with this id follows; no reply to this one */
   SLW_RPC_FLAG_NO_REPLY = 2 /* the sender wants no reply, not even an error */
 };
+#define SLW_RPC_FLAGS 3u /* all that there are */
 
 enum slw_rpc_tag {
   SLW_RPC_NONE = 0,
@@ -182,6 +185,10 @@ void slw_rpc_put_value(slw_rpc_writer *writer, int32_t tag, uint32_t size, uint6
 /* Rounds up to a multiple of 8. */
 size_t slw_rpc_padded(size_t size);
 size_t slw_rpc_text_size(const char *text);
+
+/* Whether `text` is UTF-8 that a terminal shows as it is: without control characters, and without
+ * those that turn or hide what stands around them. */
+bool slw_rpc_is_printable(const char *text);
 
 /* Whether `name` may be a file of a session: one path component, printable, not "." or "..". */
 bool slw_rpc_is_file_name(const char *name);

@@ -91,6 +91,12 @@ typedef struct slw_rpc_hooks {
   /* Whether a client that asked for `key` may come in; returns a failure after slw_error_set.
    * NULL: it may, if the key is "" or the config's. */
   int (*admit)(void *context, const char *key);
+  /* The peer may come in: take a place for its session, or say why there is none. NULL: there is
+   * one. */
+  int (*enter)(void *context);
+  /* Wait, before a wrong token is answered, so that guessing takes its time. NULL: nobody
+   * guesses here. */
+  void (*delay_refusal)(void *context);
   /* Fill with unpredictable bytes; needed only with a token. */
   int (*random)(void *context, uint8_t *out, size_t size);
 } slw_rpc_hooks;
@@ -156,7 +162,7 @@ typedef struct slw_rpc_session {
   bool transfer_failed;
   bool file_open_for_write;
   uint32_t file_id;
-  uint64_t file_size;
+  uint64_t file_size, file_done;
   uint8_t *file_memory;
   uint32_t peer_frame_bytes;
   uint32_t peer_timeout_ms;

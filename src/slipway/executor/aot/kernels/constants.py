@@ -40,17 +40,17 @@ class LayerConstants:
 
 def packed_rows(weight: Array, rows: int, depth: int, multiple: int) -> Array:
     """[K][O] to [O / rows][K / depth][rows][depth]; K is filled up to a multiple with zeros."""
-    matrix = np.ascontiguousarray(weight.reshape(-1, weight.shape[-1]).T)
+    matrix = np.asarray(weight.reshape(-1, weight.shape[-1]).T, order="C")
     full = np.pad(matrix, ((0, -matrix.shape[0] % rows), (0, -matrix.shape[1] % multiple)))
     blocks = full.reshape(full.shape[0] // rows, rows, full.shape[1] // depth, depth)
-    return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3))
+    return np.asarray(blocks.transpose(0, 2, 1, 3), order="C")
 
 
 def packed_channels(weight: Array, lanes: int, multiple: int = 1) -> Array:
     """[K][C] to [C / lanes][K][lanes]; K is filled up to a multiple with zeros."""
     flat = weight.reshape(-1, weight.shape[-1])
     full = np.pad(flat, ((0, -len(flat) % multiple), (0, -flat.shape[1] % lanes)))
-    return np.ascontiguousarray(full.reshape(len(full), -1, lanes).transpose(1, 0, 2))
+    return np.asarray(full.reshape(len(full), -1, lanes).transpose(1, 0, 2), order="C")
 
 
 def settle_constants(layer: Layer, operands: Sequence[Array | None]) -> LayerConstants | None:

@@ -93,4 +93,4 @@ def _arranged(constants: LayerConstants, layer: Layer) -> dict[int, Array]:
 def pack_depthwise(weight: Array) -> Array:
     """[kH][kW][C] int8 to [C / 4][kH * kW][4] int16 with each four channels as 0, 2, 1, 3."""
     fours = packed_channels(weight, 4)[:, :, [0, 2, 1, 3]]
-    return np.ascontiguousarray(fours.astype(np.int16))
+    return np.asarray(fours.astype(np.int16), order="C")

@@ -83,7 +83,7 @@ def _arrange(
         if isinstance(array, int):
             return array
         padded = np.pad(array, (0, -len(array) % len(order)), constant_values=filler)
-        return np.ascontiguousarray(padded.reshape(-1, len(order))[:, order].reshape(-1))
+        return np.asarray(padded.reshape(-1, len(order))[:, order].reshape(-1), order="C")
 
     bias = full(constants.bias, 0)
     assert not isinstance(bias, int)

@@ -83,4 +83,4 @@ def pack_fours(weight: Array, *, overlap: bool) -> Array:
         full = np.concatenate([flat[:, :-left], flat[:, -4:]], axis=1)
     else:
         full = np.pad(flat, ((0, 0), (0, -flat.shape[1] % 4)))
-    return np.ascontiguousarray(full.reshape(len(full), -1, 4).transpose(1, 0, 2))
+    return np.asarray(full.reshape(len(full), -1, 4).transpose(1, 0, 2), order="C")

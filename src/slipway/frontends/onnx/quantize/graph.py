@@ -54,7 +54,7 @@ class Graph:
         for node in self.nodes:
             used |= _names_in_subgraphs(node)
         made.graph.initializer.extend(
-            onnx.numpy_helper.from_array(np.ascontiguousarray(a), n)
+            onnx.numpy_helper.from_array(np.asarray(a, order="C"), n)
             for n, a in self.constants.items()
             if n in used
         )

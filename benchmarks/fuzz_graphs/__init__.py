@@ -1,0 +1,3 @@
+"""Differential fuzzing of whole graphs: ``python -m benchmarks fuzz_graphs``."""
+
+from benchmarks.fuzz_graphs.command import main as main

@@ -1,0 +1,118 @@
+"""Many graphs, each in a forked child: what a child dies of is a finding like any other."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+LIMIT_S = 120.0  # for one graph, its compilation included
+BATCH = 40  # graphs of one child, which ends then and gives its memory back
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with the graph of a seed."""
+
+    seed: int
+    problem: str
+
+
+def isolated(judge: Callable[[int], str], seeds: Iterable[int]) -> Iterator[Finding]:
+    """Yield a finding for each seed, in order; its problem is empty where all is well.
+
+    `judge` gives the problem; it may raise, hang, or end the process.
+    """
+    todo = list(seeds)
+    while todo:
+        batch, rest = todo[:BATCH], todo[BATCH:]
+        done = 0
+        for finding in _child(judge, batch):
+            done += 1
+            yield finding
+        todo = batch[done:] + rest
+
+
+def _child(judge: Callable[[int], str], seeds: list[int]) -> Iterator[Finding]:
+    """Run one child over `seeds`; ends early behind one that ended the child."""
+    read, write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        _work(judge, seeds, write)
+    os.close(write)
+    lines = _Lines(read)
+    try:
+        for seed in seeds:
+            line = lines.next(LIMIT_S)
+            if line is None:
+                problem = _end_of(child, lines.ended)
+                child = 0
+                yield Finding(seed, problem)
+                return
+            yield Finding(seed, json.loads(line))
+    finally:
+        os.close(read)
+        if child:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _work(judge: Callable[[int], str], seeds: list[int], write: int) -> None:
+    """The child's life."""
+    status = 1
+    try:
+        for seed in seeds:
+            try:
+                problem = judge(seed)
+            except Exception as error:  # whatever it raises is found
+                where = traceback.format_exc(limit=-1).splitlines()[1].strip()
+                problem = f"{type(error).__name__}: {error} ({where})"
+            os.write(write, (json.dumps(problem[:2000]) + "\n").encode())
+        status = 0
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(write)
+        os._exit(status)
+
+
+def _end_of(child: int, ended: bool) -> str:
+    """Say what became of a child that gave no answer."""
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return f"no answer within {LIMIT_S:.0f} s"
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return f"the process ended with {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"the process ended with status {os.waitstatus_to_exitcode(status)}"
+
+
+class _Lines:
+    """Lines from a pipe, with a deadline."""
+
+    def __init__(self, file: int) -> None:
+        self.file, self.buffer, self.ended = file, b"", False
+
+    def next(self, limit_s: float) -> bytes | None:
+        end = time.monotonic() + limit_s
+        while b"\n" not in self.buffer:
+            ready, _, _ = select.select([self.file], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                return None
+            data = os.read(self.file, 65536)
+            if not data:
+                self.ended = True
+                return None
+            self.buffer += data
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return line

@@ -1,0 +1,28 @@
+"""All families of operators: importing this enters their rules and makers."""
+
+from benchmarks.fuzz_graphs import (  # noqa: F401
+    elementwise,
+    indexing,
+    movement,
+    pooling,
+    products,
+    quantized,
+    reductions,
+    resampling,
+)
+
+# Operators that only passes make: graphs reach them through the pass, not by name.
+MADE_BY_PASSES = ("nn.contrib_", "qnn.contrib_", "qnn.dense_packed", "layout_transform")
+# What has tests of its own against other runtimes, and no rule here yet.
+NOT_DRAWN = {
+    "nn.deformable_im2col": "tests/relay/test_float64_positions.py, tests/frontends",
+    "scan": "a loop over a function of its own, against PyTorch and ONNX Runtime",
+    "vision.roi_align": "tests/relay/test_float64_positions.py, tests/frontends",
+    "vision.select_boxes": "greedy: one rounding changes everything behind it",
+    "qnn.avg_pool2d": "tests/frontends/tflite against LiteRT",
+    "qnn.normalize": "a step of the integer softmax, against LiteRT",
+    "qnn.reciprocal": "a step of the integer softmax, against LiteRT",
+    "qnn.rescale": "drawn as qnn.op.requantize",
+    "qnn.rsqrt_multiplier": "a step of the integer layer norm, against LiteRT",
+    "qnn.rsqrt_shift": "a step of the integer layer norm, against LiteRT",
+}

@@ -1,0 +1,143 @@
+"""A random graph: operators of relay by name, on leaves that hold their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.fuzz_graphs.values import Unfit, Value, leaf
+
+RULES: dict[str, Callable[..., Any]] = {}
+LEAVES = ("input", "const")
+PART = "part"  # one result of an operator that has several
+IN_LISTS = ("concatenate", "stack")  # operators whose face takes a list
+
+
+@dataclass(frozen=True)
+class Node:
+    """A call of operator `op` on the results of nodes `args`, or a leaf with its array."""
+
+    op: str
+    args: tuple[int, ...] = ()
+    attrs: dict[str, Any] = field(default_factory=dict)
+    array: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in order, and which of them are results."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def inputs(self) -> list[int]:
+        """The leaves that are fed when the graph runs."""
+        return [n for n, node in enumerate(self.nodes) if node.op == "input"]
+
+    def pruned(self) -> Graph:
+        """The same without nodes that no output needs."""
+        needed, todo = set(), list(self.outputs)
+        while todo:
+            number = todo.pop()
+            if number not in needed:
+                needed.add(number)
+                todo += self.nodes[number].args
+        kept = sorted(needed)
+        place = {old: new for new, old in enumerate(kept)}
+        nodes = tuple(
+            replace(self.nodes[n], args=tuple(place[a] for a in self.nodes[n].args)) for n in kept
+        )
+        return Graph(nodes, tuple(place[o] for o in self.outputs))
+
+
+def rule(*names: str):
+    """Decorator: how the oracle computes the named operators, ``f(attrs, *values)``."""
+
+    def enter(function):
+        for name in names:
+            assert name not in RULES, name
+            RULES[name] = function
+        return function
+
+    return enter
+
+
+def evaluate_node(node: Node, values: list[Any]) -> Any:
+    """Return a node's value, or list of values, from those of the nodes before it."""
+    if node.op in LEAVES:
+        return leaf(node.array)
+    given = [values[a] for a in node.args]
+    if node.op == PART:
+        return given[0][node.attrs["index"]]
+    with np.errstate(all="ignore"):
+        return RULES[node.op](node.attrs, *given)
+
+
+def evaluate(graph: Graph) -> list[Any]:
+    """Return the value of every node.  Raises Unfit where an operator cannot take its arguments."""
+    values: list[Any] = []
+    for node in graph.nodes:
+        try:
+            values.append(evaluate_node(node, values))
+        except (ValueError, IndexError, TypeError, ZeroDivisionError) as error:
+            raise Unfit(f"{node.op}: {error}") from error
+    return values
+
+
+def results(graph: Graph) -> list[Value]:
+    """Return the values of the outputs."""
+    values = evaluate(graph)
+    return [values[o] for o in graph.outputs]
+
+
+def merged(graphs: list[Graph]) -> Graph:
+    """Several graphs as one, side by side."""
+    nodes: list[Node] = []
+    outputs: list[int] = []
+    for graph in graphs:
+        start = len(nodes)
+        nodes += [replace(n, args=tuple(a + start for a in n.args)) for n in graph.nodes]
+        outputs += [o + start for o in graph.outputs]
+    return Graph(tuple(nodes), tuple(outputs))
+
+
+def relay_function(graph: Graph) -> Any:
+    """Return the graph as a relay function of its inputs ``x<node>``."""
+    from slipway import relay
+    from slipway.relay import op_registry
+
+    op_registry.load_ops()
+    exprs: list[Any] = []
+    params = []
+    for number, node in enumerate(graph.nodes):
+        given = [exprs[a] for a in node.args]
+        if node.op == "input":
+            expr = relay.var(f"x{number}", shape=node.array.shape, dtype=node.array.dtype.name)
+            params.append(expr)
+        elif node.op == "const":
+            expr = relay.const(node.array)
+        elif node.op == PART:
+            expr = given[0][node.attrs["index"]]
+        else:
+            expr = call(relay, node, given)
+        exprs.append(expr)
+    outputs = [exprs[o] for o in graph.outputs]
+    return relay.Function(params, relay.Tuple(outputs) if len(outputs) > 1 else outputs[0])
+
+
+def call(relay: Any, node: Node, given: list[Any]) -> Any:
+    """Return the call of an operator's face; "qnn.op.<name>" are compositions."""
+    from slipway.relay import op_registry
+
+    if node.op.startswith("qnn.op."):
+        return getattr(relay.qnn.op, node.op.removeprefix("qnn.op."))(*given, **node.attrs)
+    function = op_registry.face(node.op)
+    if node.op in IN_LISTS:
+        return function(given, **node.attrs)
+    if node.op == "gather":
+        return function(given[0], node.attrs["axis"], given[1])
+    return function(*given, **node.attrs)

@@ -1,0 +1,45 @@
+"""Max and Min of floats as instructions: a NaN on either side is the result, as in NumPy.
+
+One instruction is enough where the CPU's own maximum propagates a NaN, and everywhere where one
+operand is a known number: ``number > x ? number : x`` gives x where x is a NaN, and x86 has just
+that.  Else the second operand is tested by itself; what a reduction has so far is the first one,
+so the test does not lengthen the chain from step to step.  The sign of a zero is not defined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import dtypes
+from slipway.codegen.capability import Capability
+from slipway.ir import expr as E
+
+
+def propagating_word(node: Any, capability: Capability) -> str | None:
+    """Return LLVM's name of the CPU's own NaN-propagating instruction for a Max or Min, if any."""
+    if "propagates" not in capability.extremes(dtypes.bits_of(node.dtype), node.lanes):
+        return None
+    return "maximum" if isinstance(node, E.Max) else "minimum"
+
+
+def number_first(node: Any) -> tuple[E.PrimExpr, E.PrimExpr, bool]:
+    """Return the operands (a, b) of a Max or Min, and whether a is known to be a number."""
+    if is_number(node.a):
+        return node.a, node.b, True
+    if is_number(node.b):
+        return node.b, node.a, True
+    return node.b, node.a, False
+
+
+def is_number(node: E.PrimExpr) -> bool:
+    """Tell whether a float is known not to be a NaN: a constant, or made of an integer."""
+    match node:
+        case E.Broadcast(value=value):
+            return is_number(value)
+        case E.FloatImm(value=number):
+            return number == number
+        case E.Cast(value=value):
+            return not dtypes.is_float(value.dtype) or is_number(value)
+        case E.Select(true_value=yes, false_value=no):
+            return is_number(yes) and is_number(no)
+    return False

@@ -1,0 +1,271 @@
+"""The processes that hold LLVM: started when they are needed, and replaced when one ends.
+
+`ask` may be called in many threads at once: each call has a process for itself.  Processes stay
+for the next call, and end with this one, or after a minute without work.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from slipway.codegen.cache import key_of
+from slipway.codegen.llvm.worker import ANSWER, NO_LLVM, REFUSED, REQUEST
+from slipway.errors import CodegenError, ToolchainError
+from slipway.toolchain.native import cache_dir
+
+LIMIT_S = 600.0  # of one request; SLIPWAY_COMPILE_LIMIT_S says otherwise
+_INSTALL = "compiling with target llvm needs llvmlite: pip install 'slipway[compile]'"
+# What LLVM says before it gives up on code that it was right not to compile -> what to do.
+_REFUSALS = {
+    "Inline asm not supported": "inline assembler is compiled for this machine's own kind of "
+    "processor only. Bring it as C (pragma import_c), which any target compiles",
+    "Cannot select": "the processor has no instruction for this. Add the feature with -mattr, or "
+    "do not call the intrinsic",
+    "Do not know how to": "the processor has no instruction for this. Use another type or width",
+}
+_ASSERTION = re.compile(r"([\w.]+:\d+): .*(Assertion `.*' failed)")
+
+
+class _EndedError(Exception):
+    """The process ended before it answered; the status is None when it took too long."""
+
+    def __init__(self, status: int | None, words: str) -> None:
+        super().__init__(words)
+        self.status, self.words = status, words
+
+
+class _Worker:
+    """One process with LLVM in it."""
+
+    def __init__(self) -> None:
+        spec = None
+        with suppress(ImportError):
+            spec = importlib.util.find_spec("llvmlite")
+        if spec is None or spec.origin is None:
+            raise ToolchainError(_INSTALL)
+        script = Path(__file__).with_name("worker.py")
+        packages = Path(spec.origin).parent.parent
+        self.words = tempfile.TemporaryFile(prefix="slipway-llvm-", mode="a+b")  # noqa: SIM115
+        try:
+            self.process = subprocess.Popen(
+                # Neither the environment nor what a site installs has a say in this process.
+                [sys.executable, "-I", "-S", str(script), str(packages)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.words,
+                bufsize=0,
+                start_new_session=True,  # Ctrl-C is not for it
+            )
+        except OSError as error:
+            self.words.close()
+            raise ToolchainError(
+                f"LLVM runs in a process of its own, and {sys.executable or 'Python'} cannot be "
+                f"started for it: {error}"
+            ) from error
+        self.is_fresh = True
+
+    def ask(self, head: bytes, body: bytes, limit_s: float) -> tuple[int, bytes]:
+        """Return status and result; `_EndedError` if the process ends or takes too long."""
+        deadline = time.monotonic() + limit_s
+        assert self.process.stdin is not None
+        os.ftruncate(self.words.fileno(), 0)
+        try:
+            message = memoryview(REQUEST.pack(len(head), len(body)) + head + body)
+            while message:
+                message = message[self.process.stdin.write(message) :]
+        except OSError as error:
+            raise self._ended() from error
+        status, size = ANSWER.unpack(self._read(ANSWER.size, deadline))
+        result = self._read(size, deadline)
+        self.is_fresh = False
+        return status, result
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        assert self.process.stdout is not None
+        found = bytearray()
+        waiting = select.poll()
+        waiting.register(self.process.stdout, select.POLLIN)
+        while len(found) < size:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                self.end(kill=True)
+                raise _EndedError(None, "")
+            if not waiting.poll(left_s * 1000):
+                continue
+            data = os.read(self.process.stdout.fileno(), min(size - len(found), 1 << 20))
+            if not data:
+                raise self._ended()
+            found += data
+        return bytes(found)
+
+    def _ended(self) -> _EndedError:
+        self.process.wait()
+        self.words.seek(0)
+        words = self.words.read().decode("utf-8", "replace")
+        self.end()
+        return _EndedError(self.process.returncode, words)
+
+    def end(self, kill: bool = False) -> None:
+        """End the process; without `kill` it ends by itself, with its input."""
+        if kill:
+            self.process.kill()
+        self.forget()
+        self.process.wait()
+
+    def forget(self) -> None:
+        """Close what leads to the process."""
+        for file in (self.process.stdin, self.process.stdout, self.words):
+            assert file is not None
+            with suppress(OSError):
+                file.close()
+
+
+class _Pool:
+    """The processes of this program, those at work and those that wait."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.idle: list[_Worker] = []
+        self.all: set[_Worker] = set()
+
+    def take(self) -> _Worker:
+        with self.lock:
+            if self.idle:
+                return self.idle.pop()
+        worker = _Worker()
+        with self.lock:
+            self.all.add(worker)
+        return worker
+
+    def put_back(self, worker: _Worker) -> None:
+        with self.lock:
+            self.idle.append(worker)
+
+    def drop(self, worker: _Worker) -> None:
+        with self.lock:
+            self.all.discard(worker)
+
+
+_pool = _Pool()
+
+
+@atexit.register
+def _end_all() -> None:
+    for worker in list(_pool.all):
+        worker.end(kill=worker not in _pool.idle)
+
+
+def _forget_all() -> None:
+    """Leave the processes to the parent of a fork: here there are none yet."""
+    global _pool
+    for worker in _pool.all:
+        worker.process.returncode = 0
+        worker.forget()
+    _pool = _Pool()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def ask(want: str, body: bytes, settings: Mapping[str, Any], what: str) -> bytes:
+    """Return what LLVM makes of `body`; `want` and `settings` are the request of ``worker.py``.
+
+    `what` is the body's name in errors: "the kernel add", say.  Raises CodegenError where LLVM
+    refuses it, ends its process, or takes longer than `LIMIT_S`; ToolchainError without LLVM.
+    """
+    limit_s = float(os.environ.get("SLIPWAY_COMPILE_LIMIT_S") or LIMIT_S)
+    head = json.dumps({"want": want, **settings}).encode()
+    while True:
+        worker = _pool.take()
+        was_fresh = worker.is_fresh
+        try:
+            status, result = worker.ask(head, body, limit_s)
+        except _EndedError as ended:
+            _pool.drop(worker)
+            if ended.status == 0 and not was_fresh:  # it had waited long enough
+                continue
+            raise _error_of(ended, body, settings, what, limit_s) from None
+        except BaseException:  # Ctrl-C, between request and answer
+            _pool.drop(worker)
+            worker.end(kill=True)
+            raise
+        _pool.put_back(worker)
+        if status == REFUSED:
+            words = " ".join(result.decode("utf-8", "replace").split())
+            raise CodegenError(f"LLVM refuses {what} for {_described(settings)}: {words}")
+        return result
+
+
+def _described(settings: Mapping[str, Any]) -> str:
+    words = [settings.get("triple", "any target")]
+    words += [f"-mcpu={settings['cpu']}"] if settings.get("cpu") else []
+    return " ".join(words)
+
+
+def _error_of(
+    ended: _EndedError, body: bytes, settings: Mapping[str, Any], what: str, limit_s: float
+) -> CodegenError | ToolchainError:
+    """Return what to raise for a process that ended while it had `body`."""
+    if ended.status == NO_LLVM:
+        return ToolchainError(f"LLVM cannot be loaded: {ended.words.strip()}. {_INSTALL}")
+    where = f"{what} for {_described(settings)}"
+    lines = [line.strip() for line in ended.words.splitlines() if line.strip()]
+    refusals = [line for line in lines if "error:" in line.lower()]
+    if ended.status == 1 and refusals:  # an inline assembler line, say
+        return CodegenError(f"LLVM refuses {where}: {'; '.join(refusals[:3])}")
+    if ended.status is None:
+        return CodegenError(
+            f"LLVM was still compiling {where} after {limit_s:g} s, and was ended. Make the kernel "
+            "smaller (fewer unrolled loops), or set SLIPWAY_COMPILE_LIMIT_S to more seconds"
+        )
+    if ended.status == -signal.SIGKILL:
+        return CodegenError(
+            f"LLVM was ended by the system while it compiled {where}, most likely because memory "
+            "ran out. Make the kernel smaller (fewer unrolled loops), or give it more memory"
+        )
+    said = _last_words(lines)
+    for words, advice in _REFUSALS.items():
+        if words in said:
+            return CodegenError(f"LLVM refuses {where}: {said}: {advice}")
+    name = signal.Signals(-ended.status).name if ended.status < 0 else f"status {ended.status}"
+    return CodegenError(
+        f"LLVM ended with {name} while it compiled {where}{f' ({said})' if said else ''}. "
+        "If the kernel calls an intrinsic, assembler or imported IR of yours, look there first; "
+        f"otherwise it is a defect of Slipway: please report it{_kept(body)}"
+    )
+
+
+def _last_words(lines: list[str]) -> str:
+    for line in lines:
+        found = _ASSERTION.search(line)
+        if found:
+            return f"{found[2]} in {found[1]}"
+        if "LLVM ERROR" in line or "error:" in line:
+            return line
+    return "; ".join(lines[:2])[:300]
+
+
+def _kept(body: bytes) -> str:
+    """Keep what LLVM could not compile; return words that say where."""
+    path = cache_dir() / "failed" / f"{key_of(body)[:16]}.ll"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+    except OSError:
+        return ""
+    return f" with the file {path}"

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs and outputs that lie in the caller's memory. */
+#include "graph_module_parts.h"
+#include "slipway/error.h"
+#include "slipway/tensor.h"
+
+/* The caller's tensor, for a tensor of the model to lie in; NULL with the thread's error. */
+static const DLTensor *place_given(const char *function, const char *name, const DLTensor *model,
+                                   const TVMFFIAny *arg) {
+  const DLTensor *given = slw_any_get_tensor(arg);
+  if (given == NULL) {
+    (void)slw_error_setf("TypeError", "%s: the value for '%s' must be a tensor", function, name);
+    return NULL;
+  }
+  if (slw_graph_check_tensor(function, name, model, given) != 0) {
+    return NULL;
+  }
+  if (((uintptr_t)given->data + (uintptr_t)given->byte_offset) % SLW_TENSOR_ALIGNMENT != 0) {
+    (void)slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be aligned to %d bytes",
+                         function, name, SLW_TENSOR_ALIGNMENT);
+    return NULL;
+  }
+  return given;
+}
+
+static int set_input_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
+                               TVMFFIAny *result) {
+  slw_graph_module *self = handle;
+  uint32_t input = 0;
+  const DLTensor *given;
+  (void)result;
+  if (slw_graph_arg_count("set_input_zero_copy", num_args, 2, 2) != 0 ||
+      slw_graph_arg_input(self, args, num_args, "set_input_zero_copy", &input) != 0) {
+    return -1;
+  }
+  given = place_given("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
+                      slw_graph_input(&self->graph, input), &args[1]);
+  if (given == NULL) {
+    return -1;
+  }
+  slw_graph_place_input(&self->graph, input, given->data, given->byte_offset);
+  slw_object_release(self->shared[input].keep);
+  self->shared[input].keep = NULL;
+  self->placed = 1;
+  return 0;
+}
+
+static int set_output_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                TVMFFIAny *result) {
+  slw_graph_module *self = handle;
+  uint32_t output = 0;
+  uint32_t which = 0;
+  size_t size = 0;
+  const DLTensor *given;
+  slw_graph_owner owner;
+  (void)result;
+  if (slw_graph_arg_count("set_output_zero_copy", num_args, 2, 2) != 0 ||
+      slw_graph_arg_index(args, 0, self->graph.num_outputs, "set_output_zero_copy", "output",
+                          &output) != 0) {
+    return -1;
+  }
+  given = place_given("set_output_zero_copy", "output", slw_graph_output(&self->graph, output),
+                      &args[1]);
+  if (given == NULL) {
+    return -1;
+  }
+  if (slw_tensor_size_bytes(given->shape, given->ndim, given->dtype, &size) == SLW_OK &&
+      size == 0) {
+    return 0; /* nothing will be written */
+  }
+  owner = slw_graph_output_owner(&self->graph, output, &which);
+  if (owner == SLW_GRAPH_OWNER_INPUT) {
+    return slw_error_setf("ExecutionError",
+                          "set_output_zero_copy: output %u of this graph is its input '%s', which "
+                          "no layer writes. Read it with get_output, or compile the model again: "
+                          "relay.build copies such an output.",
+                          (unsigned)output, slw_graph_input_name(&self->graph, which));
+  }
+  if (owner == SLW_GRAPH_OWNER_OUTPUT) {
+    return slw_error_setf("ExecutionError",
+                          "set_output_zero_copy: outputs %u and %u of this graph are one tensor, "
+                          "which cannot lie in two places. Read them with get_output, or compile "
+                          "the model again: relay.build copies such an output.",
+                          (unsigned)output, (unsigned)which);
+  }
+  slw_graph_place_output(&self->graph, output, given->data, given->byte_offset);
+  self->placed = 1;
+  return 0;
+}
+
+static int overlap(const DLTensor *a, const DLTensor *b) {
+  uintptr_t at_a = (uintptr_t)a->data + (uintptr_t)a->byte_offset;
+  uintptr_t at_b = (uintptr_t)b->data + (uintptr_t)b->byte_offset;
+  size_t size_a = 0;
+  size_t size_b = 0;
+  return slw_tensor_size_bytes(a->shape, a->ndim, a->dtype, &size_a) == SLW_OK &&
+         slw_tensor_size_bytes(b->shape, b->ndim, b->dtype, &size_b) == SLW_OK && size_a > 0 &&
+         size_b > 0 && at_a < at_b + size_b && at_b < at_a + size_a;
+}
+
+int slw_graph_check_places(slw_graph_module *self) {
+  const slw_graph *graph = &self->graph;
+  if (!self->placed) {
+    return 0;
+  }
+  for (uint32_t o = 0; o < graph->num_outputs; ++o) {
+    const DLTensor *output = slw_graph_output(graph, o);
+    uint32_t which = 0;
+    if (slw_graph_output_owner(graph, o, &which) != SLW_GRAPH_OWNER_SELF) {
+      continue; /* one tensor under two names */
+    }
+    for (uint32_t i = 0; i < graph->num_inputs; ++i) {
+      if (overlap(output, slw_graph_input(graph, i))) {
+        return slw_error_setf("ExecutionError",
+                              "run: output %u and input '%s' were given the same memory. A layer "
+                              "may read an input after the output is written: give the output "
+                              "memory of its own.",
+                              (unsigned)o, slw_graph_input_name(graph, i));
+      }
+    }
+    for (uint32_t i = 0; i < o; ++i) {
+      if (overlap(output, slw_graph_output(graph, i))) {
+        return slw_error_setf("ExecutionError",
+                              "run: outputs %u and %u were given the same memory: give each "
+                              "memory of its own.",
+                              (unsigned)i, (unsigned)o);
+      }
+    }
+  }
+  self->placed = 0;
+  return 0;
+}
+
+const slw_graph_method slw_graph_places_methods[] = {
+    {"set_input_zero_copy", set_input_zero_copy},
+    {"set_output_zero_copy", set_output_zero_copy},
+    {NULL, NULL},
+};

@@ -1,0 +1,181 @@
+"""Sizes for inputs whose shape a model leaves open: found by reading the model with them.
+
+A size of 1 seldom fits (a window is larger, two branches of a detector no longer meet), so the
+sizes that an error shows, and that ``slipway check`` goes on with, are tried on the model first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from slipway.errors import ModelError, OpenShapeError
+from slipway.frontends.onnx.reader import value_type
+
+CHANNELS = (1, 3, 4)
+IMAGES = ((224, 224), (320, 320), (48, 320), (32, 320), (640, 640), (32, 32), (28, 28))
+LENGTHS = (128, 16, 512, 576, 1024, 64, 256, 16000, 1)
+MAX_TRIALS = 12
+MAX_NODES_TRIED = 12_000  # nodes read in all the trials together
+
+Dims = tuple[Any, ...]  # ints, and names or "?" for what is open
+
+
+class OpenSizes(Exception):
+    """An input has a size that is neither in the file nor given."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of reading the model with some shapes."""
+
+    problems: int
+    outputs: Mapping[str, tuple[Any, ...]]
+
+
+@contextmanager
+def open_sizes(
+    proto: Any, given: Mapping[str, Any] | None, trial: Callable[[dict[str, Any]], Trial]
+) -> Iterator[None]:
+    """Turn `OpenSizes` into the error that says which inputs are open, and which sizes fit them."""
+    try:
+        yield
+    except OpenSizes:
+        raise _open_shape_error(proto, dict(given or {}), trial) from None
+
+
+def _open_shape_error(
+    proto: Any, given: dict[str, Any], trial: Callable[[dict[str, Any]], Trial]
+) -> OpenShapeError:
+    known = {t.name for t in proto.graph.initializer}
+    open_inputs = {}
+    for info in proto.graph.input:
+        if info.name in known or info.type.WhichOneof("value") != "tensor_type":
+            continue
+        dims, _ = value_type(info.name, info.type)
+        if given.get(info.name) is None and any(not isinstance(d, int) for d in dims):
+            open_inputs[info.name] = dims
+    shapes, left = _search(proto, open_inputs, given, trial)
+    listed = "; ".join(f"{n} ({', '.join(str(d) for d in s)})" for n, s in open_inputs.items())
+    problem = f"the model leaves sizes of its inputs open: {listed}."
+    if left:
+        problem += " None of the sizes tried fits the whole model; these come nearest."
+    shown = ", ".join(f"{name!r}: {shape}" for name, shape in shapes.items())
+    advice = f"Pass shape={{{shown}}}, or relay.Any() for a size that is to stay open."
+    return OpenShapeError(problem, advice, shapes)
+
+
+def _search(
+    proto: Any, open_inputs: dict[str, Dims], given: dict[str, Any],
+    trial: Callable[[dict[str, Any]], Trial],
+) -> tuple[dict[str, Any], int]:  # fmt: skip
+    """Return the shapes, given ones included, with which fewest nodes fail, and how many do."""
+    count = min(MAX_TRIALS, max(1, MAX_NODES_TRIED // max(len(proto.graph.node), 1)))
+    best: tuple[dict[str, Any], int] | None = None
+    for candidate in candidates(open_inputs, _named_sizes(proto, given))[:count]:
+        shapes = {**given, **candidate}
+        try:
+            found = trial(shapes)
+            failed = found.problems + _clashes(proto, found.outputs, shapes)
+        except ModelError:  # no size of the inputs mends it, or this one breaks the whole
+            failed = len(proto.graph.node) + 1
+        if best is None or failed < best[1]:
+            best = shapes, failed
+        if not failed:
+            break
+    assert best is not None
+    return best
+
+
+def _clashes(proto: Any, outputs: Mapping[str, Dims], shapes: Mapping[str, Any]) -> int:
+    """Return how many outputs have another shape than the file states for them, or no elements."""
+    sizes = _named_sizes(proto, shapes)
+    wrong = 0
+    for info in proto.graph.output:
+        made = outputs.get(info.name)
+        if made is None or info.type.WhichOneof("value") != "tensor_type":
+            continue
+        stated = [sizes.get(d, d) for d in value_type(info.name, info.type)[0]]
+        if len(stated) == len(made):
+            wrong += any(
+                isinstance(s, int) and s not in (0, m) for s, m in zip(stated, made, strict=True)
+            )
+        wrong += 0 in made
+    return wrong
+
+
+def _named_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sizes that the inputs' shapes give to names of dimensions."""
+    sizes: dict[str, Any] = {}
+    for info in proto.graph.input:
+        if shapes.get(info.name) is not None and info.type.WhichOneof("value") == "tensor_type":
+            dims, _ = value_type(info.name, info.type)
+            pairs = zip(dims, shapes[info.name], strict=False)  # one "?" stands for any rank
+            sizes.update((d, n) for d, n in pairs if isinstance(d, str) and d != "?")
+    return sizes
+
+
+def candidates(
+    open_inputs: Mapping[str, Dims], known: Mapping[str, int] | None = None
+) -> list[dict[str, tuple[int, ...]]]:
+    """Return shapes to try for the inputs, the likeliest first.
+
+    Sizes of one name are one size; `known` holds those that other inputs give.  The first axis, or
+    one that is called so, is the batch: 1.
+    """
+    found: list[dict[str, tuple[int, ...]]] = []
+    for image, length in zip_longest(IMAGES, LENGTHS):
+        sizes = dict(known or {})
+        row = {
+            name: _filled(dims, image or IMAGES[0], length or LENGTHS[0], sizes)
+            for name, dims in open_inputs.items()
+        }
+        if row not in found:
+            found.append(row)
+    return found
+
+
+def _filled(
+    dims: Dims, image: tuple[int, int], length: int, sizes: dict[str, int]
+) -> tuple[int, ...]:
+    if dims == ("?",):  # a tensor of which not even the rank is stated, or a vector
+        return (length,)
+    rows, columns = _image_axes(dims)
+    made = []
+    for axis, dim in enumerate(dims):
+        if isinstance(dim, int):
+            made.append(dim)
+            continue
+        if dim in sizes:
+            made.append(sizes[dim])
+            continue
+        first = axis == 0 and len(dims) > 1
+        state = axis == 1 and len(dims) == 3 and isinstance(dims[0], int)  # layers, batch, units
+        if first or state or "batch" in dim.lower():
+            size = 1
+        elif axis == rows:
+            size = image[0]
+        elif axis == columns:
+            size = image[1]
+        elif rows is not None:
+            size = 3  # the channels of an image
+        else:
+            size = length
+        if dim != "?":
+            sizes[dim] = size
+        made.append(size)
+    return tuple(made)
+
+
+def _image_axes(dims: Dims) -> tuple[int | None, int | None]:
+    """Return the axes of an image's rows and columns, or None for what is no image."""
+    if len(dims) != 4:
+        return None, None
+    if isinstance(dims[3], int) and dims[3] in CHANNELS and not isinstance(dims[1], int):
+        return 1, 2
+    if isinstance(dims[1], str) or dims[1] in CHANNELS:
+        return 2, 3
+    return None, None

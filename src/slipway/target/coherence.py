@@ -1,0 +1,85 @@
+"""Options of a CPU target that contradict each other, or have values that LLVM does not know.
+
+LLVM ends its process on some of them and passes over others without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from slipway.errors import TargetError, did_you_mean
+from slipway.target import cpus
+from slipway.target.triple import Triple
+
+# ABI -> the feature that its registers need; by architecture.
+_ABIS = {
+    "riscv32": {"ilp32": "", "ilp32f": "f", "ilp32d": "d", "ilp32e": ""},
+    "riscv64": {"lp64": "", "lp64f": "f", "lp64d": "d", "lp64e": ""},
+    "arm": {"aapcs": "", "aapcs-linux": "", "apcs-gnu": "", "aapcs16": ""},
+    "aarch64": {"aapcs": "", "darwinpcs": "", "aapcs-soft": "", "pauthtest": ""},
+}
+_FLOAT_ABIS = ("hard", "soft", "softfp")
+_LONGEST_VECTOR = 16384  # bits
+
+
+def check_options(
+    triple: Triple, cpu: str, mattr: tuple[str, ...], attrs: Mapping[str, Any]
+) -> None:
+    """Raise TargetError where the options of a CPU target do not fit each other.
+
+    `cpu` is "" where none was asked for.
+    """
+    _one_of("mfloat-abi", attrs, _FLOAT_ABIS)
+    level = attrs.get("opt-level", 3)
+    if not 0 <= level <= 3:
+        raise TargetError(f"-opt-level={level}: the levels of optimisation are 0, 1, 2 and 3")
+    bits = attrs.get("vector-width", 0)
+    if not 0 <= bits <= _LONGEST_VECTOR or bits & (bits - 1) or 0 < bits < 8:
+        raise TargetError(
+            f"-vector-width={bits}: the bits of a vector are a power of two, 8 to "
+            f"{_LONGEST_VECTOR}, or 0 for none"
+        )
+    for name in ("num-cores", "fma-units", "fma-latency", "l1-cache-bytes", "l1-cache-ways",
+                 "l2-cache-bytes", "cache-line-bytes"):  # fmt: skip
+        if attrs.get(name, 1) < 1:
+            raise TargetError(f"-{name}={attrs[name]}: it must be 1 or more")
+    if triple.arch == "x86_64" and (cpu or mattr):
+        _check_64_bits(triple, cpu, mattr)
+    _check_abi(triple, cpu, mattr, attrs)
+
+
+def _one_of(name: str, attrs: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    value = attrs.get(name, "")
+    if value and value not in known:
+        raise TargetError(
+            f"unknown -{name}={value}.{did_you_mean(value, known)} It is one of {', '.join(known)}"
+        )
+
+
+def _check_64_bits(triple: Triple, cpu: str, mattr: tuple[str, ...]) -> None:
+    start = cpu if cpu and cpu != "native" else "x86-64"
+    if "64bit" not in cpus.resolve_features("x86", start, mattr):
+        why = f"-mcpu={cpu}" if start == cpu and not any(m == "-64bit" for m in mattr) else "-mattr"
+        raise TargetError(
+            f"{why} leaves no 64-bit instructions, which {triple.text} needs. Choose another CPU, "
+            "or -mtriple=i686-linux-gnu for 32-bit code"
+        )
+
+
+def _check_abi(triple: Triple, cpu: str, mattr: tuple[str, ...], attrs: Mapping[str, Any]) -> None:
+    abi = str(attrs.get("mabi", ""))
+    if not abi:
+        return
+    known = _ABIS.get(triple.arch, {})
+    if not known:
+        raise TargetError(f"-mabi={abi}: {triple.arch} has one ABI; leave -mabi out")
+    _one_of("mabi", attrs, tuple(known))
+    lacking = known[abi]
+    generic = ("+f", "+d") if triple.arch == "riscv64" and not cpu else ()
+    start = cpu if cpu and cpu != "native" else ""
+    if lacking and lacking not in cpus.resolve_features(triple.table, start, (*generic, *mattr)):
+        raise TargetError(
+            f"-mabi={abi} passes numbers in registers of the feature {lacking!r}, which this "
+            f"processor has not. Add -mattr=+{lacking}, or choose another ABI"
+        )

@@ -1,0 +1,229 @@
+"""LLVM in processes of its own: what ends one is an error of the kernel, and the next one works."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from slipway.codegen.llvm import machine, workers
+from slipway.codegen.llvm.machine import CompiledText
+from slipway.errors import CodegenError
+from slipway.target import Target
+
+TARGET = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64")
+GOOD = "define i32 @good() {\n  ret i32 1\n}\n"
+# LLVM's answers to these: a fatal error, a failed assertion, a refusal of the verifier, an exit.
+NO_INSTRUCTION = """
+declare <16 x float> @llvm.x86.avx512.rcp14.ps.512(<16 x float>, <16 x float>, i16)
+define <16 x float> @f(<16 x float> %x) {
+  %y = call <16 x float> @llvm.x86.avx512.rcp14.ps.512(<16 x float> %x, <16 x float> %x, i16 -1)
+  ret <16 x float> %y
+}
+"""
+ABORT = """
+declare token @llvm.coro.id(i32, ptr, ptr, ptr)
+define void @f() {
+  %t = call token @llvm.coro.id(i32 0, ptr null, ptr null, ptr null)
+  ret void
+}
+"""
+NO_INTRINSIC = """
+declare float @llvm.sqrt.f32(double)
+define float @f(double %x) {
+  %y = call float @llvm.sqrt.f32(double %x)
+  ret float %y
+}
+"""
+NO_ASSEMBLER = 'define void @f() {\n  call void asm sideeffect "bogus %rax", ""()\n  ret void\n}\n'
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(cache_folder):
+    return cache_folder
+
+
+def compile_text(text, target=TARGET):
+    return CompiledText(text, target, "the kernel conv").object_bytes
+
+
+def processes():
+    return [worker.process.pid for worker in workers._pool.all]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            NO_INSTRUCTION,
+            "LLVM refuses the kernel conv for x86_64.*the processor has no instruction",
+        ),
+        (ABORT, "LLVM ended with SIGABRT while it compiled the kernel conv for .*Assertion"),
+        (NO_INTRINSIC, "LLVM refuses the kernel conv for x86_64.*sqrt"),
+        (NO_ASSEMBLER, "LLVM refuses the kernel conv for .*error: .*bogus"),
+        ("define void @f() {", "LLVM refuses the kernel conv .*error: found end of file"),
+        (GOOD + "\0", "LLVM refuses the kernel conv .*NUL"),
+    ],
+)
+def test_what_llvm_cannot_compile_is_an_error_with_the_kernels_name(text, words):
+    target = Target("llvm") if text == NO_ASSEMBLER else TARGET
+    with pytest.raises(CodegenError, match=words):
+        compile_text(text, target)
+    assert compile_text(GOOD)[:4] == b"\x7fELF"
+
+
+def test_assembler_is_for_the_processor_of_this_machine():
+    word = 'define void @f() {\n  call void asm sideeffect "nop", ""()\n  ret void\n}\n'
+    assert compile_text(word, Target("llvm"))
+    other = "riscv64" if Target("llvm").parsed_triple.arch != "riscv64" else "aarch64"
+    with pytest.raises(CodegenError, match=r"conv .*inline assembler.*import_c"):
+        compile_text(word, Target(f"llvm -mtriple={other}-linux-gnu"))
+
+
+def test_the_text_that_ended_llvm_is_kept_for_a_report(cache_folder):
+    with pytest.raises(CodegenError, match="please report it with the file"):
+        compile_text(ABORT)
+    (kept,) = (cache_folder / "failed").iterdir()
+    assert kept.read_text() == ABORT
+
+
+def test_of_many_in_threads_only_the_bad_ones_fail():
+    texts = [GOOD.replace("1", str(n)) for n in range(12)]
+    texts[3] = texts[8] = ABORT
+    jobs = [machine.submit(text, TARGET, f"the kernel k{n}") for n, text in enumerate(texts)]
+    for n, job in enumerate(jobs):
+        if n in (3, 8):
+            assert f"the kernel k{n} for" in str(job.exception())
+        else:
+            assert job.result().object_bytes[:4] == b"\x7fELF"
+
+
+def test_a_process_that_went_away_is_replaced():
+    compile_text(GOOD)
+    for worker in workers._pool.idle:
+        worker.process.stdin.close()  # as if nothing had come for a minute
+        worker.process.wait()
+        worker.process.stdin = open(os.devnull, "wb", buffering=0)  # noqa: PTH123, SIM115
+    assert compile_text(GOOD.replace("1", "2"))
+
+
+def test_a_process_that_was_killed_says_that_memory_may_have_run_out(monkeypatch):
+    compile_text(GOOD)
+    for pid in processes():
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(CodegenError, match="ended by the system while it compiled the kernel conv"):
+        compile_text(GOOD.replace("1", "2"))
+
+
+def test_what_takes_too_long_is_ended(monkeypatch):
+    monkeypatch.setenv("SLIPWAY_COMPILE_LIMIT_S", "0.01")
+    before = processes()
+    slow = "".join(f"  %v{n} = udiv i1024 %v{n - 1}, %v{max(0, n - 2)}\n" for n in range(1, 400))
+    with pytest.raises(CodegenError, match=r"still compiling the kernel conv .* after 0.01 s"):
+        compile_text(f"define i1024 @f(i1024 %v0) {{\n{slow}  ret i1024 %v399\n}}\n")
+    assert set(processes()) <= set(before)
+
+
+def test_bad_bitcode_is_refused():
+    with pytest.raises(CodegenError, match="LLVM refuses the bitcode"):
+        machine.bitcode_text(b"BC\xc0\xdeabcd")
+
+
+def test_a_fork_has_processes_of_its_own():
+    compile_text(GOOD)
+    ours = set(processes())
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if not processes() and compile_text(GOOD.replace("1", "3")):
+                status = 0
+        finally:
+            workers._end_all()
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert compile_text(GOOD.replace("1", "4"))
+    assert ours <= set(processes())
+
+
+_SCRIPT = """
+import os, sys
+from slipway.codegen.llvm import machine, workers
+from slipway.target import Target
+machine.CompiledText({text!r}, Target({target!r}), "x")
+print(*[w.process.pid for w in workers._pool.all], flush=True)
+{rest}
+"""
+
+
+def run_script(rest):
+    text = _SCRIPT.format(text=GOOD, target=str(TARGET), rest=rest)
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SLIPWAY_KERNEL_CACHE": "0"},
+    ), text
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("rest", ["", "os.kill(os.getpid(), 9)", "raise SystemExit(3)"])
+def test_no_process_is_left_when_the_program_ends(rest):
+    """The program is read from stdin: it has no file that a process could be started from."""
+    process, text = run_script(rest)
+    out, problems = process.communicate(text, timeout=60)
+    assert problems == ""
+    pids = [int(word) for word in out.split()]
+    assert pids
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_alive, pids))
+
+
+def test_ctrl_c_is_for_the_program_alone():
+    compile_text(GOOD)
+    for pid in processes():
+        assert os.getpgid(pid) != os.getpgrp()
+        os.kill(pid, signal.SIGINT)
+    assert compile_text(GOOD.replace("1", "5"))
+
+
+def test_an_interrupt_between_request_and_answer_ends_the_process(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    compile_text(GOOD)
+    monkeypatch.setattr(workers._Worker, "_read", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compile_text(GOOD.replace("1", "6"))
+    monkeypatch.undo()
+    assert compile_text(GOOD.replace("1", "7"))
+
+
+def test_many_threads_at_once():
+    found = {}
+
+    def one(n):
+        found[n] = workers.ask(
+            "ir", GOOD.replace("1", str(n)).encode(), machine._settings(TARGET), f"k{n}"
+        ).decode()
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(f"ret i32 {n}" in found[n] for n in range(6))

@@ -1,0 +1,89 @@
+"""Sizes that a model leaves open: the ones that are suggested fit the model."""
+
+import numpy as np
+import pytest
+from graphs import helper, model
+
+from slipway import relay
+from slipway.errors import OpenShapeError
+from slipway.frontends.onnx.open_sizes import candidates
+
+
+def suggested(proto, **shape):
+    with pytest.raises(OpenShapeError) as caught:
+        relay.frontend.from_onnx(proto, shape=shape)
+    relay.frontend.from_onnx(proto, shape=caught.value.shapes)  # it fits
+    return caught.value
+
+
+def detector(rows="height", columns="width"):
+    """Two levels that meet again: sizes must be multiples of 4, and 1 is none."""
+    weights = {
+        "w": np.ones((3, 3, 2, 2), np.float32),
+        "twice": np.array([1, 1, 2, 2], np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["half"], strides=[2, 2]),
+        helper.make_node("Conv", ["half", "w"], ["quarter"], strides=[2, 2]),
+        helper.make_node("Resize", ["quarter", "", "twice"], ["up"]),
+        helper.make_node("Concat", ["half", "up"], ["y"], axis=1),
+    ]
+    return model(nodes, {"x": ("float32", ("batch", 3, rows, columns))}, ["y"], weights)
+
+
+def test_an_image_gets_a_size_that_fits_the_whole_model():
+    error = suggested(detector())
+    assert error.shapes == {"x": (1, 3, 224, 224)}
+    assert "x (batch, 3, height, width)" in str(error)
+
+
+def test_what_is_fixed_stays():
+    assert suggested(detector(rows=20)).shapes["x"][2] == 20
+
+
+def test_a_size_follows_from_what_the_model_states_of_its_output():
+    """The result must have 6 columns: of a window of 11 only 16 samples give that."""
+    nodes = [helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[11])]
+    proto = model(nodes, {"x": ("float32", ("n", 2, "samples"))}, ["y"])
+    for size in ("n", 2, 6):
+        dim = proto.graph.output[0].type.tensor_type.shape.dim.add()
+        setattr(dim, "dim_param" if size == "n" else "dim_value", size)
+    assert suggested(proto).shapes == {"x": (1, 2, 16)}
+
+
+def test_sizes_of_one_name_are_one_size_and_a_state_has_one_batch():
+    nodes = [
+        helper.make_node("Add", ["a", "b"], ["s"]),
+        helper.make_node("ReduceSum", ["s"], ["t"], keepdims=0),
+        helper.make_node("Add", ["state", "t"], ["y"]),
+    ]
+    inputs = {
+        "a": ("float32", ("n", "length")),
+        "b": ("float32", ("n", "length")),
+        "state": ("float32", (2, "", 5)),
+    }
+    shapes = suggested(model(nodes, inputs, ["y"])).shapes
+    assert shapes["a"] == shapes["b"]
+    assert shapes["state"] == (2, 1, 5)
+
+
+def test_given_shapes_are_kept_and_named_with_the_rest():
+    nodes = [helper.make_node("MatMul", ["a", "b"], ["y"])]
+    inputs = {"a": ("float32", ("n", "k")), "b": ("float32", ("k", "m"))}
+    shapes = suggested(model(nodes, inputs, ["y"]), a=(3, 16)).shapes
+    assert shapes["a"] == (3, 16)
+    assert shapes["b"][0] == 16
+
+
+def test_a_model_that_no_size_fits_says_so():
+    nodes = [helper.make_node("Mystery", ["x"], ["y"])]
+    proto = model(nodes, {"x": ("float32", ("n", 4))}, ["y"])
+    with pytest.raises(OpenShapeError, match="None of the sizes tried fits the whole model"):
+        relay.frontend.from_onnx(proto)
+
+
+def test_a_vector_and_a_tensor_of_unknown_rank():
+    assert candidates({"x": ("?",)})[0] == {"x": (128,)}
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": ("float32", None)}, ["y"])
+    assert not proto.graph.input[0].type.tensor_type.HasField("shape")
+    assert suggested(proto).shapes == {"x": (128,)}

@@ -1,0 +1,52 @@
+"""Options that contradict each other are errors of the target, before any code is generated."""
+
+import pytest
+
+from slipway.errors import TargetError
+from slipway.target import Target
+
+RISCV = "-mtriple=riscv64-linux-gnu"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-opt-level=9", "levels of optimisation are 0, 1, 2 and 3"),
+        ("-opt-level=-1", "levels of optimisation"),
+        ("-vector-width=7", "power of two"),
+        ("-vector-width=-128", "power of two"),
+        ("-vector-width=1048576", "power of two"),
+        ("-num-cores=0", "must be 1 or more"),
+        ("-l1-cache-bytes=-1", "must be 1 or more"),
+        ("-mtriple=x86_64-linux-gnu -mcpu=i386", "-mcpu=i386 leaves no 64-bit instructions"),
+        ("-mtriple=x86_64-linux-gnu -mcpu=pentium4", "-mtriple=i686-linux-gnu"),
+        ("-mtriple=x86_64-linux-gnu -mattr=-64bit", "-mattr leaves no 64-bit instructions"),
+        ("-mtriple=x86_64-linux-gnu -mabi=sysv", "x86_64 has one ABI"),
+        (f"{RISCV} -mabi=lp64dd", "Did you mean 'lp64d'"),
+        (f"{RISCV} -mabi=ilp32", "unknown -mabi=ilp32"),
+        (f"{RISCV} -mabi=lp64d -mattr=-d", "the feature 'd', which this processor has not"),
+        ("-mtriple=riscv32-unknown-elf -mabi=ilp32d", "the feature 'd'"),
+        ("-mtriple=armv7l-linux-gnueabihf -mfloat-abi=hrad", "Did you mean 'hard'"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["llvm", "c"])
+def test_contradictions(kind, words, message):
+    with pytest.raises(TargetError, match=message):
+        Target(f"{kind} {words}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-opt-level=0 -vector-width=0",
+        "-mtriple=i686-linux-gnu -mcpu=pentium4",
+        "-mtriple=x86_64-linux-gnu -mcpu=core2 -mattr=-sse4.1",
+        f"{RISCV} -mabi=lp64d",
+        f"{RISCV} -mcpu=sifive-u74 -mabi=lp64d",
+        "-mtriple=riscv32-unknown-elf -mabi=ilp32",
+        "-mtriple=riscv32-unknown-elf -mattr=+d -mabi=ilp32d",
+        "-mtriple=armv7l-linux-gnueabihf -mfloat-abi=hard",
+    ],
+)
+def test_what_fits(words):
+    assert Target(f"llvm {words}").kind.name == "llvm"
