@@ -47,7 +47,7 @@ def test_an_operator_without_converter_is_reported():
     with pytest.raises(ModelError, match=r"HASHTABLE_FIND x 1 .*: there is no converter for it"):
         relay.frontend.from_tflite(data)
     (row,) = check_tflite(data)
-    assert (row.kind, row.status) == ("RFFT2D", "unsupported")
+    assert (row.kind, row.status) == ("HASHTABLE_FIND", "unsupported")
 
 
 def test_what_an_operator_does_not_support_is_reported():
