@@ -101,6 +101,11 @@ def import_budget(weights_bytes: int) -> Iterator[Budget]:
         _current.reset(token)
 
 
+def current_budget() -> Budget:
+    """Return the budget of the import at work, or outside of any the usual one."""
+    return _current.get() or Budget(0, 1)
+
+
 def take_bytes(count: int) -> None:
     """Take bytes from the import at work; outside of any, nothing is counted."""
     budget = _current.get()

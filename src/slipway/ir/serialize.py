@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import SlipwayError
+from slipway.ir.field_types import field_checks
 from slipway.ir.node import NODE_CLASSES, Node
 from slipway.ir.visit import post_order
 
 FORMAT_VERSION = 1
+MAX_DEPTH = 64  # of tuples, lists and dicts in a field
 
 
 def save_json(value: Any) -> str:
@@ -34,18 +36,29 @@ def load_json(text: str) -> Any:
     """
     try:
         document = json.loads(text)
-        version = document["slipway_ir"]
-        reader = _Reader(document["nodes"], document["arrays"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise SlipwayError(f"not a Slipway IR document: {error}") from error
-    if version != FORMAT_VERSION:
+    except RecursionError:
         raise SlipwayError(
-            f"this IR document has format version {version}; this Slipway reads {FORMAT_VERSION}"
+            "not a Slipway IR document: its brackets are nested too deeply"
+        ) from None
+    except (ValueError, TypeError) as error:
+        raise SlipwayError(f"not a Slipway IR document: {error}") from error
+    parts = document if isinstance(document, dict) else {}
+    if not isinstance(parts.get("nodes"), list) or not isinstance(parts.get("arrays"), list):
+        raise SlipwayError("not a Slipway IR document: it lists no nodes and arrays")
+    if parts.get("slipway_ir") != FORMAT_VERSION:
+        raise SlipwayError(
+            f"this IR document has format version {parts.get('slipway_ir')!r}; this Slipway reads "
+            f"{FORMAT_VERSION}"
         )
     try:
-        return reader.value(document["root"])
-    except (IndexError, KeyError, TypeError, ValueError) as error:
-        raise SlipwayError(f"damaged Slipway IR document: {error}") from error
+        reader = _Reader(parts["nodes"], parts["arrays"])
+        return reader.value(parts.get("root"))
+    except SlipwayError:
+        raise
+    except Exception as error:  # what the constructors of the nodes say to values that do not fit
+        raise SlipwayError(
+            f"damaged Slipway IR document: {type(error).__name__}: {error}"
+        ) from error
 
 
 class _Writer:
@@ -99,28 +112,62 @@ class _Reader:
     def __init__(self, nodes: list[Any], arrays: list[Any]) -> None:
         self.arrays = arrays
         self.nodes: list[Any] = []
-        for record in nodes:
+        for number, record in enumerate(nodes):
+            if not isinstance(record, list) or not record or not isinstance(record[0], str):
+                raise _damaged(f"node {number} is not a list that begins with its class")
             name, *fields = record
             cls = NODE_CLASSES.get(name)
             if cls is None:
                 raise SlipwayError(f"this IR document uses the unknown node class {name!r}")
-            self.nodes.append(cls(*(self.value(field) for field in fields)))
+            values = [self.value(field) for field in fields]
+            if len(values) > len(cls.FIELDS):
+                raise _damaged(f"node {number}, {name}, has {len(values)} fields")
+            for (field, fits), value in zip(field_checks(cls), values, strict=False):
+                if not fits(value):
+                    raise _damaged(
+                        f"the field {field!r} of node {number}, {name}, cannot be a "
+                        f"{type(value).__name__}"
+                    )
+            self.nodes.append(cls(*values))
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: Any, depth: int = 0) -> Any:
+        if isinstance(value, dict):
+            raise _damaged("it has an object where a value is expected")
         if not isinstance(value, list):
             return value
-        tag, *items = value
-        if tag == "@":
-            return self.nodes[items[0]]
+        if depth > MAX_DEPTH:
+            raise _damaged(f"values are nested more than {MAX_DEPTH} deep")
+        tag, *items = value or [None]
         if tag == "t":
-            return tuple(self.value(item) for item in items)
+            return tuple(self.value(item, depth + 1) for item in items)
         if tag == "l":
-            return [self.value(item) for item in items]
-        if tag == "d":
-            return {self.value(k): self.value(v) for k, v in items}
-        if tag == "f":
+            return [self.value(item, depth + 1) for item in items]
+        if tag == "d" and all(isinstance(pair, list) and len(pair) == 2 for pair in items):
+            return {self.value(k, depth + 1): self.value(v, depth + 1) for k, v in items}
+        if tag == "f" and len(items) == 1 and isinstance(items[0], str):
             return float.fromhex(items[0])
-        if tag == "a":
-            dtype, shape, data = self.arrays[items[0]]
-            return np.frombuffer(base64.b64decode(data), dtype=dtype).reshape(shape).copy()
-        raise SlipwayError(f"damaged Slipway IR document: unknown tag {tag!r}")
+        if tag == "@" and len(items) == 1:
+            return _at(self.nodes, items[0], "node")
+        if tag == "a" and len(items) == 1:
+            return _array(_at(self.arrays, items[0], "array"))
+        raise _damaged(f"{str(value)[:80]} is no value")
+
+
+def _at(known: list[Any], index: Any, what: str) -> Any:
+    if type(index) is not int or not 0 <= index < len(known):
+        raise _damaged(f"it refers to {what} {index!r}, and {len(known)} come before")
+    return known[index]
+
+
+def _array(record: Any) -> np.ndarray[Any, Any]:
+    if not isinstance(record, list) or len(record) != 3:
+        raise _damaged("an array is not its dtype, shape and data")
+    dtype, shape, data = record
+    made = np.dtype(dtype)
+    if made.hasobject or not all(type(d) is int and d >= 0 for d in shape):
+        raise _damaged(f"an array has the dtype {dtype!r} and the shape {shape!r}")
+    return np.frombuffer(base64.b64decode(data), dtype=made).reshape(shape).copy()
+
+
+def _damaged(why: str) -> SlipwayError:
+    return SlipwayError(f"damaged Slipway IR document: {why}")

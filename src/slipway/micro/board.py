@@ -124,7 +124,7 @@ def _parse(path: Path) -> Board:
             else Emulator(emulator["program"], tuple(emulator["args"])),
             aliases=tuple(data.get("aliases", ())),
         )
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SlipwayError(
             f"{path} does not describe a board: {error!r}; see the files in {DEVICES}"
         ) from error

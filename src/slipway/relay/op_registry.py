@@ -45,7 +45,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import TypeInferenceError, did_you_mean
+from slipway.errors import SlipwayError, TypeInferenceError, did_you_mean
 from slipway.ir.node import Node
 from slipway.relay import open_dims
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
@@ -330,19 +330,26 @@ def load_ops() -> dict[str, OpDefinition]:
     return OPS
 
 
+class UnknownOperator(SlipwayError, KeyError):
+    """A name that no operator has; a KeyError, as looking it up has always been."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def _is_being_imported(family: str) -> bool:
     module = sys.modules.get(f"slipway.relay.ops.{family}")
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def get(name: str) -> OpDefinition:
-    """Return the definition of operator `name`.  Raises KeyError with a suggestion."""
+    """Return the definition of operator `name`.  Raises UnknownOperator with a suggestion."""
     definition = OPS.get(name)
     # Before all are loaded, another thread may be in the middle of the operator's section.
     if definition is None or (not _loaded and definition.missing_parts()):
         definition = load_ops().get(name)
     if definition is None:
-        raise KeyError(f"there is no operator {name!r}.{did_you_mean(name, OPS)}")
+        raise UnknownOperator(f"there is no operator {name!r}.{did_you_mean(name, OPS)}")
     return definition
 
 
@@ -402,6 +409,10 @@ def infer_call(call: Call) -> Type | None:
 
 def _infer_operator(call: Call, types: list[Type]) -> Type:
     definition = get(call.op.name)
+    if definition.attrs_type is not None and not isinstance(call.attrs, definition.attrs_type):
+        raise TypeInferenceError(
+            f"its attributes are {call.attrs!r}, not {definition.attrs_type.__name__}"
+        )
     if any(open_dims.has_open(t) for t in types):
         return open_dims.infer_open(lambda t: definition.infer(call.attrs, t), types, call.attrs)
     return definition.infer(call.attrs, types)

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError
+from slipway.errors import ModelError, SlipwayError, did_you_mean
+from slipway.ir.field_types import field_checks
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.serialize import load_json
 from slipway.relay import op_registry
@@ -56,7 +57,8 @@ _NUMBER = re.compile(r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan))(.*)")
 def parse(text: str) -> IRModule | Expr:
     """Read a module (text that starts with "def") or one function or expression.
 
-    Raises ModelError with line and column where the text is no relay.
+    Raises ModelError with line and column where the text is no relay, TypeInferenceError where its
+    operators do not fit their arguments.
     """
     return _Parser(text).program()
 
@@ -205,13 +207,13 @@ class _Parser:
         while True:
             if self.peek() == "." and not isinstance(found, str):
                 self.take(".")
-                found = TupleGetItem(found, int(self.take()))
+                found = TupleGetItem(found, self.integer())
             elif self.peek() == "(":
                 found = self.call(found)
             else:
                 break
         if isinstance(found, str):
-            return op_registry.get(found).op
+            return self.definition(found).op
         return found  # type: ignore[no-any-return]
 
     def call(self, callee: Any) -> Expr:
@@ -228,12 +230,36 @@ class _Parser:
             self.accept(",")
         if not isinstance(callee, str):
             return Call(callee, tuple(args))
-        try:
-            definition = op_registry.get(callee)
-        except KeyError as error:
-            raise self.error(str(error.args[0])) from None
-        made = definition.attrs_type(**attrs) if definition.attrs_type is not None else None
+        definition = self.definition(callee)
+        made = self.attributes(definition, attrs)
         return Call(definition.op, tuple(args), made)
+
+    def definition(self, name: str) -> op_registry.OpDefinition:
+        try:
+            return op_registry.get(name)
+        except op_registry.UnknownOperator as error:
+            raise self.error(str(error)) from None
+
+    def attributes(self, definition: op_registry.OpDefinition, given: dict[str, Any]) -> Any:
+        """The operator's record of attributes, each of its type."""
+        kind = definition.attrs_type
+        known = () if kind is None else kind.FIELDS
+        for name in given:
+            if name not in known:
+                raise self.error(
+                    f"{definition.name} has no attribute {name!r}.{did_you_mean(name, known)}"
+                )
+        if kind is None:
+            return None
+        for name, fits in field_checks(kind):
+            if name in given and not fits(given[name]):
+                raise self.error(f"{name} of {definition.name} cannot be {given[name]!r}")
+        try:
+            return kind(**given)
+        except (TypeError, ValueError) as error:  # an attribute without a default is missing
+            if isinstance(error, SlipwayError):
+                raise
+            raise self.error(f"the attributes of {definition.name}: {error}") from None
 
     def atom(self) -> Any:
         kind, text = self.kind(), self.peek()
@@ -243,7 +269,7 @@ class _Parser:
             case "module":
                 return GlobalVar(self.take()[1:])
             case "meta":
-                number = int(self.take().rpartition("[")[2][:-1])
+                number = int(self.take().rpartition("[")[2][:-1][:9])
                 if number >= len(self.constants):
                     raise self.error(
                         f"{text} is not in the metadata: print with show_meta_data=True"
@@ -296,17 +322,32 @@ class _Parser:
         self.take("else")
         return If(condition, then, self.block())
 
-    @staticmethod
-    def number(text: str) -> Constant:
+    def integer(self) -> int:
+        """A whole number of at most 18 digits, not negative."""
+        text = self.take()
+        if not re.fullmatch(r"[0-9]{1,18}", text):
+            self.at -= 1
+            raise self.error(f"expected a whole number, found {text!r}")
+        return int(text)
+
+    def number(self, text: str) -> Constant:
         match = _NUMBER.fullmatch(text)
         assert match is not None
         digits, suffix = match.groups()
         whole = re.fullmatch(r"-?\d+", digits) is not None
         dtype = {"f": "float32", "": "int32" if whole else "float32"}.get(suffix, suffix)
-        return Constant(np.asarray(int(digits) if whole else float(digits), dtype))
+        try:
+            return Constant(np.asarray(int(digits) if whole else float(digits), dtype))
+        except (OverflowError, ValueError, TypeError) as error:
+            self.at -= 1
+            raise self.error(f"{text} is no number of type {dtype}: {error}") from None
 
     def value(self) -> Any:
         """An attribute's value: a number, a string, None, a truth value, a list, or a function."""
+        with self.inside():
+            return self.one_value()
+
+    def one_value(self) -> Any:
         if self.peek() == "fn":
             return self.function()
         text = self.take()
@@ -322,7 +363,7 @@ class _Parser:
         if text[0] in "\"'":
             return text[1:-1]
         try:
-            return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+            return int(text) if re.fullmatch(r"-?[0-9]+", text) else float(text)
         except ValueError:
             self.at -= 1
             raise self.error(f"{text!r} is not an attribute's value") from None
@@ -330,12 +371,16 @@ class _Parser:
     # -- types -----------------------------------------------------------------------------------
 
     def type(self) -> Type:
+        with self.inside():
+            return self.one_type()
+
+    def one_type(self) -> Type:
         if self.accept("Tensor"):
             self.take("[")
             self.take("(")
             dims = []
             while not self.accept(")"):
-                dims.append(ANY if self.accept("?") else int(self.take()))
+                dims.append(ANY if self.accept("?") else self.integer())
                 self.accept(",")
             self.take(",")
             dtype = self.take()

@@ -106,8 +106,10 @@ def parse_metadata(text: bytes | memoryview, name: str) -> dict[str, Any]:
     try:
         metadata = json.loads(bytes(text).rstrip(b"\0").decode())
         version = metadata["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ArtifactError(f"{name} has metadata that cannot be read. {_AGAIN}") from error
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("isa", []), list):
+        raise ArtifactError(f"{name} has metadata that cannot be read. {_AGAIN}")
     if version != FORMAT_VERSION:
         writer = metadata.get("compiler", "another version of Slipway")
         raise ArtifactError(
@@ -115,8 +117,6 @@ def parse_metadata(text: bytes | memoryview, name: str) -> dict[str, Any]:
             f"version {FORMAT_VERSION}. Compile the model again with this Slipway, or load it with "
             "the one that wrote it."
         )
-    if not isinstance(metadata, dict):
-        raise ArtifactError(f"{name} has metadata that cannot be read. {_AGAIN}")
     return metadata
 
 

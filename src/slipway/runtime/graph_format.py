@@ -35,6 +35,8 @@ NO_OPERATION = "__nop"  # classic name of a reshape in place
 _MAGIC = 0x47574C53
 _NONE = 0xFFFFFFFF
 _ALIGNMENT = 64
+MAX_RANK = 16  # of a tensor at run time: crt/include/slipway/tensor.h
+MAX_EXTENT = 1 << 47
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,10 @@ class GraphTables:
         """Read classic graph JSON; ArtifactError if it is not that."""
         try:
             return _from_json(json.loads(text))
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (
+            KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError,
+            RecursionError,
+        ) as error:  # fmt: skip
             raise ArtifactError(
                 f"the graph cannot be read: {error!r}. It must be the JSON that get_graph_json() "
                 "of a compiled model returns."
@@ -155,7 +160,7 @@ class GraphTables:
         """Read graph.bin; ArtifactError if it is damaged."""
         try:
             return _from_binary(memoryview(data).cast("B"))
-        except (struct.error, IndexError, ValueError, KeyError) as error:
+        except (struct.error, IndexError, ValueError, KeyError, OverflowError) as error:
             raise ArtifactError(
                 f"the model's graph tables are damaged ({error}). Export the model again, and copy "
                 "it in binary mode."
@@ -163,6 +168,8 @@ class GraphTables:
 
 
 def _check(tables: GraphTables) -> None:
+    if any(node.num_outputs < 0 for node in tables.nodes):
+        raise ValueError("a node has a negative number of outputs")
     starts = tables.first_entries
     if starts[-1] != len(tables.entries):
         raise ValueError(f"{starts[-1]} outputs of nodes, but {len(tables.entries)} entries")
@@ -170,14 +177,23 @@ def _check(tables: GraphTables) -> None:
         for source, output in node.inputs:
             if not 0 <= source < index or not 0 <= output < tables.nodes[source].num_outputs:
                 raise ValueError(f"node {node.name!r} reads output {output} of node {source}")
+    if any(not 0 <= n < len(tables.nodes) for n in tables.inputs):
+        raise ValueError("an input is no node")
+    if any(not 0 <= n < len(tables.nodes) for n, _ in tables.outputs):
+        raise ValueError("an output is of no node")
     for index in tables.inputs:
         if tables.nodes[index].function is not None:
             raise ValueError(f"input {tables.nodes[index].name!r} is not an input node")
     for source, output in tables.outputs:
         if not 0 <= output < tables.nodes[source].num_outputs:
             raise ValueError(f"the graph returns output {output} of node {source}")
-    if tables.storages and any(not 0 <= e.storage < len(tables.storages) for e in tables.entries):
-        raise ValueError("an entry lies in a storage that does not exist")
+    # Without a list of storages there are at most as many as entries.
+    storages = len(tables.storages) or len(tables.entries)
+    for entry in tables.entries:
+        if not 0 <= entry.storage < storages:
+            raise ValueError(f"an entry lies in storage {entry.storage} of {storages}")
+        if len(entry.shape) > MAX_RANK or any(not 0 <= d <= MAX_EXTENT for d in entry.shape):
+            raise ValueError(f"an entry has the shape {entry.shape}")
 
 
 def _place_apart(entries: Sequence[GraphEntry]) -> tuple[tuple[Storage, ...], int]:
@@ -323,8 +339,22 @@ def _from_binary(data: memoryview) -> GraphTables:
     args = [row[0] for row in take("<I", num_args)]
     inputs = tuple(row[0] for row in take("<I", num_inputs))
     outputs = [row[0] for row in take("<I", num_outputs)]
+    if at + header[9] != len(data):
+        raise ValueError("the tables do not fill the stated size")
     strings = bytes(data[at : at + header[9]])
+    made = sum(node[5] for node in nodes)
+    if made != len(entries):  # before a list of that length is built
+        raise ValueError(f"{made} outputs of nodes, but {len(entries)} entries")
     owner = [(index, i) for index, node in enumerate(nodes) for i in range(node[5])]
+
+    if any(first + ndim > len(dims) for _, _, _, ndim, first, _ in entries):
+        raise ValueError("the shape of an entry lies beyond the dims")
+    if any(
+        first + count > len(args) or made > count
+        for _, function, first, count, _, made in nodes
+        if function != _NONE
+    ):
+        raise ValueError("the arguments of a node lie beyond the table")
 
     def text(offset: int) -> str:
         return strings[offset : strings.index(b"\0", offset)].decode()

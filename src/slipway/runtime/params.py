@@ -30,6 +30,7 @@ from slipway.runtime.ndarray import (
 _LIST_MAGIC = 0xF7E58D4F05049CB7
 _TENSOR_MAGIC = 0xDD5E40F096B4A13F
 _MAX_NDIM = 16
+_LEAST_NAME, _LEAST_TENSOR = 8, 40  # bytes that the shortest of each takes
 
 
 def save_param_dict(params: Mapping[str, Any]) -> bytearray:
@@ -82,6 +83,11 @@ class _Reader:
         self._at += size
         return piece
 
+    def need(self, count: int, size: int) -> None:
+        """Raise ArtifactError unless so many pieces of at least `size` bytes can follow."""
+        if count * size > len(self._data) - self._at:
+            self.take(count * size)
+
     def unpack(self, form: str) -> tuple[int, ...]:
         return struct.unpack(form, self.take(struct.calcsize(form)))
 
@@ -98,12 +104,18 @@ def read_params(data: bytes | bytearray | memoryview) -> dict[str, npt.NDArray[A
     magic, _, count = reader.unpack("<QQQ")
     if magic != _LIST_MAGIC:
         raise _damaged("they do not begin as parameters do")
+    reader.need(count, _LEAST_NAME + _LEAST_TENSOR)
     names: list[str] = []
     for _ in range(count):
         (length,) = reader.unpack("<Q")
-        names.append(str(reader.take(length), "utf-8", "replace"))
+        try:
+            names.append(str(reader.take(length), "utf-8"))
+        except UnicodeDecodeError as error:
+            raise _damaged("a name is no UTF-8 text") from error
     if reader.unpack("<Q")[0] != count:
         raise _damaged("names and tensors differ in number")
+    if len(set(names)) != count:
+        raise _damaged("two tensors have one name")
     return {name: _read_tensor(reader) for name in names}
 
 
@@ -115,8 +127,11 @@ def _read_tensor(reader: _Reader) -> npt.NDArray[Any]:
     (size_bytes,) = reader.unpack("<q")
     try:
         dtype = dtypes.from_dlpack(code, bits, lanes)
-    except (KeyError, ValueError) as error:
+        numpy_dtype(dtype)
+    except (KeyError, ValueError, TypeError) as error:
         raise _damaged("a tensor has an unknown dtype") from error
+    if lanes != 1:
+        raise _damaged(f"a tensor has vectors of {lanes} lanes as elements")
     expected = dtypes.bytes_of(dtype)
     for extent in shape:
         expected *= extent

@@ -417,8 +417,8 @@ def _options_of_text(text: str) -> dict[str, Any]:
     if stripped.startswith("{"):
         try:
             parsed = json.loads(stripped)
-        except ValueError as error:
-            raise TargetError(f"target {text!r} is not valid JSON: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise TargetError(f"target {text[:200]!r} is not valid JSON: {error}") from None
         return dict(parsed)
     words = shlex.split(stripped)
     first = words.pop(0)

@@ -61,8 +61,10 @@ def steps_from_json(text: str) -> list[list[Any]]:
     try:
         document = json.loads(text)
         version, steps = document["slipway_schedule"], document["steps"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ScheduleError(f"not a stored schedule: {error}") from error
+    if not isinstance(steps, list) or not all(isinstance(step, list) for step in steps):
+        raise ScheduleError("not a stored schedule: its steps are not lists")
     if version != FORMAT_VERSION:
         raise ScheduleError(
             f"this schedule has format version {version}; this Slipway reads {FORMAT_VERSION}"

@@ -22,7 +22,7 @@ from slipway.errors import (
     internal_error,
 )
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
-from slipway.frontends.budget import Budget, import_budget
+from slipway.frontends.budget import current_budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.onnx.converters import (
@@ -89,8 +89,8 @@ def from_onnx(
     """
     proto = load_model(model)
     overrides = dtype if isinstance(dtype, Mapping) else {}
-    with import_budget(weights_bytes(proto)) as budget:
-        importer = _Importer(proto, opset_of(proto, opset), freeze_params, budget, constants)
+    with import_budget(weights_bytes(proto)):
+        importer = _Importer(proto, opset_of(proto, opset), freeze_params, constants)
         with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
             function = importer.main(dict(shape or {}), overrides)
     return IRModule((("main", function),)), importer.params
@@ -111,8 +111,8 @@ def check_onnx(
     """
     proto = load_model(model)
     overrides = dtype if isinstance(dtype, Mapping) else {}
-    with import_budget(weights_bytes(proto)) as budget:
-        importer = _Importer(proto, opset_of(proto, opset), True, budget, constants)
+    with import_budget(weights_bytes(proto)):
+        importer = _Importer(proto, opset_of(proto, opset), freeze=True, constants=constants)
         importer.book.survey = True
         with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
             importer.survey(dict(shape or {}), overrides)
@@ -121,8 +121,8 @@ def check_onnx(
 
 def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]) -> Trial:
     """Read the model with these shapes; return how many nodes fail, and the outputs' shapes."""
-    with import_budget(weights_bytes(like.proto)) as budget:
-        importer = _Importer(like.proto, like.opset, True, budget, like.constants)
+    with import_budget(weights_bytes(like.proto)):
+        importer = _Importer(like.proto, like.opset, True, like.constants)
         _, results = importer.survey(shapes, overrides)
     names = [o.name for o in importer.graph.output]
     pairs = zip(names, results, strict=False)  # fewer results where there are problems
@@ -140,7 +140,6 @@ class _Importer:
         proto: Any,
         opset: int,
         freeze: bool,
-        budget: Budget,
         constants: Constants | None = None,
     ) -> None:
         check_names(proto)
@@ -155,7 +154,7 @@ class _Importer:
         self.folder = ConstantFolder()
         self.book = ReportBook()
         self.stand_ins = StandIns(proto)
-        self.budget = budget
+        self.budget = current_budget()
         self.read = {name for node in proto.graph.node for name in names_read(node)}
         self.misfits: dict[Hashable, str] = {}
         self.depth = 0  # of function bodies being converted
