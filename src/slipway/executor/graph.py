@@ -84,6 +84,9 @@ class _Builder:
         self.mod_name = mod_name
         self.values: dict[int, list[TensorRef]] = {}
         self.by_hash: dict[int, str] = {}
+        self.by_array: dict[int, TensorRef] = {}  # id of a constant's array, which `graph` holds
+        self.taken: set[str] = set()
+        self.numbers: dict[tuple[str, int], int] = {}  # the last number that a name was given
 
     def build(self, main: Function) -> ModelGraph:
         graph = self.graph
@@ -110,18 +113,20 @@ class _Builder:
                 f"at most {MAX_RANK}. Reshape it to fewer axes."
             )
         self.graph.nodes.append(node)
+        self.taken.add(parts[0])
         return TensorRef(len(self.graph.nodes) - 1)
 
     def _constant(self, expr: Constant) -> TensorRef:
-        for known, array in self.graph.params.items():
-            if array is expr.array:
-                return next(TensorRef(i) for i, n in enumerate(self.graph.nodes) if n.name == known)
+        known = self.by_array.get(id(expr.array))
+        if known is not None:
+            return known
         name = self.param_names.get(id(expr.array), f"p{len(self.graph.params)}")
-        while name in self.graph.params or name in self.graph.inputs:
+        while name in self.taken:
             name += "_"
         self.graph.params[name] = expr.array
         self.graph.inputs.append(name)
-        return self._add(name, "", (), (expr.tensor_type,))
+        ref = self.by_array[id(expr.array)] = self._add(name, "", (), (expr.tensor_type,))
+        return ref
 
     def _visit(self, expr: Expr) -> None:
         match expr:
@@ -159,14 +164,21 @@ class _Builder:
         return self._unique(content_name(function, f"tvmgen_{self.mod_name}_"), self.graph.kernels)
 
     def _node_name(self, kernel: str) -> str:
-        return self._unique(kernel, {n.name for n in self.graph.nodes})
+        return self._unique(kernel, self.taken)
 
-    @staticmethod
-    def _unique(base: str, taken: Any) -> str:
-        name, number = base, 0
+    def _unique(self, base: str, taken: Any) -> str:
+        """Return `base`, or the first of base_1, base_2, ... that is not taken.
+
+        Names only become more: what was taken when `base` was last asked for, still is.
+        """
+        key = base, id(taken)
+        name, number = base, self.numbers.get(key, 0)
+        if number:
+            name = f"{base}_{number}"
         while name in taken:
             number += 1
             name = f"{base}_{number}"
+        self.numbers[key] = number
         return name
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 
 @dataclass(frozen=True)
@@ -122,10 +123,26 @@ def lower_bound(blocks: Sequence[Block], shares: Sequence[Share] = ()) -> int:
     for index, size in by_output.items():
         step = blocks[index].first
         saved[step] = saved.get(step, 0) + min(size, align_up(blocks[index].size_bytes, unit))
-    most = 0
-    for step in {block.first for block in blocks}:
-        alive = [block.size_bytes for block in blocks if block.first <= step <= block.last]
-        rounded = [align_up(size, unit) for size in alive]
-        slack = max(r - size for r, size in zip(rounded, alive, strict=True))
-        most = max(most, sum(rounded) - slack - saved.get(step, 0), *alive)
+    order = sorted(range(len(blocks)), key=lambda i: blocks[i].first)
+    ends: list[tuple[int, int]] = []  # (last step, rounded size) of what is alive
+    slacks: list[tuple[int, int]] = []  # (less than nothing, last step): the greatest first
+    sizes: list[tuple[int, int]] = []
+    most = total = 0
+    for place, index in enumerate(order):
+        block = blocks[index]
+        rounded = align_up(block.size_bytes, unit)
+        heappush(ends, (block.last, rounded))
+        heappush(slacks, (block.size_bytes - rounded, block.last))
+        heappush(sizes, (-block.size_bytes, block.last))
+        total += rounded
+        step = block.first
+        if place + 1 < len(order) and blocks[order[place + 1]].first == step:
+            continue
+        while ends[0][0] < step:
+            total -= heappop(ends)[1]
+        while slacks[0][1] < step:
+            heappop(slacks)
+        while sizes[0][1] < step:
+            heappop(sizes)
+        most = max(most, total + slacks[0][0] - saved.get(step, 0), -sizes[0][0])
     return most
