@@ -77,6 +77,14 @@ def post_order_by(
     return order
 
 
+def nesting(root: Node) -> int:
+    """Return how many nodes lie inside each other at most."""
+    depth: dict[int, int] = {}
+    for node in post_order(root):
+        depth[id(node)] = 1 + max((depth[id(c)] for c in children(node)), default=0)
+    return depth[id(root)]
+
+
 def _map_value(value: Any, function: Callable[[Node], Node]) -> Any:
     if isinstance(value, Node):
         return function(value)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from slipway.errors import LoweringError
 from slipway.ir.function import PrimFunc
+from slipway.ir.visit import nesting
 from slipway.passes.context import PassContext
 from slipway.passes.cut_loops import cut_loops
 from slipway.passes.flatten_storage import flatten_storage
@@ -92,6 +94,17 @@ class PassInfo:
 
 
 def _run(func: PrimFunc, context: PassContext) -> PrimFunc:
+    try:
+        return _run_steps(func, context)
+    except RecursionError:
+        raise LoweringError(
+            f"function {func.name!r} has {nesting(func.body)} expressions or statements inside "
+            "each other, more than the passes can follow: keep parts in temporaries, or in "
+            "functions of their own"
+        ) from None
+
+
+def _run_steps(func: PrimFunc, context: PassContext) -> PrimFunc:
     for step in _with_extra(context):
         name = getattr(step, "__name__", str(step))
         if not context.is_enabled(name):

@@ -11,9 +11,10 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import IterVar, Var
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import substitute
+from slipway.ir.visit import nesting, substitute
 from slipway.te.compute_nest import ComputeNest
 from slipway.te.infer_bound import Bounds, Storage
+from slipway.te.inline import inline_bodies
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.scan_loop import scan_statement
 from slipway.te.schedule import Schedule
@@ -34,7 +35,16 @@ def lower(
     `binds` gives tensors a Buffer of the caller's (with strides, offset or alignment).
     Raises ScheduleError when the schedule or the argument list cannot work.
     """
-    return Lowering(sch, list(args), dict(binds or {})).function(name)
+    try:
+        return Lowering(sch, list(args), dict(binds or {})).function(name)
+    except RecursionError:
+        bodies = [(nesting(b), op.name) for op, body in inline_bodies(sch).items() for b in body]
+        depth, stage = max(bodies, default=(0, ""))
+        raise ScheduleError(
+            f"the formula of stage {stage!r} is {depth} operations deep, with what is inlined into "
+            "it, and cannot be lowered: compute parts of it in stages of their own (te.compute "
+            "without compute_inline), or sum many terms with te.sum"
+        ) from None
 
 
 def create_prim_func(args: Iterable[Any]) -> PrimFunc:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,8 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, re
 from slipway.relay.ops.checks import normal_axis
 from slipway.relay.ops.tensors import shape_of, te
 from slipway.relay.types import TensorType, TupleType, Type
+
+IN_A_ROW = 16  # parts of a join that are told apart one by one
 
 
 @node
@@ -60,6 +62,22 @@ def _concatenate_reference(attrs: JoinAttrs, data: Sequence[Any]) -> Any:
     return np.concatenate(data, axis=attrs.axis)
 
 
+def chosen(index: Any, bounds: Sequence[int], read: Callable[[int], Any]) -> Any:
+    """Return ``read(n)`` for the part n that `index` lies in; part n ends before ``bounds[n]``.
+
+    Few parts are asked for one after the other, as many are halved: a thousand parts are ten
+    questions, not a thousand inside each other.
+    """
+
+    def among(first: int, last: int) -> Any:
+        if first == last:
+            return read(first)
+        cut = first if last - first < IN_A_ROW else (first + last) // 2
+        return te().if_then_else(index < bounds[cut], among(first, cut), among(cut + 1, last))
+
+    return among(0, len(bounds))
+
+
 @CONCATENATE.compute
 def _concatenate_compute(
     attrs: JoinAttrs, inputs: list[Any], out_types: list[TensorType]
@@ -73,10 +91,7 @@ def _concatenate_compute(
             at = i[axis] - int(starts[n]) if starts[n] else i[axis]
             return inputs[n](*i[:axis], at, *i[axis + 1 :])
 
-        value = read(len(inputs) - 1)
-        for n in reversed(range(len(inputs) - 1)):
-            value = te().if_then_else(i[axis] < int(starts[n + 1]), read(n), value)
-        return value
+        return chosen(i[axis], [int(s) for s in starts[1:-1]], read)
 
     return [te().compute(out.shape, element, name="T_concat", tag="injective,concat")]
 
@@ -119,10 +134,7 @@ def _stack_compute(attrs: JoinAttrs, inputs: list[Any], out_types: list[TensorTy
 
     def element(*i: Any) -> Any:
         rest = i[:axis] + i[axis + 1 :]
-        value = inputs[-1](*rest)
-        for n in reversed(range(len(inputs) - 1)):
-            value = te().if_then_else(i[axis] < n + 1, inputs[n](*rest), value)
-        return value
+        return chosen(i[axis], range(1, len(inputs)), lambda n: inputs[n](*rest))
 
     return [te().compute(out.shape, element, name="T_stack", tag="injective")]
 

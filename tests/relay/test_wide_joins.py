@@ -1,0 +1,40 @@
+"""Joins of many tensors: parts are found by halving, so no formula is as deep as they are many."""
+
+import numpy as np
+import pytest
+
+from slipway import relay, te
+from slipway.ir.interpret import run
+from slipway.ir.visit import nesting
+from slipway.relay import op_registry
+from slipway.relay.ops.join import JoinAttrs
+from slipway.relay.types import TensorType
+
+
+@pytest.mark.parametrize("op", ["concatenate", "stack"])
+@pytest.mark.parametrize("count", [1, 2, 16, 17, 18, 33, 128])
+def test_many_parts(op, count):
+    rng = np.random.default_rng(count)
+    widths = rng.integers(0, 4, count) if op == "concatenate" else [2] * count
+    parts = [rng.normal(size=(3, int(w))).astype("float32") for w in widths]
+    want = getattr(np, op)(parts, axis=1)
+    inputs = [te.placeholder(p.shape, name=f"p{i}") for i, p in enumerate(parts)]
+    out = TensorType(want.shape)
+    (made,) = op_registry.get(op).compute_function(JoinAttrs(1), inputs, [out])
+    got = np.zeros_like(want)
+    run(te.lower(te.create_schedule(made.op), [*inputs, made]), *parts, got)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("op", ["concatenate", "stack"])
+def test_the_formula_of_a_thousand_parts_is_shallow(op):
+    inputs = [te.placeholder((2,), name=f"p{i}") for i in range(1000)]
+    shape = TensorType((2000,) if op == "concatenate" else (1000, 2))
+    (made,) = op_registry.get(op).compute_function(JoinAttrs(0), inputs, [shape])
+    assert nesting(made.op.body[0]) < 40
+
+
+def test_a_join_of_many_inputs_is_built():
+    inputs = [relay.var(f"x{i}", shape=(1, 2)) for i in range(140)]
+    function = relay.concatenate(inputs, 0).as_function()
+    assert relay.build(function, target="c").get_source("c")
