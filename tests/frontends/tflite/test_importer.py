@@ -100,7 +100,9 @@ def test_sum_runs():
     np.testing.assert_array_equal(outputs(compiled(add()), [a, b])[0], a + b)
 
 
-@pytest.mark.parametrize(("scale", "zero"), [(np.nan, 0), (-1.0, 0), (0.1, 1 << 40)])
+@pytest.mark.parametrize(
+    ("scale", "zero"), [(np.nan, 0), (-1.0, 0), (0.1, 1 << 40), (0.1, 1 << 31), (0.1, -(1 << 63))]
+)
 def test_scales_that_mean_nothing_are_refused(scale, zero):
     data = model("RELU", [T((2, 3), "int8", scale, zero)], [T((2, 3), "int8", 0.1, 0)])
     with pytest.raises(ModelError, match=r"scale that is no positive number|zero point"):

@@ -236,7 +236,7 @@ def _quantization(table: Table, name: str, shape: tuple[int, ...]) -> Quantizati
     axis = quantization.scalar(6, "int")
     if not np.isfinite(scales).all() or (scales < 0).any():
         raise ModelError(f"the tensor {name!r} has a scale that is no positive number")
-    if (np.abs(zeros) > 1 << 31).any():
+    if (zeros < -(1 << 31)).any() or (zeros >= 1 << 31).any():
         raise ModelError(f"the tensor {name!r} has the zero point {zeros.max()}, beyond 32 bits")
     if zeros.size != scales.size and zeros.size != 1:
         raise ModelError(
