@@ -157,6 +157,11 @@ def main():
         if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):
             part.running_mean.uniform_(-0.1, 0.1)
             part.running_var.uniform_(0.5, 1.5)
+    # A last layer that starts with zeros would hide everything before it.
+    with torch.no_grad():
+        for weights in module.parameters():
+            if not weights.any():
+                weights.normal_(std=0.05)
     given = inputs(torch)
     with torch.no_grad():
         found = module(*given)

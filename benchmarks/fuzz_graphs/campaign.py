@@ -25,22 +25,24 @@ class Finding:
     problem: str
 
 
-def isolated(judge: Callable[[int], str], seeds: Iterable[int]) -> Iterator[Finding]:
+def isolated(
+    judge: Callable[[int], str], seeds: Iterable[int], limit_s: float = LIMIT_S
+) -> Iterator[Finding]:
     """Yield a finding for each seed, in order; its problem is empty where all is well.
 
-    `judge` gives the problem; it may raise, hang, or end the process.
+    `judge` gives the problem; it may raise, take longer than `limit_s`, or end the process.
     """
     todo = list(seeds)
     while todo:
         batch, rest = todo[:BATCH], todo[BATCH:]
         done = 0
-        for finding in _child(judge, batch):
+        for finding in _child(judge, batch, limit_s):
             done += 1
             yield finding
         todo = batch[done:] + rest
 
 
-def _child(judge: Callable[[int], str], seeds: list[int]) -> Iterator[Finding]:
+def _child(judge: Callable[[int], str], seeds: list[int], limit_s: float) -> Iterator[Finding]:
     """Run one child over `seeds`; ends early behind one that ended the child."""
     read, write = os.pipe()
     sys.stdout.flush()
@@ -53,9 +55,9 @@ def _child(judge: Callable[[int], str], seeds: list[int]) -> Iterator[Finding]:
     lines = _Lines(read)
     try:
         for seed in seeds:
-            line = lines.next(LIMIT_S)
+            line = lines.next(limit_s)
             if line is None:
-                problem = _end_of(child, lines.ended)
+                problem = _end_of(child, lines.ended, limit_s)
                 child = 0
                 yield Finding(seed, problem)
                 return
@@ -85,12 +87,12 @@ def _work(judge: Callable[[int], str], seeds: list[int], write: int) -> None:
         os._exit(status)
 
 
-def _end_of(child: int, ended: bool) -> str:
+def _end_of(child: int, ended: bool, limit_s: float) -> str:
     """Say what became of a child that gave no answer."""
     if not ended:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return f"no answer within {LIMIT_S:.0f} s"
+        return f"no answer within {limit_s:.0f} s"
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return f"the process ended with {signal.Signals(os.WTERMSIG(status)).name}"

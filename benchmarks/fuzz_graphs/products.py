@@ -22,8 +22,8 @@ def convolution(x, w, strides, padding, dilation, groups, fill=0):
         (x.shape[a + 2] - (kernel[a] - 1) * dilation[a] - 1) // strides[a] + 1 for a in range(count)
     ]
     need(min(out) > 0 and x.shape[1] == w.shape[1] * groups and w.shape[0] % groups == 0)
-    x = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
-    w = w.reshape(groups, -1, *w.shape[1:])
+    x = x.reshape(x.shape[0], groups, w.shape[1], *x.shape[2:])
+    w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     total = 0
     for tap in np.ndindex(*kernel):
         window = tuple(
@@ -31,7 +31,7 @@ def convolution(x, w, strides, padding, dilation, groups, fill=0):
             for t, d, o, s in zip(tap, dilation, out, strides, strict=True)
         )
         total = total + np.einsum("ngc...,goc->ngo...", x[(..., *window)], w[(..., *tap)])
-    return total.reshape(total.shape[0], -1, *out)
+    return total.reshape(total.shape[0], w.shape[0] * w.shape[1], *out)
 
 
 def _ordered(array, layout, wanted):
@@ -64,8 +64,8 @@ def _winograd_error(attrs, x, w, direct):
     """WINOGRAD roundings of sums whose pixels are all as large as the greatest of a channel."""
     letters = attrs["data_layout"]
     axes = tuple(letters.index(letter) for letter in "HW")
-    top = np.max(np.abs(x.exact), axis=axes, keepdims=True) + np.zeros(x.shape)
-    return WINOGRAD * UNIT[x.dtype] * np.max(direct(top, np.abs(w.exact)))
+    top = np.max(np.abs(x.exact), axis=axes, keepdims=True, initial=0.0) + np.zeros(x.shape)
+    return WINOGRAD * UNIT[x.dtype] * np.max(direct(top, np.abs(w.exact)), initial=0.0)
 
 
 @rule("nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")

@@ -87,6 +87,15 @@ def test_a_reduction_on_arm_is_one_instruction(target, word):
     assert set(count(target, greatest_of_columns)) == {word}
 
 
+@pytest.mark.parametrize("target", [AVX2, AVX512])
+def test_a_reduction_on_x86_is_a_maximum_a_comparison_and_a_choice(target):
+    found = count(target, greatest_of_columns)
+    comparisons = sum(n for word, n in found.items() if word.startswith("vcmp"))
+    assert found["vmaxps"] == comparisons
+    assert found.get("vblendvps", comparisons) == comparisons
+    assert set(found) - {"vmaxps", "vblendvps"} == {"vcmpunordps"}
+
+
 @pytest.mark.parametrize(
     ("target", "word"),
     [(SSE, "maxps"), (AVX512, "vmaxps"), (A72, "fmax"), (A7, "vmax"), (V, "vfmax")],

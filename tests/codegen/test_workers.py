@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import pytest
 
@@ -135,7 +136,9 @@ def test_bad_bitcode_is_refused():
 def test_a_fork_has_processes_of_its_own():
     compile_text(GOOD)
     ours = set(processes())
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, as here
+        child = os.fork()
     if child == 0:
         status = 1
         try:

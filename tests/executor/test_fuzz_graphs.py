@@ -148,6 +148,37 @@ def test_graphs_side_by_side_have_their_own_results():
         np.testing.assert_array_equal(got.exact, want.exact)
 
 
+def test_tensors_without_elements():
+    """A dimension of 0 is a dimension: nothing, or what a reduction of nothing gives."""
+    every = {"axis": (0,), "keepdims": False, "exclude": False}
+    window = {
+        "strides": (1, 1), "padding": (1, 1, 1, 1), "dilation": (1, 1), "groups": 1, "channels": 4,
+        "kernel_size": (3, 3), "data_layout": "NCHW", "kernel_layout": "OIHW", "out_dtype": "",
+    }  # fmt: skip
+    calls = [
+        ("nn.relu", {}, (0, 3)),
+        ("add", {}, (0, 3), (3,)),
+        ("nn.dense", {"units": 4, "out_dtype": ""}, (0, 5), (4, 5)),
+        ("nn.dense", {"units": 4, "out_dtype": ""}, (2, 0), (4, 0)),
+        ("concatenate", {"axis": 0}, (0, 3), (2, 3)),
+        ("sum", every, (0, 3)),
+        ("prod", every, (0, 3)),
+        ("transpose", {"axes": (2, 0, 1)}, (0, 3, 2)),
+        ("nn.softmax", {"axis": -1}, (0, 3)),
+        ("nn.conv2d", window, (0, 3, 5, 5), (4, 3, 3, 3)),
+        ("nn.pad", {"pad_width": ((1, 1), (0, 0)), "pad_value": 1.0, "pad_mode": "constant"},
+         (0, 3)),
+        ("nn.layer_norm", {"axis": -1, "epsilon": 1e-5}, (0, 3), (3,), (3,)),
+        ("cumsum", {"axis": 0, "exclusive": False}, (0, 3)),
+    ]  # fmt: skip
+    graphs = []
+    for op, attrs, *shapes in calls:
+        leaves = [Node("input", array=array(*shape)) for shape in shapes]
+        call = Node(op, tuple(range(len(leaves))), attrs)
+        graphs.append(Graph((*leaves, call), (len(leaves),)))
+    assert attempt(merged(graphs), HOST) == ""
+
+
 def test_convolution_of_the_oracle():
     x, w = array(1, 2, 9, 8, dtype="float64"), array(3, 2, 3, 2, dtype="float64")
     want = [sum(signal.correlate2d(x[0, c], k[c], "valid") for c in range(2)) for k in w]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import platform
 import re
 import socket
 import struct
@@ -18,6 +19,7 @@ from slipway.errors import RPCError
 from slipway.rpc import reception
 from slipway.rpc.protocol import Code, Role, frame, hello_payload
 from slipway.rpc.tracker import TrackerServer
+from slipway.toolchain import native
 
 TOKEN = "a token"
 
@@ -61,6 +63,20 @@ def test_strangers_hold_no_session(device, content):
         with rpc.connect("127.0.0.1", device.port, token=TOKEN) as session:
             assert session.ping(b"x") == b"x"
         assert time.monotonic() - start < 5
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_no_process_for_who_has_sent_nothing(device):
+    children = Path(f"/proc/{device.pid}/task/{device.pid}/children")
+    deadline = time.monotonic() + 20
+    while children.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    strangers = silent(device.port, 10)
+    with rpc.connect("127.0.0.1", device.port, token=TOKEN) as session:
+        assert session.ping(b"x") == b"x"  # those before it have been accepted
+        assert len(children.read_text().split()) == 1
     for stranger in strangers:
         stranger.close()
 
@@ -254,6 +270,16 @@ def test_keys_that_a_lease_would_not_fit_are_refused(tracker, key):
     connection.close()
     with pytest.raises(RPCError, match="a device's key has"):
         rpc.ServerOptions(key=key)
+
+
+@pytest.mark.parametrize("key", ["a:b", "b" * 161, "a\nb", b"\xff", "a\u202eb"])
+def test_static_server_takes_no_key_that_nobody_could_ask_for(key):
+    server = native.build_device_server(f"{platform.machine()}-linux-gnu")
+    done = subprocess.run(
+        [server, "--port", "0", "--key", key], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "the key is" in done.stderr
 
 
 @pytest.mark.parametrize("key", ["Küche", "板 3", "rpi 4"])

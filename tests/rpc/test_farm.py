@@ -190,6 +190,15 @@ def test_offline_devices_are_forgotten_in_the_end(farm):
     assert ("board", "10.0.0.1", 1) not in farm.offline
 
 
+def test_devices_of_ever_new_kinds_do_not_fill_the_memory(farm):
+    for number in range(1500):
+        farm.remove(add(farm, 1, f"kind {number}"), "gone")
+    counts = farm.journal.registrations
+    assert len(counts) <= 1002
+    assert sum(counts.values()) == 3000
+    assert len(farm.offline) == 1000
+
+
 def test_history(farm):
     add(farm)
     hand_out(farm)

@@ -176,3 +176,26 @@ def test_a_tracker_without_administrator():
     ):
         rpc.connect_tracker("127.0.0.1", tracker.port, admin_token="x")
     assert "SLIPWAY_RPC_TLS_CA" not in os.environ
+
+
+@pytest.mark.parametrize("begin", [b"", b"\x16\x03\x01\x02\x00\x01"], ids=["silent", "half"])
+def test_half_open_handshakes_keep_nobody_out(files, begin):
+    """Of a server, a tracker and a proxy: those who encrypt are guests before they greet."""
+    options = rpc.ServerOptions(tls_cert=files["cert"], is_quiet=True)
+    with (
+        rpc.Server("127.0.0.1", 0, options=options) as server,
+        rpc.Tracker("127.0.0.1", 0, tls_cert=files["cert"], silent=True) as tracker,
+    ):
+        strangers = []
+        for port in (server.port, tracker.port):
+            for _ in range(200):
+                strangers.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+                strangers[-1].sendall(begin)
+        start = time.monotonic()
+        with rpc.connect("127.0.0.1", server.port, tls=files["ca"]) as session:
+            assert session.ping(b"x") == b"x"
+        with rpc.connect_tracker("127.0.0.1", tracker.port, tls=files["ca"]) as client:
+            client.summary()
+        assert time.monotonic() - start < 10
+        for stranger in strangers:
+            stranger.close()

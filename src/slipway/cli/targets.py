@@ -17,7 +17,9 @@ def targets(
         ),
     ] = "",
 ) -> None:
-    """List the kinds of target, the tags that stand for a whole board, and this machine's caches.
+    """List the kinds of target and the tags that stand for a whole board: what each compiles to.
+
+    This machine's caches are shown too.
 
     For example:
 
@@ -27,15 +29,19 @@ def targets(
     """
     from slipway.target import Target
     from slipway.target.cores import host_words
+    from slipway.target.outcome import MEANINGS, outcome_of
 
-    kinds = [name for name in Target.list_kinds() if pattern in name]
-    tags = {name: str(Target(name)) for name in sorted(Target.list_tags()) if pattern in name}
-    if not kinds and not tags:
+    rows = [
+        (name, outcome_of(Target(name)), str(Target(name)))
+        for names in (Target.list_kinds(), sorted(Target.list_tags()))
+        for name in names
+        if pattern in name
+    ]
+    if not rows:
         console.out.print(f"No kind and no tag contains {pattern!r}.")
         return
-    if kinds:
-        console.out.print(f"Kinds: {', '.join(kinds)}")
-    if tags:
-        console.table(("tag", "target"), tags.items(), text_columns=2)
+    console.table(("kind or tag", "compiles to", "target"), rows, text_columns=3)
+    for outcome in dict.fromkeys(row[1] for row in rows):
+        console.out.print(f"{outcome}: {MEANINGS[outcome]}")
     if not pattern and (words := host_words()):
         console.out.print(f"This machine, with the sizes of its caches: llvm {words}")

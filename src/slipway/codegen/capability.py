@@ -48,6 +48,13 @@ class Capability:
             return frozenset(("propagates",))
         return frozenset()
 
+    def combines_extremes(self, bits: int) -> bool:
+        """Tell whether LLVM makes maximum, comparison and choice of a maximum with NaN.
+
+        On x86; elsewhere, and from comparisons alone, it takes more instructions.
+        """
+        return self.target.parsed_triple.table == "x86" and bits in (32, 64)
+
 
 @lru_cache(maxsize=64)
 def capability_of(target: Target) -> Capability:

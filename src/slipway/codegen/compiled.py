@@ -65,13 +65,22 @@ class CompiledModule:
 
 
 def merge_objects(objects: tuple[bytes, ...]) -> bytes:
-    """Join ELF objects into one relocatable object."""
-    import subprocess
-    import sys
+    """Join ELF or WebAssembly objects into one relocatable object.
+
+    Raises ToolchainError for objects of other formats, which no linker here can join.
+    """
     import tempfile
 
     from slipway.errors import ToolchainError
+    from slipway.toolchain.zig import run_zig
 
+    linkers = {b"\x7fELF": "ld.lld", b"\0asm": "wasm-ld"}
+    linker = linkers.get(objects[0][:4])
+    if linker is None:
+        raise ToolchainError(
+            "objects for Windows and macOS cannot be joined into one here: write an archive of "
+            "them, with a name that ends in .a"
+        )
     with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
         paths = []
         for number, data in enumerate(objects):
@@ -79,11 +88,5 @@ def merge_objects(objects: tuple[bytes, ...]) -> bytes:
             path.write_bytes(data)
             paths.append(str(path))
         out = Path(folder) / "out.o"
-        command = [sys.executable, "-m", "ziglang", "ld.lld", "-r", "-o", str(out), *paths]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ToolchainError(
-                "joining object files failed; it needs ziglang (pip install 'slipway[compile]'): "
-                f"{done.stderr.strip()}"
-            )
+        run_zig([linker, "-r", "-o", str(out), *paths], purpose="joining object files")
         return out.read_bytes()

@@ -19,7 +19,7 @@ from slipway.errors import ExecutionError, TargetError, did_you_mean
 from slipway.executor.relay_build import build
 from slipway.ir.function import IRModule
 from slipway.relay.backend import Executor
-from slipway.relay.construct import bind
+from slipway.relay.construct import bind, distinct_names
 from slipway.relay.expr import Expr, Function, If
 from slipway.relay.interpret import interpret
 from slipway.relay.open_dims import fix_shapes, open_inputs
@@ -53,7 +53,7 @@ class RelayExecutor:
         its value returned.
         """
         mod = self.mod if expr is None else IRModule.from_expr(expr)
-        main = bind(main_function(mod), {**self.params, **dict(binds or {})})
+        main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
         mod = mod.update("main", main)
         run = self._runner(mod, main)
         return run() if expr is not None and not main.params else run

@@ -122,74 +122,93 @@ class _Printer:
 
     # -- expressions ---------------------------------------------------------------------------
 
-    def expr(self, node: Any, level: int = 0) -> str:
+    def expr(self, root: Any, level: int = 0) -> str:
+        """Write from left to right with an explicit stack: an expression may be of any depth."""
+        written: list[str] = []
+        stack: list[Any] = [(root, level)]
+        while stack:
+            part = stack.pop()
+            if isinstance(part, str):
+                written.append(part)
+            else:
+                stack += self.parts(*part)[::-1]
+        return "".join(written)
+
+    def parts(self, node: Any, level: int) -> list[Any]:
+        """Return texts, and (expression, level) of what stands between them."""
         kind = type(node)
         if kind in _BINARY:
             sign, own = _BINARY[kind]
-            text = f"{self.expr(node.a, own)} {sign} {self.expr(node.b, own + 1)}"
-            return f"({text})" if own < level else text
+            return _bracketed([(node.a, own), f" {sign} ", (node.b, own + 1)], own < level)
         match node:
             case E.Var():
-                return self.name(node)
+                return [self.name(node)]
             case E.IntImm():
                 if node.dtype == "bool":
-                    return "true" if node.value else "false"
-                return (
-                    str(node.value) if node.dtype == "int32" else f"{node.value}{_tag(node.dtype)}"
-                )
+                    return ["true" if node.value else "false"]
+                tag = "" if node.dtype == "int32" else _tag(node.dtype)
+                return [f"{node.value}{tag}"]
             case E.FloatImm():
-                return f"{node.value:.9g}{_tag(node.dtype)}"
+                return [f"{node.value:.9g}{_tag(node.dtype)}"]
             case E.StringImm():
-                return repr(node.value)
+                return [repr(node.value)]
+            case E.Div() if dtypes.is_float(node.dtype):
+                return _bracketed([(node.a, 7), " / ", (node.b, 8)], level > 7)
             case E.Div():
-                sign = "/" if dtypes.is_float(node.dtype) else "truncdiv"
-                if sign == "/":
-                    text = f"{self.expr(node.a, 7)} / {self.expr(node.b, 8)}"
-                    return f"({text})" if level > 7 else text
-                return f"truncdiv({self.expr(node.a)}, {self.expr(node.b)})"
+                return _call("truncdiv", [node.a, node.b])
             case E.Min() | E.Max() | E.Mod():
-                return f"{_NAMED[kind]}({self.expr(node.a)}, {self.expr(node.b)})"
+                return _call(_NAMED[kind], [node.a, node.b])
             case E.Not():
-                return f"not {self.expr(node.a, 8)}"
+                return ["not ", (node.a, 8)]
             case E.Cast():
-                return f"{node.dtype}({self.expr(node.value)})"
+                return _call(node.dtype, [node.value])
             case E.Select():
-                parts = (node.condition, node.true_value, node.false_value)
-                return f"select({', '.join(self.expr(p) for p in parts)})"
+                return _call("select", [node.condition, node.true_value, node.false_value])
             case E.BufferLoad():
-                return f"{self.name(node.buffer)}[{self.indices(node.indices)}]"
+                return [self.name(node.buffer), *_list("[", node.indices, "]")]
             case E.ProducerLoad():
-                return f"{node.producer.name}[{self.indices(node.indices)}]"
+                return [node.producer.name, *_list("[", node.indices, "]")]
             case E.Ramp():
-                return f"ramp({self.expr(node.base)}, {self.expr(node.stride)}, {node.num_lanes})"
+                return ["ramp(", (node.base, 0), ", ", (node.stride, 0), f", {node.num_lanes})"]
             case E.Broadcast():
-                return f"broadcast({self.expr(node.value)}, {node.num_lanes})"
+                return ["broadcast(", (node.value, 0), f", {node.num_lanes})"]
             case E.Shuffle():
-                vectors = ", ".join(self.expr(v) for v in node.vectors)
-                return f"shuffle([{vectors}], {list(node.indices)})"
+                return ["shuffle(", *_list("[", node.vectors, "]"), f", {list(node.indices)})"]
             case E.Let():
-                return (
-                    f"let {self.name(node.var)} = {self.expr(node.value)} in {self.expr(node.body)}"
-                )
+                head = f"let {self.name(node.var)} = "
+                return [head, (node.value, 0), " in ", (node.body, 0)]
+            case E.Call() if node.op in _INFIX_CALLS:
+                between = f" {_INFIX_CALLS[node.op]} "
+                return _bracketed(_joined(between, [(a, 6) for a in node.args]), level > 0)
             case E.Call():
-                if node.op in _INFIX_CALLS:
-                    text = f" {_INFIX_CALLS[node.op]} ".join(self.expr(a, 6) for a in node.args)
-                    return f"({text})" if level else text
-                return f"{node.op}({', '.join(self.any(a) for a in node.args)})"
+                return _call(node.op, node.args)
             case E.Reduce():
                 axes = ", ".join(self.name(a.var) for a in node.axis)
-                source = ", ".join(self.expr(s) for s in node.source)
-                result = ", ".join(self.expr(r) for r in node.combiner.result)
-                return f"reduce([{result}], [{source}], axis=[{axes}])[{node.value_index}]"
+                result = _list("[", node.combiner.result, "]")
+                source = _list("[", node.source, "]")
+                return ["reduce(", *result, ", ", *source, f", axis=[{axes}])[{node.value_index}]"]
             case _:
-                return self.any(node)
+                return [self.any(node)]
 
     def indices(self, indices: tuple[Any, ...]) -> str:
         return ", ".join(self.expr(i) for i in indices)
 
     # -- statements ----------------------------------------------------------------------------
 
-    def stmt(self, node: S.Stmt, depth: int) -> list[str]:
+    def stmt(self, root: S.Stmt, depth: int) -> list[str]:
+        """Return the lines of a statement, which may hold others to any depth."""
+        lines: list[str] = []
+        stack: list[Any] = [(root, depth)]
+        while stack:
+            part = stack.pop()
+            if isinstance(part, str):
+                lines.append(part)
+            else:
+                stack += self.lines(*part)[::-1]
+        return lines
+
+    def lines(self, node: S.Stmt, depth: int) -> list[Any]:
+        """Return lines, and (statement, depth) of what stands between them."""
         pad = "    " * depth
         match node:
             case S.BufferStore():
@@ -203,52 +222,62 @@ class _Printer:
                     f"{self.expr(r.min)}:+{self.expr(r.extent)}" for r in node.bounds
                 )
                 head = f"{pad}realize {node.producer.name}[{bounds}] {node.scope}".rstrip()
-                return [head, *self.stmt(node.body, depth)]
+                return [head, (node.body, depth)]
             case S.For():
-                kind = "" if node.kind == S.ForKind.SERIAL else node.kind + " "
-                if node.thread is not None:
-                    kind = f"{node.thread.thread_tag} "
-                first = self.expr(node.min)
-                span = (
-                    self.expr(node.extent)
-                    if first == "0"
-                    else f"{first}, extent={self.expr(node.extent)}"
-                )
-                note = f"  # {dict(node.annotations)}" if node.annotations else ""
-                head = f"{pad}{kind}for {self.name(node.loop_var)} in range({span}):{note}"
-                return [head, *self.stmt(node.body, depth + 1)]
+                return [self.loop_head(node, pad), (node.body, depth + 1)]
             case S.While():
-                return [
-                    f"{pad}while {self.expr(node.condition)}:",
-                    *self.stmt(node.body, depth + 1),
-                ]
+                return [f"{pad}while {self.expr(node.condition)}:", (node.body, depth + 1)]
             case S.IfThenElse():
-                lines = [f"{pad}if {self.expr(node.condition)}:"]
-                lines += self.stmt(node.then_case, depth + 1)
+                chosen: list[Any] = [
+                    f"{pad}if {self.expr(node.condition)}:", (node.then_case, depth + 1)
+                ]  # fmt: skip
                 if node.else_case is not None:
-                    lines += [f"{pad}else:", *self.stmt(node.else_case, depth + 1)]
-                return lines
+                    chosen += [f"{pad}else:", (node.else_case, depth + 1)]
+                return chosen
             case S.SeqStmt():
-                return [line for inner in node.stmts for line in self.stmt(inner, depth)]
+                return [(inner, depth) for inner in node.stmts]
             case S.LetStmt():
                 head = f"{pad}let {self.name(node.var)} = {self.expr(node.value)}"
-                return [head, *self.stmt(node.body, depth)]
+                return [head, (node.body, depth)]
             case S.Allocate():
                 head = f"{pad}allocate {self.name(node.buffer)}: {self.buffer_type(node.buffer)}"
-                return [head, *self.stmt(node.body, depth)]
+                return [head, (node.body, depth)]
             case S.AttrStmt():
                 what = f"{self.any(node.node)}, " if node.node is not None else ""
-                return [
-                    f"{pad}attr {node.key}({what}{self.any(node.value)})",
-                    *self.stmt(node.body, depth),
-                ]
+                return [f"{pad}attr {node.key}({what}{self.any(node.value)})", (node.body, depth)]
             case S.AssertStmt():
                 head = f"{pad}assert {self.expr(node.condition)}, {node.message.value!r}"
-                return [head, *self.stmt(node.body, depth)]
+                return [head, (node.body, depth)]
             case S.Evaluate():
                 return [f"{pad}{self.expr(node.value)}" if not S.is_nop(node) else f"{pad}pass"]
             case _:
                 return [pad + self.any(node)]
+
+    def loop_head(self, node: S.For, pad: str) -> str:
+        kind = "" if node.kind == S.ForKind.SERIAL else node.kind + " "
+        if node.thread is not None:
+            kind = f"{node.thread.thread_tag} "
+        first, span = self.expr(node.min), self.expr(node.extent)
+        if first != "0":
+            span = f"{first}, extent={span}"
+        note = f"  # {dict(node.annotations)}" if node.annotations else ""
+        return f"{pad}{kind}for {self.name(node.loop_var)} in range({span}):{note}"
+
+
+def _joined(between: str, parts: list[Any]) -> list[Any]:
+    return [p for i, part in enumerate(parts) for p in ((between, part) if i else (part,))]
+
+
+def _list(first: str, items: Any, last: str) -> list[Any]:
+    return [first, *_joined(", ", [(item, 0) for item in items]), last]
+
+
+def _call(name: str, arguments: Any) -> list[Any]:
+    return [name, *_list("(", arguments, ")")]
+
+
+def _bracketed(parts: list[Any], needed: bool) -> list[Any]:
+    return ["(", *parts, ")"] if needed else parts
 
 
 def _tag(dtype: str) -> str:

@@ -32,42 +32,46 @@ class _Comparison:
         self.known: set[tuple[int, int]] = set()
 
     def equal(self, lhs: Any, rhs: Any) -> bool:
-        if isinstance(lhs, Node):
-            return isinstance(rhs, Node) and self._nodes(lhs, rhs)
-        if isinstance(lhs, (tuple, list)):
-            return (
-                isinstance(rhs, (tuple, list))
-                and len(lhs) == len(rhs)
-                and all(self.equal(a, b) for a, b in zip(lhs, rhs, strict=True))
-            )
-        if isinstance(lhs, dict):
-            return (
-                isinstance(rhs, dict)
-                and lhs.keys() == rhs.keys()
-                and all(self.equal(value, rhs[key]) for key, value in lhs.items())
-            )
-        return lhs is rhs or leaf_key(lhs) == leaf_key(rhs)
+        """Compare with an explicit stack, in order: graphs may be of any depth."""
+        stack = [(lhs, rhs)]
+        while stack:
+            below = self._step(*stack.pop())
+            if below is None:
+                return False
+            stack += below[::-1]
+        return True
 
-    def _nodes(self, lhs: Node, rhs: Node) -> bool:
+    def _step(self, lhs: Any, rhs: Any) -> list[tuple[Any, Any]] | None:
+        """Return the pairs that must be equal too, or None if these two differ."""
+        if isinstance(lhs, Node):
+            return self._nodes(lhs, rhs) if isinstance(rhs, Node) else None
+        if isinstance(lhs, (tuple, list)):
+            if not isinstance(rhs, (tuple, list)) or len(lhs) != len(rhs):
+                return None
+            return list(zip(lhs, rhs, strict=True))
+        if isinstance(lhs, dict):
+            if not isinstance(rhs, dict) or lhs.keys() != rhs.keys():
+                return None
+            return [(value, rhs[key]) for key, value in lhs.items()]
+        return [] if lhs is rhs or leaf_key(lhs) == leaf_key(rhs) else None
+
+    def _nodes(self, lhs: Node, rhs: Node) -> list[tuple[Any, Any]] | None:
         if type(lhs) is not type(rhs):
-            return False
+            return None
         if (id(lhs), id(rhs)) in self.known:
-            return True
+            return []
+        # One difference anywhere ends the comparison, so that what is under way counts as known.
+        self.known.add((id(lhs), id(rhs)))
         kind = lhs.KIND
         if kind in _UNIQUE:
             if id(lhs) in self.forward or id(rhs) in self.backward:
-                return self.forward.get(id(lhs)) is rhs and self.backward.get(id(rhs)) is lhs
+                same = self.forward.get(id(lhs)) is rhs and self.backward.get(id(rhs)) is lhs
+                return [] if same else None
             self.forward[id(lhs)] = rhs
             self.backward[id(rhs)] = lhs
         ignored = _IGNORED.get(kind, ())
-        same = all(
-            self.equal(getattr(lhs, name), getattr(rhs, name))
-            for name in lhs.FIELDS
-            if name not in ignored
-        )
-        if same:
-            self.known.add((id(lhs), id(rhs)))
-        return same
+        names = [name for name in lhs.FIELDS if name not in ignored]
+        return [(getattr(lhs, name), getattr(rhs, name)) for name in names]
 
 
 def leaf_key(value: Any) -> Any:
@@ -97,28 +101,52 @@ class _Digest:
         self.keep: list[Any] = []  # ids stay valid while the objects live
 
     def of(self, value: Any) -> bytes:
+        """Hash with an explicit stack: what is inside a node before the node itself."""
+        stack: list[tuple[Any, bool]] = [(value, False)]
+        while stack:
+            current, ready = stack.pop()
+            if not isinstance(current, Node):
+                stack += [(inside, False) for inside in _inside(current)][::-1]
+            elif ready:
+                self.memo[id(current)] = self._hash(self._parts_of_node(current))
+                self.keep.append(current)
+            elif id(current) not in self.memo:
+                if current.KIND in _UNIQUE:
+                    self.numbers.setdefault(id(current), len(self.numbers))
+                stack.append((current, True))
+                stack += [(field, False) for field in _fields(current)][::-1]
+        return self._value(value)
+
+    def _value(self, value: Any) -> bytes:
+        """The hash of a value whose nodes are hashed."""
         if isinstance(value, Node):
-            known = self.memo.get(id(value))
-            if known is None:
-                known = self._hash(self._parts_of_node(value))
-                self.memo[id(value)] = known
-                self.keep.append(value)
-            return known
+            return self.memo[id(value)]
         if isinstance(value, (tuple, list)):
-            return self._hash([b"[", *(self.of(item) for item in value)])
+            return self._hash([b"[", *(self._value(item) for item in value)])
         if isinstance(value, dict):
-            pairs = ([self.of(key), self.of(value[key])] for key in sorted(value, key=str))
+            pairs = ([self._value(key), self._value(value[key])] for key in sorted(value, key=str))
             return self._hash([b"{", *(part for pair in pairs for part in pair)])
         return self._hash([repr(leaf_key(value)).encode()])
 
     def _parts_of_node(self, node: Node) -> list[bytes]:
-        kind = node.KIND
-        parts = [kind.encode()]
-        if kind in _UNIQUE:
-            parts.append(b"#%d" % self.numbers.setdefault(id(node), len(self.numbers)))
-        ignored = _IGNORED.get(kind, ())
-        parts += [self.of(getattr(node, name)) for name in node.FIELDS if name not in ignored]
-        return parts
+        parts = [node.KIND.encode()]
+        if node.KIND in _UNIQUE:
+            parts.append(b"#%d" % self.numbers[id(node)])
+        return parts + [self._value(field) for field in _fields(node)]
 
     def _hash(self, parts: list[bytes]) -> bytes:
         return hashlib.blake2b(b"\0".join(parts), digest_size=self.size).digest()
+
+
+def _fields(node: Node) -> list[Any]:
+    ignored = _IGNORED.get(node.KIND, ())
+    return [getattr(node, name) for name in node.FIELDS if name not in ignored]
+
+
+def _inside(value: Any) -> list[Any]:
+    """What a container holds; the tuples of fields hold few and are never deep."""
+    if isinstance(value, (tuple, list)):
+        return list(value)
+    if isinstance(value, dict):
+        return [part for key in sorted(value, key=str) for part in (key, value[key])]
+    return []

@@ -80,12 +80,14 @@ def post_order_by(
 def _map_value(value: Any, function: Callable[[Node], Node]) -> Any:
     if isinstance(value, Node):
         return function(value)
-    if type(value) is tuple:
-        mapped = tuple(_map_value(item, function) for item in value)
-        if all(a is b for a, b in zip(mapped, value, strict=True)):
-            return value
-        return mapped
-    return value
+    if type(value) is not tuple:
+        return value
+    mapped, changed = [], False
+    for item in value:  # a loop: walks that recurse bear deeper nesting than with a generator
+        new = function(item) if isinstance(item, Node) else _map_value(item, function)
+        changed = changed or new is not item
+        mapped.append(new)
+    return tuple(mapped) if changed else value
 
 
 def map_children(node: Node, function: Callable[[Node], Node]) -> Any:
@@ -93,7 +95,7 @@ def map_children(node: Node, function: Callable[[Node], Node]) -> Any:
     values, changed = [], False
     for name in node.FIELDS:
         old = getattr(node, name)
-        new = _map_value(old, function)
+        new = function(old) if isinstance(old, Node) else _map_value(old, function)
         changed = changed or new is not old
         values.append(new)
     return type(node)(*values) if changed else node
@@ -116,19 +118,10 @@ def substitute(root: Node, mapping: Mapping[Any, Any]) -> Any:
     """Replace nodes (usually Vars and Buffers) by others, everywhere under `root`."""
     if not mapping:
         return root
-    table = {id(old): new for old, new in mapping.items()}
-    return _substitute(root, table, {})
-
-
-def _substitute(node: Node, table: dict[int, Any], memo: dict[int, Any]) -> Any:
-    key = id(node)
-    if key in table:
-        return table[key]
-    if key in memo:
-        return memo[key]
-    result = map_children(node, lambda child: _substitute(child, table, memo))
-    memo[key] = result
-    return result
+    done: dict[int, Any] = {id(old): new for old, new in mapping.items()}
+    for node in post_order_by([root], children, known=dict(done)):
+        done[id(node)] = map_children(node, lambda child: done[id(child)])
+    return done[id(root)]
 
 
 class Visitor:

@@ -26,12 +26,13 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.ir import expr as E
-from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, walk
+from slipway.passes.decide import conjuncts, given
 
 _MOST_NODES = 400  # of a nest that is written twice
+_MOST_NESTS = 64  # that one becomes
 _KINDS = (S.ForKind.SERIAL, S.ForKind.UNROLLED, S.ForKind.VECTORIZED)
 
 
@@ -39,6 +40,8 @@ def hoist_choice(func: PrimFunc) -> PrimFunc:
     """Return `func` with the conditions of if_then_else outside of the loops they stay the same in.
 
     A loop around vectors is one; vectors themselves, and loops that are written out, are not.
+    What a condition says decides others on the same sum: where i < 32 holds, i < 48 does.  So n
+    tensors joined become n nests, however often their elements are read.
     """
     if not any(isinstance(n, E.Call) and n.op == "if_then_else" for n in walk(func.body)):
         return func
@@ -49,14 +52,29 @@ def _visit(node: Any) -> Any:
     if not isinstance(node, S.Stmt):
         return node
     if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL:
-        condition = _unchanged(node)
-        if condition is not None:
-            return S.IfThenElse(
-                condition,
-                _visit(_given(node, condition, True)),
-                _visit(_given(node, condition, False)),
-            )
+        return _Nests().visit(node)
     return map_children(node, _visit)
+
+
+class _Nests:
+    """What one nest becomes: as many as its conditions have outcomes, to a limit."""
+
+    def __init__(self) -> None:
+        self.made = 1
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, S.Stmt):
+            return node
+        if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL and self.made < _MOST_NESTS:
+            condition = _unchanged(node)
+            if condition is not None:
+                self.made += 1
+                return S.IfThenElse(
+                    condition,
+                    self.visit(given(node, condition, True)),
+                    self.visit(given(node, condition, False)),
+                )
+        return map_children(node, self.visit)
 
 
 def _unchanged(loop: S.For) -> E.PrimExpr | None:
@@ -75,7 +93,7 @@ def _unchanged(loop: S.For) -> E.PrimExpr | None:
         return None
     for node in nodes:
         if isinstance(node, E.Call) and node.op == "if_then_else":
-            for condition in _conjuncts(node.args[0]):
+            for condition in conjuncts(node.args[0]):
                 if isinstance(condition, E.IntImm):
                     continue
                 if not any(_changes(part, inner) for part in walk(condition)):
@@ -88,27 +106,3 @@ def _changes(part: Any, inner: set[int]) -> bool:
     if isinstance(part, E.Var):
         return id(part) in inner
     return isinstance(part, (E.BufferLoad, E.Call, E.Let))
-
-
-def _conjuncts(condition: E.PrimExpr) -> list[E.PrimExpr]:
-    if isinstance(condition, E.And):
-        return _conjuncts(condition.a) + _conjuncts(condition.b)
-    return [condition]
-
-
-def _given(node: Any, condition: E.PrimExpr, holds: bool) -> Any:
-    """Return `node` where `condition` is known."""
-    if node is condition:
-        return ops.TRUE if holds else ops.FALSE
-    if not isinstance(node, (S.Stmt, E.PrimExpr)):
-        return node
-    result = map_children(node, lambda child: _given(child, condition, holds))
-    if result is node:
-        return node
-    if isinstance(result, E.And):
-        return ops.logical_and(result.a, result.b)
-    if isinstance(result, E.Call) and result.op == "if_then_else":
-        known, yes, no = result.args
-        if isinstance(known, E.IntImm):
-            return yes if known.value else no
-    return result

@@ -39,8 +39,14 @@ def bind(function: Function, values: Mapping[Any, Any]) -> Function:
     parameter are left out: a parameter file may hold more than the graph uses.
     """
     named = {p.name: p for p in function.params}
+    names = [p.name for p in function.params]
     table: dict[Var, Expr] = {}
     for key, value in values.items():
+        if isinstance(key, str) and names.count(key) > 1:
+            raise TypeInferenceError(
+                f"{names.count(key)} parameters are called {key!r}, so that the name does not tell "
+                "which is meant: give them names of their own, or bind the Var itself"
+            )
         target = named.get(key) if isinstance(key, str) else key
         if target is None:
             continue
@@ -54,6 +60,28 @@ def bind(function: Function, values: Mapping[Any, Any]) -> Function:
         return function
     kept = tuple(p for p in function.params if p not in table)
     return Function(kept, substitute(function.body, table), None, function.attrs)
+
+
+def distinct_names(function: Function) -> Function:
+    """Return `function` with parameters of one name told apart: x and x become x and x_1.
+
+    The text of a function shows them so.  Executors know inputs by name.
+    """
+    names = [p.name for p in function.params]
+    if len(set(names)) == len(names):
+        return function
+    taken, seen = set(names), set()
+    table: dict[Var, Expr] = {}
+    for param in function.params:
+        name, number = param.name, 0
+        while name in seen or (number and name in taken):
+            number += 1
+            name = f"{param.name}_{number}"
+        seen.add(name)
+        if number:
+            table[param] = Var(name, param.type)
+    params = tuple(table.get(p, p) for p in function.params)
+    return Function(params, substitute(function.body, table), None, function.attrs)  # type: ignore[arg-type]
 
 
 def _as_constant(value: Any) -> Constant:

@@ -192,9 +192,9 @@ class Constant(Expr):
     @property
     def data(self) -> Any:
         """The value as an NDArray (the classic attribute); it shares memory with `array`."""
-        from slipway import runtime
+        from slipway.runtime import ndarray
 
-        return runtime.nd.array(self.array)
+        return ndarray.array(self.array)
 
 
 @node

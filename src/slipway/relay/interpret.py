@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ExecutionError, did_you_mean
+from slipway.ir.deep import Steps, run
 from slipway.ir.function import IRModule
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
+from slipway.relay.construct import distinct_names
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -55,6 +57,7 @@ def interpret(
 def _bind(
     function: Function, args: Sequence[Any], named: Mapping[str, Any], strict: set[str]
 ) -> list[Any]:
+    function = distinct_names(function)
     names = [p.name for p in function.params]
     unknown = sorted(strict - set(names))
     if unknown:
@@ -93,13 +96,18 @@ class _Interpreter:
 
     def run(self, function: Function, values: Sequence[Value]) -> Value:
         environment = {id(p): v for p, v in zip(function.params, values, strict=True)}
-        return self.evaluate(function.body, environment)
+        return run(self.evaluate(function.body, environment))
 
-    def evaluate(self, root: Expr, environment: dict[int, Value]) -> Value:
+    def evaluate(self, root: Expr, environment: dict[int, Value]) -> Steps[Value]:
         """Evaluate `root`; Lets and Ifs are entered only through their own evaluation."""
         done = dict(environment)
         for expr in post_order_by([root], evaluated_before, known=done):
-            done[id(expr)] = self._one(expr, done)
+            if isinstance(expr, (Let, If)) or (
+                isinstance(expr, Call) and not isinstance(expr.op, Op)
+            ):
+                done[id(expr)] = yield self._nested(expr, done)
+            else:
+                done[id(expr)] = self._one(expr, done)
         return done[id(root)]
 
     def _one(self, expr: Expr, done: dict[int, Value]) -> Value:
@@ -113,25 +121,27 @@ class _Interpreter:
             case TupleGetItem():
                 return done[id(expr.tuple_value)][expr.index]
             case Call():
-                return self._call(expr, [done[id(a)] for a in expr.args], done)
-            case Let():
-                inner: Expr = expr
-                scope = done
-                while isinstance(inner, Let):
-                    scope = {**scope, id(inner.var): self.evaluate(inner.value, scope)}
-                    inner = inner.body
-                return self.evaluate(inner, scope)
-            case If():
-                branch = expr.true_branch if bool(done[id(expr.cond)]) else expr.false_branch
-                return self.evaluate(branch, done)
+                return evaluate_call(expr, [done[id(a)] for a in expr.args])
             case Var():
                 raise ExecutionError(f"the variable {expr.name!r} has no value")
             case _:
                 raise TypeError(f"cannot evaluate a {type(expr).__name__}")
 
-    def _call(self, call: Call, arguments: list[Value], done: dict[int, Value]) -> Value:
-        if isinstance(call.op, Op):
-            return evaluate_call(call, arguments)
+    def _nested(self, expr: Let | If | Call, done: dict[int, Value]) -> Steps[Value]:
+        """Evaluate what holds expressions that are not evaluated before it."""
+        if isinstance(expr, Call):
+            return (yield self._call(expr, [done[id(a)] for a in expr.args], done))
+        if isinstance(expr, If):
+            branch = expr.true_branch if bool(done[id(expr.cond)]) else expr.false_branch
+            return (yield self.evaluate(branch, done))
+        inner: Expr = expr
+        scope = dict(done)
+        while isinstance(inner, Let):
+            scope[id(inner.var)] = yield self.evaluate(inner.value, scope)
+            inner = inner.body
+        return (yield self.evaluate(inner, scope))
+
+    def _call(self, call: Call, arguments: list[Value], done: dict[int, Value]) -> Steps[Value]:
         target: Any = call.op
         if isinstance(target, GlobalVar):
             if self.module is None:
@@ -142,9 +152,9 @@ class _Interpreter:
         if isinstance(target, _Closure):
             scope = {**target.scope}
             scope.update((id(p), v) for p, v in zip(target.function.params, arguments, strict=True))
-            return self.evaluate(target.function.body, scope)
+            return (yield self.evaluate(target.function.body, scope))
         scope = {**done, **{id(p): v for p, v in zip(target.params, arguments, strict=True)}}
-        return self.evaluate(target.body, scope)
+        return (yield self.evaluate(target.body, scope))
 
 
 class _Closure:

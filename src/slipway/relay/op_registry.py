@@ -34,6 +34,7 @@ The compute takes te tensors (tuples taken apart) and gives te tensors, one per 
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -320,6 +321,8 @@ def load_ops() -> dict[str, OpDefinition]:
                 importlib.import_module(f"slipway.relay.ops.{family}")
         finally:
             _PER_THREAD.loads = False
+        if any(map(_is_being_imported, FAMILIES)):
+            return OPS  # by this thread: a section that uses operators while it is read
         incomplete = {n: parts for n, d in OPS.items() if (parts := d.missing_parts())}
         if incomplete:
             raise RuntimeError(f"incomplete operator sections: {incomplete}")
@@ -327,10 +330,17 @@ def load_ops() -> dict[str, OpDefinition]:
     return OPS
 
 
+def _is_being_imported(family: str) -> bool:
+    module = sys.modules.get(f"slipway.relay.ops.{family}")
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
 def get(name: str) -> OpDefinition:
     """Return the definition of operator `name`.  Raises KeyError with a suggestion."""
+    definition = OPS.get(name)
     # Before all are loaded, another thread may be in the middle of the operator's section.
-    definition = load_ops().get(name)
+    if definition is None or (not _loaded and definition.missing_parts()):
+        definition = load_ops().get(name)
     if definition is None:
         raise KeyError(f"there is no operator {name!r}.{did_you_mean(name, OPS)}")
     return definition

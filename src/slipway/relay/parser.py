@@ -14,6 +14,8 @@ The grammar (statements end in ";", comments are dropped)::
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,7 @@ from slipway.relay.expr import (
     Var,
 )
 from slipway.relay.text import METADATA
-from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type
+from slipway.relay.types import ANY, MAX_NESTING, FuncType, TensorType, TupleType, Type
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|/\*.*?\*/)
@@ -77,6 +79,7 @@ class _Parser:
                 self.tokens.append((kind, match.group(), position))
             position = match.end()
         self.at = 0
+        self.depth = 0
         self.scopes: list[dict[str, Expr]] = [{}]
 
     # -- tokens ----------------------------------------------------------------------------------
@@ -156,8 +159,8 @@ class _Parser:
         self.take("}")
         return body
 
-    def block_of(self, end: str) -> Expr:
-        """Statements, then the expression that gives the value, up to `end`."""
+    def block_of(self, end: str | None) -> Expr:
+        """Statements, then the expression that gives the value, up to `end` if that is known."""
         lets: list[tuple[Var, Expr]] = []
         while True:
             if self.accept("let"):
@@ -176,7 +179,7 @@ class _Parser:
             else:
                 break
         body = self.expr()
-        if self.peek() != end:
+        if end is not None and self.peek() != end:
             raise self.error(f"expected {end or 'the end'!r}, found {self.peek()!r}")
         for variable, value in reversed(lets):
             body = Let(variable, value, body)
@@ -184,7 +187,20 @@ class _Parser:
 
     # -- expressions -----------------------------------------------------------------------------
 
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """What is read in the block is nested in what is being read."""
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise self.error(f"this is nested more than {MAX_NESTING} deep")
+        yield
+        self.depth -= 1
+
     def expr(self) -> Expr:
+        with self.inside():
+            return self.one_expr()
+
+    def one_expr(self) -> Expr:
         found: Any = self.atom()
         while True:
             if self.peek() == "." and not isinstance(found, str):
@@ -239,6 +255,8 @@ class _Parser:
                 return Constant(np.asarray(self.take() == "True"))
             case "word" if text == "fn":
                 return self.function()
+            case "word" if text == "let":
+                return self.block_of(None)
             case "word" if text == "if":
                 return self.choice()
             case "word":
@@ -295,7 +313,8 @@ class _Parser:
         if text == "[":
             items = []
             while not self.accept("]"):
-                items.append(self.value())
+                with self.inside():
+                    items.append(self.value())
                 self.accept(",")
             return tuple(items)
         if text in ("None", "True", "False"):
@@ -325,13 +344,15 @@ class _Parser:
         if self.accept("fn"):
             arguments = self.types()
             self.take("->")
-            return FuncType(arguments, self.type())
+            with self.inside():
+                return FuncType(arguments, self.type())
         return TupleType(self.types())
 
     def types(self) -> tuple[Type, ...]:
         self.take("(")
         found = []
         while not self.accept(")"):
-            found.append(self.type())
+            with self.inside():
+                found.append(self.type())
             self.accept(",")
         return tuple(found)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.ir.deep import Steps, run
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.node import Node
 from slipway.ir.serialize import save_json
@@ -66,12 +67,12 @@ class _Printer:
 
     def text(self, expr: Any) -> str:
         if isinstance(expr, Function):
-            return "\n".join(self.function(expr, ""))
+            return "\n".join(run(self.function(expr, "")))
         lines: list[str] = []
-        result = self.block(expr, "", lines)
+        result = run(self.block(expr, "", lines))
         return "\n".join([*lines, result])
 
-    def function(self, function: Function, pad: str) -> list[str]:
+    def function(self, function: Function, pad: str) -> Steps[list[str]]:
         params = ", ".join(
             f"{self.variable(p)}: {p.type}" if p.type is not None else self.variable(p)
             for p in function.params
@@ -82,7 +83,7 @@ class _Printer:
         )
         result = f" -> {function.ret_type}" if function.ret_type is not None else ""
         lines: list[str] = []
-        last = self.block(function.body, pad + "  ", lines)
+        last = yield self.block(function.body, pad + "  ", lines)
         return [f"fn ({params}{attrs}){result} {{", *lines, last, pad + "}"]
 
     def variable(self, var: Any) -> str:
@@ -96,20 +97,21 @@ class _Printer:
             self.keep.append(var)
         return self.names[id(var)]
 
-    def block(self, root: Expr, pad: str, lines: list[str]) -> str:
+    def block(self, root: Expr, pad: str, lines: list[str]) -> Steps[str]:
         """Append the statements before `root` to `lines`; return the line that gives its value."""
         for expr in _statements(root, self.names):
             if expr is root:
                 break
             name = f"%{self.next}"
             self.next += 1
-            body = self.value(expr, pad)
+            body = yield self.value(expr, pad)
             self.names[id(expr)] = name
             self.taken.add(name)
             self.keep.append(expr)
             note = f" /* ty={expr.type} */" if isinstance(expr, Call) and expr.type else ""
             lines.append(f"{pad}{name} = {body}{note};")
-        return pad + self.value(root, pad)
+        text = yield self.value(root, pad)
+        return pad + str(text)
 
     def atom(self, expr: Expr) -> str:
         known = self.names.get(id(expr))
@@ -128,7 +130,7 @@ class _Printer:
             case Op():
                 return expr.name
             case _:
-                return self.value(expr, "  ")
+                return run(self.value(expr, "  "))
 
     def constant(self, expr: Constant) -> str:
         array = expr.array
@@ -140,51 +142,61 @@ class _Printer:
         self.keep.append(expr)
         return f"meta[relay.Constant][{number}]"
 
-    def value(self, expr: Any, pad: str) -> str:
+    def value(self, expr: Any, pad: str) -> Steps[str]:
         match expr:
             case Call():
-                callee = self.callee(expr.op, pad)
+                callee = yield self.callee(expr.op, pad)
                 parts = [self.atom(a) for a in expr.args]
                 if isinstance(expr.attrs, Node):
-                    named = ((n, getattr(expr.attrs, n)) for n in expr.attrs.FIELDS)
-                    parts += [f"{n}={self.attribute(v, pad)}" for n, v in named]
+                    for name in expr.attrs.FIELDS:
+                        text = yield self.attribute(getattr(expr.attrs, name), pad)
+                        parts.append(f"{name}={text}")
                 return f"{callee}({', '.join(parts)})"
             case Function():
-                return "\n".join(self.function(expr, pad))
+                return "\n".join((yield self.function(expr, pad)))
             case Let():
-                lines: list[str] = []
-                inner: list[str] = []
-                value = self.block(expr.value, pad, lines).strip()
-                body = self.block(expr.body, pad, inner).strip()
-                head = f"let {self.variable(expr.var)} = {value};"
-                return "\n".join([*(ln.strip() for ln in lines), head, *inner, pad + body]).strip()
+                lets: str = yield self.lets(expr, pad)
+                return lets
             case If():
                 parts = []
                 for branch in (expr.true_branch, expr.false_branch):
-                    inner = []
-                    last = self.block(branch, pad + "  ", inner)
+                    inner: list[str] = []
+                    last = yield self.block(branch, pad + "  ", inner)
                     parts.append("\n".join(["{", *inner, last, pad + "}"]))
                 return f"if ({self.atom(expr.cond)}) {parts[0]} else {parts[1]}"
             case _:
                 return self.atom(expr)
 
-    def attribute(self, value: Any, pad: str) -> str:
+    def lets(self, expr: Let, pad: str) -> Steps[str]:
+        """A Let, and those that its body begins with, one below the other."""
+        written: list[str] = []
+        body: Expr = expr
+        while isinstance(body, Let) and id(body) not in self.names:
+            lines: list[str] = []
+            value = yield self.block(body.value, pad, lines)
+            written += [line.strip() for line in lines]
+            written.append(f"let {self.variable(body.var)} = {value.strip()};")
+            body = body.body
+        inner: list[str] = []
+        last = yield self.block(body, pad, inner)
+        return "\n".join([*written, *inner, pad + last.strip()]).strip()
+
+    def attribute(self, value: Any, pad: str) -> Steps[str]:
         """An attribute of an operator; a function, such as the body of a scan, in full."""
         if not isinstance(value, Function):
             return _attr(value)
         around, self.names = self.names, {}  # it sees nothing of the function around it
-        lines = self.function(value, pad)
+        lines = yield self.function(value, pad)
         self.names = around
         return "\n".join(lines)
 
-    def callee(self, op: Any, pad: str) -> str:
+    def callee(self, op: Any, pad: str) -> Steps[str]:
         if isinstance(op, GlobalVar):
             return f"@{op.name}"
         if isinstance(op, Op):
             return op.name
-        if isinstance(op, Function):
-            known = self.names.get(id(op))
-            return known if known is not None else "\n".join(self.function(op, pad))
+        if isinstance(op, Function) and id(op) not in self.names:
+            return "\n".join((yield self.function(op, pad)))
         return self.atom(op)
 
 

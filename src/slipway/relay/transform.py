@@ -165,6 +165,7 @@ def ToGraphNormalForm() -> Pass:
 def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
     """Compute products in float16 or bfloat16 with sums in float32, and what follows them.
 
+    bfloat16 is faster than float32 on Zen 4, Zen 5 and ARM with bf16; elsewhere it is no gain.
     `missing_op_mode` says what to do about an operator that it does not know, and leaves: 0 raise
     LoweringError, 1 warn, 2 nothing.  The outputs of "main" may become of that type, unless the
     option "relay.ToMixedPrecision.keep_orig_output_dtype" is set.

@@ -10,6 +10,7 @@ compare and hash by value, unlike other nodes, because two equal types are the s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any, ClassVar, NoReturn
 
@@ -20,6 +21,7 @@ from slipway.ir.printer import register_printer
 
 MAX_EXTENT = 1 << 47  # elements along one axis, and of one tensor
 MAX_RANK = 32  # axes: what NumPy has at least
+MAX_NESTING = 64  # tuples inside tuples: walks over types recurse
 
 
 class OpenDim:
@@ -65,7 +67,14 @@ ANY: Any = OpenDim()  # where dimensions are ints, it is one of them
 class Type(Node):
     """Base of the types; equality is by value."""
 
-    __slots__ = ()
+    __slots__ = ("_nesting",)
+    _nesting: int
+
+    def _count_nesting(self, inner: Iterable[Type]) -> None:
+        depth = 1 + max((getattr(t, "_nesting", 0) for t in inner), default=0)
+        if depth > MAX_NESTING:
+            raise TypeInferenceError(f"tuples are nested more than {MAX_NESTING} deep")
+        object.__setattr__(self, "_nesting", depth)
 
     def _key(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.FIELDS)
@@ -169,6 +178,7 @@ class TupleType(Type):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", tuple(self.fields))
+        self._count_nesting(self.fields)
 
     def __str__(self) -> str:
         inner = ", ".join(str(f) for f in self.fields)
@@ -185,6 +195,7 @@ class FuncType(Type):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arg_types", tuple(self.arg_types))
+        self._count_nesting((*self.arg_types, self.ret_type))
 
     def __str__(self) -> str:
         return f"fn ({', '.join(str(a) for a in self.arg_types)}) -> {self.ret_type}"

@@ -18,6 +18,7 @@ _log = logging.getLogger("slipway.rpc.tracker")
 SAMPLE_S = 5.0
 _SAMPLES = 720  # an hour
 _TROUBLES = 50
+_MAX_KINDS = 1000  # of one count; later ones share the name "", so that nobody fills the memory
 WAIT_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
 SESSION_BOUNDS_S = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
 
@@ -78,12 +79,12 @@ class Journal:
 
     def registered(self, device: Device, returns: bool) -> None:
         """A device came, or came back."""
-        self.registrations[device.key, "returned" if returns else "new"] += 1
+        _count(self.registrations, device.key, "returned" if returns else "new")
         tell(_log, "registered", f"{device.name} registered", **_names(device))
 
     def lost(self, device: Device, reason: str, had_session: bool) -> None:
         """A device's connection is over, and with it its session if it had one."""
-        self.registrations[device.key, "lost"] += 1
+        _count(self.registrations, device.key, "lost")
         tell(_log, "lost", f"{device.name} is gone: {reason}", **_names(device), reason=reason)
         if had_session:
             self.session_ended(device, "lost", reason)
@@ -93,7 +94,7 @@ class Journal:
     def granted(self, request: Request, device: Device) -> None:
         """A request got its device."""
         waited_s = max(0.0, time.time() - request.since)
-        self.requests[request.key, "granted"] += 1
+        _count(self.requests, request.key, "granted")
         self.waits.add(waited_s)
         tell(
             _log, "granted", f"{device.name} goes to {request.holder} as session {device.session}",
@@ -105,7 +106,7 @@ class Journal:
 
         Kinds that no device has share one name, so that they stay few.
         """
-        self.requests[request.key if is_known else "", result] += 1
+        _count(self.requests, request.key if is_known else "", result)
         if result == "timeout":
             text = f"{request.holder} got no {request.key!r} in time"
             self._trouble("timeout", "", "", text)
@@ -114,7 +115,7 @@ class Journal:
     def session_ended(self, device: Device, result: str, reason: str) -> None:
         """Count a session; `result` is ok, failed, kicked or lost."""
         length_s = max(0.0, time.time() - device.since)
-        self.sessions[device.key, result] += 1
+        _count(self.sessions, device.key, result)
         self.lengths.add(length_s)
         self._finished += 1
         if result != "ok":
@@ -150,6 +151,10 @@ class Journal:
         finished, self._finished = self._finished, 0
         self.samples.append(Sample(time.time(), total, busy, waiting, finished))
         return self.samples[-1]
+
+
+def _count(counts: Counter[tuple[str, str]], key: str, result: str) -> None:
+    counts[(key if (key, result) in counts or len(counts) < _MAX_KINDS else ""), result] += 1
 
 
 def _names(device: Device) -> dict[str, str | int]:

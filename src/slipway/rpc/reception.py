@@ -82,11 +82,16 @@ class Lobby:
             if not same:
                 del self._guests[guest.origin]
 
-    def make_room(self) -> None:
-        """Put out the oldest guest of the address with the most."""
-        if self._guests:
-            most = max(self._guests.values(), key=len)
-            next(iter(most)).end()
+    def make_room(self, origin: str | None = None) -> bool:
+        """Put out the oldest guest of `origin`, else of the address with the most.
+
+        False if there is none.
+        """
+        most: dict[Guest, None] = max(self._guests.values(), key=len, default={})
+        oldest = next(iter(self._guests.get(origin, {}) if origin is not None else most), None)
+        if oldest is not None:
+            oldest.end()
+        return oldest is not None
 
     def _make_room(self, candidates: dict[Guest, None]) -> None:
         oldest = next(iter(candidates))

@@ -103,7 +103,7 @@ async def _receive(
         task = asyncio.current_task()
         assert task is not None
         origin = origin_of(peer)
-        if open_connections[origin] >= MAX_CONNECTIONS_OF_ONE:
+        if open_connections[origin] >= MAX_CONNECTIONS_OF_ONE and not lobby.make_room(origin):
             connection.close()
             return
         over = loop.create_future()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.errors import ScheduleError
-from slipway.ir.expr import PrimExpr, ProducerLoad
+from slipway.ir.expr import IntImm, PrimExpr, ProducerLoad
 from slipway.te.operation import ComputeOp, Operation
 from slipway.te.rewrite import replace_nodes, rewrite
 from slipway.te.schedule import Schedule
@@ -22,7 +22,8 @@ def inline_bodies(schedule: Schedule) -> dict[Operation, tuple[PrimExpr, ...]]:
             continue
         body = op.body
         if inlined and any(t.op in inlined for t in op.input_tensors):
-            body = tuple(_inline(b, inlined) for b in body)
+            known: dict[Any, tuple[Any, PrimExpr]] = {}
+            body = tuple(_inline(b, inlined, known) for b in body)
         if stage.attach_type == INLINE:
             if op.reduce_axis:
                 raise ScheduleError(f"cannot inline stage {op.name!r}: it is a reduction")
@@ -32,14 +33,31 @@ def inline_bodies(schedule: Schedule) -> dict[Operation, tuple[PrimExpr, ...]]:
     return bodies
 
 
-def _inline(body: PrimExpr, inlined: dict[Operation, tuple[PrimExpr, ...]]) -> PrimExpr:
+def _inline(
+    body: PrimExpr,
+    inlined: dict[Operation, tuple[PrimExpr, ...]],
+    known: dict[Any, tuple[Any, PrimExpr]],
+) -> PrimExpr:
+    """Put formulas in place of loads; loads of one element share one formula.
+
+    A value with two readers, each with two of its own, would else be written four times: twice as
+    often with each further step.  `known` has what was put in so far, by stage and place.
+    """
+
     def rule(node: Any) -> Any:
         if not isinstance(node, ProducerLoad) or node.producer.op not in inlined:
             return None
-        op = node.producer.op
-        formula = inlined[op][node.producer.value_index]
-        return replace_nodes(
-            formula, dict(zip((a.var for a in op.axis), node.indices, strict=True))
-        )
+        op, output = node.producer.op, node.producer.value_index
+        key = (id(op), output, *map(_name, node.indices))
+        if key not in known:
+            axes = (a.var for a in op.axis)
+            mapping = dict(zip(axes, node.indices, strict=True))
+            known[key] = node, replace_nodes(inlined[op][output], mapping)  # it keeps the ids
+        return known[key][1]
 
     return rewrite(body, rule)  # type: ignore[no-any-return]
+
+
+def _name(index: Any) -> Any:
+    """What equal indices share: constants by value, all others by identity."""
+    return (index.dtype, index.value) if isinstance(index, IntImm) else id(index)

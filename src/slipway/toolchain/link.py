@@ -161,6 +161,8 @@ def _link_ours(
     extra = list(options or ())
     if "wasm" in architecture_of(triple):
         flags = ["--no-entry", "--export-dynamic", "--strip-debug"]
+        if architecture_of(triple) == "wasm64":
+            flags.append("-mwasm64")
         arguments = ["wasm-ld", *flags, *extra, "-o", str(result), *paths]
         run_zig(arguments, purpose="linking for WebAssembly")
         return
@@ -170,6 +172,10 @@ def _link_ours(
         flags = ["cc", "-target", target, "-shared", "-nostdlib", "-Wl,-undefined,dynamic_lookup"]
         run_zig([*flags, *extra, "-o", str(result), *paths], purpose="linking for macOS")
         return
+    if any(word in triple for word in ("windows", "win32")):
+        raise ToolchainError(
+            f"there is no linker here for {triple}: write the objects (.a), and link them there."
+        )
     flags = list(_LLD_FLAGS)
     if exports is not None:
         script = folder / "exports.ver"

@@ -1,9 +1,11 @@
 """Expressions to LLVM IR: one method per node class, each returning an operand.
 
-Floating point instructions carry the flag ``contract`` and no other: a multiplication and the
-addition that takes its result may become one fused operation (more exact, twice as fast), while
-sums keep the order that the schedule gave them, and NaN, infinities and signed zeros keep their
-meaning.  In strict mode (``-strict=1``) even that flag is left out.
+Floating point instructions carry no flag.  A product and the sum that takes it are one
+``llvm.fmuladd``, rounded once where the target has the instruction (more exact, twice as fast).
+The flag ``contract`` would leave that to each copy that LLVM makes of the code: the vectors of a
+loop and what is left of it then round differently, and a result depends on how many threads share
+the loop.  Sums keep the order that the schedule gave them, and NaN, infinities and signed zeros
+keep their meaning.  In strict mode (``-strict=1``) nothing is fused.
 
 Integer arithmetic wraps, except inside buffer indices (see llvm.address).
 """
@@ -33,6 +35,15 @@ _COMPARE = {
 }  # fmt: skip
 
 
+def _product_of(node: Any) -> Any:
+    """Return the multiplication in a sum or difference that is fused with it, if there is one."""
+    if type(node) is E.Add or type(node) is E.Sub:
+        for side in (node.b, node.a):
+            if type(side) is E.Mul:
+                return side
+    return None
+
+
 class ExpressionEmitter:
     """Emits expressions of one function into `w`."""
 
@@ -40,7 +51,6 @@ class ExpressionEmitter:
         self.w = Writer()
         self.capability = capability
         self.soft_half = capability.half == "soft"
-        self.fmf = "" if strict else "contract "
         self.strict = strict
         self.word = f"i{capability.pointer_bits}"
         self.address = Addresses(self)
@@ -134,14 +144,31 @@ class ExpressionEmitter:
         if dtypes.is_float(scalar):
             if dtypes.bits_of(scalar) == 16 and not self._native_half(scalar):
                 return self.value(legalize.in_float32(node))
+            product = None if self.strict else _product_of(node)
+            if product is not None:
+                return self._multiply_add(node, product)
             a, b = self.value(node.a), self.value(node.b)
-            return self.w.put(f"{_FLOAT_OPS[type(node)]} {self.fmf}{self.ty(node.dtype)} {a}, {b}")
+            return self.w.put(f"{_FLOAT_OPS[type(node)]} {self.ty(node.dtype)} {a}, {b}")
         if scalar == "bool":
             return self._bool_arithmetic(node)
         a, b = self.value(node.a), self.value(node.b)
         return self.w.put(f"{_INT_OPS[type(node)]} {self.ty(node.dtype)} {a}, {b}")
 
     _emit_Add = _emit_Sub = _emit_Mul = _binary
+
+    def _multiply_add(self, node: Any, product: Any) -> str:
+        """Emit the sum or difference `node`, one side of which is `product`, rounded once."""
+        ty = self.ty(node.dtype)
+        other = self.value(node.b if product is node.a else node.a)
+        x, y = self.value(product.a), self.value(product.b)
+        if type(node) is E.Sub:
+            if product is node.a:
+                other = self.w.put(f"fneg {ty} {other}")
+            else:
+                x = self.w.put(f"fneg {ty} {x}")
+        symbol = f"llvm.fmuladd.{mangle(ty)}"
+        self.helpers.add(f"declare {ty} @{symbol}({ty}, {ty}, {ty})")
+        return self.w.put(f"call {ty} @{symbol}({ty} {x}, {ty} {y}, {ty} {other})")
 
     def _bool_arithmetic(self, node: Any) -> str:
         word = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]
@@ -185,6 +212,8 @@ class ExpressionEmitter:
             return self.of_two(known, ty, a, b)
         first, second, is_number = number_first(node)
         a, b = self.value(first), self.value(second)
+        if not is_number and self.capability.combines_extremes(dtypes.bits_of(scalar)):
+            return self.of_two(type(node).__name__.lower() + "imum", ty, a, b, "nsz ")
         test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
         chosen = self._select(node.dtype, test, a, b, node.lanes)  # b where one is a NaN
         if is_number:
@@ -192,10 +221,10 @@ class ExpressionEmitter:
         no_number = self.w.put(f"fcmp uno {ty} {a}, {a}")
         return self._select(node.dtype, no_number, a, chosen, node.lanes)
 
-    def of_two(self, name: str, ty: str, a: str, b: str) -> str:
+    def of_two(self, name: str, ty: str, a: str, b: str, flags: str = "") -> str:
         """Call the overloaded LLVM intrinsic ``llvm.<name>`` on two operands of a type."""
         self.helpers.add(f"declare {ty} @llvm.{name}.{mangle(ty)}({ty}, {ty})")
-        return self.w.put(f"call {ty} @llvm.{name}.{mangle(ty)}({ty} {a}, {ty} {b})")
+        return self.w.put(f"call {flags}{ty} @llvm.{name}.{mangle(ty)}({ty} {a}, {ty} {b})")
 
     _emit_Min = _emit_Max = _choose
 

@@ -163,6 +163,7 @@ static int begin_file(slw_rpc_session *session, const slw_rpc_header *header, co
   session->file_open_for_write = true;
   session->file_id = header->id;
   session->file_size = total;
+  session->file_done = 0;
   session->file_memory = (uint8_t *)memory;
   return SLW_RPC_OK;
 }
@@ -229,6 +230,9 @@ bool slw_rpc_bulk_file_write(slw_rpc_session *session, const slw_rpc_header *hea
              session->file_size != total) {
     failure = slw_rpc_fail(session, SLW_RPC_FAIL_ARGUMENT, "RPCError",
                            "a piece of a file came without its beginning", NULL);
+  } else if (offset != session->file_done) {
+    failure = slw_rpc_fail(session, SLW_RPC_FAIL_ARGUMENT, "RPCError",
+                           "the pieces of a file do not follow one another", NULL);
   }
   session->rx_at += name_bytes;
   rest -= name_bytes;
@@ -237,9 +241,15 @@ bool slw_rpc_bulk_file_write(slw_rpc_session *session, const slw_rpc_header *hea
       return false;
     }
     rest -= (size_t)nbytes;
+    session->file_done += nbytes;
   }
   if (!slw_rpc_take(session, NULL, rest)) {
     return false;
+  }
+  if (failure == SLW_RPC_OK && (header->flags & SLW_RPC_FLAG_MORE) == 0 &&
+      session->file_done != total) {
+    failure = slw_rpc_fail(session, SLW_RPC_FAIL_ARGUMENT, "RPCError",
+                           "a file ended before its announced size", NULL);
   }
   if (session->file_open_for_write && session->file_id == header->id &&
       (failure != SLW_RPC_OK || (header->flags & SLW_RPC_FLAG_MORE) == 0)) {
@@ -328,6 +338,10 @@ bool slw_rpc_bulk_file_read(slw_rpc_session *session, const slw_rpc_header *head
   int failure = check_file_name(session, reader, &name);
   if (failure == SLW_RPC_OK && hooks->file_open == NULL) {
     failure = slw_rpc_fail_unsupported(session, "files");
+  }
+  if (failure == SLW_RPC_OK && session->file_open_for_write) {
+    failure = slw_rpc_fail(session, SLW_RPC_FAIL_ARGUMENT, "RPCError",
+                           "no file can be read in the middle of a write to one", NULL);
   }
   if (failure == SLW_RPC_OK) {
     failure = hooks->file_open(hooks->context, name, &size, &memory);

@@ -25,12 +25,12 @@ def leaky_relu(node: NodeView) -> Any:
 
 @converter("PRelu")
 def prelu(node: NodeView) -> Any:
-    """X where positive, else slope * x; the slope broadcasts."""
+    """X where not negative, else slope * x; the slope broadcasts."""
     x, slope = node.input(0), node.input(1)
     shape = slope.tensor_type.shape
     if node.opset < 7 and len(shape) == 1 and node.rank() > 1:
         slope = relay.reshape(slope, (-1,) + (1,) * (node.rank() - 2))
-    return relay.where(relay.greater(x, node.like(0)), x, relay.multiply(x, slope))
+    return relay.where(relay.greater_equal(x, node.like(0)), x, relay.multiply(x, slope))
 
 
 @converter("Clip")

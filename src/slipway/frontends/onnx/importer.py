@@ -362,9 +362,7 @@ class _Importer:
                 raise UnsupportedNode(_no_converter(node))
             return self._function(node, function, inputs)
         check_node(node, self.opset)
-        view = NodeView(
-            node, inputs, self.opset, self._subgraph(values, poisoned), self.stand_ins.shapes
-        )
+        view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
         check_values(view)
         with op_registry.span(view.name):
             made = self._converted(convert, view)

@@ -189,5 +189,5 @@ def _tensor(name: str, array: np.ndarray[Any, Any], info: Any) -> Any:
     """Return a small TensorProto; the bytes of ml_dtypes' types are those of the file."""
     made = onnx_package().TensorProto(name=name, data_type=info.type.tensor_type.elem_type)
     made.dims.extend(array.shape)
-    made.raw_data = np.ascontiguousarray(array).tobytes()
+    made.raw_data = array.tobytes()
     return made

@@ -68,7 +68,7 @@ def _leaky_relu_type(attrs: LeakyReluAttrs, data: TensorType) -> Type:
 
 @LEAKY_RELU.reference
 def _leaky_relu_reference(attrs: LeakyReluAttrs, data: Any) -> Any:
-    return np.where(data > 0, data, data * data.dtype.type(attrs.alpha))
+    return np.where(data >= 0, data, data * data.dtype.type(attrs.alpha))
 
 
 @LEAKY_RELU.compute
@@ -79,7 +79,7 @@ def _leaky_relu_compute(
     zero, slope = te().const(0, x.dtype), te().const(attrs.alpha, x.dtype)
 
     def element(*i: Any) -> Any:
-        return te().select(x(*i) > zero, x(*i), x(*i) * slope)
+        return te().select(x(*i) >= zero, x(*i), x(*i) * slope)
 
     return [elementwise("T_leaky_relu", x.shape, element)]
 
@@ -121,7 +121,7 @@ def _prelu_type(attrs: PReluAttrs, data: TensorType, alpha: TensorType) -> Type:
 def _prelu_reference(attrs: PReluAttrs, data: Any, alpha: Any) -> Any:
     shape = [1] * data.ndim
     shape[attrs.axis] = -1
-    return np.where(data > 0, data, data * alpha.reshape(shape))
+    return np.where(data >= 0, data, data * alpha.reshape(shape))
 
 
 @PRELU.compute
@@ -131,7 +131,7 @@ def _prelu_compute(attrs: PReluAttrs, inputs: list[Any], out_types: list[TensorT
     zero = te().const(0, x.dtype)
 
     def element(*i: Any) -> Any:
-        return te().select(x(*i) > zero, x(*i), x(*i) * alpha(i[axis]))
+        return te().select(x(*i) >= zero, x(*i), x(*i) * alpha(i[axis]))
 
     return [elementwise("T_prelu", x.shape, element, tag="broadcast")]
 

@@ -14,7 +14,14 @@ import numpy as np
 from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call
-from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
+from slipway.relay.op_registry import (
+    Attrs,
+    BadArgument,
+    OpDefinition,
+    OpPattern,
+    as_expr,
+    register_op,
+)
 from slipway.relay.ops.checks import as_tuple, need_dtype, need_number, need_rank, pad_amounts
 from slipway.relay.ops.tensors import te
 from slipway.relay.ops.windows import SPATIAL
@@ -140,6 +147,18 @@ def _flops(attrs: ConvTransposeAttrs, ins: Sequence[TensorType], out: TensorType
     return 2.0 * ins[0].size * (ins[1].size // ins[1].shape[0])
 
 
+def _check_named(
+    shape: tuple[int, ...], channels: int | None, kernel_size: Any, groups: int
+) -> None:
+    """Compare the kernel with what `channels` and `kernel_size` say of it."""
+    filters = shape[1] * groups  # "OI" is the classic name of the same order
+    if channels is not None and int(channels) != filters:
+        raise BadArgument("channels", f"is {channels}, but the kernel makes {filters}")
+    size = shape[2:]
+    if kernel_size is not None and as_tuple(kernel_size, len(size), "kernel_size") != size:
+        raise BadArgument("kernel_size", f"is {kernel_size}, but the kernel's is {size}")
+
+
 def _register(count: int) -> OpDefinition:
     definition = register_op(
         f"nn.conv{count}d_transpose", "data", "weight", attrs=ConvTransposeAttrs,
@@ -171,6 +190,11 @@ def _register(count: int) -> OpDefinition:
             raise BadArgument(
                 "data_layout", f"is {data_layout!r} with kernels {kernel_layout!r}; transpose first"
             )
+        if out_layout not in ("", data_layout):
+            raise BadArgument("out_layout", f"is {out_layout!r}; use layout_transform behind it")
+        weight = as_expr(weight)
+        if weight.type is not None:
+            _check_named(weight.tensor_type.shape, channels, kernel_size, groups)
         attrs = ConvTransposeAttrs(
             as_tuple(strides, count, "strides"),
             pad_amounts(padding, count),

@@ -171,6 +171,10 @@ def matmul(
     transpose_b: bool = False,
 ) -> Call:
     """Multiply two matrices, either of which may come transposed."""
+    tensor_b = as_expr(tensor_b)
+    found = tensor_b.tensor_type.shape[-2 if transpose_b else -1] if tensor_b.type else units
+    if units is not None and units != found:
+        raise BadArgument("units", f"is {units}, but tensor_b has {found} columns to multiply by")
     return MATMUL(
         tensor_a, tensor_b, attrs=MatmulAttrs(bool(transpose_a), bool(transpose_b), out_dtype or "")
     )

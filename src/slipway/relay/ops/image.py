@@ -13,6 +13,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.node import node
+from slipway.relay import op_registry
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_number
@@ -320,13 +321,20 @@ def resize2d(
     out_dtype: str | None = None,
 ) -> Call:
     """Resample the two spatial axes of images (the classic operator)."""
+    if roi is not None and np.size(roi) and np.any(np.asarray(roi)):
+        raise BadArgument("roi", f"is {roi}; cut the region out with strided_slice first")
+    if extrapolation_value:
+        raise BadArgument("extrapolation_value", "serves regions only, which are cut out before")
     height, width = (size, size) if isinstance(size, int) else size
     given = as_expr(data)
     full = {"H": int(height), "W": int(width)}
-    return resize(
+    made = resize(
         given, [full.get(letter, 0) for letter in layout], (), method,
         coordinate_transformation_mode, rounding_method, cubic_alpha, bool(cubic_exclude),
     )  # fmt: skip
+    if out_dtype and out_dtype != made.tensor_type.dtype:
+        return op_registry.face("cast")(made, out_dtype)  # type: ignore[no-any-return]
+    return made
 
 
 def upsampling(

@@ -275,6 +275,7 @@ def _register_pool(count: int, average: bool) -> Any:
         ceil_mode: bool = False,
         count_include_pad: bool = False,
     ) -> Call:
+        _same_layout(layout, out_layout)
         attrs = pool_attrs(
             count, pool_size, strides, dilation, padding, layout, ceil_mode, count_include_pad
         )
@@ -415,11 +416,21 @@ def _register_adaptive(prefix: str, count: int, average: bool) -> OpDefinition:
     return definition
 
 
+def _same_layout(layout: str, out_layout: str) -> None:
+    if out_layout not in ("", layout):
+        raise BadArgument(
+            "out_layout",
+            f"is {out_layout!r}, but a pool keeps its data's layout, {layout!r}: use "
+            "layout_transform behind it",
+        )
+
+
 def _global_face(count: int, average: bool) -> Any:
     definition = _register_adaptive("global", count, average)
 
     @definition.face
     def face(data: Any, layout: str = "NC" + SPATIAL[count], out_layout: str = "") -> Call:
+        _same_layout(layout, out_layout)
         return definition(data, attrs=AdaptivePoolAttrs((1,) * count, layout))
 
     face.__name__, face.__doc__ = definition.name.removeprefix("nn."), definition.doc
@@ -436,6 +447,7 @@ def _adaptive_face(count: int, average: bool) -> Any:
         layout: str = "NC" + SPATIAL[count],
         out_layout: str = "",
     ) -> Call:
+        _same_layout(layout, out_layout)
         size = () if output_size is None else as_tuple(output_size, count, "output_size")
         return definition(data, attrs=AdaptivePoolAttrs(size, layout))
 

@@ -334,7 +334,9 @@ def _place_in_rows(
 ARGMAX, ARGMIN = _arg_reducer("argmax", True), _arg_reducer("argmin", False)
 
 
-def _arg_attrs(axis: Any, keepdims: bool, last: bool, dtype: str) -> ArgReduceAttrs:
+def _arg_attrs(axis: Any, keepdims: bool, exclude: bool, last: bool, dtype: str) -> ArgReduceAttrs:
+    if exclude:
+        raise BadArgument("exclude", "is True; give the axis to reduce over itself")
     axes = _axis(axis)
     if axes is not None and len(axes) != 1:
         raise BadArgument("axis", f"is {axes}; give one axis or None")
@@ -347,7 +349,7 @@ def argmax(
     select_last_index: bool = False, dtype: str = "int64",
 ) -> Call:  # fmt: skip
     """Return the position of the greatest element along `axis`."""
-    return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, select_last_index, dtype))
+    return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
 
 
 @ARGMIN.face
@@ -356,7 +358,7 @@ def argmin(
     select_last_index: bool = False, dtype: str = "int64",
 ) -> Call:  # fmt: skip
     """Return the position of the least element along `axis`."""
-    return ARGMIN(data, attrs=_arg_attrs(axis, keepdims, select_last_index, dtype))
+    return ARGMIN(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
 
 
 def variance(

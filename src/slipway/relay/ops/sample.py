@@ -250,6 +250,10 @@ def grid_sample(
     padding_mode: str = "zeros", align_corners: bool = True,
 ) -> Call:  # fmt: skip
     """Interpolate `data` at the positions in `grid`, whose positions lie along the LAST axis."""
+    if layout != "NCHW":
+        raise BadArgument(
+            "layout", f"is {layout!r}, but images are sampled in NCHW: transpose first"
+        )
     attrs = GridSampleAttrs(method, padding_mode, bool(align_corners))
     return GRID_SAMPLE(as_expr(data), grid, attrs=attrs)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from slipway.ir import builder
 from slipway.ir.node import node
+from slipway.relay import op_registry
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import need_number, normal_axis
@@ -141,6 +142,8 @@ def _register(name: str, multiply: bool) -> OpDefinition:
 
     @definition.face
     def face(data: Any, axis: int = 0, dtype: str | None = None, exclusive: bool = False) -> Call:
+        if dtype is not None:
+            data = op_registry.face("cast")(data, dtype)
         return definition(data, attrs=ScanAttrs(int(axis or 0), bool(exclusive), False))
 
     face.__name__, face.__doc__ = name, definition.doc

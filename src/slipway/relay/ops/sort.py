@@ -181,6 +181,10 @@ def argsort(
     data: Any, valid_count: Any = None, axis: int = -1, is_ascend: bool = True, dtype: str = "int32"
 ) -> Call:
     """Return the positions that sort `data` along `axis`."""
+    if valid_count is not None:
+        raise BadArgument(
+            "valid_count", "is given, but whole axes are sorted: slice the data first"
+        )
     return topk(data, 0, axis, "indices", is_ascend, dtype)  # type: ignore[no-any-return]
 
 

@@ -13,34 +13,63 @@ from slipway.relay.expr import Call, Expr, Function, Let
 from slipway.relay.op_registry import is_primitive
 from slipway.relay.visit import post_order, rebuild, substitute
 
-MAX_ROUNDS = 64
-
 
 def inline(function: Function, module: IRModule | None = None) -> Function:
     """Return `function` without Lets and without calls of functions, kernels excepted.
 
     Raises LoweringError when functions call each other without end.
     """
-    for _ in range(MAX_ROUNDS):
+    if module is not None:
+        _need_an_end(function, module)
+    while True:
         result = _inline_once(function, module)
         if result is function:
             return function
         function = result
-    raise LoweringError(
-        "the module's functions call each other without end; recursion is not inlined"
-    )
+
+
+def _need_an_end(function: Function, module: IRModule) -> None:
+    """Raise LoweringError if a function that `function` needs calls itself, perhaps by others."""
+    calls: dict[str, list[str]] = {}
+    waiting = [("", function)]
+    while waiting:
+        name, caller = waiting.pop()
+        calls[name] = []
+        for expr in post_order(caller):
+            target = expr.op if isinstance(expr, Call) else None
+            if isinstance(target, GlobalVar) and isinstance(
+                called := module[target.name], Function
+            ):
+                calls[name].append(target.name)
+                if target.name not in calls:
+                    calls[target.name] = []
+                    waiting.append((target.name, called))
+    ended: set[str] = set()
+    while len(ended) < len(calls):
+        more = {n for n, others in calls.items() if n not in ended and ended.issuperset(others)}
+        if not more:
+            raise LoweringError(
+                "the module's functions call each other without end; recursion is not inlined"
+            )
+        ended |= more
 
 
 def _inline_once(function: Function, module: IRModule | None) -> Function:
     done: dict[int, Expr] = {}
-    for expr in post_order(function, into_functions=False):
+    order = post_order(function, into_functions=False)
+    values = {id(e.var): e.value for e in order if isinstance(e, Let)}
+    for expr in order:
         if isinstance(expr, Function) and expr is not function:
             done[id(expr)] = expr
             continue
+        if id(expr) in values:  # the name of a Let, whose value comes before it
+            done[id(expr)] = done[id(values[id(expr)])]
+            continue
+        if isinstance(expr, Let):
+            done[id(expr)] = done[id(expr.body)]
+            continue
         fresh: Any = rebuild(expr, lambda child: done[id(child)])
-        if isinstance(fresh, Let):
-            fresh = substitute(fresh.body, {fresh.var: fresh.value})
-        elif isinstance(fresh, Call):
+        if isinstance(fresh, Call):
             target = _target(fresh, module)
             if target is not None:
                 binding = dict(zip(target.params, fresh.args, strict=True))

@@ -12,7 +12,7 @@ from typing import Any
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.passes.context import PassContext
-from slipway.relay.construct import bind
+from slipway.relay.construct import bind, distinct_names
 from slipway.relay.expr import Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import need_fixed
@@ -107,7 +107,7 @@ def optimize_steps(
     """Yield (name of the pass, "main" behind it) for each step of `optimize`, in order."""
     context = PassContext.current()
     level = context.opt_level if opt_level is None else opt_level
-    main = inline(bind(main_function(mod), params or {}), mod)
+    main = distinct_names(inline(bind(main_function(mod), params or {}), mod))
     need_fixed(main)
     yield "Inline", main
     steps = partial(_graph_steps, target=target, context=context, level=level, lanes=layout_lanes)

@@ -67,18 +67,68 @@ def requantize(
     compute_dtype: str | None = None,
     out_dtype: str = "int8",
 ) -> Any:
-    """Bring integers of one scale to another; the input may have a scale per channel of `axis`.
+    """Bring integers of one scale to another; scales may be one per channel of `axis`.
 
-    There is one rounding, that of docs/quantization.md; `rounding` and `compute_dtype` are accepted
-    and have no effect.
+    `rounding` says where a half goes: "UPWARD" to the next integer above, "TONEAREST" away from
+    zero; None is the rule of docs/quantization.md, which rounds twice.  `compute_dtype` "int64"
+    (and None) multiplies by a factor of 31 bits, "float32" and "float64" by the real one; there
+    None rounds upward.
     """
+    _one_of("rounding", rounding, (*_ROUNDINGS, "None"))
+    _one_of("compute_dtype", compute_dtype, ("int64", "float32", "float64", "None"))
     given = as_expr(data)
+    rank = given.tensor_type.rank
     value = _centered(given, input_zero_point, axis, "input_zero_point")
-    scales = _array(input_scale, "input_scale").astype(np.float64)
-    real = _along(scales, given.tensor_type.rank, axis) / float(
-        _array(output_scale, "output_scale")
+    scales, wanted = (
+        _along(_array(scale, name).astype(np.float64), rank, axis)
+        for scale, name in ((input_scale, "input_scale"), (output_scale, "output_scale"))
     )
-    return _stored(rescale_by(value, real), output_zero_point, out_dtype)
+    factor = scales / wanted
+    if compute_dtype in ("float32", "float64"):
+        whole = _rounded_real(value, factor, rounding or "UPWARD", compute_dtype)
+    elif rounding == "UPWARD":
+        whole = rescale_by(value, factor, once=True)
+    elif rounding == "TONEAREST":
+        whole = _rescale_away_from_zero(value, factor)
+    else:
+        whole = rescale_by(value, factor)
+    return _stored(whole, output_zero_point, out_dtype, axis)
+
+
+_ROUNDINGS = ("UPWARD", "TONEAREST")
+
+
+def _one_of(what: str, given: str | None, known: tuple[str, ...]) -> None:
+    if str(given or None) not in known:
+        raise TypeInferenceError(
+            f"requantize: {what} is {given!r}, not one of {', '.join(known)}."
+            f"{did_you_mean(str(given), known)}"
+        )
+
+
+def _rescale_away_from_zero(value: Any, factor: Any) -> Any:
+    """Halves upward for what is positive, mirrored for what is not."""
+    least = const(-(2**31) + 1, "int32")  # its magnitude is a number of int32
+    clamped = _face("maximum")(value, least)
+    size = rescale_by(_face("abs")(clamped), factor, once=True)
+    below = _face("less")(value, const(0, "int32"))
+    return _face("where")(below, _face("negative")(size), size)
+
+
+def _rounded_real(value: Any, factor: Any, rounding: str, dtype: str) -> Any:
+    """Round value * factor, computed in `dtype`, to int32; halves by `rounding`."""
+    real = _face("multiply")(_face("cast")(value, dtype), const(factor, dtype))
+    bound = const(2.0**31 - 128, dtype)
+    real = _face("maximum")(_face("minimum")(real, bound), _face("negative")(bound))
+    if rounding == "UPWARD":
+        whole = _face("floor")(real)
+        far = _face("greater_equal")(_face("subtract")(real, whole), const(0.5, dtype))
+        return _face("add")(_face("cast")(whole, "int32"), _face("cast")(far, "int32"))
+    whole = _face("trunc")(real)
+    rest = _face("subtract")(real, whole)
+    up = _face("cast")(_face("greater_equal")(rest, const(0.5, dtype)), "int32")
+    down = _face("cast")(_face("less_equal")(rest, const(-0.5, dtype)), "int32")
+    return _face("add")(_face("cast")(whole, "int32"), _face("subtract")(up, down))
 
 
 def conv2d(

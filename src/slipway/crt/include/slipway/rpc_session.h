@@ -162,7 +162,7 @@ typedef struct slw_rpc_session {
   bool transfer_failed;
   bool file_open_for_write;
   uint32_t file_id;
-  uint64_t file_size;
+  uint64_t file_size, file_done;
   uint8_t *file_memory;
   uint32_t peer_frame_bytes;
   uint32_t peer_timeout_ms;

@@ -1,0 +1,35 @@
+"""What becomes of a kernel compiled for a target: a library, an object, or nothing yet."""
+
+from __future__ import annotations
+
+from slipway.target.target import Target
+
+LIBRARY = "library"
+FIRMWARE = "C, objects"
+UNSERVED = "library; no runtime"
+OBJECT = "objects"
+NOTHING = "not compiled"
+
+MEANINGS = {
+    LIBRARY: ".so and .tar, for a device server or this process",
+    FIRMWARE: "C text, .o and .a for firmware: slipway micro",
+    UNSERVED: "a file to export, for a program of yours: no Slipway server loads it there",
+    OBJECT: ".o and .a; linking them is up to you",
+    NOTHING: "known as the description of a device; there is no code generator for it",
+}
+_SERVED = ("x86_64", "aarch64", "arm", "riscv64")  # with Linux or Android: toolchain/zig.py
+
+
+def outcome_of(target: Target) -> str:
+    """Return which of `MEANINGS` holds for kernels compiled for `target`."""
+    if not target.kind.is_cpu:
+        return NOTHING
+    triple = target.parsed_triple
+    if triple.table == "nvptx":
+        return NOTHING
+    if triple.object_format == "coff" or triple.arch == "avr":
+        return OBJECT
+    if triple.object_format != "elf" or triple.arch not in _SERVED:
+        bare = triple.system == "none" and triple.object_format == "elf"
+        return FIRMWARE if bare and target.kind.name == "c" else UNSERVED
+    return LIBRARY if triple.system in ("linux", "android") else FIRMWARE

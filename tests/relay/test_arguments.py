@@ -1,0 +1,141 @@
+"""No argument is dropped in silence: it counts, or it is refused."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.errors import TypeInferenceError
+from slipway.ir.function import IRModule
+from slipway.relay.interpret import interpret
+from slipway.relay.passes.fold_constant import fold_constant
+from slipway.runtime import cpu
+from slipway.runtime.graph_executor import GraphModule
+
+IMAGES = (1, 2, 4, 4)
+
+
+def images():
+    return relay.var("x", shape=IMAGES)
+
+
+def weights(*shape):
+    return relay.const(np.zeros(shape, "float32"))
+
+
+REFUSED = {
+    "exclude": lambda x: relay.argmax(x, axis=1, exclude=True),
+    "argmin": lambda x: relay.argmin(x, axis=1, exclude=True),
+    "valid_count": lambda x: relay.argsort(x, relay.const(np.array([1]))),
+    "layout": lambda x: relay.image.grid_sample(x, weights(1, 2, 2, 2), layout="NHWC"),
+    "roi": lambda x: relay.image.resize2d(x, (2, 2), roi=(0, 0, 2, 2)),
+    "extrapolation": lambda x: relay.image.resize2d(x, (2, 2), extrapolation_value=1.0),
+    "max pool": lambda x: relay.nn.max_pool2d(x, out_layout="NHWC"),
+    "global pool": lambda x: relay.nn.global_avg_pool2d(x, out_layout="NHWC"),
+    "adaptive pool": lambda x: relay.nn.adaptive_avg_pool2d(x, 1, out_layout="NHWC"),
+    "units": lambda x: relay.nn.matmul(relay.reshape(x, (8, 4)), weights(4, 3), units=4),
+    "channels": lambda x: relay.nn.conv2d_transpose(x, weights(2, 3, 3, 3), channels=4),
+    "kernel_size": lambda x: relay.nn.conv2d_transpose(x, weights(2, 3, 3, 3), kernel_size=2),
+    "out_layout": lambda x: relay.nn.conv2d_transpose(x, weights(2, 3, 3, 3), out_layout="NHWC"),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_cannot_count_is_refused(name):
+    with pytest.raises(TypeInferenceError):
+        REFUSED[name](images())
+
+
+def test_what_is_true_of_the_operands_is_taken():
+    x = images()
+    relay.nn.conv2d_transpose(x, weights(2, 3, 3, 3), channels=3, kernel_size=(3, 3))
+    relay.nn.matmul(relay.reshape(x, (8, 4)), weights(3, 4), units=3, transpose_b=True)
+    relay.nn.max_pool2d(x, out_layout="NCHW")
+    relay.image.resize2d(x, (2, 2), roi=(0.0, 0.0, 0.0, 0.0))
+
+
+def test_dtypes_of_results():
+    x = relay.var("x", shape=(3, 4), dtype="int8")
+    data = np.full((3, 4), 100, "int8")
+    total = interpret(relay.cumsum(x, axis=0, dtype="int32").as_function(), data)
+    np.testing.assert_array_equal(total, np.cumsum(data, axis=0, dtype="int32"))
+    made = relay.image.resize2d(images(), (2, 2), out_dtype="float16")
+    assert made.checked_type.dtype == "float16"
+
+
+# -- requantize ------------------------------------------------------------------------------------
+
+SUMS = np.array([-9, -7, -5, -3, -2, -1, 0, 1, 2, 3, 5, 6, 7, 9, 200, -300], "int32")
+
+
+def halves(values, rounding):
+    """Exact halves in float64, away from zero or upward."""
+    if rounding == "UPWARD":
+        return np.floor(values + 0.5)
+    return np.sign(values) * np.floor(np.abs(values) + 0.5)
+
+
+@pytest.mark.parametrize("target", [None, "llvm", "c"])
+@pytest.mark.parametrize("compute_dtype", [None, "int64", "float32", "float64"])
+@pytest.mark.parametrize("rounding", ["UPWARD", "TONEAREST"])
+def test_requantize_rounds_as_it_is_told(rounding, compute_dtype, target):
+    x = relay.var("x", shape=SUMS.shape, dtype="int32")
+
+    def scaled(data):
+        return relay.qnn.op.requantize(
+            data, relay.const(0.25), relay.const(1), relay.const(0.5), relay.const(3),
+            rounding=rounding, compute_dtype=compute_dtype,
+        )  # fmt: skip
+
+    wanted = np.clip(halves((SUMS - 1.0) * 0.5, rounding) + 3, -128, 127).astype("int8")
+    if target is None:
+        folded = fold_constant(relay.Function([], scaled(relay.const(SUMS))))
+        np.testing.assert_array_equal(folded.body.data.numpy(), wanted)
+        return
+    library = relay.build(IRModule.from_expr(relay.Function([x], scaled(x))), target)
+    module = GraphModule(library["default"](cpu(0)))
+    module.run(x=SUMS)
+    np.testing.assert_array_equal(module.get_output(0).numpy(), wanted)
+
+
+def test_requantize_of_channels():
+    data = np.arange(-12, 12, dtype="int32").reshape(4, 6)
+    x = relay.var("x", shape=data.shape, dtype="int32")
+    scales, wanted = np.array([0.5, 0.25, 0.75, 1], "f4"), np.array([1.0, 0.5, 0.5, 0.25], "f4")
+    for rounding in ("UPWARD", "TONEAREST"):
+        made = relay.qnn.op.requantize(
+            x, scales, relay.const(0), wanted, relay.const(0), axis=0, rounding=rounding
+        )
+        real = halves(data * (scales / wanted).astype("f8")[:, None], rounding)
+        np.testing.assert_array_equal(interpret(made.as_function(), data), real.astype("int8"))
+
+
+@pytest.mark.parametrize("options", [{"rounding": "DOWN"}, {"compute_dtype": "int16"}])
+def test_requantize_knows_no_other(options):
+    x = relay.var("x", shape=(2,), dtype="int32")
+    with pytest.raises(TypeInferenceError, match="not one of"):
+        relay.qnn.op.requantize(x, 0.5, 0, 1.0, 0, **options)
+
+
+# -- inputs of one name ----------------------------------------------------------------------------
+
+
+def same_names():
+    params = [relay.var(n, shape=(2,)) for n in ("x", "x", "x_1")]
+    return IRModule.from_expr(relay.Function(params, params[0] - params[1] * params[2]))
+
+
+def test_inputs_of_one_name_are_told_apart():
+    one, two, three = (np.array(v, "float32") for v in ([1, 2], [3, 5], [7, 11]))
+    module = GraphModule(relay.build(same_names(), "llvm")["default"](cpu(0)))
+    assert list(module.get_input_info()[0]) == ["x", "x_2", "x_1"]
+    module.run(x=one, x_2=two, x_1=three)
+    np.testing.assert_array_equal(module.get_output(0).numpy(), one - two * three)
+    np.testing.assert_array_equal(interpret(same_names(), one, two, three), one - two * three)
+    for kind in ("graph", "debug", "vm", "aot"):
+        run = relay.create_executor(kind, mod=same_names(), target="llvm").evaluate()
+        np.testing.assert_array_equal(run(one, two, three).numpy(), one - two * three)
+
+
+def test_a_name_of_two_cannot_be_bound():
+    with pytest.raises(TypeInferenceError, match="2 parameters are called 'x'"):
+        relay.build(same_names(), "llvm", params={"x": np.zeros(2, "float32")})

@@ -1,0 +1,69 @@
+"""What `slipway targets` says of each target is what becomes of a kernel compiled for it."""
+
+import pytest
+
+import slipway as tvm
+from slipway import te
+from slipway.errors import SlipwayError, TargetError
+from slipway.target import Target
+from slipway.target.outcome import (
+    FIRMWARE,
+    LIBRARY,
+    MEANINGS,
+    NOTHING,
+    OBJECT,
+    UNSERVED,
+    outcome_of,
+)
+
+OTHERS = ["llvm -mtriple=wasm64-unknown-unknown", "llvm -mtriple=x86_64-pc-windows-msvc",
+          "llvm -mtriple=avr", "llvm -mtriple=thumbv6m-none-eabi -mcpu=cortex-m0",
+          "llvm -mtriple=nvptx64-nvidia-cuda", "c -mtriple=aarch64-linux-gnu",
+          "llvm -mtriple=riscv32-unknown-elf"]  # fmt: skip
+MAGIC = {"elf": b"\x7fELF", "wasm": b"\0asm", "macho": b"\xcf\xfa\xed\xfe"}
+
+
+def tiny(target):
+    a = te.placeholder((16,), name="a")
+    b = te.compute((16,), lambda i: te.exp(a[i]) + 1, name="b")
+    return tvm.build(te.create_schedule(b.op), [a, b], target)
+
+
+@pytest.mark.parametrize("name", [*Target.list_kinds(), *Target.list_tags(), *OTHERS])
+def test_every_target_compiles_to_what_it_is_marked_with(name, tmp_path):
+    target = Target(name)
+    outcome = outcome_of(target)
+    if outcome == NOTHING:
+        with pytest.raises(SlipwayError) as caught:
+            tiny(name)
+        assert isinstance(caught.value, TargetError) or target.kind.is_cpu
+        return
+    module = tiny(name)
+    form = target.parsed_triple.object_format
+    if outcome in (LIBRARY, UNSERVED):
+        path = tmp_path / ("x.wasm" if form == "wasm" else "x.so")
+        module.export_library(str(path))
+        assert path.read_bytes()[:4] == MAGIC[form]
+        assert b"__tvm_ffi_main" in path.read_bytes()
+    if outcome == LIBRARY:
+        module.export_library(str(tmp_path / "x.tar"))
+    if outcome in (FIRMWARE, OBJECT):
+        assert b"__tvm_ffi_main" in b"".join(module.compiled.objects)
+        module.export_library(str(tmp_path / "x.a"))
+    if outcome == FIRMWARE:
+        module.save(str(tmp_path / "x.o"))
+        assert (tmp_path / "x.o").read_bytes()[:4] == MAGIC["elf"]
+
+
+def test_all_outcomes_occur():
+    found = {outcome_of(Target(name)) for name in [*Target.list_kinds(), *Target.list_tags()]}
+    assert found == set(MEANINGS) - {OBJECT}
+
+
+def test_objects_that_cannot_be_joined_say_what_to_write_instead(tmp_path):
+    with pytest.raises(SlipwayError, match=r"\.a"):
+        tiny("apple/m1").export_library(str(tmp_path / "x.o"))
+    tiny("web/wasm").export_library(str(tmp_path / "x.o"))
+    assert (tmp_path / "x.o").read_bytes()[:4] == b"\0asm"
+    with pytest.raises(SlipwayError, match="no linker here for x86_64-pc-windows-msvc"):
+        tiny("llvm -mtriple=x86_64-pc-windows-msvc").export_library(str(tmp_path / "x.so"))
