@@ -8,8 +8,9 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 from slipway.cli.app import app
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
+from slipway.cli.model_file import parse_bindings, parse_shapes, read_model, rounding_for
 from slipway.errors import ModelError
+from slipway.target import Target
 
 
 @pytest.mark.parametrize(
@@ -107,3 +108,23 @@ def test_a_file_that_is_no_array_is_named(tmp_path):
     (tmp_path / "k.npy").write_text("none")
     with pytest.raises(ModelError, match=r"--bind k=@.*k\.npy: it is no \.npy file"):
         parse_bindings([f"k=@{tmp_path / 'k.npy'}"])
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "rounding"),
+    [
+        ("llvm", None, "single"),
+        ("llvm -mtriple=aarch64-linux-gnu", None, "single"),
+        ("c", None, "single"),
+        ("c -mcpu=cortex-m4", None, "double"),
+        ("llvm", "double", "double"),
+        ("c -mcpu=cortex-m4", "single", "single"),
+    ],
+)
+def test_matrix_products_are_rounded_as_the_peer_of_the_target_does(target, given, rounding):
+    assert rounding_for(Target(target), given) == rounding
+
+
+def test_an_unknown_rounding_is_refused():
+    with pytest.raises(ModelError, match="--dense-rounding twice: write single or double"):
+        rounding_for(Target("llvm"), "twice")

@@ -119,7 +119,7 @@ REFUSED = {
     ),
     "einsum": (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ab,\0\x01\0cb"), "letters"),
     "einsum axes": (helper.make_node("Einsum", ["x", "x"], ["y"], equation="ab,a"), "has 2 axes"),
-    "eye": (helper.make_node("EyeLike", ["x"], ["y"]), "written out"),
+    "eye": (helper.make_node("EyeLike", ["x"], ["y"]), "needs a constant of"),
     "skips": (
         helper.make_node(
             "TfIdfVectorizer",
@@ -135,7 +135,7 @@ REFUSED = {
         ),
         "max_skip_count is 70000",
     ),
-    "trilu": (helper.make_node("Trilu", ["x"], ["y"]), "written out"),
+    "trilu": (helper.make_node("Trilu", ["x"], ["y"]), "needs a constant of"),
 }
 
 

@@ -74,6 +74,17 @@ def test_an_incomplete_section_names_what_it_lacks():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("family", ["recurrence", "scan"])
+def test_a_family_may_be_imported_before_the_registry_is_loaded(family):
+    """An importer reaches it first through a pass that knows the operator's attributes."""
+    code = (
+        f"import slipway.relay.ops.{family}; from slipway.relay.op_registry import load_ops; "
+        "assert not [n for n, d in load_ops().items() if d.missing_parts()]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_unknown_operator_gets_a_suggestion():
     with pytest.raises(KeyError, match=r"nn\.conv2d"):
         op_registry.get("nn.conv2dd")

@@ -309,3 +309,40 @@ def test_every_listed_function_is_there(model):
         assert model.module[name] is not None
     with pytest.raises(AttributeError, match="no function 'runn'"):
         model.module["runn"]
+
+
+LONG = "serving_default/" + "é" * 150  # 316 bytes of UTF-8; names in TFLite files have no limit
+
+
+def named(first, second):
+    entries = tuple(GraphEntry(SHAPE, "float32", i) for i in range(3))
+    return GraphTables(
+        nodes=(
+            GraphNode(first, None, ()),
+            GraphNode(second, None, ()),
+            GraphNode("sum", "add", ((0, 0), (1, 0))),
+        ),
+        entries=entries,
+        inputs=(0, 1),
+        outputs=((2, 0),),
+    )
+
+
+@pytest.mark.parametrize("length", [254, 255, 256, 300, 5000])
+def test_inputs_are_told_apart_by_names_of_any_length(library, length):
+    first, second = "n" * length + "a", "n" * length + "b"
+    model = GraphModule(create(named(first, second).to_json(), library, cpu(0)))
+    model.load_params(save_param_dict({second: np.full(SHAPE, 10, "float32")}))
+    model.set_input(first, np.ones(SHAPE, "float32"))
+    model.run()
+    np.testing.assert_array_equal(model.get_output(0).numpy(), np.full(SHAPE, 11))
+    assert model.get_input_index(second) == 1
+    assert model.get_input_index("n" * length) == -1
+
+
+@pytest.mark.parametrize("extra", range(4))
+def test_a_long_name_is_cut_between_its_characters(library, extra):
+    """Whatever byte the limit falls on, the message stays text."""
+    model = GraphModule(create(named("a", "x" * extra + LONG * 3).to_json(), library, cpu(0)))
+    with pytest.raises(ExecutionError, match=r"no input 'x*serving_default/é+'\. Its inputs are"):
+        model.set_input("x" * extra + LONG, np.ones(SHAPE, "float32"))

@@ -58,5 +58,12 @@ def options(
     version: bool = typer.Option(
         False, "--version", callback=show_version, is_eager=True, help="Show the version and exit."
     ),
+    import_budget: int = typer.Option(
+        1, min=1, help="Let an import make so many times the usual nodes and computed constants."
+    ),
 ) -> None:
     """Compile a model on this machine, launch it on any device."""
+    if import_budget != 1:
+        from slipway.frontends.budget import set_default_factor
+
+        set_default_factor(import_budget)

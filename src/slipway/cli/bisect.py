@@ -13,9 +13,16 @@ from slipway.cli import console
 from slipway.cli.bisect_repro import write_repro
 from slipway.cli.connection import Connection
 from slipway.cli.demo_case import random_array
-from slipway.cli.model_file import format_of, parse_bindings, parse_shapes, read_model
+from slipway.cli.model_file import (
+    format_of,
+    parse_bindings,
+    parse_shapes,
+    read_model,
+    rounding_for,
+)
 from slipway.cli.options import (
     Bindings,
+    DenseRounding,
     Inputs,
     InputShapes,
     ModelFile,
@@ -42,6 +49,7 @@ def bisect(
         float, typer.Option(help="Of a float tensor's greatest value; integers must be the same.")
     ] = 1e-4,
     opt_level: OptLevel = 3,
+    dense_rounding: DenseRounding = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for what reproduces it.")
     ] = None,
@@ -76,8 +84,14 @@ def bisect(
 
     kind = format_of(model)
     constants = parse_bindings(bind)
+    targets = [Target(name) for name in target or ["llvm"]]
     with console.step(f"Reading {model}"):
-        module, _ = read_model(model, parse_shapes(input_shapes), constants=constants)
+        module, _ = read_model(
+            model,
+            parse_shapes(input_shapes),
+            constants=constants,
+            dense_rounding=rounding_for(targets[0], dense_rounding),
+        )
     main = module["main"]
     arrays = given_or_random(main, inputs)
     with console.step("Computing the imported graph by the references"):
@@ -87,8 +101,7 @@ def bisect(
             check_import(model, main, arrays, wanted, tolerance, constants), output, model, arrays
         )
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
-    for name in target or ["llvm"]:
-        chosen = Target(name)
+    for chosen in targets:
         found = check_target(module, chosen, connection, arrays, wanted, tolerance, opt_level)
         stop_at(found, output, model, arrays, chosen)
         console.out.print(f"[green]✓[/] {chosen} on {connection.where}: every kernel agrees")

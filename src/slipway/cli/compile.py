@@ -8,8 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
-from slipway.cli.options import Bindings, InputShapes, ModelFile, ModelFormat, OptLevel
+from slipway.cli.model_file import parse_bindings, parse_shapes, read_model, rounding_for
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    OptLevel,
+)
 from slipway.errors import ModelError, did_you_mean
 
 SUFFIXES = (".tar", ".so", ".o", ".a")
@@ -30,6 +37,7 @@ def compile_model(
     input_shapes: InputShapes = None,
     bind: Bindings = None,
     opt_level: OptLevel = 3,
+    dense_rounding: DenseRounding = None,
     model_format: ModelFormat = None,
     cross_compiler: Annotated[
         str | None, typer.Option(help="A compiler to link with, instead of Slipway's own linker.")
@@ -86,9 +94,10 @@ def compile_model(
     from slipway import relay
 
     chosen = slipway.target.Target(target)
+    rounding = rounding_for(chosen, dense_rounding)
     with console.step(f"Reading {model}"):
         module, parameters = read_model(
-            model, parse_shapes(input_shapes), model_format, parse_bindings(bind)
+            model, parse_shapes(input_shapes), model_format, parse_bindings(bind), rounding
         )
     with (
         console.step(f"Compiling for {chosen}"),

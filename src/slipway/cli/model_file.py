@@ -46,11 +46,13 @@ def read_model(
     shapes: Shapes | None = None,
     model_format: str | None = None,
     constants: Mapping[str, Any] | None = None,
+    dense_rounding: str = "double",
 ) -> tuple[Any, dict[str, Any]]:
     """Return (relay module, parameters) of the model at `path`.
 
-    `constants` binds inputs to values. Raises what `format_of` raises, and ModelError for a file
-    that is damaged or uses what is not supported, or that leaves sizes open.
+    `constants` binds inputs to values; `dense_rounding` is that of `from_tflite`. Raises what
+    `format_of` raises, and ModelError for a file that is damaged or uses what is not supported,
+    or that leaves sizes open.
     """
     from slipway import relay
 
@@ -68,10 +70,25 @@ def read_model(
                 )
             case _:
                 return relay.frontend.from_tflite(  # type: ignore[no-any-return]
-                    path.read_bytes(), shape_dict=shapes, constants=bound
+                    path.read_bytes(),
+                    shape_dict=shapes,
+                    dense_rounding=dense_rounding,
+                    constants=bound,
                 )
     except OpenShapeError as error:
         raise ModelError(f"{error.problem} Pass {shapes_option(error.shapes)}") from None
+
+
+def rounding_for(target: Any, given: str | None) -> str:
+    """Return `from_tflite`'s dense_rounding for a target, as LiteRT or TensorFlow Lite Micro there.
+
+    `given` overrides it. Raises ModelError for what is no way of rounding.
+    """
+    if given is None:
+        return "double" if target.parsed_triple.system == "none" else "single"
+    if given not in ("single", "double"):
+        raise ModelError(f"--dense-rounding {given}: write single or double")
+    return given
 
 
 def survey_model(

@@ -26,6 +26,13 @@ Bindings = Annotated[
         help="Make an input a constant, for example sr=16000 or mask=@mask.npy; repeatable.",
     ),
 ]
+DenseRounding = Annotated[
+    str | None,
+    typer.Option(
+        help="How often a TFLite model's int8 matrix products are rounded: single as LiteRT does, "
+        "double as TensorFlow Lite Micro. [default: double for microcontrollers, else single]"
+    ),
+]
 OptLevel = Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")]
 
 # Of a run

@@ -11,7 +11,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
+from slipway.cli.model_file import parse_bindings, parse_shapes, read_model, rounding_for
 from slipway.cli.options import (
     Bindings,
     Inputs,
@@ -102,7 +102,12 @@ def compile_for_profile(
     from slipway import relay
 
     with console.step(f"Reading {model}"):
-        module, parameters = read_model(model, parse_shapes(shapes), constants=parse_bindings(bind))
+        module, parameters = read_model(
+            model,
+            parse_shapes(shapes),
+            constants=parse_bindings(bind),
+            dense_rounding=rounding_for(slipway.target.Target(target), None),
+        )
     with console.step(f"Compiling for {target}"), slipway.transform.PassContext(opt_level=3):
         library = relay.build(module, target=slipway.target.Target(target), params=parameters)
     path = folder / f"{model.stem}.tar"

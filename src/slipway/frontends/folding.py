@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.errors import SlipwayError
+from slipway.frontends.budget import take_bytes
 from slipway.ir.visit import post_order_by
 from slipway.relay.expr import Expr, TupleWrapper
 from slipway.relay.op_registry import is_call_of
@@ -32,7 +33,7 @@ class ConstantFolder:
         for expr in post_order_by([root], children, known=done):
             fresh = rebuild(expr, lambda child: done[id(child)])
             # Weights stay integers: `integer_arithmetic` wants them as they are stored.
-            result = None if is_call_of(fresh, "qnn.dequantize") else fold_one(fresh)
+            result = None if is_call_of(fresh, "qnn.dequantize") else fold_one(fresh, take_bytes)
             result = fresh if result is None else result
             done[id(expr)] = done[id(result)] = result
             self.keep += [expr, result]

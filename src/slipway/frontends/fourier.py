@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import take_table
 from slipway.frontends.product import product_of
 
 
@@ -25,6 +26,7 @@ def fourier(x: Any, length: int, inverse: bool, onesided: bool) -> Any:
     else:
         weights = np.ones(used)
     bins = length if inverse or not onesided else length // 2 + 1
+    take_table(used, parts, bins, 2)
     sign = 1 if inverse else -1
     angle = sign * 2 * np.pi * np.outer(source, np.arange(bins)) / length
     scale = 1 / length if inverse else 1.0

@@ -79,6 +79,9 @@ CONFIG: dict[str, ConfigKey] = {
     "tir.usmp.use_workspace_io": ConfigKey("bool", "inputs and outputs live in the workspace"),
     "tir.usmp.custom_algorithm": _fixed("str", "", "a registered planner",
                                         "choose tir.usmp.algorithm among those built in"),
+    "relay.frontend.budget": ConfigKey(
+        "int", "how many times the usual nodes and computed constants an import may make (1)"
+    ),
     "relay.ToMixedPrecision.keep_orig_output_dtype": ConfigKey(
         "bool", "outputs of a model in mixed precision are of the type they were"
     ),

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from builder import T, const, model
-from litert import compiled, outputs
+from litert import Peer, compiled, outputs
 
 from slipway import relay
 from slipway.errors import ModelError
 from slipway.frontends.tflite.importer import check_tflite
+from slipway.relay.interpret import interpret
 
 
 def f32(*shape):
@@ -43,11 +44,11 @@ def test_a_dtype_that_contradicts_the_file():
 
 
 def test_an_operator_without_converter_is_reported():
-    data = model("RFFT2D", [f32(4, 4), const([4, 4])], [f32(4, 4)])
-    with pytest.raises(ModelError, match=r"RFFT2D x 1 .*: there is no converter for it"):
+    data = model("MATRIX_SET_DIAG", [f32(4, 4), f32(4)], [f32(4, 4)])
+    with pytest.raises(ModelError, match=r"MATRIX_SET_DIAG x 1 .*: there is no converter for it"):
         relay.frontend.from_tflite(data)
     (row,) = check_tflite(data)
-    assert (row.kind, row.status) == ("RFFT2D", "unsupported")
+    assert (row.kind, row.status) == ("MATRIX_SET_DIAG", "unsupported")
 
 
 def test_what_an_operator_does_not_support_is_reported():
@@ -140,5 +141,28 @@ def test_unpacking_gives_every_part():
 @pytest.mark.parametrize("bounds", [(0, 1 << 30, 1), (0, 5, 0)])
 def test_a_range_is_bounded(bounds):
     data = model("RANGE", [const(np.int32(v)) for v in bounds], [T((4,), "int32")], "RangeOptions")
-    with pytest.raises(ModelError, match=r"written out|it counts from"):
+    with pytest.raises(ModelError, match=r"needs a constant of|it counts from"):
         relay.frontend.from_tflite(data)
+
+
+def transposed(out, padding=0):
+    shape, weights = T((4,), "int32", name="size"), const(np.ones((3, 2, 2, 5)), "float32")
+    return model(
+        "TRANSPOSE_CONV", [shape, weights, f32(1, 4, 6, 5)], [f32(*out)], "TransposeConvOptions",
+        padding=padding, strideH=2, strideW=2,
+    )  # fmt: skip
+
+
+def test_a_transposed_convolution_whose_size_is_an_input_has_the_stated_one():
+    x = np.random.default_rng(3).standard_normal((1, 4, 6, 5)).astype(np.float32)
+    for out in ((1, 8, 12, 3), (1, 7, 12, 3)):
+        mod, _ = relay.frontend.from_tflite(transposed(out))
+        size = np.array(out, np.int32)
+        (want,) = Peer(transposed(out))([size, x])
+        np.testing.assert_allclose(interpret(mod, size, x), want, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ModelError, match=r"'size' must be constant.*constants={'size': \.\.\.}"):
+        relay.frontend.from_tflite(transposed((1, 9, 12, 3)))
+    bound, _ = relay.frontend.from_tflite(
+        transposed((1, 9, 12, 3)), constants={"size": [1, 7, 11, 3]}
+    )
+    assert bound["main"].checked_type.ret_type.shape == (1, 7, 11, 3)

@@ -289,3 +289,51 @@ def test_inputs_by_name_in_any_order_and_bound():
     np.testing.assert_array_equal(interpret(mod, ids=ids), 2.0 * ids)
     with pytest.raises(ModelError, match="no input 'skale'; its inputs are ids, scale"):
         relay.frontend.from_pytorch(program, infos, default_dtype="", constants={"skale": 2.0})
+
+
+class Detector(torch.nn.Module):
+    """A network whose boxes are filtered by score, as detectors are."""
+
+    def __init__(self):
+        super().__init__()
+        self.backbone = torch.nn.Conv2d(3, 8, 3)
+        self.head = torch.nn.Conv2d(8, 5, 1)
+
+    def network(self, x):
+        return self.head(torch.relu(self.backbone(x)))
+
+    def forward(self, x):
+        found = self.network(x).flatten(2)[0].T
+        kept = found[found[:, 4] > 0]
+        order = kept[:, 4].argsort(descending=True)
+        return kept[order][:10] if len(kept) > 10 else kept[order]
+
+
+class Loops(torch.nn.Module):
+    def forward(self, x):
+        while x.sum() < 100:
+            x = x * 2
+        return x
+
+
+@pytest.mark.parametrize("module", [Detector(), Loops()])
+def test_what_depends_on_data_is_told_to_be_cut_off(module):
+    with pytest.raises(ModelError, match=r"cannot export \w+: .*Export the part before that"):
+        relay.frontend.from_pytorch(module, [("x", (1, 3, 8, 8))])
+
+
+def test_the_network_of_a_detector_is_exported():
+    module = Detector().eval()
+    module.forward = module.network
+    mod, _ = relay.frontend.from_pytorch(module, [("x", (1, 3, 8, 8))])
+    assert mod["main"].checked_type.ret_type.shape == (1, 5, 6, 6)
+
+
+def test_another_reason_gets_no_such_advice():
+    class Wrong(torch.nn.Module):
+        def forward(self, x):
+            return x @ x
+
+    with pytest.raises(ModelError) as caught:
+        relay.frontend.from_pytorch(Wrong(), [("x", (2, 3))])
+    assert "Export the part" not in str(caught.value)

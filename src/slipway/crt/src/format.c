@@ -5,12 +5,36 @@ typedef struct {
   char *text;
   size_t size;
   size_t used;
+  int cut; /* something did not fit */
 } writer;
 
 static void put(writer *w, char c) {
   if (w->used + 1 < w->size) {
     w->text[w->used++] = c;
+  } else {
+    w->cut = 1;
   }
+}
+
+size_t slw_format_end(char *text, size_t used) {
+  size_t start = used;
+  unsigned lead = 0;
+  unsigned wanted = 1;
+  while (start > 0 && used - start < 4 && ((unsigned char)text[start - 1] & 0xC0u) == 0x80u) {
+    --start;
+  }
+  if (start == 0) {
+    return used;
+  }
+  lead = (unsigned char)text[start - 1];
+  if (lead >= 0xC0u) {
+    wanted = (lead >= 0xF0u) ? 4u : (lead >= 0xE0u) ? 3u : 2u;
+    if (used - (start - 1) < wanted) {
+      used = start - 1;
+      text[used] = '\0';
+    }
+  }
+  return used;
 }
 
 static void put_text(writer *w, const char *s) {
@@ -80,7 +104,7 @@ static void put_directive(writer *w, char directive, va_list *list, int longs, i
 }
 
 size_t slw_format_list(char *text, size_t size_bytes, const char *format, va_list list) {
-  writer w = {text, size_bytes, 0};
+  writer w = {text, size_bytes, 0, 0};
   va_list rest;
   if (size_bytes == 0) {
     return 0;
@@ -104,7 +128,7 @@ size_t slw_format_list(char *text, size_t size_bytes, const char *format, va_lis
   }
   va_end(rest);
   text[w.used] = '\0';
-  return w.used;
+  return w.cut ? slw_format_end(text, w.used) : w.used;
 }
 
 size_t slw_format(char *text, size_t size_bytes, const char *format, ...) {

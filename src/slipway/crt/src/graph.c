@@ -235,6 +235,20 @@ const char *slw_graph_input_name(const slw_graph *graph, uint32_t index) {
   return slw_graph_node_name(graph, slw_graph_read_index(graph->inputs_table, index));
 }
 
+uint32_t slw_graph_find_input_bytes(const slw_graph *graph, const char *name, size_t name_bytes) {
+  for (uint32_t i = 0; i < graph->num_inputs; ++i) {
+    const char *own = slw_graph_input_name(graph, i);
+    size_t at = 0;
+    while (at < name_bytes && own[at] != '\0' && own[at] == name[at]) {
+      ++at;
+    }
+    if (at == name_bytes && own[at] == '\0') {
+      return i;
+    }
+  }
+  return SLW_GRAPH_NONE;
+}
+
 uint32_t slw_graph_find_input(const slw_graph *graph, const char *name) {
   for (uint32_t i = 0; i < graph->num_inputs; ++i) {
     if (slw_text_equal(slw_graph_input_name(graph, i), name)) {

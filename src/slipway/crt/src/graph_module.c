@@ -10,7 +10,7 @@
 #include "slipway/platform.h"
 #include "slipway/tensor.h"
 
-#define NAME_BYTES 256
+#define SHOWN_NAME_BYTES 100 /* of a name that the model lacks, in the message */
 #define SHAPE_TEXT_BYTES 160
 #define DTYPE_TEXT_BYTES 24
 
@@ -55,7 +55,6 @@ int slw_graph_arg_input(const slw_graph_module *self, const TVMFFIAny *args, int
                         const char *function, uint32_t *input) {
   const char *data = NULL;
   size_t size = 0;
-  char name[NAME_BYTES];
   if (num_args > 0 && args[0].type_index == kTVMFFIInt) {
     return slw_graph_arg_index(args, 0, self->graph.num_inputs, function, "input", input);
   }
@@ -63,12 +62,16 @@ int slw_graph_arg_input(const slw_graph_module *self, const TVMFFIAny *args, int
     return slw_error_setf("TypeError", "%s: the first argument must be an input's name or number",
                           function);
   }
-  size = (size < sizeof name) ? size : sizeof name - 1;
-  memcpy(name, data, size);
-  name[size] = '\0';
-  *input = slw_graph_find_input(&self->graph, name);
+  *input = slw_graph_find_input_bytes(&self->graph, data, size);
   if (*input == SLW_GRAPH_NONE) {
+    char name[SHOWN_NAME_BYTES];
     char known[512];
+    const size_t shown = (size < sizeof name) ? size : sizeof name - 1;
+    memcpy(name, data, shown);
+    name[shown] = '\0';
+    if (shown < size) {
+      slw_format_end(name, shown);
+    }
     list_inputs(self, known, sizeof known);
     return slw_error_setf("ExecutionError",
                           "%s: the model has no input '%s'. Its inputs are: %s.", function, name,
@@ -186,20 +189,15 @@ slw_status slw_graph_module_load_params(slw_module *module, const void *data, si
   slw_status status = slw_params_open(&params, data, size_bytes);
   *num_set = 0;
   while (status == SLW_OK && (status = slw_params_next(&params, &param)) == SLW_OK) {
-    char name[NAME_BYTES];
+    const char *name;
     uint32_t input;
     DLTensor given;
     DLTensor *model;
-    if (param.name_bytes >= sizeof name) {
-      status = SLW_ERROR_FORMAT;
-      break;
-    }
-    memcpy(name, param.name, param.name_bytes);
-    name[param.name_bytes] = '\0';
-    input = slw_graph_find_input(&self->graph, name);
+    input = slw_graph_find_input_bytes(&self->graph, param.name, param.name_bytes);
     if (input == SLW_GRAPH_NONE) {
       continue; /* classic behaviour: a parameter that optimisation removed */
     }
+    name = slw_graph_input_name(&self->graph, input);
     model = slw_graph_input(&self->graph, input);
     memset(&given, 0, sizeof given);
     given.data = (void *)(uintptr_t)param.data;

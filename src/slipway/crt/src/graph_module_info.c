@@ -50,13 +50,8 @@ static int get_input_index(void *handle, const TVMFFIAny *args, int32_t num_args
   if (slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
     return slw_error_setf("TypeError", "get_input_index: the argument must be a name");
   }
-  for (uint32_t i = 0; i < self->graph.num_inputs; ++i) {
-    const char *name = slw_graph_input_name(&self->graph, i);
-    if (strlen(name) == size && memcmp(name, data, size) == 0) {
-      return give_int(result, i);
-    }
-  }
-  return give_int(result, -1);
+  const uint32_t input = slw_graph_find_input_bytes(&self->graph, data, size);
+  return give_int(result, (input == SLW_GRAPH_NONE) ? -1 : (int64_t)input);
 }
 
 static int get_input_name(void *handle, const TVMFFIAny *args, int32_t num_args,

@@ -143,17 +143,6 @@ slw_status slw_params_unpack(const void *data, size_t size_bytes, slw_tensor **o
   return status;
 }
 
-/* A parameter's name in the file does not end with a NUL. */
-static uint32_t find_input(const slw_graph *graph, const slw_param *param) {
-  for (uint32_t i = 0; i < graph->num_inputs; ++i) {
-    const char *name = slw_graph_input_name(graph, i);
-    if (strlen(name) == param->name_bytes && memcmp(name, param->name, param->name_bytes) == 0) {
-      return i;
-    }
-  }
-  return SLW_GRAPH_NONE;
-}
-
 slw_status slw_graph_module_share_params(slw_module *module, const void *data, size_t size_bytes,
                                          slw_tensor *block) {
   slw_graph_module *self = (slw_graph_module *)(void *)module;
@@ -162,7 +151,7 @@ slw_status slw_graph_module_share_params(slw_module *module, const void *data, s
   uint64_t at = 0;
   slw_status status = slw_params_open(&params, data, size_bytes);
   while (status == SLW_OK && (status = slw_params_next(&params, &param)) == SLW_OK) {
-    uint32_t input = find_input(&self->graph, &param);
+    uint32_t input = slw_graph_find_input_bytes(&self->graph, param.name, param.name_bytes);
     if (input != SLW_GRAPH_NONE) { /* else optimisation removed it: classic behaviour */
       DLTensor values;
       memset(&values, 0, sizeof values);

@@ -27,7 +27,7 @@ def if_(node: NodeView) -> Any:
             node.subgraph(node.attr(name), []) for name in ("then_branch", "else_branch")
         ]
     except UnsupportedNode as error:
-        raise node.unsupported(f"{error}; {_decided_by(condition)}") from None
+        raise node.unsupported(f"{error}; {_decided_by(node, condition)}") from None
     if condition.tensor_type.rank:
         condition = relay.reshape(condition, ())
     tensors = [[t for value in branch for t in tensors_of(value)] for branch in branches]
@@ -35,7 +35,7 @@ def if_(node: NodeView) -> Any:
     if kinds[0] != kinds[1] or not kinds[0]:
         raise node.unsupported(
             "the branches give different shapes, which static shapes cannot hold; "
-            + _decided_by(condition)
+            + _decided_by(node, condition)
         )
     if len(tensors[0]) == 1:
         results: Iterator[Any] = iter([relay.If(condition, tensors[0][0], tensors[1][0])])
@@ -45,11 +45,13 @@ def if_(node: NodeView) -> Any:
     return [mapped(value, lambda _: next(results)) for value in branches[0]]
 
 
-def _decided_by(condition: Any) -> str:
-    """Return the advice for a condition that is only known at run time."""
-    names = ", ".join(repr(name) for name in inputs_of(condition))
+def _decided_by(node: NodeView, condition: Any) -> str:
+    """Return what a condition depends on that is only known at run time, and the advice for it."""
+    names = [name for name in inputs_of(condition) if name in node.model_inputs]
+    if not names:
+        return "its condition depends on what is not known while the file is read"
     return (
-        f"its condition depends on {names or 'what is not known'}: where that is always the same, "
+        f"its condition depends on {', '.join(map(repr, names))}: where that is always the same, "
         "bind it to its value with constants={...} (--bind NAME=VALUE on the command line)"
     )
 
@@ -76,7 +78,9 @@ def loop(node: NodeView) -> Any:
     step = 0
     while step < limit:
         if not isinstance(going, relay.Constant):
-            raise node.unsupported(f"how often it runs is not known before: {_decided_by(going)}")
+            raise node.unsupported(
+                f"how often it runs is not known before: {_decided_by(node, going)}"
+            )
         if not going.array.reshape(-1)[0]:
             break
         if step >= MAX_STEPS:

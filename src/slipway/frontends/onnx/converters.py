@@ -6,7 +6,7 @@ A converter is a function ``f(node: NodeView) -> Expr | TupleWrapper | list[Expr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class NodeView:
         inputs: Sequence[Value],
         opset: int,
         subgraph: Callable[[Any, Sequence[Value]], list[Value]] | None = None,
+        model_inputs: Collection[str] = (),
     ) -> None:
         self.kind: str = node.op_type
         self.name: str = node.name or (node.output[0] if node.output else node.op_type)
@@ -53,6 +54,7 @@ class NodeView:
         self.opset = opset
         self.attributes = {a.name: a for a in node.attribute}
         self.subgraph = subgraph
+        self.model_inputs = model_inputs
 
     # -- attributes ----------------------------------------------------------------------------
 

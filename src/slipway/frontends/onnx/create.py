@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.bounds import check_table
+from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.converters import NodeView, converter
-
-MAX_RANGE = 1 << 24  # elements of a sequence that is written out
 
 
 @converter("Constant")
@@ -33,7 +32,9 @@ def constant_of_shape(node: NodeView) -> Any:
     value = node.attr("value")
     value = np.zeros(1, np.float32) if value is None else value.reshape(-1)
     shape = node.ints(0, "the shape")
-    if int(np.prod(shape, dtype=np.int64)) <= 4096:
+    if any(extent < 0 for extent in shape):
+        raise node.unsupported(f"the shape {shape} has a negative extent")
+    if prod(shape) <= 4096:
         return relay.const(np.full(shape, value[0], value.dtype))
     return relay.full(relay.const(value[0], value.dtype.name), shape, value.dtype.name)
 
@@ -46,9 +47,15 @@ def range_(node: NodeView) -> Any:
     )
     if delta == 0:
         raise node.unsupported("delta is 0")
-    count = max(int(np.ceil((limit - start) / delta)), 0)
-    if count > MAX_RANGE:
-        raise node.unsupported(f"it has {count} elements; at most {MAX_RANGE} are made")
+    if isinstance(start, np.integer):
+        steps = (int(limit) - int(start)) / int(delta)  # NumPy's integers would wrap
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = float(limit - start) / float(delta)
+    if not np.isfinite(steps):
+        raise node.unsupported(f"it counts from {start} to {limit} by {delta}")
+    count = max(ceil(steps), 0)
+    check_table(node, count)
     return relay.const((start + np.arange(count) * delta).astype(node.type().dtype))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import take_table
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.reduce import reduced
 from slipway.frontends.onnx.resize import resized
@@ -51,6 +52,7 @@ def _int64(value: Any) -> Any:
 
 
 def _places(count: int) -> Any:
+    take_table(count)
     return _int64(np.arange(count))
 
 
@@ -272,6 +274,7 @@ def true_places(condition: Any, count: int) -> Any:
     # Before the k-th true element lie those whose running count is at most k.
     running = relay.cumsum(relay.cast(condition, "int32"), 0)
     running = relay.reshape(running, (1, running.tensor_type.shape[0]))
+    take_table(count)
     rank = relay.const(np.arange(count, dtype=np.int32).reshape(-1, 1))
     return relay.sum(relay.cast(relay.less_equal(running, rank), "int64"), 1)
 
@@ -332,6 +335,7 @@ def _unique(node: NodeView, shapes: Shapes) -> Any:
     room = shapes[0][along] if shapes[0] is not None else total
     left, right = relay.reshape(rows, (total, 1, width)), relay.reshape(rows, (1, total, width))
     same = relay.all(relay.equal(left, right), 2, False)  # (total, total)
+    take_table(total, total)
     earlier = relay.const(np.tril(np.ones((total, total), bool), -1))
     fresh = relay.logical_not(relay.any(relay.logical_and(same, earlier), 1, False))
     count = _number_of(fresh)

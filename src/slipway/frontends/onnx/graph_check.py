@@ -68,6 +68,20 @@ def check_names(proto: Any) -> None:
                 made.add(name)
 
 
+def names_read(node: Any) -> list[str]:
+    """Return the names that a node reads, those that its subgraphs read included."""
+    found: list[str] = []
+    nodes = [node]
+    while nodes:
+        inner = nodes.pop()
+        found += inner.input
+        for attribute in inner.attribute:
+            if attribute.type == 5:
+                nodes += attribute.g.node
+                found += [o.name for o in attribute.g.output]
+    return found
+
+
 def _subgraphs(body: Any) -> list[Any]:
     found = [a.g for node in body.node for a in node.attribute if a.type == 5]
     return found + [g for node in body.node for a in node.attribute for g in a.graphs]

@@ -22,6 +22,7 @@ from slipway.errors import (
     internal_error,
 )
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
+from slipway.frontends.budget import Budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.onnx.converters import (
@@ -33,10 +34,10 @@ from slipway.frontends.onnx.converters import (
 from slipway.frontends.onnx.counted import cut_to_declared, through_counted
 from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
-from slipway.frontends.onnx.graph_check import check_names, opset_of
+from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import OpenSizes, Trial, open_sizes
-from slipway.frontends.onnx.reader import array_of, load_model, value_type
+from slipway.frontends.onnx.reader import array_of, load_model, value_type, weights_bytes
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
     Counted,
@@ -53,8 +54,8 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import ANY, TensorType
 
-MAX_NODES = 200_000
 MAX_DEPTH = 32  # of functions that call functions
+CALL_NODES = 7  # what the call of a function takes from the budget beside its nodes
 
 
 @defects_named("importing the model")
@@ -87,10 +88,11 @@ def from_onnx(
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
     proto = load_model(model)
-    importer = _Importer(proto, opset_of(proto, opset), freeze_params, constants)
     overrides = dtype if isinstance(dtype, Mapping) else {}
-    with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
-        function = importer.main(dict(shape or {}), overrides)
+    with import_budget(weights_bytes(proto)) as budget:
+        importer = _Importer(proto, opset_of(proto, opset), freeze_params, budget, constants)
+        with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
+            function = importer.main(dict(shape or {}), overrides)
     return IRModule((("main", function),)), importer.params
 
 
@@ -108,18 +110,20 @@ def check_onnx(
     The arguments are those of `from_onnx`.  Raises ModelError for a file that cannot be read.
     """
     proto = load_model(model)
-    importer = _Importer(proto, opset_of(proto, opset), freeze=True, constants=constants)
-    importer.book.survey = True
     overrides = dtype if isinstance(dtype, Mapping) else {}
-    with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
-        importer.survey(dict(shape or {}), overrides)
+    with import_budget(weights_bytes(proto)) as budget:
+        importer = _Importer(proto, opset_of(proto, opset), True, budget, constants)
+        importer.book.survey = True
+        with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
+            importer.survey(dict(shape or {}), overrides)
     return importer.book.entries
 
 
 def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]) -> Trial:
     """Read the model with these shapes; return how many nodes fail, and the outputs' shapes."""
-    importer = _Importer(like.proto, like.opset, True, like.constants)
-    _, results = importer.survey(shapes, overrides)
+    with import_budget(weights_bytes(like.proto)) as budget:
+        importer = _Importer(like.proto, like.opset, True, budget, like.constants)
+        _, results = importer.survey(shapes, overrides)
     names = [o.name for o in importer.graph.output]
     pairs = zip(names, results, strict=False)  # fewer results where there are problems
     made = {name: value.tensor_type.shape for name, value in pairs if isinstance(value, Expr)}
@@ -132,7 +136,12 @@ class _Poisoned(Exception):
 
 class _Importer:
     def __init__(
-        self, proto: Any, opset: int, freeze: bool, constants: Constants | None = None
+        self,
+        proto: Any,
+        opset: int,
+        freeze: bool,
+        budget: Budget,
+        constants: Constants | None = None,
     ) -> None:
         check_names(proto)
         self.proto = proto
@@ -146,7 +155,8 @@ class _Importer:
         self.folder = ConstantFolder()
         self.book = ReportBook()
         self.stand_ins = StandIns(proto)
-        self.converted = 0
+        self.budget = budget
+        self.read = {name for node in proto.graph.node for name in names_read(node)}
         self.misfits: dict[Hashable, str] = {}
         self.depth = 0  # of function bodies being converted
         self.functions = {(f.domain, f.name): f for f in proto.functions}  # model-local ones
@@ -319,7 +329,8 @@ class _Importer:
                     self.book.done(_name_of(node), node.op_type, tensors, _key_of(node))
                 continue
             for name in node.output:
-                made = None if self.depth else self.stand_ins.of(name)
+                is_asked = name in self.read and not self.depth
+                made = self.stand_ins.of(name) if is_asked else None
                 if made is None:
                     poisoned.add(name)
                 else:
@@ -341,9 +352,7 @@ class _Importer:
         return str(defect)
 
     def _node(self, node: Any, values: dict[str, Value], poisoned: set[str]) -> list[Value]:
-        self.converted += 1
-        if self.converted > MAX_NODES:
-            raise ModelError(f"the model has more than {MAX_NODES} nodes after unrolling its loops")
+        self.budget.take_node(_name_of(node))
         if poisoned.intersection(node.input):
             raise _Poisoned
         inputs = []
@@ -362,7 +371,9 @@ class _Importer:
                 raise UnsupportedNode(_no_converter(node))
             return self._function(node, function, inputs)
         check_node(node, self.opset)
-        view = NodeView(node, inputs, self.opset, self._subgraph(values, poisoned))
+        view = NodeView(
+            node, inputs, self.opset, self._subgraph(values, poisoned), self.stand_ins.shapes
+        )
         check_values(view)
         with op_registry.span(view.name):
             made = self._converted(convert, view)
@@ -398,6 +409,7 @@ class _Importer:
             raise ModelError(
                 f"the functions of the model call each other without end: {node.op_type}"
             )
+        self.budget.take_nodes(CALL_NODES)
         values: dict[str, Value] = dict.fromkeys(function.input)
         values.update(zip(function.input, inputs, strict=False))
         values[""] = None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.bounds import check_table
+from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 
 
@@ -167,6 +167,7 @@ def tensor_scatter(node: NodeView) -> Any:
         starts = relay.cast(starts, "int64")
     view = [1] * len(shape)
     view[0] = shape[0]
+    check_table(node, steps[axis])
     offsets = np.arange(steps[axis], dtype=np.int64)
     row = [1] * len(shape)
     row[axis] = steps[axis]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.converters import NodeView, converter
 
 MAX_ROWS = 64  # of a matrix whose elimination is unrolled
-MAX_BANK = 1 << 24  # elements of a filter bank
 
 
 @converter("Det")
@@ -61,8 +61,9 @@ def mel_weight_matrix(node: NodeView) -> Any:
         node.constant(i, name).reshape(()).item() for i, name in enumerate(names)
     )
     bins = int(length) // 2 + 1
-    if bands < 0 or bins < 0 or bands * bins > MAX_BANK or rate <= 0:
+    if bands < 0 or bins < 0 or rate <= 0 or not np.isfinite([low, high]).all():
         raise node.unsupported(f"a bank of {bands} bands over {bins} bins at the rate {rate}")
+    check_table(node, bands, bins)
     edges = [2595 * np.log10(1 + f / 700) for f in (low, high)]
     mel = edges[0] + np.arange(bands + 2) * (edges[1] - edges[0]) / (bands + 2)
     hertz = 700 * (10 ** (mel / 2595) - 1)

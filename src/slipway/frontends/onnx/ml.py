@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 
 MAX_SKIPS = 256  # between the members of an n-gram; each distance is counted by itself
@@ -66,6 +67,9 @@ def tf_idf_vectorizer(node: NodeView) -> Any:
     places = np.array(node.attr("ngram_indexes"), np.int64)
     weights = np.array(node.attr("weights", (1.0,) * len(places)), np.float32)
     # Column i of the result is n-gram source[i]; the last one is a column of zeros.
+    if not places.size or places.min() < 0:
+        raise node.unsupported("ngram_indexes must be positions in the result")
+    check_table(node, int(places.max()) + 1)
     source = np.full(int(places.max()) + 1, len(places))
     source[places] = np.arange(len(places))
     all_counts = relay.concatenate([*counts, relay.zeros((rows, 1), "float32")], 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from slipway.errors import ModelError, OpenShapeError
+from slipway.errors import OpenShapeError, SlipwayError
 from slipway.frontends.onnx.reader import value_type
 
 CHANNELS = (1, 3, 4)
@@ -80,7 +80,7 @@ def _search(
         try:
             found = trial(shapes)
             failed = found.problems + _clashes(proto, found.outputs, shapes)
-        except ModelError:  # no size of the inputs mends it, or this one breaks the whole
+        except SlipwayError:  # no size of the inputs mends it, or this one breaks the whole
             failed = len(proto.graph.node) + 1
         if best is None or failed < best[1]:
             best = shapes, failed

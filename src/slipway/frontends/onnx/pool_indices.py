@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from slipway import dtypes, relay
-from slipway.frontends.bounds import check_table
+from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
 
@@ -50,6 +51,7 @@ def max_pool_with_indices(node: NodeView) -> list[Any]:
         (a, max(n - e - a, 0)) for n, e, a in zip(need, spatial, low, strict=True)
     ]
     x = relay.nn.pad(node.input(0), widths, least)
+    check_table(node, prod(kernel), *out)
     order = list(range(count))[:: -1 if node.attr("storage_order", 0) else 1]
     best: Any = None
     where: Any = None

@@ -112,6 +112,13 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
     return np.asarray(array)
 
 
+def weights_bytes(proto: Any) -> int:
+    """Return the bytes of the constants that the file of a model holds."""
+    tensors = list(proto.graph.initializer)
+    tensors += [a.t for node in proto.graph.node for a in node.attribute if a.type == 4]
+    return sum(tensor.ByteSize() for tensor in tensors)
+
+
 def value_type(name: str, type_: Any) -> tuple[tuple[Any, ...], str]:
     """Return (dimensions, dtype) of an input's TypeProto; an unknown dimension is its name or "?".
 

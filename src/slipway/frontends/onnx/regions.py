@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import take_nodes
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import Counted
@@ -80,6 +82,7 @@ def max_roi_pool(node: NodeView) -> Any:
     regions = node.constant(1, "the regions").astype(np.float64)
     height, width = node.type().shape[2:]
     pooled, scale = node.attr("pooled_shape"), node.attr("spatial_scale", 1.0)
+    take_nodes(len(regions) * prod(pooled))
     results = []
     for sample, *corners in regions:
         x1, y1, x2, y2 = (int(np.floor(c * scale + 0.5)) for c in corners)

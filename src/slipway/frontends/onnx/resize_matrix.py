@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import take_table
 from slipway.relay.ops.image import ResizeAttrs, keys_kernel, rounded, source_coordinates
 
 Array = np.ndarray[Any, Any]
-MAX_ELEMENTS = 1 << 24  # of a matrix
 
 
 def crop_coordinates(start: float, end: float, extent: int, out: int) -> Array:
     """Return the source coordinates of a region that runs from `start` to `end` of an axis."""
+    take_table(out)
     if out > 1:
         return start * (extent - 1) + np.arange(out) * (end - start) * (extent - 1) / (out - 1)
     return np.full(out, 0.5 * (start + end) * (extent - 1))
@@ -30,6 +31,7 @@ def axis_matrix(attrs: ResizeAttrs, x: Array, extent: int, shrink: float) -> Arr
 
     `shrink` below 1 widens the filter by its inverse.
     """
+    take_table(len(x), extent)
     matrix = np.zeros((len(x), extent))
     rows = np.arange(len(x))
     if attrs.method == "nearest_neighbor":
@@ -58,6 +60,7 @@ def antialiased(attrs: ResizeAttrs, data: Any) -> Any:
     for axis, (extent, out) in enumerate(zip(data.tensor_type.shape, attrs.size, strict=True)):
         scale = attrs.scales[axis]
         if out != extent or scale != 1.0:
+            take_table(out)
             x = source_coordinates(attrs, axis, extent, out)
             matrices[axis] = axis_matrix(attrs, x, extent, min(scale, 1.0))
     return apply_matrices(data, matrices)

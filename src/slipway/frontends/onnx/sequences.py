@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import relay
+from slipway.frontends.budget import take_nodes
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.reader import DTYPE_OF
 from slipway.frontends.onnx.values import Optional, Sequence
@@ -77,6 +78,7 @@ def split_to_sequence(node: NodeView) -> Any:
     extent = node.type().shape[axis]
     keep = bool(node.attr("keepdims", 1)) or node.has(1)
     if not node.has(1):
+        take_nodes(extent)
         lengths = [1] * extent
     else:
         given = node.constant(1, "the lengths")
@@ -86,6 +88,7 @@ def split_to_sequence(node: NodeView) -> Any:
             chunk = int(given)
             if chunk <= 0:
                 raise node.unsupported(f"the parts have the length {chunk}")
+            take_nodes(-(-extent // chunk))
             lengths = [min(chunk, extent - at) for at in range(0, extent, chunk)]
     if sum(lengths) != extent or min(lengths, default=0) < 0:
         raise node.unsupported(f"the lengths {lengths} do not add up to the extent {extent}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import check_table
 from slipway.frontends.fourier import fourier
 from slipway.frontends.onnx.converters import NodeView, converter
 
@@ -26,6 +28,8 @@ def dft(node: NodeView) -> Any:
         length = 2 * (node.type().shape[axis] - 1)
     order = [a for a in range(rank - 1) if a != axis] + [axis, rank - 1]
     moved = relay.transpose(node.input(0), order)
+    if length < 1:
+        raise node.unsupported(f"the length is {length}")
     result = fourier(moved, int(length), inverse, onesided)
     return relay.transpose(result, [order.index(a) for a in range(rank)])
 
@@ -45,7 +49,10 @@ def stft(node: NodeView) -> Any:
     if signal.tensor_type.rank == 2:
         signal = relay.expand_dims(signal, 2)
     batch, size, _ = signal.tensor_type.shape
+    if step < 1 or not 1 <= length <= size:
+        raise node.unsupported(f"it cuts {size} samples into frames of {length} by {step}")
     frames = (size - length) // step + 1
+    check_table(node, frames, length)
     places = (np.arange(frames)[:, None] * step + np.arange(length)).astype(np.int64)
     cut = relay.take(signal, relay.const(places), axis=1)
     if window is not None:
@@ -70,9 +77,12 @@ def col_to_im(node: NodeView) -> Any:
         room = image[a] + padding[a] + padding[a + count] - (block[a] - 1) * dilation[a] - 1
         size.append(room // strides[a] + 1)
         extra.append(room % strides[a])
-    taps = int(np.prod(block))
+    taps = prod(block)
     batch, rows, _ = node.type().shape
+    if min(block) < 1 or rows % taps:
+        raise node.unsupported(f"{rows} rows are no channels of blocks {block}")
     channels = rows // taps
+    check_table(node, channels, taps, taps)
     unit = np.eye(taps).reshape(taps, 1, *block)
     weight = np.tile(unit, (channels, 1, *ones)).astype(node.type().dtype)
     function = (

@@ -132,9 +132,14 @@ class NodeView:
         """Return the value of an input that must be constant."""
         found = self[position]
         if not isinstance(found, Constant):
-            raise self.unsupported(
-                f"its input {self.tensor(position).name!r} must be constant, but it is computed"
-            )
+            name = self.tensor(position).name
+            why = "computed"
+            if isinstance(found, Var) and self.tensor(position).index in self.graph.inputs:
+                why = (
+                    f"an input of the model: bind it with constants={{{name!r}: ...}} (--bind "
+                    f"{name}=... on the command line)"
+                )
+            raise self.unsupported(f"its input {name!r} must be constant, but it is {why}")
         return found.array
 
     def integers(self, position: int) -> tuple[int, ...]:

@@ -7,7 +7,8 @@ one error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from slipway.errors import (
     internal_error,
 )
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
+from slipway.frontends.budget import Budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
@@ -60,10 +62,10 @@ def from_tflite(
     description = load_model(model)
     if dense_rounding not in ("double", "single"):
         raise ModelError(f'dense_rounding is {dense_rounding!r}; it must be "double" or "single"')
-    importer = _Importer(description, dict(shape_dict or {}), dict(dtype_dict or {}))
-    importer.constants = dict(constants or {})
-    importer.rounds_once = dense_rounding == "single"
-    return IRModule((("main", importer.main()),)), {}
+    with _importing(description, dict(shape_dict or {}), dict(dtype_dict or {})) as importer:
+        importer.constants = dict(constants or {})
+        importer.rounds_once = dense_rounding == "single"
+        return IRModule((("main", importer.main()),)), {}
 
 
 @defects_named("importing the model")
@@ -77,15 +79,14 @@ def check_tflite(
 
     Raises ModelError for a file that cannot be read.
     """
-    importer = _Importer(load_model(model), dict(shape_dict or {}), {})
-    importer.constants = dict(constants or {})
-    importer.book.survey = True
-    importer.survey()
+    with _importing(load_model(model), dict(shape_dict or {}), {}) as importer:
+        importer.constants = dict(constants or {})
+        importer.book.survey = True
+        importer.survey()
     return importer.book.entries
 
 
 MAX_DEPTH = 16
-MAX_OPERATORS = 200_000
 
 
 @defects_named("importing the model")
@@ -97,8 +98,8 @@ def initial_state(
     Zeros, but for resource variables that the model itself gives another value (CALL_ONCE).
     Raises ModelError for a file that cannot be read and for what is not supported.
     """
-    importer = _Importer(load_model(model), dict(shape_dict or {}), {})
-    function = importer.main()
+    with _importing(load_model(model), dict(shape_dict or {}), {}) as importer:
+        function = importer.main()
     names = _unique_names(importer.graph)
     held = {names[i] for i in _state(importer.graph)} | set(importer.first)
     return {
@@ -108,18 +109,33 @@ def initial_state(
     }
 
 
+@contextmanager
+def _importing(
+    model: Model, shapes: dict[str, Sequence[int]], dtypes: dict[str, str]
+) -> Iterator[_Importer]:
+    """Open the budget of an import, and its importer."""
+    arrays = [t.data for graph in model.subgraphs for t in graph.tensors if t.data is not None]
+    held = {id(array): array.nbytes for array in arrays}
+    with import_budget(sum(held.values())) as budget:
+        yield _Importer(model, shapes, dtypes, budget)
+
+
 class _Poisoned(Exception):
     """An input comes from a node that could not be converted."""
 
 
 class _Importer(Program):
     def __init__(
-        self, model: Model, shapes: dict[str, Sequence[int]], dtypes: dict[str, str]
+        self,
+        model: Model,
+        shapes: dict[str, Sequence[int]],
+        dtypes: dict[str, str],
+        budget: Budget,
     ) -> None:
         super().__init__()
         self.model = model
         self.depth = 0  # of subgraphs being converted
-        self.converted = 0
+        self.budget = budget
         self.graph = model.subgraphs[0]
         self.shapes = shapes
         self.dtypes = dtypes
@@ -292,9 +308,7 @@ class _Importer(Program):
                 raise UnsupportedNode("it is not supported on complex numbers")
         else:
             convert = self.converters.get(operator.kind)
-        self.converted += 1
-        if self.converted > MAX_OPERATORS:
-            raise ModelError(f"the model has more than {MAX_OPERATORS} operators, loops unrolled")
+        self.budget.take_node(name)
         if convert is None:
             raise UnsupportedNode("there is no converter for it")
         if poisoned.intersection(operator.inputs):

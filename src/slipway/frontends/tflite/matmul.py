@@ -23,6 +23,7 @@ from slipway.frontends.tflite.quantized import (
     requantized,
     sum_dtype,
 )
+from slipway.relay.expr import Constant
 
 
 @converter("BATCH_MATMUL")
@@ -58,8 +59,8 @@ def transpose_conv(node: NodeView) -> Any:
 
     On integers: zero points between the data's elements, then a convolution with turned weights.
     """
-    size = node.integers(0)
     kernel = node.tensor(1).shape
+    size = _result_shape(node, kernel)
     strides = (node.option("stride_h"), node.option("stride_w"))
     if len(size) != 4 or len(kernel) != 4 or len(node.shape(2)) != 4 or min(strides) < 1:
         raise node.unsupported(f"its weights are {kernel}, its output's shape is {size}")
@@ -98,6 +99,24 @@ def transpose_conv(node: NodeView) -> Any:
     if bias is not None:
         total = relay.add(total, array_constant(bias.array, out_dtype))
     return requantized(view, total, product_scales(view, 1), node.activation)
+
+
+def _result_shape(node: NodeView, kernel: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the output's shape: the first input, or what the file states where that is unknown.
+
+    TensorFlow Lite Micro takes the stated shape too.  One that no data of this shape can have come
+    from is not believed.
+    """
+    if isinstance(node[0], Constant):
+        return node.integers(0)
+    stated, shape = node.out().shape, node.shape(2)
+    believed = len(stated) == len(shape) == len(kernel) == 4 and stated[0] == shape[0]
+    believed = believed and stated[3] == kernel[0] and min(stated) > 0
+    for axis, stride in ((1, node.option("stride_h")), (2, node.option("stride_w"))):
+        if believed and stride > 0:
+            covered = stated[axis] - (kernel[axis] - 1 if node.padding == "valid" else 0)
+            believed = -(-covered // stride) == shape[axis]
+    return stated if believed else node.integers(0)
 
 
 class _Shifted(NodeView):

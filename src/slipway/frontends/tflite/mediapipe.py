@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.bounds import check_table
+from slipway.frontends.budget import check_table
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter, same_padding
 from slipway.frontends.tflite.flexbuffer import read_map
 from slipway.frontends.tflite.floating import channels_first, channels_last

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.bounds import check_table
+from slipway.frontends.budget import check_table
 from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import channels_first, channels_last, is_turned
@@ -373,6 +373,7 @@ def dynamic_update_slice(node: NodeView) -> Any:
     """Replace a region that begins at constant positions."""
     shape, update = node.shape(), node.shape(1)
     begin = [min(max(b, 0), d - u) for b, d, u in zip(node.integers(2), shape, update, strict=True)]
+    check_table(node, len(update), *update)
     grids = np.meshgrid(
         *(np.arange(b, b + u) for b, u in zip(begin, update, strict=True)), indexing="ij"
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import relay
-from slipway.frontends.bounds import check_table
+from slipway.frontends.budget import check_table
 from slipway.frontends.fourier import fourier
 from slipway.frontends.tflite.converters import NodeView, converter
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import take_table
 from slipway.frontends.product import product_of
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
 from slipway.relay.expr import Expr
@@ -85,6 +86,7 @@ def attention(node: NodeView) -> Any:
     mask = node.optional("attn_mask")
     if node.arg("is_causal", False):
         rows, columns = scores.tensor_type.shape[-2:]
+        take_table(rows, columns)
         mask = relay.const(np.tril(np.ones((rows, columns), bool)))
     if mask is not None:
         kind = scores.tensor_type.dtype

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.budget import take_table
 from slipway.frontends.torch.converters import NodeView, converter, refuse
 from slipway.relay.expr import Expr
 
@@ -40,6 +41,7 @@ def full(node: NodeView) -> Any:
 def arange(node: NodeView) -> Any:
     """An arithmetic sequence."""
     start, step = node.arg("start", 0), node.arg("step", 1)
+    take_table(node.out.size)
     values = start + np.arange(node.out.size) * step
     return relay.const(values.astype(node.out.dtype))
 
@@ -47,6 +49,7 @@ def arange(node: NodeView) -> Any:
 @converter("linspace")
 def linspace(node: NodeView) -> Any:
     """Equally far numbers between two ends."""
+    take_table(node.out.size)
     steps = np.linspace(node.arg("start"), node.arg("end"), int(node.arg("steps")))
     return relay.const(steps.astype(node.out.dtype))
 
@@ -54,6 +57,7 @@ def linspace(node: NodeView) -> Any:
 @converter("eye")
 def eye(node: NodeView) -> Any:
     """Ones on the diagonal."""
+    take_table(*node.out.shape)
     return relay.const(np.eye(node.out.shape[0], node.out.shape[1], dtype=node.out.dtype))
 
 
@@ -61,6 +65,7 @@ def eye(node: NodeView) -> Any:
 def triangle(node: NodeView) -> Any:
     """The lower or upper triangle, zero elsewhere: a constant mask."""
     x = node.input()
+    take_table(*x.tensor_type.shape[-2:])
     keep = np.ones(x.tensor_type.shape[-2:], bool)
     diagonal = int(node.arg("diagonal", 0))
     keep = (np.tril if node.kind == "tril" else np.triu)(keep, diagonal)

@@ -21,6 +21,7 @@ from slipway.errors import (
     passed_through_others,
 )
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
+from slipway.frontends.budget import Budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
@@ -38,7 +39,6 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
 
-MAX_NODES = 500_000
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")  # regions without effect here
 IGNORED = (
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
@@ -78,7 +78,9 @@ def from_pytorch(
     importer.constants = dict(constants or {})
     importer.freeze = freeze_params
     importer.friendly = use_parser_friendly_name
-    return IRModule((("main", importer.main()),)), importer.params
+    with import_budget(importer.weights_bytes()) as importer.budget:
+        function = importer.main()
+    return IRModule((("main", function),)), importer.params
 
 
 @defects_named("importing the program")
@@ -96,7 +98,8 @@ def check_pytorch(
     importer = _importer(model, input_infos, None, default_dtype)
     importer.constants = dict(constants or {})
     importer.book.survey = True
-    importer.survey()
+    with import_budget(importer.weights_bytes()) as importer.budget:
+        importer.survey()
     return importer.book.entries
 
 
@@ -122,7 +125,12 @@ class _Importer:
         self.folder = ConstantFolder()
         self.book = ReportBook()
         self.params: dict[str, np.ndarray[Any, Any]] = {}
-        self.converted = 0
+        self.budget = Budget(0, 1)
+
+    def weights_bytes(self) -> int:
+        """Return the bytes of the tensors that the program holds."""
+        held = [*self.program.state_dict.values(), *self.program.constants.values()]
+        return sum(t.numel() * t.element_size() for t in held if hasattr(t, "element_size"))
 
     # -- the program -----------------------------------------------------------------------------
 
@@ -238,10 +246,8 @@ class _Importer:
         return held
 
     def _visit(self, module: Any, node: Any, values: dict[Any, Any]) -> None:
-        self.converted += 1
-        if self.converted > MAX_NODES:
-            raise ModelError(f"the program has more than {MAX_NODES} nodes")
         name, kind = _name_of(node), str(node.target)
+        self.budget.take_node(name)
         if node.target is operator.getitem:
             values[node] = self._item(node, values)
             if values[node] is None:

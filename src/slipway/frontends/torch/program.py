@@ -22,6 +22,11 @@ DTYPES = (
     "uint32", "uint64", "bool",
 )  # fmt: skip
 OLDEST = (2, 6)
+# In what torch.export says of modules whose sizes or branches depend on data.
+DATA_DEPENDENT = (
+    "GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException",
+    "data-dependent", "data dependent", "unbacked",
+)  # fmt: skip
 
 InputInfos = Sequence[Any] | Mapping[str, Any] | None
 Info = tuple[str, tuple[int, ...], str]
@@ -175,7 +180,7 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
             return torch.export.export(module, examples, strict=False)
     except Exception as error:
         raise ModelError(
-            f"torch.export cannot export {type(module).__name__}: {_reason(error)}"
+            f"torch.export cannot export {type(module).__name__}: {_reason(error)}.{_advice(error)}"
         ) from error
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
@@ -237,6 +242,21 @@ def _decomposed(torch: Any, program: Any) -> Any:
 def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+
+
+def _advice(error: Exception) -> str:
+    """Return what to export instead of a module whose sizes or branches depend on its data."""
+    names = [kind.__name__ for kind in type(error).__mro__]
+    text = f"{' '.join(names)} {error}"
+    if not any(sign in text for sign in DATA_DEPENDENT):
+        return ""
+    return (
+        " What it does depends on values inside the model: boxes that are kept or dropped, masks, "
+        "loops over results. Export the part before that, whose shapes are fixed, and do the rest "
+        "in Python: of a detector of torchvision its network, for example a module that returns "
+        "model.head(list(model.backbone(x).values())) for RetinaNet, SSD and FCOS, or "
+        "model.rpn.head(list(model.backbone(x).values())) for the R-CNNs"
+    )
 
 
 @contextmanager

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,40 @@ import numpy as np
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call
 from slipway.relay.types import TensorType, flatten
-from slipway.relay.visit import rewrite
+from slipway.relay.visit import post_order, rewrite
 
 # A result larger than this stays a computation unless its inputs are as large: a broadcast
 # constant belongs into the kernel, not into the parameter file.
 GROWTH_LIMIT_BYTES = 1 << 16
+TOTAL_BYTES = 1 << 28  # of all that one run folds, and beside it so many times what is there:
+TOTAL_FACTOR = 8
 GROWTH_LIMIT_FACTOR = 4  # a 3x3 kernel transformed for F(4x4, 3x3) has four times the elements
 
 
 def fold_constant(function: Function) -> Function:
-    """Return `function` with constant expressions evaluated."""
-    return rewrite(function, fold_one)  # type: ignore[no-any-return]
+    """Return `function` with constant expressions evaluated.
+
+    A chain that doubles a constant again and again stays a computation where all that was folded
+    would be more than `TOTAL_FACTOR` times the constants of the function.
+    """
+    held = {id(e.array): e.array.nbytes for e in post_order(function) if isinstance(e, Constant)}
+    left = TOTAL_BYTES + TOTAL_FACTOR * sum(held.values())
+
+    def take(count: int) -> bool:
+        nonlocal left
+        if count > left:
+            return False
+        left -= count
+        return True
+
+    return rewrite(function, lambda expr: fold_one(expr, take))  # type: ignore[no-any-return]
 
 
-def fold_one(expr: Any) -> Expr | None:
-    """Return the Constant (or Tuple of them) that `expr` is, or None when it is not known."""
+def fold_one(expr: Any, take: Callable[[int], Any] | None = None) -> Expr | None:
+    """Return the Constant (or Tuple of them) that `expr` is, or None when it is not known.
+
+    `take` is asked for the bytes of a result before it is made; False leaves the computation.
+    """
     if isinstance(expr, TupleGetItem) and isinstance(expr.tuple_value, Tuple):
         return expr.tuple_value.fields[expr.index]
     if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.type is None:
@@ -41,6 +61,8 @@ def fold_one(expr: Any) -> Expr | None:
     out_bytes = sum(leaf.size_bytes for leaf in leaves)
     in_bytes = sum(t.size_bytes for a in expr.args for t in flatten(a.checked_type))
     if out_bytes > max(GROWTH_LIMIT_BYTES, GROWTH_LIMIT_FACTOR * in_bytes):
+        return None
+    if take is not None and take(out_bytes) is False:
         return None
     result = evaluate_call(expr, values)
     if isinstance(result, tuple):

@@ -98,6 +98,10 @@ SLW_API const char *slw_graph_node_function(const slw_graph *graph, uint32_t nod
 /** Index of the input of that name; SLW_GRAPH_NONE if there is none. */
 SLW_API uint32_t slw_graph_find_input(const slw_graph *graph, const char *name);
 
+/** The same for a name of any length that does not end with a NUL. */
+SLW_API uint32_t slw_graph_find_input_bytes(const slw_graph *graph, const char *name,
+                                            size_t name_bytes);
+
 /** The first output tensor of a node, and how many it has; NULL if `node` is out of range. */
 SLW_API DLTensor *slw_graph_node_output(const slw_graph *graph, uint32_t node,
                                         uint32_t *num_outputs);
