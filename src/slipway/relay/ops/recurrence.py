@@ -29,10 +29,6 @@ from slipway.relay.op_registry import (
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 from slipway.relay.visit import post_order
 
-# The sample's body is typed while this module is imported, which asks for the whole registry: it
-# must be there before the section below is begun, whoever imports this module first.
-op_registry.load_ops()
-
 
 @node
 class LoopAttrs(Attrs):
