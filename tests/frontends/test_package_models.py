@@ -114,7 +114,8 @@ def run(mod, params):
 def same(found, wanted, tolerance=1e-4):
     for got, want in zip(found, wanted, strict=True):
         assert got.shape == want.shape
-        np.testing.assert_allclose(got, want, atol=tolerance * np.abs(want).max() + 1e-7)
+        # Some give probabilities near zero, where onnxruntime's own levels differ by 2e-7.
+        np.testing.assert_allclose(got, want, atol=tolerance * np.abs(want).max() + 5e-7)
 
 
 @pytest.mark.parametrize(
@@ -141,12 +142,12 @@ def test_tflite_model_agrees_with_its_runtime(package, requirement, path):
     interpreter = pytest.importorskip("ai_edge_litert.interpreter")
     file = package(requirement) / path
     feeds, found = run(*relay.frontend.from_tflite(file))
-    # Without XNNPACK, which computes with the halves that weights are stored in.
+    # Without XNNPACK, which is less exact; but it alone has MediaPipe's transposed convolution.
+    kinds = interpreter.OpResolverType
+    without = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     peer = interpreter.Interpreter(
         str(file),
-        experimental_op_resolver_type=(
-            interpreter.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-        ),
+        experimental_op_resolver_type=kinds.AUTO if "selfie" in path else without,
     )
     for detail in peer.get_input_details():
         peer.resize_tensor_input(detail["index"], feeds[detail["name"]].shape)
@@ -154,7 +155,9 @@ def test_tflite_model_agrees_with_its_runtime(package, requirement, path):
     for detail in peer.get_input_details():
         peer.set_tensor(detail["index"], feeds[detail["name"]])
     peer.invoke()
-    same(found, [peer.get_tensor(d["index"]) for d in peer.get_output_details()])
+    # In pose_landmark_full LiteRT's reference kernels and its others differ by 1.4e-4.
+    tolerance = 5e-4 if "pose_landmark" in path else 1e-4
+    same(found, [peer.get_tensor(d["index"]) for d in peer.get_output_details()], tolerance)
 
 
 def test_landmarks_with_attention_agree_with_mediapipe(package, tmp_path):
