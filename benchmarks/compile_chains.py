@@ -14,12 +14,12 @@ import time
 import numpy as np
 
 from slipway import relay
-from slipway.executor.graph import place_tensors
-from slipway.executor.kernels import compile_kernels
-from slipway.executor.relay_build import kernel_graph
+from slipway.compiler.graph import place_tensors
+from slipway.compiler.kernels import compile_kernels
+from slipway.compiler.relay_build import kernel_graph
 from slipway.ir.function import IRModule
-from slipway.passes.context import PassContext
 from slipway.target.choose import cpu_target
+from slipway.transform.context import PassContext
 
 IMAGE = (1, 8, 6, 6)
 ROWS = (4, 16)

@@ -27,10 +27,10 @@ from benchmarks.cpu import models_of
 from benchmarks.gemm import TARGET, conv2d
 from slipway import te
 from slipway.codegen.build import build_module
-from slipway.passes.context import PassContext
-from slipway.passes.instruments import PassTimer
-from slipway.passes.pipeline import run_pipeline
 from slipway.target import Target
+from slipway.transform.context import PassContext
+from slipway.transform.instruments import PassTimer
+from slipway.transform.loop.pipeline import run_pipeline
 
 
 def once(target, number):

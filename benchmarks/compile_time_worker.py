@@ -19,11 +19,11 @@ seconds = dict.fromkeys(
 def import_everything():
     """Import what a compilation needs, and start what is started once in a process."""
     started = time.perf_counter()
-    from slipway.executor import relay_build
+    from slipway.backends import strategy as registry
+    from slipway.compiler import relay_build
     from slipway.frontends.onnx import importer
     from slipway.relay import op_registry
     from slipway.runtime import graph_executor, native_library
-    from slipway.schedules import registry
     from slipway.target import Target
 
     for name in ("slipway.codegen.llvm.backend", "slipway.relay.frontend", "onnx"):
@@ -56,8 +56,8 @@ def main():
     imports = import_everything()
     import slipway
     from slipway import relay
+    from slipway.compiler import kernels, operator_module, relay_build
     from slipway.contrib import graph_executor
-    from slipway.executor import kernels, operator_module, relay_build
     from slipway.runtime import graph_factory
 
     measure(relay_build, "optimize", "passes")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.micro import SHARED, compile_model
-from slipway.executor.memory_plan import ALGORITHMS, check_plan, plan
+from slipway.compiler.memory_plan import ALGORITHMS, check_plan, plan
 
 TARGET = "c -keys=arm_cpu -mcpu=cortex-m4"
 # TFLM 90b983c2: most bytes of tensors, inputs and outputs too, that exist at one time.

@@ -65,7 +65,7 @@ def work_of(model):
 def limits_of(threads):
     """Return (operations, bytes) per second that this machine reaches with so many threads."""
     import slipway
-    from slipway.executor.limits import Probes
+    from slipway.inspect.limits import Probes
     from slipway.target import Target
 
     slipway.runtime.set_num_threads(threads)

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-CHOICE = "slipway.relay.passes.alter_layout.winograd_tile"
+CHOICE = "slipway.backends.cpu.lowering.alter_layout.winograd_tile"
 # Name, tile (0: direct sums) and options of the target.
 WAYS = (("F(4x4, 3x3)", 4, ""), ("F(2x2, 3x3)", 2, ""), ("direct", 0, " -strict=1"))
 

@@ -9,7 +9,7 @@ import pytest
 
 from slipway import relay
 from slipway.errors import InternalError, ModelError, SlipwayError, defects_named
-from slipway.passes.context import PassContext
+from slipway.transform.context import PassContext
 
 count = defects_named("counting")(operator.call)
 
@@ -59,7 +59,7 @@ def test_an_instrument_keeps_its_exception_in_build():
 
 
 def test_a_defect_of_the_compiler_is_named(monkeypatch):
-    from slipway.executor import relay_build
+    from slipway.compiler import relay_build
 
     monkeypatch.setattr(relay_build, "place_tensors", {}.__getitem__)
     x = relay.var("x", shape=(4,))

@@ -111,7 +111,7 @@ def _types(shapes: Any, kinds: list[str]) -> list[Any]:
 
 def tuned(name: str) -> str:
     """Return the kinds of target for which the operator has a schedule of its own."""
-    from slipway.schedules import registry
+    from slipway.backends import strategy as registry
 
     registry._load()
     places = {e.schedule.__module__.split(".")[2] for e in registry._IMPLEMENTATIONS.get(name, ())}

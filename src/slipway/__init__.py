@@ -30,8 +30,8 @@ _PLACES = {
     **{name: f"slipway.runtime:{name}" for name in _OF_RUNTIME.split()},
     **{name: f"slipway.te:{name}" for name in _OF_TE.split()},
     "IRModule": "slipway.ir.function:IRModule",
-    "build": "slipway.driver:build",
-    "lower": "slipway.driver:lower",
+    "build": "slipway.compiler.driver:build",
+    "lower": "slipway.compiler.driver:lower",
     "quantize": "slipway.frontends.onnx.quantize.api:quantize",
     "__version__": "slipway.version:VERSION",
 }

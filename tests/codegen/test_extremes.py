@@ -8,8 +8,8 @@ import pytest
 
 from slipway import te
 from slipway.codegen.build import build_module
-from slipway.passes.pipeline import run_pipeline
 from slipway.target import Target
+from slipway.transform.loop.pipeline import run_pipeline
 
 A72 = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 A7 = "llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon"

@@ -11,7 +11,7 @@ from slipway import te
 from slipway.codegen.narrow import widen_narrow
 from slipway.errors import CodegenError
 from slipway.ir.interpret import run
-from slipway.passes.pipeline import run_pipeline
+from slipway.transform.loop.pipeline import run_pipeline
 
 NUMPY = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4}
 RANGE = {"int4": (-8, 8), "uint4": (0, 16)}

@@ -9,8 +9,8 @@ from graphs import helper, model
 from slipway import relay
 from slipway.errors import ModelError
 from slipway.frontends import budget
-from slipway.passes.context import PassContext
-from slipway.relay.passes.fold_constant import fold_constant
+from slipway.transform.context import PassContext
+from slipway.transform.graph.fold_constant import fold_constant
 
 node = helper.make_node
 X = {"x": ("float32", (1, 3, 8, 8))}
@@ -126,7 +126,7 @@ def test_what_writes_out_too_much_is_refused_by_name(case):
 
 
 def test_folding_in_the_compiler_stops_at_its_bound(monkeypatch):
-    from slipway.relay.passes import fold_constant as module
+    from slipway.transform.graph import fold_constant as module
 
     monkeypatch.setattr(module, "TOTAL_BYTES", 1 << 12)
     value = relay.const(np.ones(8, np.float32))

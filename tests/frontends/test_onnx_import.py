@@ -6,10 +6,10 @@ import pytest
 from graphs import helper, model, small_cnn
 
 from slipway import relay
+from slipway.compiler.optimize import optimize
 from slipway.errors import ModelError
 from slipway.frontends.onnx.importer import check_onnx
 from slipway.relay.interpret import interpret
-from slipway.relay.passes.pipeline import optimize
 
 X = np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)
 

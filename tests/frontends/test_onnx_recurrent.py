@@ -6,9 +6,9 @@ import pytest
 from graphs import helper, model
 
 from slipway import relay, runtime
-from slipway.passes.context import PassContext
 from slipway.relay.interpret import interpret
 from slipway.runtime.graph_executor import GraphModule
+from slipway.transform.context import PassContext
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 KINDS = tuple(GATES)

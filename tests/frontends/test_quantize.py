@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import slipway
+from slipway.compiler.optimize import optimize
 from slipway.errors import ModelError
 from slipway.frontends.onnx.quantize.calibrate import entropy_range, percentile_range
 from slipway.frontends.onnx.quantize.report import signal_to_noise_db
 from slipway.relay.expr import Call
 from slipway.relay.interpret import interpret
-from slipway.relay.passes.pipeline import optimize
 from slipway.relay.visit import post_order
 
 onnx = pytest.importorskip("onnx")

@@ -8,7 +8,7 @@ from slipway.errors import LoweringError
 from slipway.ir import builder as ir_builder
 from slipway.ir.interpret import run
 from slipway.ir.verify import verify
-from slipway.passes.pipeline import run_pipeline
+from slipway.transform.loop.pipeline import run_pipeline
 
 
 def test_an_extern_written_with_the_builder():

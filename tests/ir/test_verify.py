@@ -10,7 +10,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.verify import VerifyEachPass, verify
-from slipway.passes.pipeline import run_pipeline
+from slipway.transform.loop.pipeline import run_pipeline
 
 
 def function(body, *buffers):

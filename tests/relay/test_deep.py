@@ -13,8 +13,8 @@ from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal, structural_hash
 from slipway.relay.expr import Call, Function, If, Let, Tuple
 from slipway.relay.interpret import interpret
-from slipway.relay.passes.inline import inline
 from slipway.relay.text import astext
+from slipway.transform.graph.inline import inline
 
 DEPTH = 3000
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from slipway import relay
+from slipway.compiler import classic_passes as transform
 from slipway.errors import ExecutionError, LoweringError, TypeInferenceError
 from slipway.ir.function import IRModule
-from slipway.relay import transform
 from slipway.relay.interpret import interpret
 from slipway.relay.text import astext
 
@@ -104,7 +104,7 @@ def test_the_interpreter_takes_every_size():
 
 
 def test_vm_compiles_each_size_once(monkeypatch):
-    from slipway.executor import create_executor as place
+    from slipway.compiler import create_executor as place
 
     made, build = [], place.build
     monkeypatch.setattr(place, "build", lambda *a, **k: made.append(1) or build(*a, **k))

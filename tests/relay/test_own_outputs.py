@@ -5,11 +5,11 @@ import pytest
 
 from slipway import relay
 from slipway.ir.function import IRModule
-from slipway.passes.context import PassContext
-from slipway.relay.passes.own_outputs import own_outputs
 from slipway.runtime import cpu
 from slipway.runtime import ndarray as nd
 from slipway.runtime.graph_executor import GraphModule
+from slipway.transform.context import PassContext
+from slipway.transform.graph.own_outputs import own_outputs
 
 SHAPE = (2, 3, 4)
 

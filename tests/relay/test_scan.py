@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 
 from slipway import relay, runtime
+from slipway.compiler.optimize import optimize
 from slipway.errors import TypeInferenceError
 from slipway.frontends.steps import run_steps
 from slipway.ir.function import IRModule
 from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal
-from slipway.passes.context import PassContext
 from slipway.relay.expr import Call, Constant, Function, Tuple, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.recurrence import body_of
-from slipway.relay.passes.mixed_precision import to_mixed_precision
-from slipway.relay.passes.pipeline import optimize
 from slipway.relay.text import astext
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
 from slipway.runtime.graph_executor import GraphModule
+from slipway.transform.context import PassContext
+from slipway.transform.graph.mixed_precision import to_mixed_precision
 
 STEPS, ROWS, UNITS = 7, 3, 20
 

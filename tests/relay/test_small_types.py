@@ -8,7 +8,7 @@ import slipway as tvm
 from slipway import dtypes, relay
 from slipway.errors import CodegenError, TypeInferenceError
 from slipway.relay.interpret import interpret
-from slipway.relay.ops.small_types import FORMATS, greatest
+from slipway.relay.ops.tensor.small_types import FORMATS, greatest
 from slipway.runtime import cpu, graph_executor
 
 FLOATS = (*FORMATS, "float8_e8m0fnu")
@@ -126,7 +126,7 @@ def test_arithmetic_is_refused():
 
 def test_loops_that_compute_with_them_are_refused():
     from slipway import te
-    from slipway.driver import build
+    from slipway.compiler.driver import build
 
     a = te.placeholder((8,), "int2", name="A")
     b = te.compute((8,), lambda i: a[i] * a[i], name="B")

@@ -7,7 +7,7 @@ from slipway import relay, te
 from slipway.ir.interpret import run
 from slipway.ir.visit import nesting
 from slipway.relay import op_registry
-from slipway.relay.ops.join import JoinAttrs
+from slipway.relay.ops.tensor.join import JoinAttrs
 from slipway.relay.types import TensorType
 
 

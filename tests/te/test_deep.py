@@ -8,7 +8,7 @@ from slipway.errors import LoweringError, ScheduleError
 from slipway.ir import builder
 from slipway.ir.function import PrimFunc
 from slipway.ir.interpret import run
-from slipway.passes.pipeline import run_pipeline
+from slipway.transform.loop.pipeline import run_pipeline
 
 
 def terms(count):

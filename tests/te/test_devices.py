@@ -12,9 +12,9 @@ from slipway import te
 from slipway.errors import CodegenError, TargetError
 from slipway.ir.hardware import HARDWARE
 from slipway.ir.interpret import round_bfloat16, run
-from slipway.passes.pipeline import run_pipeline
 from slipway.target import Target
 from slipway.te.hardware import available, hardware_intrinsic
+from slipway.transform.loop.pipeline import run_pipeline
 
 TYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32"]
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from slipway import te
+from slipway.backends.cpu.schedules.quantized.packed import compute_packed, schedule_packed
 from slipway.ir.hardware import HARDWARE
 from slipway.relay import op_registry
-from slipway.relay.ops import qnn_packed
+from slipway.relay.ops.packed import qnn_packed
 from slipway.relay.types import TensorType
-from slipway.schedules.cpu.quantized_packed import compute_packed, schedule_packed
 from slipway.target import Target
 
 SHAPES = [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from slipway import te
 from slipway.ir.interpret import run
 from slipway.ir.verify import STAGE_AFTER, verify
-from slipway.passes.pipeline import PIPELINE
+from slipway.transform.loop.pipeline import PIPELINE
 
 sys.path.insert(0, str(Path(__file__).parent))
 from program_strategy import programs
@@ -51,7 +51,7 @@ def check_in_interpreter(program):
 
 
 def check_compiled(program, target):
-    driver = pytest.importorskip("slipway.driver")
+    driver = pytest.importorskip("slipway.compiler.driver")
     arrays, want = data_of(program)
     module = driver.build(program.schedule, program.args, target)
     from slipway import nd
@@ -64,7 +64,7 @@ def check_compiled(program, target):
 
 def check_compiled_together(batch, target):
     """Many programs as functions of one module: a C compiler starts slowly."""
-    driver = pytest.importorskip("slipway.driver")
+    driver = pytest.importorskip("slipway.compiler.driver")
     from slipway import nd
     from slipway.ir.function import IRModule
 

@@ -7,8 +7,8 @@ from slipway import te
 from slipway.errors import ScheduleError
 from slipway.ir.interpret import run
 from slipway.ir.structural import structural_equal
-from slipway.passes.pipeline import PIPELINE
 from slipway.te.steps import apply_steps, schedule_to_json, steps_from_json
+from slipway.transform.loop.pipeline import PIPELINE
 
 
 def check(s, args, reference, rtol=1e-5):

@@ -10,7 +10,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.interpret import run
 from slipway.ir.verify import verify
-from slipway.passes.pipeline import run_pipeline
+from slipway.transform.loop.pipeline import run_pipeline
 
 
 def vector_add(n):

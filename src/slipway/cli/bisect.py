@@ -78,7 +78,7 @@ def bisect(
 
         slipway bisect model.onnx --target "llvm -mcpu=x86-64" --target llvm
     """
-    from slipway.executor.bisect import as_list
+    from slipway.inspect.bisect import as_list
     from slipway.relay.interpret import interpret
     from slipway.target import Target
 
@@ -126,8 +126,8 @@ def check_import(
     constants: dict[str, Any],
 ) -> Any:
     """Return the first node whose import gives other numbers than ONNX Runtime, if any."""
-    from slipway.executor.bisect import Culprit, first_difference, node_values
     from slipway.frontends.onnx.reference import as_inputs, has_onnxruntime, run_onnxruntime
+    from slipway.inspect.bisect import Culprit, first_difference, node_values
 
     if not has_onnxruntime():
         console.err.print("ONNX Runtime is not installed: the import is not checked")
@@ -157,9 +157,9 @@ def check_target(
     """Return the first pass or kernel that gives other numbers for `target`, if any."""
     import slipway
     from slipway import relay
-    from slipway.executor.bisect import Culprit, find_kernel, find_pass, first_difference, trace_of
-    from slipway.executor.relay_build import layout_lanes
-    from slipway.relay.passes.pipeline import optimize_steps
+    from slipway.compiler.optimize import optimize_steps
+    from slipway.compiler.relay_build import layout_lanes
+    from slipway.inspect.bisect import Culprit, find_kernel, find_pass, first_difference, trace_of
 
     with slipway.transform.PassContext(opt_level=opt_level):
         with console.step(f"Compiling for {target}"):

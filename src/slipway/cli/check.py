@@ -117,9 +117,9 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
     A node's schedule is the one written for the main operator of its kernel, or "general".
     """
     import slipway
-    from slipway.executor.coverage import kernel_schedules
-    from slipway.executor.graph import place_tensors
-    from slipway.executor.relay_build import kernel_graph
+    from slipway.compiler.graph import place_tensors
+    from slipway.compiler.relay_build import kernel_graph
+    from slipway.inspect.coverage import kernel_schedules
     from slipway.target.choose import cpu_target
 
     chosen = cpu_target(target)

@@ -125,7 +125,7 @@ def run_on_device(case: Case, artifact: Path, port: int, device_name: str) -> Re
     """Upload `artifact` to the server at loopback `port`, run every input there, and measure."""
     from slipway import rpc
     from slipway.contrib import graph_executor
-    from slipway.executor.profile import metadata_of, profile_model
+    from slipway.inspect.profile import metadata_of, profile_model
 
     remote = rpc.connect("127.0.0.1", port)
     with console.step(f"Uploading {artifact.name}"):

@@ -94,7 +94,7 @@ def fit(
 
 
 def _plan_picture(model: dict[str, Any]) -> str:
-    from slipway.executor.memory_plan import Block, Plan, Pool, plan_svg
+    from slipway.compiler.memory_plan import Block, Plan, Pool, plan_svg
 
     plan = model["memory_plan"]
     pools = [p["name"] for p in plan["pools"]]

@@ -121,8 +121,8 @@ def measure(
 ) -> Any:  # fmt: skip
     """Return the `ModelProfile` of an artifact on a device."""
     from slipway.cli.run import input_arrays, read_arrays
-    from slipway.executor.limits import Probes
-    from slipway.executor.profile import open_artifact, profile_model
+    from slipway.inspect.limits import Probes
+    from slipway.inspect.profile import open_artifact, profile_model
     from slipway.runtime.graph_format import GraphTables
     from slipway.runtime.threads import num_threads
     from slipway.target import Target

@@ -52,7 +52,7 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
         console.out.print(report.missing)
     if report.limits is None:
         return
-    from slipway.executor.limits import SIZES
+    from slipway.inspect.limits import SIZES
 
     rates = [limits.flops / 1e9 for limits in report.measured]
     far = sum(o.seconds for o in order if report.is_far(o))

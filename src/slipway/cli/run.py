@@ -95,7 +95,7 @@ def run(
 
 def print_layers(artifact: Path, module: Any, number: int, repeat: int) -> None:
     """Print the time of each operator under the names of the model's nodes."""
-    from slipway.executor.profile import metadata_of, profile_model
+    from slipway.inspect.profile import metadata_of, profile_model
 
     report = profile_model(module, metadata_of(artifact), number=number, repeat=repeat)
     print_profile(report, None, "Time of each layer")

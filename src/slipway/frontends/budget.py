@@ -18,7 +18,7 @@ from math import ceil, prod
 from typing import Protocol
 
 from slipway.errors import ModelError
-from slipway.passes.context import PassContext
+from slipway.transform.context import PassContext
 
 MAX_NODES = 200_000  # after unrolling loops and writing out functions
 BYTES = 1 << 28  # of constants that the import computes, and beside it so many times the weights:

@@ -9,8 +9,8 @@ from slipway.frontends.budget import take_bytes
 from slipway.ir.visit import post_order_by
 from slipway.relay.expr import Expr, TupleWrapper
 from slipway.relay.op_registry import is_call_of
-from slipway.relay.passes.fold_constant import fold_one
 from slipway.relay.visit import children, rebuild
+from slipway.transform.graph.fold_constant import fold_one
 
 
 class ConstantFolder:

@@ -7,8 +7,8 @@ from typing import Any
 
 from slipway import relay
 from slipway.relay.expr import Expr, Tuple, Var
-from slipway.relay.passes.loop_invariants import closed
 from slipway.relay.types import TensorType
+from slipway.transform.graph.loop_invariants import closed
 
 # f(states, one step of each sequence) -> (new states, what the step gives)
 Step = Callable[[list[Any], list[Any]], tuple[Sequence[Any], Sequence[Any]]]

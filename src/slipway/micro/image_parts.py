@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
+from slipway.compiler.aot.factory import AotExecutorFactoryModule
+from slipway.compiler.operator_module import OperatorModule
+from slipway.compiler.relay_build import ModelFactory
 from slipway.errors import ArtifactError
-from slipway.executor.aot.factory import AotExecutorFactoryModule
-from slipway.executor.operator_module import OperatorModule
-from slipway.executor.relay_build import ModelFactory
 from slipway.micro.baremetal import TEMPLATE_SOURCES
 from slipway.micro.image import ImageParts, linked_already
 from slipway.micro.model_config import model_config

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.codegen.build import COMPILER
-from slipway.executor.aot.factory import AotExecutorFactoryModule
-from slipway.executor.aot.program import AotProgram
-from slipway.executor.operator_module import OperatorModule
-from slipway.executor.relay_build import ModelFactory
+from slipway.compiler.aot.factory import AotExecutorFactoryModule
+from slipway.compiler.aot.program import AotProgram
+from slipway.compiler.operator_module import OperatorModule
+from slipway.compiler.relay_build import ModelFactory
 from slipway.micro.model_library import ModelLibrary
 
 _CPU = 1  # DLPack's kDLCPU, as archives number devices

@@ -16,10 +16,10 @@ _MODULES = (
     "vision visit"
 )
 _COMPOSITES = {
-    "create": "full_like ones ones_like zeros zeros_like",
-    "reduce": "logsumexp std variance",
-    "shape": "swapaxes",
-    "sort": "argsort sort",
+    "tensor.create": "full_like ones ones_like zeros zeros_like",
+    "tensor.reduce": "logsumexp std variance",
+    "tensor.shape": "swapaxes",
+    "tensor.sort": "argsort sort",
 }
 
 # Name -> "module" or "module:attribute" that holds it.
@@ -39,8 +39,8 @@ _PLACES = {
     "const": "slipway.relay.op_registry:const",
     "astext": "slipway.relay.text:astext",
     "fromtext": "slipway.relay.parser:parse",
-    "build": "slipway.executor.relay_build:build",
-    "create_executor": "slipway.executor.create_executor:create_executor",
+    "build": "slipway.compiler.relay_build:build",
+    "create_executor": "slipway.compiler.create_executor:create_executor",
     "save_param_dict": "slipway.runtime.params:save_param_dict",
     "load_param_dict": "slipway.runtime.params:load_param_dict",
 }

@@ -8,10 +8,10 @@ from slipway.errors import did_you_mean
 from slipway.relay import op_registry
 
 _COMPOSITES = {
-    "deformable_conv2d": ("regions", "deformable_conv2d"),
-    "l2_normalize": ("norm", "l2_normalize"),
-    "group_norm": ("norm", "group_norm"),
-    "upsampling": ("image", "upsampling"),
+    "deformable_conv2d": ("image.regions", "deformable_conv2d"),
+    "l2_normalize": ("nn.norm", "l2_normalize"),
+    "group_norm": ("nn.norm", "group_norm"),
+    "upsampling": ("image.resize", "upsampling"),
 }
 
 

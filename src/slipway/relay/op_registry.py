@@ -286,12 +286,14 @@ def _current_span() -> str:
 
 
 FAMILIES = (
-    "activation", "attention", "binary", "blocked", "blocked_conv", "conv", "conv_transpose",
-    "create", "dense", "detection", "image", "index", "join", "norm", "pad", "paired", "pool",
-    "qnn_affine", "qnn_conv", "qnn_depthwise_packed", "qnn_packed", "qnn_pool", "qnn_rescale",
-    "qnn_rescale_high", "qnn_rsqrt", "qnn_softmax", "qnn_table", "qnn_winograd", "qnn_words",
-    "recurrence", "reduce", "regions", "repeat", "sample", "scan", "scatter", "shape", "softmax",
-    "sort", "unary", "winograd",
+    "nn.activation", "nn.attention", "tensor.binary", "packed.blocked", "packed.blocked_conv",
+    "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense", "image.detection", "image.resize",
+    "tensor.index", "tensor.join", "nn.norm", "nn.pad", "packed.dot_pairs", "nn.pool", "qnn.affine",
+    "qnn.conv", "packed.qnn_depthwise_packed", "packed.qnn_packed", "qnn.pool", "qnn.rescale",
+    "qnn.rescale_high", "qnn.rsqrt", "qnn.softmax", "qnn.table", "packed.qnn_winograd", "qnn.words",
+    "recurrence", "tensor.reduce", "image.regions", "tensor.repeat", "image.sample", "tensor.scan",
+    "tensor.scatter", "tensor.shape", "nn.softmax", "tensor.sort", "tensor.unary",
+    "packed.winograd",
 )  # fmt: skip
 _loaded = False
 

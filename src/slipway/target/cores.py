@@ -1,6 +1,6 @@
 """What one core of a CPU can do: multiply-adds and loads in a cycle, sizes of its caches.
 
-Schedules choose their tiles by it (``schedules/cpu/tiles.py``).  A `Core` follows from the target's
+Schedules choose their tiles by it (``backends/cpu/tile.py``).  A `Core` follows from the target's
 words alone, so that equal target strings give equal code wherever they are compiled:
 
 1. options: ``-fma-units``, ``-fma-latency``, ``-l1-cache-bytes``, ``-l1-cache-ways``,

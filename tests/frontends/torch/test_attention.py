@@ -8,9 +8,9 @@ from torch import nn
 
 import slipway as tvm
 from slipway import relay
+from slipway.backends.cpu.lowering.attention_layouts import ATTENTIONS
+from slipway.compiler.optimize import optimize
 from slipway.contrib import graph_executor
-from slipway.relay.passes.attention_layouts import ATTENTIONS
-from slipway.relay.passes.pipeline import optimize
 from slipway.relay.visit import post_order
 from slipway.target import Target
 

@@ -6,7 +6,7 @@ from strategies import strategy
 from strategies_products import geometry
 
 from slipway.relay import quantization as rule
-from slipway.relay.ops.qnn_depthwise_packed import pack_weights, together
+from slipway.relay.ops.packed.qnn_depthwise_packed import pack_weights, together
 
 
 def attrs_of(d, *fields):

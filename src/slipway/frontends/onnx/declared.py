@@ -117,7 +117,7 @@ def _reduce(node: NodeView, shapes: Shapes) -> Any:
 
 @declared("CumSum", "CumProd")
 def _cumulative(node: NodeView, shapes: Shapes) -> Any:
-    from slipway.relay.ops.scan import CUMPROD, CUMSUM, ScanAttrs
+    from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
     rank = node.rank()
     if rank > MAX_CHOICES:

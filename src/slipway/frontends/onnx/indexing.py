@@ -87,7 +87,7 @@ def non_zero(node: NodeView) -> Any:
 @converter("CumSum", "CumProd")
 def cumulative(node: NodeView) -> Any:
     """Running sum or product."""
-    from slipway.relay.ops.scan import CUMPROD, CUMSUM, ScanAttrs
+    from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
     axis = node.ints(1, "the axis")[0]
     attrs = ScanAttrs(axis, bool(node.attr("exclusive", 0)), bool(node.attr("reverse", 0)))

@@ -16,8 +16,8 @@ from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.product import product_of
 from slipway.relay.expr import Constant
-from slipway.relay.ops.qnn_affine import STORED
-from slipway.relay.ops.small_types import FORMATS
+from slipway.relay.ops.qnn.affine import STORED
+from slipway.relay.ops.tensor.small_types import FORMATS
 
 
 def along_axis(node: NodeView, value: Any, axis: int) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import take_table
-from slipway.relay.ops.image import ResizeAttrs, keys_kernel, rounded, source_coordinates
+from slipway.relay.ops.image.resize import ResizeAttrs, keys_kernel, rounded, source_coordinates
 
 Array = np.ndarray[Any, Any]
 

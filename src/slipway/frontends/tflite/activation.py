@@ -16,8 +16,8 @@ from slipway.frontends.tflite.log_softmax8 import ZERO_POINT, log_softmax8
 from slipway.frontends.tflite.quantized import centered, out_range, requantized, stored
 from slipway.frontends.tflite.sigmoid16 import logistic16, tanh16
 from slipway.frontends.tflite.softmax16 import softmax16
-from slipway.relay.ops.qnn_rescale import rescale_by
-from slipway.relay.ops.qnn_softmax import softmax as integer_softmax
+from slipway.relay.ops.qnn.rescale import rescale_by
+from slipway.relay.ops.qnn.softmax import softmax as integer_softmax
 
 
 @converter("SOFTMAX")

@@ -12,7 +12,7 @@ from slipway.frontends.tflite.floating import activated, elementwise
 from slipway.frontends.tflite.quantized import QUANTIZED, centered, out_range, requantized, stored
 from slipway.frontends.tflite.tables import all_values
 from slipway.relay import quantization as rule
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 
 
 def is_quantized(node: NodeView) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.quantized import out_range, stored
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 
 
 def rounded(value: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
 from slipway.relay import quantization as rule
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 
 IN_BITS, SUM_BITS, OUT_BITS = 5, 12, 4  # before the point: of x - max, of the sum, of the result
 ZERO_POINT = 127

@@ -18,7 +18,7 @@ from slipway.frontends.steps import run_steps
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import activated, float_weights
 from slipway.frontends.tflite.sigmoid16 import logistic_of, tanh_of
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 
 INPUT, FORGET, CELL, OUTPUT = range(4)
 HIDDEN_STATE, CELL_STATE = 18, 19

@@ -10,7 +10,7 @@ from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
 from slipway.frontends.tflite.reader import Array
 from slipway.relay.expr import Constant, Expr
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.quantization import activation_range
 
 QUANTIZED = ("int8", "uint8", "int16")

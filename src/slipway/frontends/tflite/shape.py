@@ -13,7 +13,7 @@ from slipway.frontends.tflite.converters import NodeView, array_constant, conver
 from slipway.frontends.tflite.floating import channels_first, channels_last, is_turned
 from slipway.frontends.tflite.quantized import out_range, stored
 from slipway.relay.expr import Constant
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 
 
 @converter("RESHAPE")

@@ -10,7 +10,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
 from slipway.frontends.tflite.reader import Array
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 
 STEPS = 512
 

@@ -10,7 +10,7 @@ from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import activated, float_weights
 from slipway.frontends.tflite.quantized import out_range, plain_weights, stored
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 
 
 @converter("SVDF")

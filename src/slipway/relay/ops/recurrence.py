@@ -4,7 +4,7 @@
 
 A recurrent layer is one: its body is the graph of a single step, so that neither the size of the
 code nor the time to compile it depends on the number of steps.  The whole loop becomes one kernel
-(`schedules/scan.py`), whose inside is the body's own kernels, each with the schedule it would have
+(`backends/cpu/schedules/scan.py`), whose inside is the body's own kernels, each with the schedule it would have
 in the graph.  `others` are values that all steps share.
 """
 
@@ -138,7 +138,7 @@ def _reference(attrs: LoopAttrs, states: Any, sequences: Any, others: Any) -> An
 
 @SCAN.compute
 def _compute(attrs: LoopAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-    from slipway.schedules.scan import loop
+    from slipway.backends.cpu.schedules.scan import loop
     from slipway.target import Target
 
     return loop(Target("c"), attrs, inputs, out_types)

@@ -16,7 +16,7 @@ from slipway.errors import TypeInferenceError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import as_expr, const
-from slipway.relay.ops.qnn_rescale import rescale_by
+from slipway.relay.ops.qnn.rescale import rescale_by
 
 
 def _face(name: str) -> Any:

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from slipway.compiler.relay_build import build
 from slipway.errors import ModelError, did_you_mean
-from slipway.executor.relay_build import build
 from slipway.frontends.onnx.importer import from_onnx
 from slipway.frontends.onnx.quantize.graph import Array
 from slipway.frontends.onnx.quantize.samples import Sample

@@ -1,0 +1,1 @@
+"""Everything that depends on a kind of target: one folder a backend."""

@@ -1,0 +1,1 @@
+"""Processors with an operating system: lowering of graphs, schedules, tiles."""

@@ -1,0 +1,1 @@
+"""Graph passes for processors: layouts, packed weights, Winograd, attention."""

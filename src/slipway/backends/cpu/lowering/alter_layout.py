@@ -1,0 +1,552 @@
+"""Carry blocked channel layouts through a graph: NCHW becomes NCHW{c}c, NCW and NCDHW alike.
+
+    nn.conv2d(%x, %w)  ->  layout_transform(
+                               nn.contrib_conv2d_nchwc(layout_transform(%x, NCHW, NCHW16c),
+                                                       layout_transform(%w, OIHW, OIHW16i16o)),
+                               NCHW16c, NCHW)
+
+A value is kept blocked as long as its readers can take it so: elementwise operators, sums of equal
+layouts, pooling, joins along the channels.  Transforms remain only where plain readers meet blocked
+values; those of constant kernels are folded away by FoldConstant.
+
+Channels that are no multiple of a vector are filled up with zeros to whole vectors where that takes
+fewer of them: 40 channels are 3 vectors of 16, or 5 of 8.  Only operators that make finite numbers
+of finite numbers work on what is filled up; everything else gets the channels there are.
+
+The filters of a group must be whole blocks.  Groups of fewer are joined, with zeros in their
+kernels: four groups of four filters are one of sixteen, in a quarter of the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import Any
+
+from slipway import dtypes
+from slipway.backends.cpu.lowering.dot_pairs import instruction_for, is_paired
+from slipway.backends.cpu.lowering.join_groups import joined_groups, joined_kernel
+from slipway.backends.cpu.lowering.layout_choice import few_filters
+from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
+from slipway.ir.hardware import HardwareIntrinsic
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
+from slipway.relay.layout import parse_layout
+from slipway.relay.ops.nn.windows import SPATIAL
+from slipway.relay.types import TensorType
+from slipway.relay.visit import post_order, rebuild
+
+_CONVS = tuple(f"nn.conv{n}d" for n in SPATIAL)
+_POOLS = tuple(
+    f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "global_avg", "global_max") for n in SPATIAL
+)
+_REDUCTIONS = ("mean", "sum", "max", "min")
+# They give a finite number for zero, and for each other's results.
+_FINITE = {
+    "add", "cast", "subtract", "multiply", "maximum", "minimum", "negative", "clip", "sigmoid",
+    "tanh",
+    "nn.relu", "nn.leaky_relu",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Blocked:
+    """A value in blocks; `channels` of those in it are the graph's, the others fill it up."""
+
+    expr: Expr
+    layout: str
+    channels: int
+
+    @property
+    def block(self) -> int:
+        return parse_layout(self.layout).block_of("C")
+
+    @property
+    def plain(self) -> str:
+        return self.layout.rstrip("0123456789c")
+
+    @property
+    def is_filled(self) -> bool:
+        return self.channels % self.block != 0
+
+
+def alter_layout(
+    function: Function,
+    lanes: int,
+    winograd: bool = False,
+    panel_units: Callable[[int, int], int] | None = None,
+    pairs: Sequence[HardwareIntrinsic] = (),
+) -> Function:
+    """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
+
+    The result computes the same values; sums over channels are taken in another order.  With
+    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
+    Products with constant weights take those in blocks of at most ``panel_units(rows of data,
+    units)``, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
+    """
+    lanes = max(4, lanes)
+    units = panel_units or (lambda rows, units: lanes)
+    return _AlterLayout(lanes, winograd, units, pairs).run(function)
+
+
+def block_size(channels: int, lanes: int) -> int:
+    """Return the largest power of two that divides `channels`, at most `lanes`; 1 if odd."""
+    block = 1
+    while block * 2 <= lanes and channels % (block * 2) == 0:
+        block *= 2
+    return block
+
+
+def best_block(channels: int, lanes: int) -> int:
+    """Return the block, at most `lanes`, in which `channels` take the fewest vectors.
+
+    A vector of few lanes takes as long as one of many; of equals, the smaller block.  1 for fewer
+    channels than the smallest vector has.
+    """
+    if channels < 4:
+        return block_size(channels, lanes)
+    sizes = [b for b in (4, 8, 16, 32, 64) if b <= lanes]
+    return min(sizes, key=lambda b: (-(-channels // b), b))
+
+
+def row_block(units: int, widest: int) -> int:
+    """Return the widest block for a product of one row that fills `units` up by a third at most.
+
+    Short vectors would take longer than the weights that are filled up.  0 if there is none.
+    """
+    sizes = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
+    return next((b for b in sizes if 3 * (-units % b) <= units), 0)
+
+
+class _AlterLayout:
+    def __init__(
+        self,
+        lanes: int,
+        winograd: bool,
+        panel_units: Callable[[int, int], int],
+        pairs: Sequence[HardwareIntrinsic],
+    ) -> None:
+        self.lanes = lanes
+        self.pairs = pairs
+        self.winograd = winograd
+        self.panel_units = panel_units
+        self.plain: dict[int, Expr] = {}
+        self.blocked: dict[int, _Blocked] = {}
+        self.packed: dict[tuple[int, str], Expr] = {}
+        self.moved: dict[tuple[int, str], tuple[Expr, Expr]] = {}  # what was moved, and the result
+        self.made: list[Expr] = []
+        self.rules: dict[str, Callable[[Call], _Blocked | Expr | None]] = {
+            **dict.fromkeys(_CONVS, self.conv),
+            "nn.dense": self.dense,
+            "nn.bias_add": self.bias_add,
+            "concatenate": self.concatenate,
+            "image.resize": self.resize,
+            **dict.fromkeys(_POOLS, self.pool),
+            **dict.fromkeys(_REDUCTIONS, self.reduction),
+        }
+
+    def run(self, function: Function) -> Function:
+        for expr in post_order(function, into_functions=False):
+            if expr is function:
+                break
+            if isinstance(expr, Call) and isinstance(expr.op, Op):
+                result = self.visit_call(expr)
+                if isinstance(result, _Blocked):
+                    self.blocked[id(expr)] = result
+                    continue
+                if result is not None:
+                    self.plain[id(expr)] = result
+                    continue
+            if not isinstance(expr, Tuple):  # a Tuple is rebuilt when a plain reader asks for it
+                self.plain[id(expr)] = rebuild(expr, self.as_plain)
+        body = self.as_plain(function.body)
+        return (
+            function
+            if body is function.body
+            else Function(function.params, body, None, function.attrs)
+        )
+
+    # -- values --------------------------------------------------------------------------------
+
+    def as_plain(self, expr: Expr) -> Expr:
+        known = self.plain.get(id(expr))
+        if known is None:
+            if id(expr) in self.blocked:
+                known = _plain(self.blocked[id(expr)])
+            else:
+                known = rebuild(expr, self.as_plain)
+            self.plain[id(expr)] = known
+        return known
+
+    def as_blocked(self, expr: Expr, layout: str) -> Expr:
+        """The value in `layout`: as it is, moved between blocks, or from the plain value.
+
+        One expression for all its readers.
+        """
+        found = self.blocked.get(id(expr))
+        if found is not None and found.layout == layout:
+            return found.expr
+        key = id(expr), layout
+        if key not in self.moved:
+            divides = expr.tensor_type.shape[1] % parse_layout(layout).block_of("C") == 0
+            if found is None or found.is_filled or not divides:
+                plain = plain_layout(expr.tensor_type.rank)
+                moved = _fill(self.as_plain(expr), plain, layout)
+            else:
+                moved = _transform(found.expr, found.layout, layout)
+            self.moved[key] = expr, moved
+        return self.moved[key][1]
+
+    def pack(self, weight: Expr, source: str, target: str) -> Expr:
+        """The weight in another layout, filled up; one expression for all its readers."""
+        key = id(weight), target
+        if key not in self.packed:
+            self.packed[key] = _fill(self.as_plain(weight), source, target)
+        return self.packed[key]
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def visit_call(self, call: Call) -> _Blocked | Expr | None:
+        rule = self.rules.get(call.op.name)
+        if rule is not None:
+            return rule(call)
+        return self.elementwise(call) if op_registry.is_pointwise(call) else None
+
+    def conv(self, call: Call) -> _Blocked | None:
+        attrs = call.attrs
+        data, kernel = (a.tensor_type for a in call.args)
+        plain = plain_layout(data.rank)
+        if self.takes_pairs(call):
+            return self.paired_conv(call)
+        if (
+            attrs.data_layout != plain
+            or attrs.kernel_layout != "OI" + plain[2:]
+            or getattr(attrs, "out_layout", "") not in ("", plain)
+            or data.dtype != "float32"
+            or dtypes.canonical(attrs.out_dtype or data.dtype) != data.dtype
+        ):
+            return None
+        if attrs.groups == 1:
+            return self.dense_conv(call, data, kernel)
+        if attrs.groups == data.shape[1]:
+            return self.depthwise_conv(call, data, kernel)
+        return self.grouped_conv(call, data, kernel)
+
+    def layouts(self, call: Call, in_block: int, read: int, out_block: int) -> tuple[str, str, str]:
+        """The layouts of data, kernel and result; the kernel reads `read` channels at a time."""
+        plain = plain_layout(call.tensor_type.rank)
+        return (
+            f"{plain}{in_block}c",
+            f"OI{plain[2:]}{read}i{out_block}o",
+            f"{plain}{out_block}c",
+        )
+
+    def block_of_data(self, call: Call) -> int:
+        """The block in which the data is held, or shall be."""
+        held = self.blocked.get(id(call.args[0]))
+        channels = call.args[0].tensor_type.shape[1]
+        if held is not None:
+            return held.block
+        return 1 if channels < 4 else block_size(channels, self.lanes)
+
+    def dense_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+        # To take blocks apart takes longer than what a window of one gains.
+        stays = prod(kernel.shape[2:]) == 1 and id(call.args[0]) in self.blocked
+        if not stays and few_filters(call.attrs, data, kernel, self.lanes):
+            return None
+        out_block = max(4, best_block(kernel.shape[0], self.lanes))
+        in_block = self.block_of_data(call)
+        if self.winograd and (tile := winograd_tile(call, self.lanes)):
+            if in_block < 4:  # transforms work on vectors of channels
+                in_block = best_block(data.shape[1], self.lanes)
+            layouts = self.layouts(call, in_block, in_block, out_block)
+            return self.winograd_conv(call, layouts, tile)
+        # The kernel skips the channels that fill up the data.
+        layouts = self.layouts(call, in_block, gcd(data.shape[1], in_block), out_block)
+        return self.blocked_conv("conv", call, call.args[0], call.args[1], layouts)
+
+    def takes_pairs(self, call: Call) -> bool:
+        """Tell whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
+        types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
+        return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call)
+
+    def paired_conv(self, call: Call) -> _Blocked:
+        channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
+        entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]))
+        held, depth = self.block_of_data(call), entry.depth
+        if held % depth or (held < 4 and id(call.args[0]) not in self.blocked):
+            held = max(depth, best_block(-(-channels // depth) * depth, self.lanes))
+        read = gcd(channels, held)
+        read = held if read % depth else read
+        plain, lanes = plain_layout(call.tensor_type.rank), entry.c_size
+        kernel = f"OI{plain[2:]}{read // depth}i{lanes}o{depth}i"
+        layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
+        return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
+
+    def grouped_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+        joined = joined_groups(kernel.shape[0], data.shape[1], call.attrs.groups, self.lanes)
+        weight = call.args[1]
+        if joined.together > 1:
+            if not isinstance(weight, Constant):
+                return None
+            weight = self.keep(
+                Constant(joined_kernel(weight.array, call.attrs.groups, joined.together))
+            )
+        groups = call.attrs.groups // joined.together
+        in_block = self.block_of_data(call)
+        read = gcd(data.shape[1] // groups, in_block)
+        layouts = self.layouts(call, in_block, read, joined.block)
+        return self.blocked_conv("conv", call, call.args[0], weight, layouts, groups)
+
+    def keep(self, expr: Constant) -> Constant:
+        """Hold on to a new constant: tables here know expressions by their identity."""
+        self.made.append(expr)
+        return expr
+
+    def winograd_conv(self, call: Call, layouts: tuple[str, str, str], tile: int) -> _Blocked:
+        definition = op_registry.get("nn.contrib_conv2d_winograd_nchwc")
+        make: Any = definition.attrs_type
+        key = id(call.args[1]), f"winograd {tile}"
+        if key not in self.packed:
+            packed = self.pack(call.args[1], "OIHW", layouts[1])
+            face: Any = op_registry.face("nn.contrib_winograd_weight")
+            self.packed[key] = face(packed, tile)
+        data = self.as_blocked(call.args[0], layouts[0])
+        attrs = make(padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2])
+        made = definition(data, self.packed[key], attrs=attrs, span=call.span)
+        return _Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
+
+    def depthwise_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+        """One filter for each channel; where there are more, the channels are repeated first."""
+        filters = kernel.shape[0]
+        held = self.blocked.get(id(call.args[0]))
+        source = call.args[0]
+        if filters > data.shape[1]:
+            face: Any = op_registry.face("repeat")
+            source = face(self.as_plain(source), filters // data.shape[1], 1)
+            self.plain[id(source)] = source
+            self.made.append(source)
+            held = None
+        block = held.block if held is not None else best_block(filters, self.lanes)
+        if block < 4:
+            return None
+        layouts = self.layouts(call, block, 1, block)
+        return self.blocked_conv("depthwise_conv", call, source, call.args[1], layouts, 0)
+
+    def blocked_conv(
+        self,
+        kind: str,
+        call: Call,
+        source: Expr,
+        weight: Expr,
+        layouts: tuple[str, str, str],
+        groups: int = 1,
+        weights: str = "nchwc",
+    ) -> _Blocked:
+        """The call of a blocked operator; `groups` 0 are as many as filters."""
+        old, rank = call.attrs, call.tensor_type.rank - 2
+        definition = op_registry.get(f"nn.contrib_{kind}{rank}d_{weights}")
+        assert definition.attrs_type is not None
+        data = self.as_blocked(source, layouts[0])
+        kernel = self.pack(weight, "OI" + SPATIAL[rank], layouts[1])
+        filters = kernel.tensor_type.shape[0] * parse_layout(layouts[1]).block_of("O")
+        attrs = definition.attrs_type(
+            strides=old.strides, padding=old.padding, dilation=old.dilation,
+            groups=groups or filters,
+            data_layout=layouts[0], kernel_layout=layouts[1], out_layout=layouts[2],
+        )  # type: ignore[call-arg]  # fmt: skip
+        made = definition(data, kernel, attrs=attrs, span=call.span)
+        return _Blocked(made, layouts[2], weight.tensor_type.shape[0])
+
+    def dense(self, call: Call) -> Expr | None:
+        """A product with constant weights takes them in blocks of units; the data stays plain."""
+        data, weight = (a.tensor_type for a in call.args)
+        if data.rank != 2:
+            return None
+        if self.takes_pairs(call):
+            return self.paired_dense(call)
+        units, rows = weight.shape[0], data.shape[0]
+        widest = self.panel_units(rows, units)
+        if rows == 1:
+            block = row_block(units, widest)
+        else:
+            block = widest if units % widest == 0 else block_size(units, widest)
+        if block < 4 or (rows > 1 and block < min(widest, self.lanes)):
+            block = best_block(units, self.lanes)
+        if (
+            not isinstance(call.args[1], Constant)
+            or data.dtype != "float32"
+            or block < 4
+            or (call.attrs.out_dtype or data.dtype) != data.dtype
+        ):
+            return None
+        packed = self.pack(call.args[1], "NK", f"NK{block}n")
+        definition = op_registry.get("nn.contrib_dense_pack")
+        make: Any = definition.attrs_type
+        attrs = make(units=units if units % block else 0)
+        return definition(self.as_plain(call.args[0]), packed, attrs=attrs, span=call.span)
+
+    def paired_dense(self, call: Call) -> Expr:
+        rows, depth = call.args[0].tensor_type.shape
+        units = call.args[1].tensor_type.shape[0]
+        entry = instruction_for(self.pairs, rows, depth)
+        lanes = entry.c_size
+        while entry.rows and lanes < 4 * entry.c_size and units % (2 * lanes) == 0:
+            lanes *= 2  # more columns side by side
+        packed = self.pack(call.args[1], "NK", f"NK{lanes}n{entry.depth}k")
+        definition = op_registry.get("nn.contrib_dense_pairs")
+        made: Expr = definition(self.as_plain(call.args[0]), packed, span=call.span)
+        if made.tensor_type.shape[1] == units:
+            return made
+        face: Any = op_registry.face("strided_slice")
+        return face(made, [0], [units], axes=[1])  # type: ignore[no-any-return]
+
+    def elementwise(self, call: Call) -> _Blocked | None:
+        """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""
+        out = call.tensor_type
+        held = [a for a in call.args if id(a) in self.blocked]
+        if not held or out.rank != held[0].tensor_type.rank:
+            return None
+        whole = next((a for a in held if a.tensor_type.shape == out.shape), held[0])
+        layout = self.blocked[id(whole)].layout
+        filled = out.shape[1] % parse_layout(layout).block_of("C") != 0
+        if filled and not (call.op.name in _FINITE or self.divides_by_scalar(call)):
+            return None
+        args: list[Expr] = []
+        for argument in call.args:
+            converted = self.operand(argument, layout, out)
+            if converted is None:
+                return None
+            args.append(converted)
+        return _Blocked(call.with_args(tuple(args)), layout, out.shape[1])
+
+    @staticmethod
+    def divides_by_scalar(call: Call) -> bool:
+        return call.op.name == "divide" and call.args[1].tensor_type.size == 1
+
+    def operand(self, argument: Expr, layout: str, out: TensorType) -> Expr | None:
+        given = argument.tensor_type
+        if given.size == 1 and (given.shape != out.shape or id(argument) not in self.blocked):
+            plain = self.as_plain(argument)
+            return plain if given.rank == 0 else _reshape(plain, ())
+        shape = (1,) * (out.rank - given.rank) + given.shape
+        if shape[1] == out.shape[1]:
+            if given.rank == out.rank:
+                return self.as_blocked(argument, layout)
+            plain = self.as_plain(argument)
+            return _fill(_reshape(plain, shape), plain_layout(out.rank), layout)
+        return None  # broadcast along the channels: the plain layout serves better
+
+    def bias_add(self, call: Call) -> _Blocked | None:
+        held = self.blocked.get(id(call.args[0]))
+        if held is None or call.attrs.axis not in (1, 1 - len(held.plain)):
+            return None
+        ones = (1,) * (len(held.plain) - 2)
+        bias = _fill(_reshape(self.as_plain(call.args[1]), (1, -1, *ones)), held.plain, held.layout)
+        added = op_registry.get("add")(held.expr, bias, span=call.span)
+        return _Blocked(added, held.layout, held.channels)
+
+    def pool(self, call: Call) -> _Blocked | None:
+        held = self.blocked.get(id(call.args[0])) or self.worth_blocking(call)
+        if held is None or call.attrs.layout != held.plain:
+            return None
+        attrs = call.attrs.replace(layout=held.layout)
+        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
+
+    def worth_blocking(self, call: Call) -> _Blocked | None:
+        """The plain data of a pool in blocks, where its windows read each element often enough.
+
+        Along an image's rows each tap would ask of each lane whether it is on the border; the
+        fewer lanes, the more vectors do so.
+        """
+        attrs, data = call.attrs, call.args[0].tensor_type
+        if not hasattr(attrs, "pool_size") or data.dtype != "float32" or data.rank > 5:
+            return None
+        block = block_size(data.shape[1], self.lanes)
+        if block < 4 or 4 * prod(attrs.pool_size) < self.lanes * prod(attrs.strides):
+            return None
+        layout = f"{plain_layout(data.rank)}{block}c"
+        return _Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
+
+    def resize(self, call: Call) -> _Blocked | None:
+        """A resampling of spatial axes, whose elements are whole vectors in blocks.
+
+        Interpolation pays for bringing plain data into blocks: in a row each lane has its own
+        places and weights.
+        """
+        held, data = self.blocked.get(id(call.args[0])), call.args[0].tensor_type
+        attrs = call.attrs
+        if call.tensor_type.shape[:2] != data.shape[:2]:
+            return None
+        if held is None:
+            several = 3 <= data.rank <= 5 and data.shape[1] >= 8 and data.dtype == "float32"
+            if attrs.method == "nearest_neighbor" or not several:
+                return None
+            layout = f"{plain_layout(data.rank)}{best_block(data.shape[1], self.lanes)}c"
+            held = _Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
+        scales = (*attrs.scales, 1.0) if attrs.scales else ()
+        attrs = attrs.replace(size=(0, 0, *attrs.size[2:], 0), scales=scales)
+        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
+
+    def reduction(self, call: Call) -> _Blocked | None:
+        """A reduction over spatial axes only, which stay where they are."""
+        held = self.blocked.get(id(call.args[0]))
+        axes = getattr(call.attrs, "axis", None)
+        if held is None or axes is None or not call.attrs.keepdims or call.attrs.exclude:
+            return None
+        rank = len(held.plain)
+        normal = {a % rank for a in (axes if isinstance(axes, Sequence) else (axes,))}
+        if normal & {0, 1}:
+            return None
+        attrs = call.attrs.replace(axis=tuple(sorted(normal)))
+        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
+
+    def concatenate(self, call: Call) -> _Blocked | None:
+        (joined,) = call.args
+        if not isinstance(joined, Tuple) or call.attrs.axis not in (1, 1 - call.tensor_type.rank):
+            return None
+        held = [self.blocked.get(id(f)) for f in joined.fields]
+        found = [h for h in held if h is not None and not h.is_filled]
+        layouts = {h.layout for h in found}
+        if len(layouts) != 1 or len(found) < len(held):
+            return None
+        fields = Tuple(tuple(h.expr for h in found))
+        made = Call(call.op, (fields,), call.attrs.replace(axis=1), call.span)
+        return _Blocked(made, layouts.pop(), call.tensor_type.shape[1])
+
+
+def plain_layout(rank: int) -> str:
+    """Return the layout of data with `rank` axes, "NCHW" for four."""
+    return "NC" + SPATIAL[rank - 2]
+
+
+def _plain(value: _Blocked) -> Expr:
+    plain = _transform(value.expr, value.layout, value.plain)
+    if not value.is_filled:
+        return plain
+    face: Any = op_registry.face("strided_slice")
+    return face(plain, [0], [value.channels], axes=[1])  # type: ignore[no-any-return]
+
+
+def _fill(expr: Expr, source: str, target: str) -> Expr:
+    """The plain value in blocks, with zeros at the end of axes that they do not divide."""
+    blocks = parse_layout(target)
+    if target == f"{source}1c":  # nothing moves
+        return _reshape(expr, (*expr.tensor_type.shape, 1))
+    sizes = zip(source, expr.tensor_type.shape, strict=True)
+    missing = [-size % blocks.block_of(axis) for axis, size in sizes]
+    if any(missing):
+        face: Any = op_registry.face("nn.pad")
+        expr = face(expr, [(0, more) for more in missing])
+    return _transform(expr, source, target)
+
+
+def _transform(expr: Expr, source: str, target: str) -> Expr:
+    face: Any = op_registry.face("layout_transform")
+    return face(expr, source, target)  # type: ignore[no-any-return]
+
+
+def _reshape(expr: Expr, shape: tuple[int, ...]) -> Expr:
+    face: Any = op_registry.face("reshape")
+    return face(expr, shape)  # type: ignore[no-any-return]

@@ -1,0 +1,131 @@
+"""Which products of bfloat16 an instruction of the target sums in float32, several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any
+
+from slipway.backends.cpu.lowering.winograd_choice import has_known_weight, winograd_tile
+from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Expr, Function, Op
+from slipway.relay.op_registry import OpPattern, is_call_of
+from slipway.relay.ops.nn.windows import SPATIAL
+from slipway.relay.ops.packed.dot_pairs import PAIR
+from slipway.relay.visit import children, post_order
+
+INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
+# Products for each pixel of an image of few channels that outweigh bringing them side by side.
+_IMAGE_WORK = 900
+LOW = "bfloat16"
+_LEAST_COLUMNS = 16
+_LEAST_ROWS = 4  # that pay for bringing a matrix into another order
+MATRICES = ("nn.batch_matmul", "nn.matmul")
+CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
+
+
+def pair_instructions(target: Any) -> list[HardwareIntrinsic]:
+    """Return the instructions of `target` for products of bfloat16 that beat those of float32.
+
+    None with the option -strict: they take denormal numbers for zero.
+    """
+    if target is None or target.kind.name != "llvm" or target.is_strict:
+        return []
+    found = [HARDWARE[name] for name in INSTRUCTIONS if _is_a_gain(name, target)]
+    return [i for i in found if not i.missing(target) and 32 * i.c_size == target.vector_bits]
+
+
+def _is_a_gain(name: str, target: Any) -> bool:
+    """Tell whether an instruction is known to be faster than float32 on what `target` describes.
+
+    ``vdpbf16ps`` is on AMD's cores, which alone have SSE4A: twice as many multiply-adds on Zen 4
+    and 5.  Intel's do half as many with it as in float32; theirs is AMX, which is not used yet.
+    """
+    return name != "x86.bf16" or bool(target.has_feature("sse4a"))
+
+
+def instruction_for(
+    instructions: Sequence[HardwareIntrinsic], rows: int, depth: int = 0
+) -> HardwareIntrinsic:
+    """Return the best for so many rows of data, and sums of `depth` that cannot be filled up.
+
+    One that multiplies matrices wants rows that pay for bringing them side by side.
+    """
+    return next(
+        i for i in instructions if depth % i.depth == 0 and (i.rows == 0 or rows >= _LEAST_ROWS)
+    )
+
+
+def is_paired(call: Call) -> bool:
+    """Tell whether a product of bfloat16 has a form with weights, or right matrices, in pairs."""
+    data, weight = (a.tensor_type for a in call.args[:2])
+    if data.dtype != LOW:
+        return False
+    if is_call_of(call, *MATRICES):
+        depth, columns = data.shape[-1], call.tensor_type.shape[-1]
+        enough = columns >= _LEAST_COLUMNS and call.tensor_type.shape[-2] >= _LEAST_ROWS
+        return enough and depth % PAIR == 0 and not call.attrs.transpose_a
+    if not has_known_weight(call):
+        return False
+    if is_call_of(call, "nn.dense"):
+        return data.rank == 2 and data.shape[1] % PAIR == 0
+    attrs: Any = call.attrs
+    plain = CONVS.get(call.op.name, "")
+    return (
+        bool(plain)
+        and attrs.groups == 1
+        and attrs.data_layout == plain
+        and attrs.kernel_layout == "OI" + plain[2:]
+        and getattr(attrs, "out_layout", "") in ("", plain)
+        and (data.shape[1] >= 4 or prod(weight.shape) >= _IMAGE_WORK * prod(attrs.strides))
+    )
+
+
+def best_in_pairs(
+    function: Function, lanes: int, speed: int, winograd: bool
+) -> Callable[[Call], bool]:
+    """Return what tells which products in `function` are best computed in bfloat16.
+
+    That does `speed` multiply-adds for one of float32.  With `winograd`, float32 convolutions on
+    vectors of `lanes` may take fewer products instead.
+    """
+    fused = products_of_attention(function)
+    return lambda call: (
+        id(call) not in fused
+        and is_paired(call)
+        and not (winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed))
+    )
+
+
+def products_of_attention(function: Function) -> set[int]:
+    """Return the ids of products with only a softmax between them: FuseAttention joins those.
+
+    It does so in float32, where scores and their powers stay in registers.
+    """
+    order = post_order(function)
+    readers: dict[int, list[Expr]] = {}
+    for expr in order:
+        for child in children(expr):
+            readers.setdefault(id(child), []).append(expr)
+    found: set[int] = set()
+    for expr in order:
+        if is_call_of(expr, "nn.softmax"):
+            found |= _reached(expr, children)
+            found |= _reached(expr, lambda e: readers.get(id(e), []))
+    return found
+
+
+def _reached(start: Expr, near: Callable[[Expr], Iterable[Expr]]) -> set[int]:
+    """Return the ids of the first products on every way from `start`."""
+    found, seen, left = set(), set(), list(near(start))
+    while left:
+        expr = left.pop()
+        if id(expr) in seen or not isinstance(expr, Call) or not isinstance(expr.op, Op):
+            continue
+        seen.add(id(expr))
+        if is_call_of(expr, *MATRICES):
+            found.add(id(expr))
+        elif op_registry.get(expr.op.name).pattern <= OpPattern.INJECTIVE:
+            left += near(expr)
+    return found

@@ -1,0 +1,189 @@
+"""A transposed convolution becomes one convolution whose channels are then spread over pixels.
+
+Result pixels that leave the same rest modulo the stride see the same taps of the kernel.  So the
+kernel is cut into stride x stride kernels, one for each rest; one plain convolution computes them
+all as channels, and a transpose puts each at its pixels::
+
+    nn.conv2d_transpose(%x, %w, stride s)
+        ->  strided_slice(reshape(transpose(reshape(nn.conv2d(%x, %v)))))
+
+The work is a convolution's, which has fast schedules.  Where the rests see different numbers of
+taps, the shorter kernels are filled up with zeros; if that, and the pixels that `padding` cuts
+off, make much more work, each rest gets a convolution of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from slipway.relay import op_registry
+from slipway.relay.expr import Constant, Expr, Function
+from slipway.relay.op_registry import is_call_of
+from slipway.relay.ops.nn.windows import SPATIAL
+from slipway.relay.visit import rewrite
+
+WORTH_SPLITTING = 0.85  # of the products of one convolution for all
+MAX_FILLING = 8  # times the taps of the kernel: with great strides most would be zeros
+
+
+def subpixel_conv(function: Function) -> Function:
+    """Return `function` with its transposed convolutions rewritten.
+
+    Those with constant kernels, one group and no dilation; others stay.
+    """
+    return rewrite(function, _rule)  # type: ignore[no-any-return]
+
+
+def _rule(call: Any) -> Expr | None:
+    if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
+        return None
+    attrs, kernel = call.attrs, call.args[1]
+    if not isinstance(kernel, Constant) or attrs.groups != 1 or set(attrs.dilation) != {1}:
+        return None
+    strides, window = attrs.strides, kernel.array.shape[2:]
+    full = prod(-(-k // s) * s for k, s in zip(window, strides, strict=True))
+    if full > MAX_FILLING * prod(window):
+        return None
+    geometry = [
+        _Axis(*numbers)
+        for numbers in zip(
+            call.args[0].tensor_type.shape[2:], call.tensor_type.shape[2:], window, strides,
+            attrs.padding, strict=False,
+        )
+    ]  # fmt: skip
+    with op_registry.span(call.span):
+        if _worth_splitting(geometry):
+            return _split(call, geometry)
+        return _joined(call, kernel.array)
+
+
+def _joined(call: Any, kernel: np.ndarray[Any, Any]) -> Expr | None:
+    """One convolution for all rests, whose kernels have the taps of the longest."""
+    attrs, strides = call.attrs, call.attrs.strides
+    batch, channels, *size = call.tensor_type.shape
+    count = len(strides)
+    weight = phases(kernel, strides)
+    taps = weight.shape[2:]
+    face = op_registry.face
+    many = _conv(call, weight, tuple(t - 1 for t in taps))
+    places = many.tensor_type.shape[2:]
+    spread = face("reshape")(many, (batch, channels, *strides, *places))
+    order = [axis for a in range(count) for axis in (2 + count + a, 2 + a)]
+    spread = face("transpose")(spread, (0, 1, *order))
+    extents = [place * stride for place, stride in zip(places, strides, strict=True)]
+    whole = face("reshape")(spread, (batch, channels, *extents))
+    first = attrs.padding[:count]
+    ends = [begin + extent for begin, extent in zip(first, size, strict=True)]
+    if any(end > extent for end, extent in zip(ends, extents, strict=True)):
+        return None  # output_padding reaches beyond the last pixel that any tap touches
+    if ends == extents and not any(first):
+        return whole  # type: ignore[no-any-return]
+    cut: Expr = face("strided_slice")(whole, (0, 0, *first), (batch, channels, *ends))
+    return cut
+
+
+def _conv(call: Any, weight: np.ndarray[Any, Any], padding: Sequence[int]) -> Expr:
+    """The convolution of the data of `call` with a kernel (O, C, ...)."""
+    made: Expr = op_registry.face(f"nn.conv{len(call.attrs.strides)}d")(
+        call.args[0],
+        Constant(np.asarray(weight, order="C")),
+        padding=tuple(padding),
+        channels=weight.shape[0],
+        kernel_size=weight.shape[2:],
+        out_dtype=call.attrs.out_dtype,
+    )
+    return made
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One axis of a transposed convolution: pixel p of the data times tap t is at p * stride + t.
+
+    `cut` of those pixels, before the first that is wanted, are left out.
+    """
+
+    data: int
+    wanted: int
+    window: int
+    stride: int
+    cut: int
+
+    def taps(self, rest: int) -> range:
+        """The taps that wanted pixels ``m * stride + rest`` see."""
+        return range((rest + self.cut) % self.stride, self.window, self.stride)
+
+    def padding(self, rest: int) -> tuple[int, int]:
+        """What the convolution with those taps, last first, needs around the data."""
+        count, first = len(self.taps(rest)), (rest + self.cut) // self.stride
+        before = count - 1 - first
+        return before, self.wanted // self.stride - self.data - before + count - 1
+
+    def shares(self) -> bool:
+        """Tell whether all rests have as many pixels, and taps that begin within the data."""
+        if self.wanted % self.stride:
+            return False
+        rests = range(self.stride)
+        return all(self.taps(r) and min(self.padding(r)) >= 0 for r in rests)
+
+    def products(self) -> tuple[int, int]:
+        """What is multiplied for all rests: one by one, and with taps and places as for all."""
+        longest = -(-self.window // self.stride)
+        one_by_one = sum(len(self.taps(r)) for r in range(self.stride))
+        places = self.data + longest - 1
+        return one_by_one * self.wanted // self.stride, longest * self.stride * places
+
+
+def _worth_splitting(geometry: Sequence[_Axis]) -> bool:
+    """Tell whether convolutions for one rest each have much less to do than one for all."""
+    if not all(axis.shares() for axis in geometry):
+        return False
+    pairs = [axis.products() for axis in geometry]
+    return prod(one for one, _ in pairs) <= WORTH_SPLITTING * prod(joint for _, joint in pairs)
+
+
+def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
+    """A convolution for each rest, with the taps and at the places that it needs."""
+    batch, channels, *size = call.tensor_type.shape
+    strides = call.attrs.strides
+    count = len(strides)
+    kernel = np.moveaxis(call.args[1].array, 0, 1)
+    parts = []
+    for rests in np.ndindex(*strides):
+        pairs = list(zip(geometry, rests, strict=True))
+        taps = tuple(slice(axis.taps(r).start, None, axis.stride) for axis, r in pairs)
+        weight = np.flip(kernel[(slice(None), slice(None), *taps)], tuple(range(2, 2 + count)))
+        around = [axis.padding(r) for axis, r in pairs]
+        parts.append(_conv(call, weight, [p[0] for p in around] + [p[1] for p in around]))
+    face = op_registry.face
+    places = [extent // stride for extent, stride in zip(size, strides, strict=True)]
+    spread = face("reshape")(
+        face("concatenate")(parts, axis=1), (batch, *strides, channels, *places)
+    )
+    order = [axis for a in range(count) for axis in (2 + count + a, 1 + a)]
+    spread = face("transpose")(spread, (0, 1 + count, *order))
+    whole: Expr = face("reshape")(spread, (batch, channels, *size))
+    return whole
+
+
+def phases(kernel: np.ndarray[Any, Any], strides: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Return the kernel (C, O, ...) of a transposed convolution as (O * strides, C, taps).
+
+    Tap t of phase r is tap r + stride * t of the whole kernel, in reverse order; taps beyond the
+    kernel are zero.
+    """
+    inputs, outputs, *window = kernel.shape
+    count = len(window)
+    taps = [-(-k // s) for k, s in zip(window, strides, strict=True)]
+    extents = [t * s for t, s in zip(taps, strides, strict=True)]
+    full = np.zeros((inputs, outputs, *extents), kernel.dtype)
+    full[(slice(None), slice(None), *(slice(k) for k in window))] = kernel
+    pairs = [n for pair in zip(taps, strides, strict=True) for n in pair]
+    cut = np.flip(full.reshape(inputs, outputs, *pairs), tuple(2 + 2 * a for a in range(count)))
+    phase, tap = ([2 + 2 * a + b for a in range(count)] for b in (1, 0))
+    done = cut.transpose(1, *phase, 0, *tap)
+    return np.asarray(done.reshape(outputs * prod(strides), inputs, *taps), order="C")

@@ -1,0 +1,1 @@
+"""How operators are computed on processors, a folder a family."""

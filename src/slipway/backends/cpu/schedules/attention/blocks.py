@@ -1,0 +1,148 @@
+"""Sizes of a fused attention: query rows in a task, keys in a chunk, tiles of registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from slipway.backends.cpu.schedules.generic import vector_lanes
+from slipway.backends.cpu.tile import (
+    Tile,
+    step_cost,
+    tiles_in_registers,
+    vector_registers,
+    worth_sharing,
+)
+from slipway.relay.ops.nn.attention import LEAST_LANES, widest_lanes
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+# The scores of a task share the second-level cache with the key and the value.
+SCORE_BYTES = 256 << 10
+_MOST_ROWS = 128
+# To read key and value once takes a task as long as to multiply them with so many rows.
+_READ_AGAIN = 8
+_OFTEN = 3
+# Scores of so few bytes stay in the first-level cache; products of others take so much longer.
+_NEAR_BYTES = 36 << 10
+_FAR = 1.1
+_BEGIN = 25  # cycles that the loop of a tile takes to begin and to end
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A task is `rows` query rows, in vectors of `lanes`, against chunks of `chunk` keys.
+
+    `scores` is a tile of keys by vectors of rows, `values` one of rows by vectors of
+    `value_lanes` elements of the value.  `parallel`: there is work for several cores.
+    """
+
+    rows: int
+    chunk: int
+    lanes: int
+    value_lanes: int
+    scores: Tile
+    values: Tile
+    parallel: bool
+
+    def read_often(self, rows: int) -> bool:
+        """Tell whether so many tasks read a head's key and value that a copy of them pays."""
+        return ceil(rows / self.rows) >= _OFTEN
+
+    @property
+    def together(self) -> int:
+        """Vectors of rows whose greatest scores, or sums, are found at the same time."""
+        vectors = self.rows // self.lanes
+        return max(width for width in range(1, 9) if vectors % width == 0)
+
+
+def lanes_for(extent: int, target: Target) -> int:
+    """Return the lanes of the widest vectors that `extent` fills, a power of two."""
+    return widest_lanes(extent, vector_lanes(target, "float32"))
+
+
+def value_lanes(size: int, target: Target) -> int:
+    """Return the lanes of vectors along the value: half of them where only those divide it."""
+    lanes = lanes_for(size, target)
+    half = lanes // 2
+    return half if size % lanes and size % half == 0 and half >= LEAST_LANES else lanes
+
+
+def choose_blocks(
+    heads: int, rows: int, keys: int, size: int, value_size: int, target: Target
+) -> Blocks:
+    """Choose the sizes for that many heads of all batch entries.
+
+    The rows of a task are those for which the core that has most to do has least: rows that tasks
+    have in common are computed twice, and each task reads key and value once.
+    """
+    lanes, v_lanes = lanes_for(rows, target), value_lanes(value_size, target)
+    value_blocks = ceil(value_size / v_lanes)
+
+    def busiest(vectors: int) -> float:
+        each = vectors * lanes
+        tasks = heads * ceil(rows / each)
+        turns = ceil(tasks / target.num_cores)
+        products = size * _score_tile(vectors, keys, size, target)[1]
+        products += value_size * _value_tile(each, value_blocks, target)[1]
+        distance = 1.0 if each * keys * 4 <= _NEAR_BYTES else _FAR
+        return turns * each * products * distance * (1 + _READ_AGAIN / each)
+
+    most = max(1, min(rows, _MOST_ROWS) // lanes)
+    vectors = min(range(1, most + 1), key=busiest)
+    chunks = max(1, ceil(keys * vectors * lanes * 4 / SCORE_BYTES))
+    return Blocks(
+        rows=vectors * lanes,
+        chunk=ceil(keys / chunks),
+        lanes=lanes,
+        value_lanes=v_lanes,
+        scores=_score_tile(vectors, ceil(keys / chunks), size, target)[0],
+        values=_value_tile(vectors * lanes, value_blocks, target)[0],
+        parallel=worth_sharing(heads * rows * keys * (size + value_size), target),
+    )
+
+
+def _score_tile(vectors: int, keys: int, size: int, target: Target) -> tuple[Tile, float]:
+    """Return the tile of keys by vectors of rows, and the cycles of a product of it.
+
+    The vectors stay in the first-level cache, and one that takes part twice is computed twice.
+    """
+
+    def cost(tile: Tile) -> float:
+        products = tile.rows * tile.vectors
+        steps = ceil(vectors / tile.vectors) * ceil(keys / tile.rows)
+        each = step_cost(tile.rows, tile.vectors, target, near=True) + _BEGIN / (products * size)
+        return steps * products / (vectors * keys) * each
+
+    best = min(_wide_tiles(keys, vectors, target), key=cost)
+    return best, cost(best)
+
+
+def _wide_tiles(keys: int, vectors: int, target: Target) -> Iterator[Tile]:
+    """Tiles whose sums, vectors and one broadcast value fit the registers."""
+    registers = vector_registers(target)
+    for width in range(1, min(vectors, 8) + 1):
+        for rows in range(1, min(keys, (registers - 1 - width) // width) + 1):
+            yield Tile(rows, width)
+    yield Tile(1, 1)
+
+
+def _value_tile(rows: int, blocks: int, target: Target) -> tuple[Tile, float]:
+    """Return the tile of rows by vectors of the value, and the cycles of a product of it.
+
+    It divides both, so that no sum is taken twice.
+    """
+    fitting = [
+        tile
+        for tile in tiles_in_registers(rows, blocks, target)
+        if rows % tile.rows == 0 and blocks % tile.vectors == 0
+    ]
+
+    def cost(tile: Tile) -> float:
+        return step_cost(tile.rows, tile.vectors, target)
+
+    best = min(fitting, key=cost)
+    return best, cost(best)

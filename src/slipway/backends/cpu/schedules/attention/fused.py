@@ -1,0 +1,404 @@
+"""Attention without its score matrix: the scores of a block of query rows stay in a cache.
+
+A task is some rows of one head.  Scores lie transposed, keys by query rows, so that the rows are
+the lanes of vectors: key and value are read where a dense layer has left them, one number for all
+rows at a time, and greatest score and sum of a row need no step across lanes.
+
+    queries  (size, rows)        transposed and scaled, for the rows of the task
+    scores   (keys, rows)        keys x vectors of rows in registers, then bias and mask
+    powers   (keys, rows)        in the place of the scores
+    values   (rows, value size)  rows x vectors of the value in registers, divided by the sums
+
+Where the scores of all keys are too many for the cache, a task takes the keys chunk by chunk, and
+joins what it has of a row with that of the next chunk, both scaled to the greatest score so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import ceil, prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.attention.blocks import Blocks, choose_blocks
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    is_injective,
+    producers,
+    schedule_elementwise_stage,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, multiply_by_lane
+from slipway.backends.cpu.schedules.norm.exponential import power_of
+from slipway.backends.strategy import register_implementation
+from slipway.relay.ops.nn.attention import Operands, extents, fills_vectors
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+def _attention_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The stages of the module's text; t is a key's place in its chunk."""
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    x = Operands(attrs, inputs, out.dtype)
+    heads = x.batch * x.heads
+    blocks = choose_blocks(heads, x.rows, x.keys, x.size, x.value_size, target)
+    key, (value, width) = _key_of(x, blocks), _value_of(x, blocks)
+    length = blocks.chunk
+    chunks = ceil(x.keys / length)
+    full = chunks * length == x.keys
+    grid = (x.batch, x.heads)
+    power = power_of(target)
+
+    def place(c: Any, t: Any) -> Any:
+        """The key at place t of chunk c; places beyond the last key repeat it."""
+        key = t if chunks == 1 else c * length + t
+        return key if full else te.min(key, x.keys - 1)
+
+    queries = te.compute(
+        (*grid, x.size, x.rows),
+        lambda b, n, h, s: x.query(b, n, s, h),
+        name="queries",
+        tag="attention_queries",
+    )
+    h = te.reduce_axis((0, x.size), name="h")
+
+    def factor(b: Any, n: Any, c: Any, t: Any, h: Any) -> Any:
+        return key(b, n, place(c, t), h)
+
+    if target.multiplies_by_lane and x.size % GROUP == 0 and attrs.key_layout[-1] == "H":
+        shape = (*grid, chunks, length, x.size)
+        factor = te.compute(shape, factor, name="groups", tag="attention_groups")
+    products = te.compute(
+        (*grid, chunks, length, x.rows),
+        lambda b, n, c, t, s: te.sum(factor(b, n, c, t, h) * queries(b, n, h, s), axis=[h]),
+        name="products",
+        tag="attention_products",
+    )
+    scores = te.compute(
+        (*grid, chunks, length, x.rows),
+        lambda b, n, c, t, s: x.masked(products(b, n, c, t, s), b, n, s, place(c, t)),
+        name="scores",
+        tag="attention_scores",
+    )
+    t1, t2, t3 = (te.reduce_axis((0, length), name="t") for _ in range(3))
+    greatest = te.compute(
+        (*grid, chunks, x.rows),
+        lambda b, n, c, s: te.max_of_numbers(scores(b, n, c, t1, s), axis=[t1]),
+        name="greatest",
+        tag="attention_greatest",
+    )
+
+    def element(b: Any, n: Any, c: Any, t: Any, s: Any) -> Any:
+        value = power(scores(b, n, c, t, s) - greatest(b, n, c, s))
+        if full:
+            return value
+        return te.Select(c * length + t < x.keys, value, te.const(0.0, value.dtype))
+
+    powers = te.compute(
+        (*grid, chunks, length, x.rows), element, name="powers", tag="attention_powers"
+    )
+    sums = te.compute(
+        (*grid, chunks, x.rows),
+        lambda b, n, c, s: te.sum(powers(b, n, c, t2, s), axis=[t2]),
+        name="sums",
+        tag="attention_sums",
+    )
+    values = te.compute(
+        (*grid, chunks, x.rows, width),
+        lambda b, n, c, s, e: te.sum(
+            powers(b, n, c, t3, s) * value(b, n, place(c, t3), e), axis=[t3]
+        ),
+        name="values",
+        tag="attention_values",
+    )
+    if chunks == 1:
+        quotient = _single(sums, values)
+    else:
+        quotient = _joined(grid, (greatest, sums, values), power)
+
+    def result(*i: Any) -> Any:
+        at = dict(zip(attrs.out_layout, i, strict=True))
+        return quotient(*(at[axis] for axis in "BNSH"))
+
+    tag = f"attention_output,{attrs.out_layout},{x.keys}"
+    return [te.compute(out.shape, result, name="T_attention", tag=tag)]
+
+
+def _lie_apart(x: Operands, layout: str) -> bool:
+    """Tell whether there is something between one position of a tensor and the next."""
+    between = layout[layout.index("S") + 1 : -1]
+    return layout[-1] != "H" or prod({**x.key_extents, "H": 1}[axis] for axis in between) > 1
+
+
+def _key_of(x: Operands, blocks: Blocks) -> Any:
+    """Return how to read the key: where it lies, or a copy with its positions side by side.
+
+    A copy takes as long as one task's reading; positions that lie apart crowd the sets of a cache.
+    """
+    if not blocks.read_often(x.rows) or not _lie_apart(x, x.attrs.key_layout):
+        return x.key
+    packed = te.compute(
+        (x.batch, x.key_heads, x.keys, x.size),
+        lambda b, n, t, h: x.key_of_head(b, n, t, h),
+        name="packed",
+        tag="attention_packed",
+    )
+    return lambda b, n, t, h: packed(b, x.head(n), t, h)
+
+
+def _value_of(x: Operands, blocks: Blocks) -> tuple[Any, int]:
+    """Return how to read the value, and its size: that of whole vectors.
+
+    A value that lies along another axis, or fills no whole vectors, is copied in any case.
+    """
+    lanes, layout = blocks.value_lanes, x.attrs.value_layout
+    width = ceil(x.value_size / lanes) * lanes
+    apart = blocks.read_often(x.rows) and _lie_apart(x, layout)
+    if width == x.value_size and layout[-1] == "H" and not apart:
+        return x.value, width
+    packed = te.compute(
+        (x.batch, x.key_heads, x.keys, width),
+        lambda b, n, t, e: x.value_of_head(
+            b, n, t, e if width == x.value_size else te.min(e, x.value_size - 1)
+        ),
+        name="packed",
+        tag="attention_packed",
+    )
+    return (lambda b, n, t, e: packed(b, x.head(n), t, e)), width
+
+
+def _single(sums: te.Tensor, values: te.Tensor) -> Any:
+    """One chunk: its values over its sums."""
+    batch, heads, _, rows = shape_of(sums)
+    inverse = te.compute(
+        (batch, heads, rows),
+        lambda b, n, s: te.const(1.0, sums.dtype) / sums(b, n, 0, s),
+        name="inverse",
+        tag="attention_inverse",
+    )
+    return lambda b, n, s, e: values(b, n, 0, s, e) * inverse(b, n, s)
+
+
+def _join(
+    power: Callable[[Any], Any], one: Sequence[Any], two: Sequence[Any]
+) -> tuple[Any, Any, Any]:
+    """Join (greatest, sum, value) of two sets of keys: the lesser is scaled to the greater."""
+    difference = one[0] - two[0]
+    factor = power(te.const(0.0, difference.dtype) - te.abs(difference))
+    unit = te.const(1.0, difference.dtype)
+    first = te.Select(difference < te.const(0.0, difference.dtype), factor, unit)
+    second = te.Select(difference < te.const(0.0, difference.dtype), unit, factor)
+    return (
+        te.max_of_numbers(one[0], two[0]),
+        one[1] * first + two[1] * second,
+        one[2] * first + two[2] * second,
+    )
+
+
+def _joined(
+    grid: tuple[int, int], results: Sequence[te.Tensor], power: Callable[[Any], Any]
+) -> Any:
+    """Several chunks: the running (greatest, sum, values) of each row, one after another."""
+    greatest, sums, values = results
+    *_, chunks, rows, size = shape_of(values)
+    c = te.reduce_axis((0, chunks), name="chunk")
+    join = te.comm_reducer(
+        partial(_join, power),
+        lambda *kinds: (te.min_value(kinds[0]), te.const(0.0, kinds[1]), te.const(0.0, kinds[2])),
+        name="join",
+    )
+    _, total, value = te.compute(
+        (*grid, rows, size),
+        lambda b, n, s, e: join(
+            (greatest(b, n, c, s), sums(b, n, c, s), values(b, n, c, s, e)), axis=[c]
+        ),
+        name="joined",
+        tag="attention_joined",
+    )
+    return lambda b, n, s, e: value(b, n, s, e) / total(b, n, s, e)
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """float32 with enough query rows and value elements for vectors."""
+    query, value = in_types[0], in_types[2]
+    assert isinstance(query, TensorType)
+    assert isinstance(value, TensorType)
+    rows = extents(query.shape, attrs.query_layout)["S"]
+    value_size = extents(value.shape, attrs.value_layout)["H"]
+    lanes = vector_lanes(target, query.dtype)
+    return query.dtype == "float32" and query.size > 0 and fills_vectors(rows, value_size, lanes)
+
+
+@register_implementation(
+    "nn.attention", "nn.attention_bias", name="attention.rows", compute=_attention_compute,
+    applies=_applies,
+)  # fmt: skip
+def schedule_attention(
+    target: Target, outs: Sequence[te.Tensor], attention: te.Tensor
+) -> te.Schedule:
+    """All stages of a block of rows inside the loop over tasks."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    _, layout, keys = attention.op.tag.split(",")
+    stages = {
+        op.tag.removeprefix("attention_"): op.output(0)
+        for op in producers(outs)
+        if getattr(op, "tag", "").startswith("attention_")
+    }
+    queries, scores, values = stages["queries"], stages["scores"], stages["values"]
+    copied = _copied(stages)
+    kept = [tensor for tag, tensor in stages.items() if not tag.startswith("output")]
+    inline_injective(schedule, outs, keep=[*kept, *copied])
+    for tensor in copied:
+        schedule_elementwise_stage(schedule, tensor, target)
+
+    batch, heads, _, _, rows = shape_of(scores)
+    sizes = shape_of(queries)[2], shape_of(attention)[layout.index("H")]
+    blocks = choose_blocks(batch * heads, rows, int(keys), *sizes, target)
+    stage = schedule[output]
+    axis = dict(zip(layout, stage.op.axis, strict=True))
+    s_task, s = stage.split(axis["S"], factor=blocks.rows, tail="shift")
+    e_block, e_lane = stage.split(axis["H"], factor=blocks.value_lanes)
+    stage.vectorize(e_lane)
+    stage.reorder(axis["B"], axis["N"], s_task, s, e_block, e_lane)
+    task = stage.fuse(axis["B"], axis["N"], s_task)
+    if blocks.parallel:
+        stage.parallel(task)
+    at, inside = stage, task
+    if joined := stages.get("joined"):
+        at, inside, s, e_block = _schedule_joined(schedule[joined], stage, task, blocks)
+    else:
+        inverse = schedule[stages["inverse"]]
+        inverse.compute_at(stage, task)
+        inverse.vectorize(inverse.op.axis[-1])
+        inverse.set_scope("local")
+    by_lane = target.multiplies_by_lane and blocks.values.rows % GROUP == 0
+    if by_lane:
+        powers = schedule.cache_read(stages["powers"], "local", [values])
+    step = _schedule_values(schedule[values], at, s, e_block, blocks)
+    if by_lane:
+        _load_rows(schedule[powers], schedule[values], step)
+    for name in ("sums", "powers", "greatest"):
+        _schedule_rows(schedule[stages[name]], at, inside, blocks)
+    _schedule_scores(schedule, stages, at, inside, blocks)
+    part = schedule[queries]
+    part.compute_at(stage, task)
+    *_, h, s = part.op.axis
+    s_block, s_lane = part.split(s, factor=blocks.lanes)
+    steps = [h]
+    if sizes[0] % 4 == 0:  # four columns are transposed together
+        steps = list(part.split(h, factor=4))
+        part.unroll(steps[1])
+    part.reorder(s_block, *steps, s_lane)
+    part.vectorize(s_lane)
+    return schedule
+
+
+def _copied(stages: dict[str, te.Tensor]) -> list[te.Tensor]:
+    """Return what is computed once, before the tasks: key and value that a kernel computes."""
+    scores = "groups" if "groups" in stages else "products"
+    read = [
+        tensor
+        for name, other in ((scores, "queries"), ("values", "powers"))
+        for tensor in stages[name].op.input_tensors
+        if tensor.op is not stages[other].op
+    ]
+    return [tensor for tensor in read if is_injective(tensor.op)]
+
+
+def _schedule_joined(
+    joined: te.Stage, stage: te.Stage, task: te.IterVar, blocks: Blocks
+) -> tuple[te.Stage, te.IterVar, te.IterVar, te.IterVar]:
+    """Chunks one after another; return the stage, its loop of chunks, its rows and vectors."""
+    joined.compute_at(stage, task)
+    b, n, s, e = joined.op.axis
+    (chunk,) = joined.op.reduce_axis
+    e_block, e_lane = joined.split(e, factor=blocks.value_lanes)
+    joined.reorder(b, n, chunk, s, e_block, e_lane)
+    joined.vectorize(e_lane)
+    return joined, chunk, s, e_block
+
+
+def _schedule_values(
+    values: te.Stage, at: te.Stage, s: te.IterVar, e_block: te.IterVar, blocks: Blocks
+) -> te.IterVar:
+    """Tiles of rows by vectors of the value, of which the stage `at` makes the result.
+
+    Returns the loop over keys.
+    """
+    tile = blocks.values
+    s_tile, s_row = at.split(s, factor=tile.rows)
+    e_tile, e_vector = at.split(e_block, factor=tile.vectors)
+    at.reorder(e_tile, s_tile, s_row, e_vector)
+    at.unroll(s_row)
+    at.unroll(e_vector)
+    values.compute_at(at, s_tile)
+    values.set_scope("local")
+    *_, s, e = values.op.axis
+    (t,) = values.op.reduce_axis
+    e_vector, e_lane = values.split(e, factor=blocks.value_lanes)
+    values.reorder(t, s, e_vector, e_lane)
+    values.unroll(s)
+    values.unroll(e_vector)
+    values.vectorize(e_lane)
+    return t
+
+
+def _load_rows(powers: te.Stage, values: te.Stage, step: te.IterVar) -> None:
+    """Powers of neighbouring rows, which lie side by side, are loaded a group at a time."""
+    powers.compute_at(values, step)
+    outer, lane = powers.split(powers.op.axis[-1], factor=GROUP)
+    powers.unroll(outer)
+    powers.vectorize(lane)
+
+
+def _schedule_rows(stage: te.Stage, at: te.Stage, inside: te.IterVar, blocks: Blocks) -> None:
+    """A value for each row, or each score: some vectors of rows at a time."""
+    stage.compute_at(at, inside)
+    s = stage.op.axis[-1]
+    outer, inner = stage.split(s, factor=blocks.lanes * blocks.together)
+    if stage.op.reduce_axis:
+        stage.reorder(outer, *stage.op.reduce_axis, inner)
+        stage.set_scope("local")
+    stage.vectorize(inner)
+
+
+def _schedule_scores(
+    schedule: te.Schedule,
+    stages: dict[str, te.Tensor],
+    at: te.Stage,
+    inside: te.IterVar,
+    blocks: Blocks,
+) -> None:
+    """Tiles of keys by vectors of rows."""
+    tile = blocks.scores
+    scores, products = schedule[stages["scores"]], schedule[stages["products"]]
+    scores.compute_at(at, inside)
+    *_, t, s = scores.op.axis
+    s_block, s_lane = scores.split(s, factor=blocks.lanes)
+    s_tile, s_vector = scores.split(s_block, factor=tile.vectors, tail="shift")
+    t_tile, t_row = scores.split(t, factor=tile.rows, tail="shift")
+    scores.reorder(s_tile, t_tile, t_row, s_vector, s_lane)
+    scores.unroll(t_row)
+    scores.unroll(s_vector)
+    scores.vectorize(s_lane)
+    products.compute_at(scores, t_tile)
+    products.set_scope("local")
+    if groups := stages.get("groups"):
+        sums = stages["products"]
+        multiply_by_lane(schedule, sums, groups, row=3, columns=[4], lanes=blocks.lanes)
+        return
+    *_, t, s = products.op.axis
+    (h,) = products.op.reduce_axis
+    s_vector, s_lane = products.split(s, factor=blocks.lanes)
+    products.reorder(h, t, s_vector, s_lane)
+    products.unroll(t)
+    products.unroll(s_vector)
+    products.vectorize(s_lane)

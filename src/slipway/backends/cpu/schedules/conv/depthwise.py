@@ -1,0 +1,93 @@
+"""Depthwise convolutions on blocked channels: a run of positions in registers, no padded copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.conv.halo import cut, window_at
+from slipway.backends.cpu.schedules.generic import inline_injective, shape_of
+from slipway.backends.cpu.tile import choose_tile, rows_per_part, vector_registers, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.relay.ops.packed.blocked_conv import taps_of
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+_RUN = 8  # positions whose taps are taken together
+_UNROLLED = 128  # taps of a run
+
+
+def _compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    data, kernel = inputs
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    taps = taps_of(kernel)
+
+    def element(b: Any, c: Any, *rest: Any) -> Any:
+        *at, cb = rest
+        places, inside = window_at(data, at, taps, attrs)
+        left = data(b, c, *places, cb).astype(out.dtype)
+        return te.sum(left * kernel(c, 0, *taps, 0, cb).astype(out.dtype), taps, inside)
+
+    return [te.compute(out.shape, element, name="depthwise_blocked", tag="depthwise_blocked")]
+
+
+@register_implementation(
+    *(f"nn.contrib_depthwise_conv{n}d_nchwc" for n in (1, 2, 3)), name="depthwise_nchwc.direct",
+    compute=_compute,
+)  # fmt: skip
+def schedule_depthwise_nchwc(
+    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+) -> te.Schedule:
+    """Direct depthwise convolution, a window of a few taps unrolled."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    inline_injective(schedule, outs, keep=[conv])
+    if output.op is conv.op:
+        sums = schedule.cache_write(output, "local")
+    else:
+        schedule[conv].set_scope("local")
+        sums = conv
+    images, planes, *size, _ = shape_of(output)
+    tile = choose_tile(min(size[-1], _RUN), 1, target)
+    window = prod(shape_of(sums.op.input_tensors[1])[2:-2])
+    # Written out as C, the copies for each border are long.
+    unrolled = window * tile.rows <= _UNROLLED and target.kind.name == "llvm"
+
+    stage: Any = schedule[output]
+    n, c, *rows, ow, cb = stage.op.axis
+    ow_outer, ow_inner = stage.split(ow, factor=tile.rows, tail="shift")
+    outer, inside = [n, c], []
+    if rows:
+        each = rows_per_part(size[0], images * planes, target.num_cores)
+        first, rest = stage.split(rows[0], factor=each, tail="shift")
+        outer, inside = [n, c, first], [rest, *rows[1:]]
+    stage.reorder(*outer, *inside, ow_outer, ow_inner, cb)
+    stage.unroll(ow_inner)
+    stage.vectorize(cb)
+    cut(stage, ow_outer, *(inside if unrolled else []))
+    part = stage.fuse(*outer)
+    if worth_sharing(prod(shape_of(output)) * window, target):
+        stage.parallel(part)
+
+    inner: Any = schedule[sums]
+    inner.compute_at(stage, ow_outer)
+    n, c, *rows, ow, cb = inner.op.axis
+    taps = inner.op.reduce_axis
+    inner.reorder(n, c, *rows, *taps, ow, cb)
+    cut(inner, *taps)
+    if unrolled:
+        # LLVM keeps the weights of all copies, and spills them where registers are few and
+        # arithmetic takes no operand from memory.
+        spills = vector_registers(target) < 32 and not target.arch.startswith("x86")
+        for tap in taps[len(taps) > 1 and spills :]:
+            inner.unroll(tap)
+    inner.unroll(ow)
+    inner.vectorize(cb)
+    return schedule

@@ -1,0 +1,204 @@
+"""Convolutions on blocked channels (NCHW{c}c and its like): direct, from a tile of registers.
+
+One task computes some rows of the image for a few blocks of output channels.  Its inner loops run
+over the input channels and the window, with the accumulators of `tiles.choose_tile` kept in
+registers; bias, activation and sums that were fused behind are applied to them before they are
+stored.  The padded border is a copy of the data, made once for the whole kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    is_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.matmul.lane_fma import (
+    choose_lane_tile,
+    convolves_by_lane,
+    multiply_by_lane,
+)
+from slipway.backends.cpu.tile import (
+    choose_tile,
+    crowds_cache,
+    positions_per_part,
+    steps_ahead,
+    worth_sharing,
+)
+from slipway.backends.strategy import register_implementation
+from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+def _flat_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The convolution with the positions of an image as one axis, cut back at the end."""
+    data, kernel = padded(inputs[0], attrs), inputs[1]
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    n, blocks, *size, lanes = out.shape
+    _, chunks, *window, block, _ = shape_of(kernel)
+    near = None
+    if prod(window) == attrs.groups == 1 and crowds_cache(chunks, shape_of(data)[2:], target):
+
+        def side_by_side(b: Any, c: Any, p: Any, i: Any) -> Any:
+            c, i = input_channel(data, kernel, c, i)
+            at = zip(_position(p, size), attrs.strides, strict=True)
+            return data(b, c, *(x * stride for x, stride in at), i)
+
+        near = te.compute(
+            (n, chunks, prod(size), block), side_by_side, name="near", tag="conv_near"
+        )
+    chunk = te.reduce_axis((0, chunks), name="ic_chunk")
+    taps = taps_of(kernel)
+    lane = te.reduce_axis((0, block), name="ic")
+
+    def datum(b: Any, o: Any, c: Any, *rest: Any) -> Any:
+        """What position p is multiplied by at a tap of the window, channel i of chunk c."""
+        *at, p, i = rest
+        if near is not None:
+            return near(b, c, p, i)
+        c, i = input_channel(data, kernel, chunk_of(kernel, attrs.groups, o, c), i)
+        return data(b, c, *read_at(_position(p, size), at, attrs), i)
+
+    groups = None
+    if convolves_by_lane(target, block, attrs.groups, out.dtype):
+        shape = (n, chunks, *window, prod(size), block)
+        groups = te.compute(
+            shape, lambda b, *rest: datum(b, 0, *rest), name="groups", tag="conv_groups"
+        )
+
+    def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
+        if groups is None:
+            value = datum(b, o, chunk, *taps, p, lane)
+        else:
+            value = groups(b, chunk, *taps, p, lane)
+        return te.sum(
+            value.astype(out.dtype) * kernel(o, chunk, *taps, lane, ob).astype(out.dtype),
+            axis=[chunk, *taps, lane],
+        )
+
+    tag = f"conv_sums,{attrs.groups}"
+    flat = te.compute((n, blocks, prod(size), lanes), element, name="sums", tag=tag)
+
+    def spread(b: Any, o: Any, *rest: Any) -> Any:
+        *at, ob = rest
+        place = at[0]
+        for x, extent in zip(at[1:], size[1:], strict=True):
+            place = place * extent + x
+        return flat(b, o, place, ob)
+
+    return [te.compute(out.shape, spread, name="conv_NCHWc", tag="injective")]
+
+
+def _position(place: Any, size: Sequence[int]) -> list[Any]:
+    """Return the coordinates of position `place` of a flattened image of `size`."""
+    at = []
+    for extent in reversed(size[1:]):
+        at.append(te.floormod(place, extent))
+        place = te.floordiv(place, extent)
+    return [place, *reversed(at)]
+
+
+@register_implementation(
+    *(f"nn.contrib_conv{n}d_nchwc" for n in (1, 2, 3)),
+    name="conv2d_nchwc.direct",
+    compute=_flat_compute,
+)
+def schedule_conv2d_nchwc(
+    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+) -> te.Schedule:
+    """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    tagged = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
+    sums, near, groups = tagged["conv_sums"], tagged.get("conv_near"), tagged.get("conv_groups")
+    stages = [t for t in (near, groups, sums) if t is not None]
+    data, kernel = stages[0].op.input_tensors[0], sums.op.input_tensors[1]
+    pad = _padding_of(stages[0])
+    inline_injective(schedule, outs, keep=[*stages, *pad])
+    for tensor in pad:
+        _schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
+    schedule[sums].set_scope("local")
+    _, blocks, positions, block = shape_of(sums)
+    width = max(1, block // vector_lanes(target, sums.dtype))
+    parts = int(sums.op.tag.split(",")[1])  # groups of channels
+    if groups is None:
+        tile = choose_tile(positions, blocks // parts, target, width, divides=parts > 1)
+    else:
+        tile = choose_lane_tile(positions, blocks, target, width)
+    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
+    data_bytes //= parts
+    panel_bytes = weight_bytes * tile.vectors
+    stage = schedule[output]
+    n, oc, *place, ob = stage.op.axis
+    oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
+    if near is None:  # all tiles of a part, one panel of weights after the other
+        panels = -(-blocks // tile.vectors)
+        part = positions_per_part(positions, data_bytes, panel_bytes * panels, panels, tile, target)
+        p_part, p_tiles = stage.split(stage.fuse(*place), factor=part, tail="shift")
+        p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
+        stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
+        task, each = stage.fuse(n, p_part, oc_outer), p_outer
+    else:  # many panels for one tile, whose data is copied side by side first
+        together = max(1, 2 * target.core.l2_bytes // panel_bytes)
+        oc_part, oc_outer = stage.split(oc_outer, factor=together)
+        p_outer, p_inner = stage.split(stage.fuse(*place), factor=tile.rows, tail="shift")
+        stage.reorder(n, oc_part, p_outer, oc_outer, oc_inner, p_inner, ob)
+        task, each = stage.fuse(n, oc_part, p_outer), oc_outer
+        schedule[near].compute_at(stage, task)
+        schedule[near].unroll(near.op.axis[2])
+        schedule[near].vectorize(near.op.axis[3])
+    stage.unroll(oc_inner)
+    stage.unroll(p_inner)
+    stage.vectorize(ob)
+    if worth_sharing(positions * prod(shape_of(kernel)), target):
+        stage.parallel(task)
+
+    inner = schedule[sums]
+    inner.compute_at(stage, each)
+    if groups is not None:
+        lanes = min(block, vector_lanes(target, sums.dtype))
+        multiply_by_lane(schedule, sums, groups, row=2, columns=[1, 3], lanes=lanes)
+        return schedule
+    n, oc, p, ob = inner.op.axis
+    chunk, *taps, ic = inner.op.reduce_axis
+    if ahead := steps_ahead(block):
+        inner.prefetch(sums.op.input_tensors[1], ic, ahead)
+    # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
+    inner.reorder(n, chunk, *taps, ic, p, oc, ob)
+    inner.unroll(oc)
+    inner.unroll(p)
+    inner.vectorize(ob)
+    return schedule
+
+
+def _padding_of(conv: te.Tensor) -> list[te.Tensor]:
+    """The stage that pads the data, if there is one."""
+    data = conv.op.input_tensors[0]
+    return [data] if "pad" in getattr(data.op, "tag", "") else []
+
+
+def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> None:
+    """Copy with border: one row of one channel block at a time."""
+    stage: Any = schedule[tensor]
+    if not is_injective(tensor.op):
+        return
+    *outer, w, block = stage.op.axis
+    if extent_of(block) > 1:
+        stage.vectorize(block)
+    elif extent_of(w) >= lanes > 1:
+        stage.vectorize(stage.split(w, factor=lanes, tail="shift")[1])
+    stage.parallel(stage.fuse(*outer))

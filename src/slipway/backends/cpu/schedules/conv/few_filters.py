@@ -1,0 +1,85 @@
+"""Convolutions with few filters (an image's three, say): positions of a row are the lanes.
+
+Channels in blocks would leave most lanes idle.  Here a tile is all filters by some vectors of
+neighbouring positions; each of these is loaded once for all filters, whose weights are broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.lowering.layout_choice import few_filters
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.tile import rows_per_part, vector_registers, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """Plain float images on a processor with vectors."""
+    data, kernel = in_types
+    assert isinstance(data, TensorType)
+    assert isinstance(kernel, TensorType)
+    plain = (attrs.data_layout, attrs.kernel_layout) == ("NCHW", "OIHW")
+    lanes = vector_lanes(target, data.dtype)
+    same = attrs.out_layout in ("", "NCHW") and attrs.out_dtype in ("", data.dtype)
+    return plain and same and data.dtype == "float32" and few_filters(attrs, data, kernel, lanes)
+
+
+@register_implementation("nn.conv2d", name="conv2d.few_filters", applies=_applies)
+def schedule_few_filters(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """Some rows at a time, with the border beside them."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    pad = [t for t in conv.op.input_tensors if "pad" in getattr(t.op, "tag", "")]
+    inline_injective(schedule, outs, keep=[conv, *pad])
+    if output.op is conv.op:
+        sums = schedule.cache_write(output, "local")
+    else:
+        sums = conv
+        schedule[conv].set_scope("local")
+    images, filters, height, width = shape_of(output)
+    lanes = vector_lanes(target, output.dtype)
+    most = max(1, (vector_registers(target) * 3 // 4) // filters)
+    blocks = -(-width // lanes)
+    vectors = -(-blocks // -(-blocks // most))
+    stage: Any = schedule[output]
+    n, oc, h, w = stage.op.axis
+    rows = min(height, rows_per_part(height, images, 4 * target.num_cores))
+    part, row = stage.split(h, factor=rows, tail="shift")
+    run, inside = stage.split(w, factor=min(width, lanes * vectors), tail="shift")
+    vector, lane = stage.split(inside, factor=lanes)
+    stage.reorder(n, part, row, run, oc, vector, lane)
+    stage.unroll(oc)
+    stage.unroll(vector)
+    stage.vectorize(lane)
+    task = stage.fuse(n, part)
+    products = prod(extent_of(axis) for axis in conv.op.reduce_axis)
+    if worth_sharing(prod(shape_of(output)) * products, target):
+        stage.parallel(task)
+    for tensor in pad:
+        schedule[tensor].compute_at(stage, task)
+        schedule[tensor].vectorize(tensor.op.axis[-1])
+
+    registers: Any = schedule[sums]
+    registers.compute_at(stage, run)
+    n, oc, h, w = registers.op.axis
+    channel, *taps = registers.op.reduce_axis
+    vector, lane = registers.split(w, factor=lanes)
+    registers.reorder(n, h, channel, *taps, vector, oc, lane)
+    registers.unroll(taps[-1])
+    registers.unroll(oc)
+    registers.unroll(vector)
+    registers.vectorize(lane)
+    return schedule

@@ -1,0 +1,55 @@
+"""The border of zeros around an image: what of a window lies inside, without a padded copy.
+
+Sums run over the taps that are inside; loops over positions and taps carry a hint, so that they
+are cut where that changes (`transform/loop/cut_loops.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import shape_of
+
+
+def window_at(
+    data: te.Tensor, at: Sequence[Any], taps: Sequence[Any], attrs: Any
+) -> tuple[list[Any], Any]:
+    """Return where in `data`, N C spatial c, the window at `at` has its tap `taps`.
+
+    The second value is the condition under which that is inside the image; None: it always is.
+    """
+    places, tests = [], []
+    size = shape_of(data)[2:-1]
+    for axis, (i, tap) in enumerate(zip(at, taps, strict=True)):
+        before, after = attrs.padding[axis], attrs.padding[axis + len(at)]
+        place = i * attrs.strides[axis] + tap * attrs.dilation[axis] - before
+        places.append(place)
+        if before:
+            tests.append(place >= 0)
+        if after:
+            tests.append(place < size[axis])
+    return places, te.all(*tests) if tests else None
+
+
+def cut(stage: Any, *axes: Any) -> None:
+    """Cut loops of a stage where conditions change."""
+    for axis in axes:
+        stage.pragma(axis, "loop_partition_hint", True)
+
+
+def taps_inside(
+    extent: int, size: int, kernel: int, stride: int, dilation: int, before: int
+) -> list[range]:
+    """Return, for each tap of a window along one axis, the positions at which it is inside.
+
+    The axis has `size` elements with a border of `before` in front, and `extent` positions.
+    """
+    found = []
+    for tap in range(kernel):
+        shift = before - tap * dilation
+        first = min(extent, max(0, -(-shift // stride)))
+        last = min(extent, (size - 1 + shift) // stride + 1)
+        found.append(range(first, max(first, last)))
+    return found

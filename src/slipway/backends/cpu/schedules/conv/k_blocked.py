@@ -1,0 +1,208 @@
+"""Convolutions of few positions by many channels: deep layers, whose weights come from memory.
+
+A 7x7 image of 512 channels has 4 MB of weights for 49 positions: in the direct schedule the first
+tile of registers waits for every line of them, and the tiles after it find the lines in the cache.
+Here the sum over channels and window is cut into blocks.  The data of a block is copied side by
+side, tile after tile, and stays in a near cache; a panel of weights (one block of the sum, a few
+channel blocks wide) stays in the first level while all tiles read it, and meanwhile each tile asks
+for an equal share of the next panel's lines.
+
+    near     (N, KO, chunks, KH, KW, T, R, ic)    the data of block ko, R positions for each tile t
+    partial  (N, KO, O, T, R, oc)                 the sum over block ko, in registers
+    sums     (N, O, T, R, oc)                     over all blocks
+
+The last tile is shifted inwards: it begins R positions before the end of the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial as partial_call
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
+from slipway.backends.cpu.tile import Tile, choose_tile, even_tasks, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.ir import ops
+from slipway.relay.ops.packed.blocked_conv import input_channel, padded
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+_FEW_POSITIONS = 100
+_LARGE_KERNEL = 1 << 19  # bytes
+
+
+def _chunks_in_block(chunks: int, chunk_bytes: int, target: Target) -> int:
+    """Return how many channel chunks one block of the sum has: a divisor of all.
+
+    A panel fills a quarter of the first-level cache: the next panel and the data of all tiles need
+    the rest.
+    """
+    fitting = [
+        n
+        for n in range(1, chunks + 1)
+        if chunks % n == 0 and n * chunk_bytes <= target.core.l1_bytes // 4
+    ]
+    return max(fitting, default=1)
+
+
+def _compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    data, kernel = padded(inputs[0], attrs), inputs[1]
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    n, blocks, height, width, lanes = out.shape
+    _, chunks, kh, kw, block, _ = shape_of(kernel)
+    (sh, sw), (dh, dw) = attrs.strides, attrs.dilation
+    positions = height * width
+    registers = max(1, lanes // vector_lanes(target, out.dtype))
+    tile = choose_tile(positions, blocks, target, registers, divides=True)
+    tiles = -(-positions // tile.rows)
+    each = _chunks_in_block(chunks, 4 * kh * kw * block * lanes * tile.vectors, target)
+    parts = chunks // each
+
+    def side_by_side(b: Any, ko: Any, c: Any, ky: Any, kx: Any, t: Any, r: Any, i: Any) -> Any:
+        p = te.min(t * tile.rows, positions - tile.rows) + r
+        y, x = te.floordiv(p, width) * sh + ky * dh, te.floormod(p, width) * sw + kx * dw
+        c, i = input_channel(data, kernel, ko * each + c, i)
+        return data(b, c, y, x, i)
+
+    near = te.compute(
+        (n, parts, each, kh, kw, tiles, tile.rows, block), side_by_side, name="near",
+        tag="streamed_near",
+    )  # fmt: skip
+    chunk = te.reduce_axis((0, each), name="ic_chunk")
+    ky = te.reduce_axis((0, kh), name="kh")
+    kx = te.reduce_axis((0, kw), name="kw")
+    lane = te.reduce_axis((0, block), name="ic")
+
+    def product(b: Any, ko: Any, o: Any, t: Any, r: Any, ob: Any) -> Any:
+        left = near(b, ko, chunk, ky, kx, t, r, lane).astype(out.dtype)
+        right = kernel(o, ko * each + chunk, ky, kx, lane, ob).astype(out.dtype)
+        return te.sum(left * right, axis=[chunk, ky, kx, lane])
+
+    partial = te.compute(
+        (n, parts, blocks, tiles, tile.rows, lanes), product, name="partial", tag="streamed_partial"
+    )
+    part = te.reduce_axis((0, parts), name="ko")
+    sums = te.compute(
+        (n, blocks, tiles, tile.rows, lanes),
+        lambda b, o, t, r, ob: te.sum(partial(b, part, o, t, r, ob), axis=[part]),
+        name="sums",
+        tag=f"streamed_sums,{tile.vectors}",
+    )
+
+    def element(b: Any, o: Any, y: Any, x: Any, ob: Any) -> Any:
+        p = y * width + x
+        t, r = te.floordiv(p, tile.rows), te.floormod(p, tile.rows)
+        if positions % tile.rows:
+            r = te.Select(t == tiles - 1, p - (positions - tile.rows), r)
+        return sums(b, o, t, r, ob)
+
+    return [te.compute(out.shape, element, name="conv2d_NCHWc", tag="injective")]
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """Few positions, and a kernel that the caches do not hold from run to run."""
+    data, kernel = in_types
+    assert isinstance(data, TensorType)
+    assert isinstance(kernel, TensorType)
+    positions = prod(data.shape[2:4]) // prod(attrs.strides)
+    few = (
+        attrs.groups == 1
+        and positions <= _FEW_POSITIONS
+        and 4 * prod(kernel.shape) >= _LARGE_KERNEL
+    )
+    return few and not target.multiplies_by_lane  # short vectors take longer than memory
+
+
+@register_implementation(
+    "nn.contrib_conv2d_nchwc", name="conv2d_nchwc.streamed", priority=12, compute=_compute,
+    applies=_applies,
+)  # fmt: skip
+def schedule_streamed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """Blocks of the sum, panels of weights, tiles of positions, from outside to inside."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    stages = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
+    near, partial, sums = (stages[f"streamed_{n}"] for n in ("near", "partial", "sums"))
+    kernel = partial.op.input_tensors[1]
+    inline_injective(schedule, outs, keep=[near, partial, sums])
+    vectors = int(sums.op.tag.split(",")[1])
+    blocks = shape_of(sums)[1]
+    panels = blocks // vectors
+    shared = worth_sharing(prod(shape_of(sums)) * prod(shape_of(kernel)[1:5]), target)
+    each = blocks // (even_tasks(panels, target.num_cores) if shared else 1)
+
+    stage = schedule[output]
+    n, o, y, x, ob = stage.op.axis
+    o_task, o_inner = stage.split(o, factor=each)
+    stage.reorder(n, o_task, o_inner, y, x, ob)
+    stage.vectorize(ob)
+    task = stage.fuse(n, o_task)
+    if shared:
+        stage.parallel(task)
+
+    whole = schedule[sums]
+    whole.compute_at(stage, task)
+    n, o, t, r, ob = whole.op.axis
+    (ko,) = whole.op.reduce_axis
+    o_outer, o_inner = whole.split(o, factor=vectors)
+    whole.reorder(n, ko, o_outer, t, r, o_inner, ob)
+    whole.unroll(r)
+    whole.unroll(o_inner)
+    whole.vectorize(ob)
+
+    copy = schedule[near]
+    copy.compute_at(whole, ko)
+    copy.vectorize(copy.op.axis[-1])
+
+    _schedule_partial(schedule, partial, kernel, each, Tile(shape_of(sums)[3], vectors), target)
+    schedule[partial].compute_at(whole, t)
+    return schedule
+
+
+def _schedule_partial(
+    schedule: te.Schedule,
+    partial: te.Tensor,
+    kernel: te.Tensor,
+    per_task: int,
+    tile: Tile,
+    target: Target,
+) -> None:
+    """Products in registers; each tile asks for its share of the next panel."""
+    inner = schedule[partial]
+    inner.set_scope("local")
+    n, ko, o, t, r, ob = inner.op.axis
+    chunk, kh, kw, ic = inner.op.reduce_axis
+    _, _, _, tiles, _, _ = shape_of(partial)
+    _, _, height, width, block, _ = shape_of(kernel)
+    split = split_steps(inner, ic, tile, target)
+    inner.reorder(n, ko, chunk, kh, kw, split.asking, split.unrolled, r, o, ob)
+    for axis in (split.unrolled, r, o):
+        inner.unroll(axis)
+    inner.vectorize(ob)
+    steps = extent_of(chunk) * height * width * block
+    step = ((chunk * height + kh) * width + kw) * block + ic
+    last = te.floormod(o, per_task) == per_task - tile.vectors
+    next_o = ops.select(last, o - (per_task - tile.vectors), o + tile.vectors)
+    next_ko = ops.select(last, ko + 1, ko)
+
+    def place(vector: int, line: Any) -> tuple[Any, ...]:
+        return next_o + vector, 0, 0, 0, next_ko * steps + line, 0
+
+    at = Progress(t, tiles, step, steps)
+    for vector in range(tile.vectors):
+        ask_for_next(inner, kernel, split, at, partial_call(place, vector))

@@ -1,0 +1,197 @@
+"""Convolutions with a border of zeros, blocked channels: row by row, without a padded copy.
+
+A tile of registers is a run of positions in one row.  Zeros of the border are not multiplied: rows
+of the window that are outside are no steps of their loop, and the first and last tiles of a row,
+which are cut off from the others, leave out the positions that have nothing at a column of the
+window.
+
+`cpu.conv` takes a run of the flattened image instead, from a copy with its border.  Where rows do
+not fill tiles of registers well, that takes less time; counted cycles tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.conv.halo import cut, taps_inside, window_at
+from slipway.backends.cpu.schedules.generic import inline_injective, shape_of, vector_lanes
+from slipway.backends.cpu.schedules.matmul.lane_fma import convolves_by_lane
+from slipway.backends.cpu.tile import (
+    Tile,
+    choose_tile,
+    positions_per_part,
+    step_cost,
+    steps_ahead,
+    tiles_in_registers,
+    vector_registers,
+    worth_sharing,
+)
+from slipway.backends.strategy import register_implementation
+from slipway.relay.ops.nn.windows import conv_extents
+from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, taps_of
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+_COPY_CYCLES = 4  # for a line of the padded copy, from one cache to another
+_LEAST_STEPS = 5  # of the innermost loop, which is not unrolled as that over a copy is
+
+
+def _compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    data, kernel = inputs
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    _, chunks, *_, block, _ = shape_of(kernel)
+    chunk = te.reduce_axis((0, chunks), name="ic_chunk")
+    lane = te.reduce_axis((0, block), name="ic")
+    taps = taps_of(kernel)
+
+    def element(b: Any, o: Any, *rest: Any) -> Any:
+        *at, ob = rest
+        c, i = input_channel(data, kernel, chunk_of(kernel, attrs.groups, o, chunk), lane)
+        places, inside = window_at(data, at, taps, attrs)
+        left = data(b, c, *places, i).astype(out.dtype)
+        right = kernel(o, chunk, *taps, lane, ob).astype(out.dtype)
+        return te.sum(left * right, [chunk, *taps, lane], inside)
+
+    costs = _Costs(attrs, shape_of(data), shape_of(kernel), out.dtype, target)
+    tile = costs.best_of_rows()
+    tag = f"conv_rows,{attrs.groups},{tile.rows},{tile.vectors}"
+    return [te.compute(out.shape, element, name="conv_NCHWc", tag=tag)]
+
+
+class _Costs:
+    """Cycles of a convolution for each of its input channels, by rows and from a padded copy."""
+
+    def __init__(
+        self, attrs: Any, data: Sequence[int], kernel: Sequence[int], dtype: str, target: Target
+    ) -> None:
+        self.target = target
+        self.data, self.kernel = data, kernel
+        self.size = conv_extents(
+            data[2:-1], kernel[2:-2], attrs.strides, attrs.padding, attrs.dilation
+        )
+        self.blocks, self.groups = kernel[0], attrs.groups
+        self.width = max(1, kernel[-1] // vector_lanes(target, dtype))
+        count = len(self.size)
+        self.taps = [
+            taps_inside(*axis)
+            for axis in zip(
+                self.size, data[2:-1], kernel[2:-2], attrs.strides, attrs.dilation,
+                attrs.padding[:count], strict=True,
+            )
+        ]  # fmt: skip
+        borders = zip(data[2:-1], attrs.padding[:count], attrs.padding[count:], strict=True)
+        self.padded = [sum(axis) for axis in borders]
+
+    def _step(self, rows: int, vectors: int) -> float:
+        registers = vectors * self.width
+        return rows * registers * step_cost(rows, registers, self.target) if rows else 0.0
+
+    def of_rows(self, tile: Tile) -> float:
+        """The steps of tiles whose positions and taps are inside."""
+        lines = prod(sum(map(len, taps)) for taps in self.taps[:-1])
+        width, each = self.size[-1], 0.0
+        for start in range(0, width, tile.rows):
+            first = min(start, width - tile.rows)
+            for inside in self.taps[-1]:
+                last = min(inside.stop, first + tile.rows)
+                each += self._step(max(0, last - max(inside.start, first)), tile.vectors)
+        return lines * each * -(-self.blocks // tile.vectors)
+
+    def best_of_rows(self) -> Tile:
+        """Return the tile of which a row takes least."""
+        chunks = self.blocks // self.groups
+        tiles = tiles_in_registers(self.size[-1], chunks, self.target, self.width)
+        even = (t for t in tiles if self.groups == 1 or chunks % t.vectors == 0)
+        return min(even, key=self.of_rows)
+
+    def of_copy(self) -> float:
+        """The steps of tiles over the flattened image, and the copy."""
+        positions, chunks = prod(self.size), self.blocks // self.groups
+        tile = choose_tile(positions, chunks, self.target, self.width, divides=self.groups > 1)
+        tiles = -(-positions // tile.rows) * -(-self.blocks // tile.vectors)
+        elements = self.data[1] * prod(self.padded) * self.data[-1]
+        lines = 4 * elements / self.target.core.line_bytes
+        taps, channels = prod(self.kernel[2:-2]), self.kernel[1] * self.kernel[-2]
+        steps = taps * self._step(tile.rows, tile.vectors)
+        return float(tiles * steps + lines * _COPY_CYCLES / channels)
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """A border, and a row takes less time than a copy."""
+    data, kernel = in_types
+    assert isinstance(data, TensorType)
+    assert isinstance(kernel, TensorType)
+    dtype = attrs.out_dtype or data.dtype
+    if not any(attrs.padding) or convolves_by_lane(target, kernel.shape[-2], attrs.groups, dtype):
+        return False
+    if (
+        kernel.shape[-2] == 1
+        and vector_registers(target) < 32
+        and not target.arch.startswith("x86")
+    ):
+        return False  # windows of known size are unrolled, for which alone addresses fit registers
+    if kernel.shape[1] > 1 and kernel.shape[-3] * kernel.shape[-2] < _LEAST_STEPS:
+        return False  # an image's three planes, say
+    costs = _Costs(attrs, data.shape, kernel.shape, dtype, target)
+    return costs.of_rows(costs.best_of_rows()) < costs.of_copy()
+
+
+@register_implementation(
+    "nn.contrib_conv2d_nchwc", "nn.contrib_conv3d_nchwc", name="conv2d_nchwc.rows", priority=11,
+    compute=_compute, applies=_applies,
+)  # fmt: skip
+def schedule_conv_rows(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """`tile.rows` positions of a row by `tile.vectors` channel blocks at a time."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    inline_injective(schedule, outs, keep=[conv])
+    data, kernel = conv.op.input_tensors
+    parts, *sides = map(int, conv.op.tag.split(",")[1:])
+    tile = Tile(*sides)
+    if output.op is conv.op:
+        sums = schedule.cache_write(output, "local")
+    else:
+        schedule[conv].set_scope("local")
+        sums = conv
+    _, blocks, *size, block = shape_of(output)
+    data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
+    panels = -(-blocks // tile.vectors)
+    each = positions_per_part(
+        prod(size[:-1]), data_bytes // parts, weight_bytes * tile.vectors * panels, panels,
+        Tile(1, tile.vectors), target,
+    )  # fmt: skip
+    stage: Any = schedule[output]
+    n, oc, *lines, x, ob = stage.op.axis
+    oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
+    x_outer, x_inner = stage.split(x, factor=tile.rows, tail="shift")
+    part, line = stage.split(stage.fuse(*lines), factor=each, tail="shift")
+    stage.reorder(n, part, oc_outer, line, x_outer, oc_inner, x_inner, ob)
+    cut(stage, x_outer)
+    stage.unroll(oc_inner)
+    stage.unroll(x_inner)
+    stage.vectorize(ob)
+    task = stage.fuse(n, part, oc_outer)
+    if worth_sharing(prod(size) * prod(shape_of(kernel)), target):
+        stage.parallel(task)
+
+    inner: Any = schedule[sums]
+    inner.compute_at(stage, x_outer)
+    n, oc, *lines, x, ob = inner.op.axis
+    chunk, *taps, ic = inner.op.reduce_axis
+    if ahead := steps_ahead(block):
+        inner.prefetch(kernel, ic, ahead)
+    # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
+    inner.reorder(n, *lines, chunk, *taps, ic, x, oc, ob)
+    cut(inner, *taps)
+    inner.unroll(oc)
+    inner.unroll(x)
+    inner.vectorize(ob)
+    return schedule

@@ -1,0 +1,201 @@
+"""Winograd convolution: transforms on vectors of channels, products from a tile of registers.
+
+Where one block of rows of tiles, transformed, fits the second-level cache, the whole convolution
+runs block by block and its transformed tensors never leave that cache.  A smaller image with more
+channels is one block: all of it is transformed first, and the products and results of a few output
+channels follow at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, choose_lane_tile, multiply_by_lane
+from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
+from slipway.backends.cpu.tile import Tile, choose_tile
+from slipway.backends.strategy import register_implementation
+from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+# A panel of the kernel is read once for each block of tiles; with fewer tiles than these, reading
+# it takes longer than multiplying.
+LEAST_TILES = 20
+
+
+def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> int:
+    """Return the rows of tiles in a block: as many as the cache holds, or all of them.
+
+    A transformed tile has so many `elements` in all channels.
+
+    All of them where too few tiles would fit.  Else, of the sizes that fit, the one that leaves the
+    least work to the core that has most, where small blocks pay for reading the kernel more often.
+    """
+    per_row = elements * columns * 4
+    fitting, cores = target.core.l2_bytes * 0.6 // per_row, target.num_cores
+    sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= LEAST_TILES // 2]
+
+    def cost(size: int) -> float:
+        parts = ceil(rows / size)
+        turns = ceil(parts / cores) * cores
+        return turns * size / rows * (1 + LEAST_TILES / 4 / (size * columns))
+
+    best = min(sizes, key=cost, default=rows)
+    return best if best * columns >= LEAST_TILES or best == rows else rows
+
+
+def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
+    choose = choose_lane_tile if target.multiplies_by_lane else choose_tile
+    return choose(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
+
+
+def _winograd_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    _, blocks, height, width, lanes = out.shape
+    _, chunks, _, _, ic = shape_of(inputs[0])
+    side = shape_of(inputs[1])[1]
+    rows, columns = -(-height // (side - 2)), -(-width // (side - 2))
+    size = blocks_of_rows(rows, columns, side * side * chunks * ic, target)
+    tile = _product_tile(size * columns, blocks, lanes, target)
+    return [winograd_stages(attrs, list(inputs), out, TileBlocks(size, tile.rows))]
+
+
+@register_implementation(
+    "nn.contrib_conv2d_winograd_nchwc", name="conv2d_winograd", compute=_winograd_compute
+)
+def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """Into the transform, the products, and back, a block of tiles and some channels at once."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    stages = {
+        tag: op.output(0)
+        for op in producers(outs)
+        for tag in getattr(op, "tag", "").split(",")
+        if tag
+    }
+    half, data, products = (stages[f"winograd_{n}"] for n in ("half", "data", "products"))
+    rest = stages["winograd_rest"]
+    pad = stages.get("pad")
+    kept = [half, data, products, rest, *([pad] if pad is not None else [])]
+    inline_injective(schedule, outs, keep=kept)
+
+    _, parts, blocks, side, *_, lanes = shape_of(products)
+    m = side - 2
+    _, _, lines, columns, *_ = shape_of(rest)
+    step = lines // parts
+    tile = _product_tile(step // m * columns, blocks, lanes, target)
+    stage = schedule[output]
+    n, o, y, x, ob = stage.op.axis
+    part, y_inside = stage.split(y, factor=step)
+    ty, y_inner = stage.split(y_inside, factor=m)
+    tx, x_inner = stage.split(x, factor=m)
+    o_outer, o_inner = stage.split(o, factor=tile.vectors, tail="shift")
+    stage.reorder(n, part, o_outer, o_inner, ty, tx, y_inner, x_inner, ob)
+    stage.unroll(y_inner)
+    stage.unroll(x_inner)
+    stage.vectorize(ob)
+    if parts == 1:
+        task = stage.fuse(n, part, o_outer)
+        products_at = task
+        schedule[data].parallel(schedule[data].fuse(*data.op.axis[:3]))
+    else:
+        task, products_at = stage.fuse(n, part), o_outer
+        schedule[data].compute_at(stage, task)
+    stage.parallel(task)
+
+    _schedule_back(schedule, rest, stage, tx)
+    schedule[products].compute_at(stage, products_at)
+    _schedule_products(schedule, products, tile, target)
+    _schedule_data(schedule, half, data, pad)
+    return schedule
+
+
+def _schedule_data(
+    schedule: te.Schedule, half: te.Tensor, data: te.Tensor, pad: te.Tensor | None
+) -> None:
+    """One tile of one channel block at a time, all its elements unrolled."""
+    stage = schedule[data]
+    *_, x, y, q, i = stage.leaf_iter_vars
+    stage.reorder(q, x, y, i)
+    stage.unroll(x)
+    stage.unroll(y)
+    stage.vectorize(i)
+    outer = stage.leaf_iter_vars[stage.leaf_iter_vars.index(q) - 1]
+    if pad is not None:
+        schedule[pad].compute_at(stage, outer)
+        schedule[pad].vectorize(pad.op.axis[-1])
+    inner = schedule[half]
+    inner.compute_at(stage, q)
+    inner.set_scope("local")
+    *_, x, b, i = inner.op.axis
+    inner.reorder(b, x, i)  # column by column: a column in, a column out
+    inner.unroll(x)
+    inner.unroll(b)
+    inner.vectorize(i)
+
+
+def _schedule_products(
+    schedule: te.Schedule, products: te.Tensor, tile: Tile, target: Target
+) -> None:
+    """A matrix product, tiles by output channels, for each element of a transformed tile."""
+    registers = schedule.cache_write(products, "local")
+    stage = schedule[products]
+    n, part, o, x, y, q, ob = stage.op.axis
+    q_outer, q_inner = stage.split(q, factor=tile.rows)
+    stage.reorder(n, part, x, y, q_outer, o, q_inner, ob)
+    stage.unroll(o)
+    stage.unroll(q_inner)
+    stage.vectorize(ob)
+    inner = schedule[registers]
+    inner.compute_at(stage, q_outer)
+    data, kernel = inner.op.input_tensors
+    if target.multiplies_by_lane and shape_of(kernel)[-2] % GROUP == 0:
+        groups = schedule.cache_read(data, "local", [registers])
+        lanes = min(shape_of(products)[-1], vector_lanes(target, products.dtype))
+        multiply_by_lane(schedule, registers, groups, row=5, columns=[2, 6], lanes=lanes)
+        return
+    n, part, o, x, y, q, ob = inner.op.axis
+    chunk, lane = inner.op.reduce_axis
+    _, _, _, chunks, block, _ = shape_of(kernel)
+    split = split_steps(inner, lane, tile, target)
+    inner.reorder(n, part, x, y, chunk, split.asking, split.unrolled, q, o, ob)
+    inner.unroll(split.unrolled)
+    tiles = -(-shape_of(products)[5] // tile.rows)
+    step = chunk * block + lane
+    at = Progress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
+
+    def place(vector: int, line: Any) -> tuple[Any, ...]:
+        return o + vector, x, y + 1, 0, line, 0  # beyond the last y lies the next x
+
+    for vector in range(tile.vectors):
+        ask_for_next(inner, kernel, split, at, partial(place, vector))
+    inner.unroll(o)
+    inner.unroll(q)
+    inner.vectorize(ob)
+
+
+def _schedule_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
+    """One tile of results at a time, with what is fused behind the convolution."""
+    inner = schedule[rest]
+    inner.compute_at(stage, at)
+    inner.set_scope("local")
+    _, _, y, _, j, ob = inner.op.axis
+    inner.reorder(j, y, ob)
+    inner.unroll(y)
+    inner.unroll(j)
+    inner.vectorize(ob)

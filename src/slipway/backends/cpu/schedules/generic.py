@@ -1,0 +1,259 @@
+"""Schedules by fusion pattern, for operators that have none of their own.
+
+Every one starts with `inline_injective`, keeps the loops of the outputs contiguous in memory,
+vectorises the innermost and spreads the outermost over threads where there is enough work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes, te
+from slipway.backends.cpu.schedules.transpose import schedule_turned
+from slipway.codegen.math.table import constants_of
+from slipway.errors import LoweringError
+from slipway.ir.expr import Call, ProducerLoad
+from slipway.ir.ops import as_int
+from slipway.ir.visit import children, post_order_by, walk
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+# Below this many elements a launch of the thread pool costs more than it saves.
+PARALLEL_ELEMENTS = 1 << 15
+# Up to so many nodes of expressions in the copies of a loop that is unrolled to save its counting.
+UNROLLED_NODES = 48
+_MOST_CONSTANTS = 32  # of a function that registers may hold
+
+
+def vector_lanes(target: Target, dtype: str) -> int:
+    """Return the lanes of one vector register of `target` for elements of `dtype`."""
+    return max(1, target.vector_bits // max(8, dtypes.bits_of(dtype)))
+
+
+def constant(value: Any) -> int:
+    """Return a constant expression as a Python int; LoweringError for a symbolic one."""
+    number = as_int(value)
+    if number is None:
+        raise LoweringError(f"this schedule needs constant shapes, got {value}")
+    return number
+
+
+def extent_of(axis: te.IterVar) -> int:
+    """Return the constant extent of an axis."""
+    return constant(axis.extent)
+
+
+def shape_of(tensor: te.Tensor) -> tuple[int, ...]:
+    """Return a constant shape as Python ints."""
+    return tuple(constant(d) for d in tensor.shape)
+
+
+def producers(outs: Iterable[te.Tensor]) -> list[te.Operation]:
+    """Return the operations under `outs`, inputs first, each once."""
+    return post_order_by(
+        [t.op for t in outs][::-1], lambda op: [t.op for t in op.input_tensors][::-1]
+    )
+
+
+def is_injective(op: te.Operation) -> bool:
+    """Tell whether an operation is a compute without reduction, which can be inlined."""
+    return isinstance(op, te.ComputeOp) and not op.reduce_axis
+
+
+def inline_injective(
+    schedule: te.Schedule, outs: Sequence[te.Tensor], keep: Sequence[te.Tensor] = ()
+) -> None:
+    """Inline every computed tensor that is no reduction, no output and not in `keep`.
+
+    What an operation of statements reads stays too: it reads memory.
+    """
+    kept = {id(t.op) for t in (*outs, *keep)}
+    order = producers(outs)
+    for op in order:
+        if not isinstance(op, te.ComputeOp):
+            kept.update(id(t.op) for t in op.input_tensors)
+    for op in order:
+        if is_injective(op) and id(op) not in kept:
+            schedule[op].compute_inline()
+
+
+@dataclass
+class Loop:
+    """A loop of a stage and how many steps it has; split and fused axes know none themselves."""
+
+    axis: te.IterVar
+    extent: int
+
+    @staticmethod
+    def of(axes: Iterable[te.IterVar]) -> list[Loop]:
+        """Return the loops of a stage's own axes."""
+        return [Loop(axis, extent_of(axis)) for axis in axes]
+
+
+def fuse(stage: Any, loops: Sequence[Loop]) -> Loop:
+    """Fuse adjacent loops into one."""
+    if len(loops) == 1:
+        return loops[0]
+    return Loop(stage.fuse(*(loop.axis for loop in loops)), prod(loop.extent for loop in loops))
+
+
+def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
+    """Cut a loop into steps of `factor`; the last one may overlap, or be guarded in a reduction."""
+    tail = "guard" if stage.op.reduce_axis else "shift"
+    outer, inner = stage.split(loop.axis, factor=factor, tail=tail)
+    return Loop(outer, -(-loop.extent // factor)), Loop(inner, factor)
+
+
+def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
+    """Schedule a stage without reduction: parallel outside, vectorised inside.
+
+    What reads across memory is done in square tiles (see `transposition`).
+    All axes are one loop where every element is made of those at the same place.  Else the
+    innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
+    with it first.
+    """
+    stage = schedule[tensor]
+    loops = Loop.of(stage.op.axis)
+    if not loops:
+        return
+    total = prod(loop.extent for loop in loops)
+    if schedule_turned(schedule, tensor, target, vector_lanes(target, tensor.dtype)):
+        return
+    lanes = group_lanes(target, tensor.dtype)
+    reading = reading_of(schedule, tensor, target)
+    if lanes > 1 and reading.flat:
+        loops = [fuse(stage, loops)]
+    inner = loops.pop()
+    row = extent_of(stage.op.axis[-1])
+    steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
+    while loops and inner.extent < lanes:
+        inner = fuse(stage, [loops.pop(), inner])
+    vectorize(stage, loops, inner, lanes)
+    if loops and total >= PARALLEL_ELEMENTS:
+        loops = _parallel_outer(stage, loops, total)
+    if lanes > 1 and steady and loops:
+        _unroll_steps(stage, loops[-1], UNROLLED_NODES // reading.size)
+
+
+def group_lanes(target: Target, dtype: str) -> int:
+    """Return the lanes that one instruction works on at best where few values are alive.
+
+    RISC-V's vector instructions work on up to eight registers as one; in groups of four there are
+    eight.  Smaller elements may become 32 bits wide on the way.
+    """
+    lanes = vector_lanes(target, dtype)
+    if lanes > 1 and target.arch.startswith("riscv"):
+        return max(lanes, 4 * min(lanes, vector_lanes(target, "float32")))
+    return lanes
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an element is made of: `size` in nodes; where it is read.
+
+    `flat`: all at its own place.  `along`: along the last axis if at all, step by step.
+    """
+
+    size: int
+    flat: bool
+    along: bool
+
+
+def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Reading:
+    """Return how an element of a tensor is made, with what is inlined written out."""
+    size, flat, along = 0, True, True
+    whole = schedule[tensor].op
+    todo: list[tuple[Any, te.Operation]] = [(b, whole) for b in getattr(whole, "body", ())]
+    while todo:
+        node, op = todo.pop()
+        size += _weight(node, target)
+        if not isinstance(node, ProducerLoad):
+            todo.extend((child, op) for child in children(node))
+            continue
+        producer = node.producer
+        own = [axis.var for axis in op.axis]
+        if prod(shape_of(producer)) > 1:
+            shape = shape_of(producer)
+            places = zip(node.indices, own, shape, strict=False)
+            elsewhere = any(i is not v and extent > 1 for i, v, extent in places)
+            flat = flat and not elsewhere and shape == shape_of(tensor)
+            *outer, last = node.indices
+            if own:  # what is inlined may be a single element, wherever it is read
+                follows = last is own[-1] or not _contains(last, own[-1])
+                along = along and follows and not any(_contains(i, own[-1]) for i in outer)
+        if schedule[producer].attach_type == "inline":
+            todo.extend((body, producer.op) for body in _bodies(producer))
+    return Reading(size, flat, along)
+
+
+def _weight(node: Any, target: Target) -> int:
+    """Return how many nodes one counts as: a function, whose constants fill registers, as many.
+
+    Constants that no registers hold are loaded each time, by one copy as by several; on x86
+    arithmetic takes them from memory.
+    """
+    if not isinstance(node, Call) or target.arch.startswith("x86"):
+        return 1
+    constants = constants_of(node.op)
+    return max(1, 4 * constants // 3) if constants <= _MOST_CONSTANTS else 1
+
+
+def _contains(index: Any, variable: Any) -> bool:
+    return any(node is variable for node in walk(index))
+
+
+def _bodies(tensor: te.Tensor) -> Sequence[Any]:
+    """Return the expressions that a tensor is computed from; none for other operations."""
+    return getattr(tensor.op, "body", ())
+
+
+def vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
+    """Make vectors of the innermost loop; what is left of it joins `outer`."""
+    if inner.extent > lanes and (inner.extent % lanes == 0 or inner.extent > 4 * lanes):
+        rest, inner = split(stage, inner, lanes)
+        outer.append(rest)
+    if 1 < inner.extent <= 4 * lanes:
+        stage.vectorize(inner.axis)
+    return inner
+
+
+def _unroll_steps(stage: Any, loop: Loop, most: int) -> None:
+    """Unroll some steps of a loop, as many as divide it: counting them takes instructions too."""
+    factor = max(f for f in range(1, max(1, min(most, 4)) + 1) if loop.extent % f == 0)
+    if factor > 1:
+        stage.unroll(split(stage, loop, factor)[1].axis)
+
+
+def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int) -> list[Loop]:
+    """Run the outer loops in parallel, in tasks that are worth a launch; return those inside.
+
+    As few loops are fused as make enough tasks: taking indices apart takes divisions.
+    """
+    wanted = max(1, total // (PARALLEL_ELEMENTS // 4))
+    count = 1
+    while count < len(loops) and prod(loop.extent for loop in loops[:count]) < wanted:
+        count += 1
+    fused = fuse(stage, loops[:count])
+    per_step = max(1, total // fused.extent)
+    factor = max(1, min(PARALLEL_ELEMENTS // 4 // per_step, fused.extent))
+    while fused.extent % factor:
+        factor -= 1
+    inside = list(loops[count:])
+    if factor > 1:
+        fused, step = split(stage, fused, factor)
+        inside.insert(0, step)
+    stage.parallel(fused.axis)
+    return inside
+
+
+def schedule_injective(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
+    """Everything inlined into the outputs, each one nest of loops."""
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs)
+    for tensor in {id(t.op): t for t in outs}.values():
+        schedule_elementwise_stage(schedule, tensor, target)
+    return schedule

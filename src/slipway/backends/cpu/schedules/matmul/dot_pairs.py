@@ -1,0 +1,315 @@
+"""Products of bfloat16 with weights in pairs: register tiles of float32 sums.
+
+The tiles are those of float32 products: an instruction takes a pair of the data, repeated, and a
+vector of pairs of weights, and so does two multiply-adds where a float32 one does one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes, te
+from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    is_injective,
+    producers,
+    shape_of,
+)
+from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, choose_lane_tile, load_groups
+from slipway.backends.cpu.tile import Tile, choose_tile, positions_per_part, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.relay.ops.packed.dot_pairs import PAIR, conv_compute, dense_compute
+from slipway.relay.types import TensorType, Type
+from slipway.te.hardware import hardware_intrinsic
+
+if TYPE_CHECKING:
+    from slipway.ir.hardware import HardwareIntrinsic
+    from slipway.target import Target
+
+
+def _entry(target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction of `target` that multiplies a pair by a vector."""
+    return next((i for i in pair_instructions(target) if i.rows == 0), None)
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """The target has an instruction for weights of this type and in these blocks."""
+    entry, weight = _entry(target), in_types[1]
+    assert isinstance(weight, TensorType)
+    return entry is not None and (weight.dtype, *weight.shape[-2:]) == (
+        entry.b_dtype, entry.columns, entry.depth,
+    )  # fmt: skip
+
+
+def _intrinsic(target: Target) -> te.TensorIntrin:
+    entry = _entry(target)
+    assert entry is not None  # it applied
+    return hardware_intrinsic(entry.name, target)
+
+
+def _bytes(tensor: te.Tensor) -> int:
+    return prod(shape_of(tensor)) * dtypes.bits_of(tensor.dtype) // 8
+
+
+def _group(target: Target, pairs: int) -> int:
+    """Return how many pairs of a row of data are loaded together, to be multiplied by lane."""
+    return gcd(GROUP, pairs) if target.multiplies_by_lane else 1
+
+
+def _conv_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The operator's own compute, perhaps with a stage for the groups of a tile."""
+    grouped = _group(target, shape_of(inputs[1])[-3]) > 1
+    return conv_compute(attrs, list(inputs), list(out_types), grouped)  # type: ignore[arg-type]
+
+
+def _dense_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The operator's own compute, perhaps with a stage for the groups of a tile."""
+    grouped = _group(target, shape_of(inputs[1])[-3]) > 1
+    made: list[te.Tensor] = dense_compute(attrs, list(inputs), list(out_types), grouped)
+    return made
+
+
+def _tile(rows: int, blocks: int, groups: te.Tensor | None, target: Target) -> Tile:
+    """Choose the tile, as for float32."""
+    choose = choose_tile if groups is None else choose_lane_tile
+    return choose(rows, blocks, target)
+
+
+def _multiply(
+    schedule: te.Schedule, sums: te.Tensor, groups: te.Tensor | None, row: int, target: Target
+) -> None:
+    """Tensorize the products of a tile; `row` is the axis of `sums` before or behind the blocks."""
+    inner: Any = schedule[sums]
+    *batch, first, second, lane = inner.op.axis
+    rows, block = (first, second) if row == len(batch) else (second, first)
+    *outer, pair, element = inner.op.reduce_axis
+    if groups is None:
+        inner.reorder(*batch, *outer, pair, rows, block, lane, element)
+    else:
+        pairs, step = inner.split(pair, factor=_group(target, extent_of(pair)))
+        inner.reorder(*batch, *outer, pairs, block, step, rows, lane, element)
+        inner.unroll(step)
+        load_groups(schedule, groups, inner, pairs)
+    inner.unroll(block)
+    inner.unroll(rows)
+    inner.tensorize(lane, _intrinsic(target))
+
+
+def _stages(outs: Sequence[te.Tensor]) -> tuple[te.Tensor, te.Tensor | None]:
+    """Return the stage of the products, and that of the groups of data if there is one."""
+    tags = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
+    return tags["paired"], tags.get("paired_groups")
+
+
+@register_implementation(
+    *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.direct",
+    compute=_conv_compute, applies=_applies,
+)  # fmt: skip
+def schedule_conv_pairs(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    sums, groups = _stages(outs)
+    data, kernel = sums.op.input_tensors
+    if groups is not None:
+        (data,) = groups.op.input_tensors
+    inline_injective(schedule, outs, keep=[data] if groups is None else [data, groups])
+    schedule[sums].set_scope("local")
+    images, blocks, positions, _ = shape_of(sums)
+    tile = _tile(positions, blocks, groups, target)
+    stage: Any = schedule[output]
+    n, oc, *place, ob = stage.op.axis
+    oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
+    panels = -(-blocks // tile.vectors)
+    part = positions_per_part(
+        positions, _bytes(data) // images, _bytes(kernel), panels, tile, target
+    )
+    p_part, p_tiles = stage.split(stage.fuse(*place), factor=part, tail="shift")
+    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
+    stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
+    stage.unroll(oc_inner)
+    stage.unroll(p_inner)
+    stage.vectorize(ob)
+    task = stage.fuse(n, p_part, oc_outer)
+    parallel = worth_sharing(images * positions * prod(shape_of(kernel)), target)
+    if parallel:
+        stage.parallel(task)
+    if is_injective(data.op):
+        schedule_border(schedule[data], parallel)
+
+    schedule[sums].compute_at(stage, p_outer)
+    _multiply(schedule, sums, groups, 2, target)
+    return schedule
+
+
+def schedule_border(stage: Any, parallel: bool) -> None:
+    """Copy with border, row by row."""
+    *outer, _, block = stage.op.axis
+    stage.vectorize(block)
+    rows = stage.fuse(*outer)
+    if parallel:
+        stage.parallel(rows)
+
+
+@register_implementation(
+    "nn.contrib_dense_pairs", name="dense_pairs.tile", compute=_dense_compute, applies=_applies
+)
+def schedule_dense_pairs(
+    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+) -> te.Schedule:
+    """Rows of data by blocks of units."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    sums, groups = _stages(outs)
+    inline_injective(schedule, outs, keep=[] if groups is None else [groups])
+    schedule[sums].set_scope("local")
+    rows, blocks, lanes = shape_of(sums)
+    weight = sums.op.input_tensors[1]
+    tile = _tile(rows, blocks, groups, target)
+    stage: Any = schedule[output]
+    m, n = stage.op.axis
+    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
+    n_blocks, n_lane = stage.split(n, factor=lanes)
+    n_outer, n_block = stage.split(n_blocks, factor=tile.vectors, tail="shift")
+    stage.reorder(n_outer, m_outer, m_inner, n_block, n_lane)
+    stage.unroll(m_inner)
+    stage.unroll(n_block)
+    stage.vectorize(n_lane)
+    if worth_sharing(rows * prod(shape_of(weight)), target, _bytes(weight)):
+        stage.parallel(n_outer)
+
+    schedule[sums].compute_at(stage, m_outer)
+    _multiply(schedule, sums, groups, 0, target)
+    return schedule
+
+
+def _matmul_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """(b, M, K) by (b, K, N) or (b, N, K), the right one copied into blocks of pairs."""
+    a, b = inputs
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    *batch, rows, columns = out.shape
+    entry = _entry(target)
+    assert entry is not None  # it applied
+    depth, lanes = shape_of(a)[-1], entry.columns
+    blocks = -(-columns // lanes)
+    tile = choose_tile(rows, blocks, target, divides=True)
+
+    def element(*i: Any) -> Any:
+        *p, block, k, lane, odd = i
+        row, column = k * PAIR + odd, block * lanes + lane
+        value = b(*p, column, row) if attrs.transpose_b else b(*p, row, column)
+        if columns % lanes == 0:
+            return value
+        return te.if_then_else(column < columns, value, te.const(0, b.dtype))
+
+    *b_batch, _, _ = shape_of(b)
+    packed = te.compute(
+        (*b_batch, blocks, depth // PAIR, lanes, PAIR), element, name="packed", tag="injective,pack"
+    )
+    pair = te.reduce_axis((0, depth // PAIR), name="k_pair")
+    part = te.reduce_axis((0, PAIR), name="k")
+
+    def sum_of(*i: Any) -> Any:
+        *p, m, block, lane = i
+        left = a(*_batch_of(a, p), m, pair * PAIR + part)
+        right = packed(*_batch_of(b, p), block, pair, lane, part)
+        return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[pair, part])
+
+    tiles = te.compute(
+        (*batch, rows, blocks, lanes),
+        sum_of,
+        name="tiles",
+        tag=f"paired,{tile.rows},{tile.vectors}",
+    )
+
+    def spread(*i: Any) -> Any:
+        *p, m, n = i
+        return tiles(*p, m, te.floordiv(n, lanes), te.floormod(n, lanes))
+
+    return [te.compute(out.shape, spread, name="matmul_pairs", tag="injective")]
+
+
+def _batch_of(operand: te.Tensor, batch: Sequence[Any]) -> Sequence[Any]:
+    """Return the indices of an operand's batch, which may be one for all."""
+    return [0] if batch and shape_of(operand)[0] == 1 else batch
+
+
+def _matmul_applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    a, b = in_types
+    assert isinstance(a, TensorType)
+    assert isinstance(b, TensorType)
+    entry = _entry(target)
+    columns = b.shape[-2 if attrs.transpose_b else -1]
+    return (
+        entry is not None
+        and {a.dtype, b.dtype} == {entry.a_dtype}
+        and attrs.out_dtype == entry.c_dtype
+        and not attrs.transpose_a
+        and a.shape[-1] % PAIR == 0
+        and columns >= entry.columns
+    )
+
+
+@register_implementation(
+    "nn.batch_matmul", "nn.matmul", name="matmul_pairs.tile", priority=30,
+    compute=_matmul_compute, applies=_matmul_applies,
+)  # fmt: skip
+def schedule_matmul_pairs(
+    target: Target, outs: Sequence[te.Tensor], product: te.Tensor
+) -> te.Schedule:
+    """As float32 products (`cpu.gemm`): a task is a tile of rows by all columns."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    tiles, _ = _stages(outs)
+    height, vectors = (int(x) for x in tiles.op.tag.split(",")[1:])
+    packed = tiles.op.input_tensors[1]
+    inline_injective(schedule, outs, keep=[packed, tiles])
+    accumulator = schedule.cache_write(tiles, "local")
+    lanes = shape_of(tiles)[-1]
+    parallel = worth_sharing(prod(shape_of(tiles)) * prod(shape_of(packed)[-3::2]), target)
+
+    copy: Any = schedule[output]
+    *batch, rows, columns = copy.op.axis
+    m_outer, m_inner = copy.split(rows, factor=height, tail="shift")
+    n_outer, n_lane = copy.split(columns, factor=lanes, tail="shift")
+    copy.reorder(*batch, m_outer, m_inner, n_outer, n_lane)
+    copy.vectorize(n_lane)
+    task = copy.fuse(*batch, m_outer)
+
+    stage: Any = schedule[tiles]
+    stage.compute_at(copy, task)
+    *p, row, block, lane = stage.op.axis
+    panel, block = stage.split(block, factor=vectors)
+    stage.reorder(*p, panel, row, block, lane)
+    stage.unroll(row)
+    stage.unroll(block)
+    stage.vectorize(lane)
+
+    inner: Any = schedule[accumulator]
+    inner.compute_at(stage, panel)
+    *p, row, block, lane = inner.op.axis
+    pair, part = inner.op.reduce_axis
+    inner.reorder(*p, pair, row, block, lane, part)
+    inner.unroll(row)
+    inner.unroll(block)
+    inner.tensorize(lane, _intrinsic(target))
+
+    pack: Any = schedule[packed]
+    *blocks, _, lane, odd = pack.op.axis
+    pack.vectorize(pack.fuse(lane, odd))
+    each = pack.fuse(*blocks)
+    if parallel:
+        copy.parallel(task)
+        pack.parallel(each)
+    return schedule

@@ -1,0 +1,180 @@
+"""Products of bfloat16 by an instruction that multiplies small matrices (`cpu.squares`): bfmmla."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.schedules.generic import inline_injective, is_injective, shape_of
+from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_border
+from slipway.backends.cpu.schedules.matmul.mmla import (
+    LANES,
+    SIDE,
+    Squares,
+    choose_squares,
+    joined_squares,
+)
+from slipway.backends.cpu.tile import positions_per_part, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.relay.ops.packed.blocked_conv import padded, read_at
+from slipway.relay.ops.tensor.tensors import flat_index, unflatten
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.hardware import HardwareIntrinsic
+    from slipway.target import Target
+
+
+def _entry(target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction of `target` that multiplies matrices."""
+    return next((i for i in pair_instructions(target) if i.rows > 0), None)
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """The target has an instruction for weights of this type and in these blocks."""
+    entry, weight = _entry(target), in_types[1]
+    assert isinstance(weight, TensorType)
+    return (
+        entry is not None
+        and weight.dtype == entry.b_dtype
+        and weight.shape[-1] == entry.depth
+        and weight.shape[-2] % LANES == 0
+    )
+
+
+def _conv_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """Squares of sums, and their rows at the places of the result."""
+    data, kernel = padded(inputs[0], attrs), inputs[1]
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    n, blocks, *size, lanes = out.shape
+    _, chunks, *window, quads, _, depth = shape_of(kernel)
+    wide, block = shape_of(data)[-1], lanes // SIDE
+    reduced = [
+        te.reduce_axis((0, chunks * quads), name="kc"),
+        *(te.reduce_axis((0, k), name=f"k{i}") for i, k in enumerate(window)),
+        te.reduce_axis((0, depth), name="k"),
+    ]
+
+    def datum(b: Any, c: Any, *rest: Any) -> Any:
+        *at, p, k = rest
+        first = c * depth
+        place = read_at(unflatten(p, size), at, attrs)
+        return data(b, te.floordiv(first, wide), *place, te.floormod(first, wide) + k)
+
+    def column(c: Any, *rest: Any) -> Any:
+        *at, o, lane, k = rest
+        inside = te.floormod(o, block) * SIDE + lane
+        chunk, quad = te.floordiv(c, quads), te.floormod(c, quads)
+        return kernel(te.floordiv(o, block), chunk, *at, quad, inside, k)
+
+    tile = choose_squares(prod(size), blocks * block, block, target)
+    joined = joined_squares(
+        (n, prod(size), blocks * lanes), datum, column, reduced, tile, out.dtype
+    )
+
+    def spread(b: Any, o: Any, *rest: Any) -> Any:
+        *at, ob = rest
+        return joined(b, flat_index(size, at), o * lanes + ob)
+
+    return [te.compute(out.shape, spread, name="conv_pairs", tag="injective")]
+
+
+@register_implementation(
+    *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.squares",
+    compute=_conv_compute, applies=_applies,
+)  # fmt: skip
+def schedule_conv_squares(
+    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+) -> te.Schedule:
+    """Tiles of squares of sums in registers."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    squares, entry = Squares(outs), _entry(target)
+    assert entry is not None  # it applied
+    data, kernel, tile = squares.data, squares.weight, squares.tile
+    inline_injective(schedule, outs, keep=[squares.joined, squares.near, data])
+    stage: Any = schedule[output]
+    n, o, *place, ob = stage.op.axis
+    images, blocks, *size, lanes = shape_of(output)
+    o_outer, o_inner = stage.split(o, factor=tile.vectors * SIDE // lanes)
+    panels = blocks * lanes // SIDE // tile.vectors
+    bytes_ = [2 * prod(shape_of(t)) for t in (data, kernel)]
+    part = positions_per_part(prod(size), bytes_[0] // images, bytes_[1], panels, tile, target)
+    p_part, p_tiles = stage.split(stage.fuse(*place), factor=-(-part // tile.rows) * tile.rows)
+    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows)
+    stage.reorder(n, p_part, o_outer, p_outer, o_inner, p_inner, ob)
+    stage.unroll(o_inner)
+    stage.unroll(p_inner)
+    stage.vectorize(ob)
+    task = stage.fuse(n, p_part, o_outer)
+    parallel = worth_sharing(images * prod(size) * prod(shape_of(kernel)), target)
+    if parallel:
+        stage.parallel(task)
+    if is_injective(data.op):
+        schedule_border(schedule[data], parallel)
+    squares.compute_at(schedule, stage, p_outer, entry, target)
+    return schedule
+
+
+def _dense_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """Squares of sums, and their rows at the places of the result."""
+    data, weight = inputs
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    rows, units = out.shape
+    _, steps, lanes, depth = shape_of(weight)
+    block = lanes // SIDE
+    reduced = [te.reduce_axis((0, steps), name="kc"), te.reduce_axis((0, depth), name="k")]
+
+    def column(c: Any, o: Any, lane: Any, k: Any) -> Any:
+        return weight(te.floordiv(o, block), c, te.floormod(o, block) * SIDE + lane, k)
+
+    tile = choose_squares(rows, units // SIDE, block, target)
+    joined = joined_squares(
+        (1, rows, units),
+        lambda b, c, m, k: data(m, c * depth + k),
+        column,
+        reduced,
+        tile,
+        out.dtype,
+    )
+    return [
+        te.compute(out.shape, lambda m, n: joined(0, m, n), name="dense_pairs", tag="injective")
+    ]
+
+
+@register_implementation(
+    "nn.contrib_dense_pairs", name="dense_pairs.squares", compute=_dense_compute, applies=_applies
+)
+def schedule_dense_squares(
+    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+) -> te.Schedule:
+    """Tiles of squares of sums in registers."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    squares, entry = Squares(outs), _entry(target)
+    assert entry is not None  # it applied
+    inline_injective(schedule, outs, keep=[squares.joined, squares.near])
+    tile, weight = squares.tile, squares.weight
+    stage: Any = schedule[output]
+    m, n = stage.op.axis
+    n_outer, n_inner = stage.split(n, factor=tile.vectors * SIDE)
+    n_vector, n_lane = stage.split(n_inner, factor=LANES)
+    m_outer, m_inner = stage.split(m, factor=tile.rows)
+    stage.reorder(n_outer, m_outer, n_vector, m_inner, n_lane)
+    stage.unroll(n_vector)
+    stage.unroll(m_inner)
+    stage.vectorize(n_lane)
+    rows = shape_of(output)[0]
+    if worth_sharing(rows * prod(shape_of(weight)), target, 2 * prod(shape_of(weight))):
+        stage.parallel(n_outer)
+    squares.compute_at(schedule, stage, m_outer, entry, target)
+    return schedule

@@ -1,0 +1,150 @@
+"""Matrix products of other shapes: weights that blocks do not divide, and few rows.
+
+With few rows, to bring the right matrix into blocks would take longer than the product.  It is read
+as it lies: a tile is those rows by as many vectors of neighbouring columns as registers hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes, te
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.matmul.gemm import (
+    packed_columns,
+    panel,
+    reads_groups,
+    schedule_batch_matmul,
+    tiled_product,
+    widened,
+)
+from slipway.backends.cpu.tile import choose_tile, vector_registers, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+FEW_ROWS = 4
+
+
+def _dense_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """(M, K) by (N, K), both of them computed."""
+    data, weight = inputs
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    columns, depth = shape_of(weight)
+    by_lane = reads_groups(target, data)
+    lanes, tile = panel(target, out.shape[0], columns, out.dtype, by_lane)
+    packed = packed_columns(weight, (depth, columns), True, lanes, tile.vectors, out.dtype)
+    data = widened(data, out.dtype)
+    return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile, by_lane)]
+
+
+def _many_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """Floats, enough rows to pay for the packing, at least one vector of columns."""
+    data, weight = in_types
+    assert isinstance(data, TensorType)
+    assert isinstance(weight, TensorType)
+    lanes = vector_lanes(target, data.dtype)
+    enough = data.rank == 2 and data.shape[0] >= FEW_ROWS and weight.shape[0] >= lanes
+    return enough and data.dtype == weight.dtype and dtypes.is_float(data.dtype)
+
+
+register_implementation("nn.dense", name="dense.tile", compute=_dense_compute, applies=_many_rows)(
+    schedule_batch_matmul
+)
+
+
+def _cut_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """(M, K) by blocks of units, of which the last is not full."""
+    data, packed = inputs
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    blocks, _, lanes = shape_of(packed)
+    width = max(1, lanes // vector_lanes(target, out.dtype))
+    tile = choose_tile(out.shape[0], blocks, target, width, divides=True)
+    return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile)]
+
+
+def _is_cut(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    _, weight = in_types
+    assert isinstance(weight, TensorType)
+    return bool(attrs.units) and attrs.units % weight.shape[-1] != 0
+
+
+register_implementation(
+    "nn.contrib_dense_pack", name="dense_pack.cut", priority=30, compute=_cut_compute,
+    applies=_is_cut,
+)(schedule_batch_matmul)  # fmt: skip
+
+
+def _few_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """Floats, one to three rows, the right matrix stored row by row.
+
+    Not where products go by lane, which has its own way with few rows.
+    """
+    a, b = in_types
+    assert isinstance(a, TensorType)
+    assert isinstance(b, TensorType)
+    rows = a.shape[-1 if attrs.transpose_a else -2]
+    return (
+        dtypes.is_float(a.dtype)
+        and a.dtype == b.dtype
+        and not target.multiplies_by_lane
+        and not attrs.transpose_b
+        and 0 < rows < FEW_ROWS
+        and b.shape[-1] >= vector_lanes(target, a.dtype)
+    )
+
+
+@register_implementation(
+    "nn.batch_matmul", "nn.matmul", name="matmul.rows", priority=20, applies=_few_rows
+)
+def schedule_rows(target: Target, outs: Sequence[te.Tensor], product: te.Tensor) -> te.Schedule:
+    """A run of columns in registers, all rows of it; the depth is the loop around them."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    inline_injective(schedule, outs, keep=[product])
+    if output.op is product.op:
+        sums = schedule.cache_write(output, "local")
+    else:
+        sums = product
+        schedule[product].set_scope("local")
+    *_, rows, columns = shape_of(output)
+    lanes = vector_lanes(target, output.dtype)
+    held = max(1, (vector_registers(target) - 4) // rows)
+    parts = -(-columns // (lanes * held))
+    run = min(columns, -(-columns // (lanes * parts)) * lanes)  # parts of about equal length
+    stage = schedule[output]
+    *batch, m, n = stage.op.axis
+    outer, inner = stage.split(n, factor=run, tail="shift")
+    block, lane = stage.split(inner, factor=lanes, tail="shift")
+    stage.reorder(*batch, outer, m, block, lane)
+    stage.unroll(m)
+    stage.unroll(block)
+    stage.vectorize(lane)
+    task = stage.fuse(*batch, outer)
+    registers = schedule[sums]
+    registers.compute_at(stage, task)
+    *batch, m, n = registers.op.axis
+    (k,) = registers.op.reduce_axis
+    if worth_sharing(prod(shape_of(output)) * extent_of(k), target):
+        stage.parallel(task)
+    block, lane = registers.split(n, factor=lanes)
+    registers.reorder(*batch, k, block, m, lane)
+    registers.unroll(block)
+    registers.unroll(m)
+    registers.vectorize(lane)
+    return schedule

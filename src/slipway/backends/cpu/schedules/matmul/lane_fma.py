@@ -1,0 +1,167 @@
+"""Products by lane: four values of a row of data in one register, multiplied one after the other.
+
+Where an instruction multiplies a vector by one lane of another (``fmla v0.4s, v1.4s, v2.s[3]``), a
+step of four k needs one load for each row instead of four, and where the weights of a step lie side
+by side, one for each pair of their vectors.  So 6 rows by 4 vectors take 114 instructions for 96
+multiply-adds, which loading values one by one makes 156.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.tile import Tile, vector_registers, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+GROUP = 4  # values of a row that are loaded together
+
+
+def lane_tiles(rows: int, chunks: int, target: Target, width: int = 1) -> Iterator[Tile]:
+    """All tiles whose sums, a group of each row and two vectors of weights fit the registers.
+
+    A chunk is `width` vectors wide; `Tile.vectors` counts chunks.  With more weights in a step than
+    a quarter of the registers, LLVM loads them all before it multiplies, and spills.
+    """
+    registers = vector_registers(target)
+    for number in range(1, max(1, min(registers // 4 // width, chunks)) + 1):
+        across = number * width
+        most = (registers - 2) // (across + 1)
+        for height in range(1, max(1, min(rows, most)) + 1):
+            yield Tile(height, number)
+
+
+def instructions(tile: Tile, rows: int, chunks: int, width: int) -> float:
+    """Return how many instructions a step takes for all tiles that cover `rows` by `chunks`.
+
+    Weights are loaded in pairs near the first chunk's pointer, one by one from those further away.
+    """
+    pairs = 0.5 if width == 1 else -(-width // 2)
+    loads = tile.rows / GROUP + pairs + (tile.vectors - 1) * width
+    tiles = -(-rows // tile.rows) * -(-chunks // tile.vectors)
+    return tiles * (tile.rows * tile.vectors * width + loads + 1)
+
+
+def choose_lane_tile(rows: int, chunks: int, target: Target, width: int = 1) -> Tile:
+    """Choose the tile that takes the fewest instructions for `rows` by `chunks`.
+
+    A chunk is `width` vectors wide.
+    """
+    tiles = lane_tiles(rows, chunks, target, width)
+    return min(tiles, key=lambda tile: instructions(tile, rows, chunks, width))
+
+
+def choose_width(rows: int, vectors: int, target: Target) -> int:
+    """Return how many vectors of weights are best put side by side, for `rows` by `vectors`."""
+
+    def cost(width: int) -> float:
+        chunks = -(-vectors // width)
+        tile = choose_lane_tile(rows, chunks, target, width)
+        return instructions(tile, rows, chunks, width)
+
+    return min((4, 3, 2, 1), key=cost)
+
+
+def convolves_by_lane(target: Target, block: int, groups: int, dtype: str) -> bool:
+    """Tell whether a convolution of channels in blocks of `block` is multiplied by lane."""
+    return target.multiplies_by_lane and groups == 1 and block % GROUP == 0 and dtype == "float32"
+
+
+def multiply_by_lane(
+    schedule: te.Schedule,
+    accumulator: te.Tensor,
+    groups: te.Tensor,
+    *,
+    row: int,
+    columns: Sequence[int],
+    lanes: int,
+) -> None:
+    """Order the loops of the sums `accumulator`, whose stage stands where it is computed already.
+
+    `row` and `columns` are the numbers of its axes that count rows of data and columns of weights,
+    `lanes` of which fill a vector.  It sums along its last reduced axis innermost, a group at a
+    time.  The stage `groups` holds the data, its last axes (rows, that axis); it becomes registers.
+    """
+    stage: Any = schedule[accumulator]
+    axes = stage.op.axis
+    *reduced, k = stage.op.reduce_axis
+    k_outer, k_inner = stage.split(k, factor=GROUP)
+    vector, lane = stage.split(axes[columns[-1]], factor=lanes)
+    vectors = [*(axes[c] for c in columns[:-1]), vector]
+    # Rows innermost: a vector of weights is used at once for all of them and forgotten.  Two of
+    # them lie side by side in a block of several vectors, or for two k in a block of one.
+    one_vector = extent_of(axes[columns[-1]]) == lanes
+    steps = [*vectors, k_inner] if one_vector else [k_inner, *vectors]
+    outer = [axis for number, axis in enumerate(axes) if number not in (row, *columns)]
+    stage.reorder(*outer, *reduced, k_outer, *steps, axes[row], lane)
+    for axis in (*steps, axes[row]):
+        stage.unroll(axis)
+    stage.vectorize(lane)
+    load_groups(schedule, groups, stage, k_outer)
+
+
+def load_groups(
+    schedule: te.Schedule, groups: te.Tensor, stage: te.Stage, step: te.IterVar
+) -> None:
+    """Load a group of each row of a tile in every `step` of `stage`, into registers."""
+    copy = schedule[groups]
+    copy.set_scope("local")
+    copy.compute_at(stage, step)
+    *_, row, k = copy.op.axis
+    copy.unroll(row)
+    copy.vectorize(k)
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    data, _ = in_types
+    assert isinstance(data, TensorType)
+    return target.multiplies_by_lane and data.dtype == "float32" and data.shape[1] % GROUP == 0
+
+
+@register_implementation(
+    "nn.contrib_dense_pack", name="dense_pack.by_lane", applies=_applies, priority=20
+)
+def schedule_dense_by_lane(
+    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+) -> te.Schedule:
+    """Rows of data by blocks of units, four steps of k at once."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    inline_injective(schedule, outs, keep=[dense])
+    blocks, depth, block = shape_of(dense.op.input_tensors[1])
+    lanes = min(block, vector_lanes(target, output.dtype))
+    rows = shape_of(output)[0]
+    tile = choose_lane_tile(rows, blocks, target, block // lanes)
+    if output.op is dense.op:
+        accumulator = schedule.cache_write(output, "local")
+    else:
+        accumulator = dense
+        schedule[dense].set_scope("local")
+    stage: Any = schedule[output]
+    m, n = stage.op.axis
+    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
+    n_vectors, n_lane = stage.split(n, factor=lanes)
+    n_outer, n_vector = stage.split(n_vectors, factor=tile.vectors * block // lanes, tail="shift")
+    stage.reorder(n_outer, m_outer, m_inner, n_vector, n_lane)
+    stage.vectorize(n_lane)
+    stage.unroll(m_inner)
+    stage.unroll(n_vector)
+    weights = blocks * block * depth
+    if worth_sharing(rows * weights, target, 4 * weights):
+        stage.parallel(n_outer)
+
+    schedule[accumulator].compute_at(stage, m_outer)
+    groups = schedule.cache_read(accumulator.op.input_tensors[0], "local", [accumulator])
+    multiply_by_lane(schedule, accumulator, groups, row=0, columns=[1], lanes=lanes)
+    return schedule

@@ -1,0 +1,140 @@
+"""Products by lane of neighbouring rows: eight rows of data, side by side for each k, in a tile.
+
+As `cpu.by_lane`, but a lane is a row: two vectors hold a k of eight rows, where groups of four k
+take a vector for each row.  That leaves registers for eight rows by three vectors of weights, 109
+instructions for 96 multiply-adds, or for two vectors and more steps at once, 147 for 128.
+
+    rows  (M/8, K, 8)      weights  (N/12, K, 12)      result  (M, N)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    reading_of,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.transpose import schedule_turned
+from slipway.backends.cpu.tile import vector_registers, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+ROWS = 8
+_VECTORS = {3: 2, 2: 4}  # of weights in a block: pairs of k in a step
+_FEW_NODES = 16
+_PAIR = 2  # k whose weights one instruction loads
+
+
+def _compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    data, weight = inputs
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    rows, depth = shape_of(data)
+    block = shape_of(weight)[-1]
+    turned = te.compute(
+        (rows // ROWS, depth, ROWS), lambda p, k, r: data(p * ROWS + r, k), name="rows", tag="rows"
+    )
+    k = te.reduce_axis((0, depth), name="k")
+
+    def element(m: Any, n: Any) -> Any:
+        row = turned(te.floordiv(m, ROWS), k, te.floormod(m, ROWS))
+        return te.sum(row * weight(te.floordiv(n, block), k, te.floormod(n, block)), axis=[k])
+
+    return [te.compute(out.shape, element, name="T_dense_rows", tag="dense_rows")]
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """Whole tiles of float32, weights in blocks of two or three vectors."""
+    data, weight = in_types
+    assert isinstance(data, TensorType)
+    assert isinstance(weight, TensorType)
+    _, depth, block = weight.shape
+    return (
+        target.multiplies_by_lane
+        and data.dtype == "float32"
+        and vector_registers(target) >= 32
+        and data.shape[0] % ROWS == 0
+        and block / vector_lanes(target, data.dtype) in _VECTORS
+        and depth % _PAIR == 0
+    )
+
+
+@register_implementation(
+    "nn.contrib_dense_pack", name="dense_pack.rows_by_lane", compute=_compute, applies=_applies,
+    priority=25,
+)  # fmt: skip
+def schedule_rows_by_lane(
+    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+) -> te.Schedule:
+    """Eight rows by a block of units, two k at a time."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    turned, weight = dense.op.input_tensors
+    inline_injective(schedule, outs, keep=[dense, turned])
+    blocks, depth, block = shape_of(weight)
+    lanes = vector_lanes(target, output.dtype)
+    if output.op is dense.op:
+        sums = schedule.cache_write(output, "local")
+    else:
+        sums = dense
+        schedule[dense].set_scope("local")
+    stage: Any = schedule[output]
+    m, n = stage.op.axis
+    m_outer, m_inner = stage.split(m, factor=ROWS)
+    n_outer, n_block = stage.split(n, factor=block)
+    n_vector, n_lane = stage.split(n_block, factor=lanes)
+    stage.reorder(n_outer, m_outer, m_inner, n_vector, n_lane)
+    stage.unroll(m_inner)
+    stage.unroll(n_vector)
+    stage.vectorize(n_lane)
+    size = blocks * block * depth
+    if worth_sharing(extent_of(m) * size, target, 4 * size):
+        stage.parallel(n_outer)
+
+    inner: Any = schedule[sums]
+    inner.compute_at(stage, m_outer)
+    m, n = inner.op.axis
+    (k,) = inner.op.reduce_axis
+    vector, lane = inner.split(n, factor=lanes)
+    k_outer, k_inner = inner.split(k, factor=_PAIR)
+    pairs = (
+        gcd(_VECTORS[block // lanes], depth // _PAIR)
+        if _few_behind(schedule, output, target)
+        else 1
+    )
+    k_outer, k_more = inner.split(k_outer, factor=pairs)
+    inner.reorder(k_outer, k_more, k_inner, vector, m, lane)
+    for axis in (k_more, k_inner, vector, m):
+        inner.unroll(axis)
+    inner.vectorize(lane)
+    held: Any = schedule[schedule.cache_read(turned, "local", [sums])]
+    held.compute_at(inner, k_more)
+    _, step, row = held.op.axis
+    group, row = held.split(row, factor=lanes)
+    held.unroll(step)
+    held.unroll(group)
+    held.vectorize(row)
+    if not schedule_turned(schedule, turned, target, lanes):
+        schedule[turned].vectorize(turned.op.axis[-1])
+    return schedule
+
+
+def _few_behind(schedule: te.Schedule, output: te.Tensor, target: Target) -> bool:
+    """Tell whether little is done with the sums of `output`.
+
+    LLVM holds the constants of functions in registers all the time, which more steps at once would
+    need.
+    """
+    return reading_of(schedule, output, target).size <= _FEW_NODES

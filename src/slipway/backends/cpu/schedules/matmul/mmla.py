@@ -1,0 +1,154 @@
+"""Products by an instruction that multiplies small matrices: ARM's smmla and bfmmla.
+
+    c[i, j] += sum over k of a[i, k] * b[j, k]        2 rows of data, 2 columns, 8 bytes of each
+
+takes half as many instructions as one that multiplies a vector by words (sdot, bfdot), but its sums
+lie in squares, and so must its data.  With R.. for the axes of the sum but the last, P rows (of a
+matrix, or positions of images) filled up to whole tiles, and O columns::
+
+    near    (N, R.., P/2, 2, k)     of a tile, in registers: two rows side by side
+    sums    (N, P/2, O/2, 2, 2)
+    joined  (N, P, O)               the squares' rows, as the result has them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import extent_of, producers
+from slipway.backends.cpu.tile import Tile, vector_registers
+from slipway.te.hardware import hardware_intrinsic
+
+if TYPE_CHECKING:
+    from slipway.ir.hardware import HardwareIntrinsic
+    from slipway.target import Target
+
+SIDE = 2  # of the squares of sums
+LANES = 4  # of the vectors of results
+_TEMPORARIES = 4
+_AT_ONCE = 2  # steps of the sum, so that their weights are loaded by one instruction
+_LOADS = 2  # instructions for two rows of data side by side
+
+
+def choose_squares(rows: int, pairs: int, block: int, target: Target) -> Tile:
+    """Return the tile, in rows and pairs of columns, that takes the fewest instructions.
+
+    Pairs of columns are split evenly, and so are `block` of them that lie side by side; two of
+    them are a vector of results.
+    """
+    room = vector_registers(target) - _TEMPORARIES
+
+    def cost(tile: Tile) -> float:
+        """Instructions for one step of all tiles."""
+        high = tile.rows // SIDE
+        each = high * tile.vectors + _LOADS * high + tile.vectors / 2 + 2
+        return -(-rows // tile.rows) * (pairs // tile.vectors) * each
+
+    tiles = [
+        Tile(height, vectors)
+        for height in range(SIDE, 10, SIDE)
+        for vectors in range(2, pairs + 1, 2)
+        if pairs % vectors == 0
+        and (block % vectors == 0 or vectors % block == 0)
+        and height // SIDE * (vectors + _AT_ONCE) <= room
+    ]
+    return min(tiles, key=cost)
+
+
+def joined_squares(
+    size: tuple[int, int, int],
+    datum: Callable[..., Any],
+    weight: Callable[..., Any],
+    reduced: Sequence[te.IterVar],
+    tile: Tile,
+    out_dtype: str,
+) -> te.Tensor:
+    """Return the stage `joined` of (images, rows, columns), rows filled up to whole tiles.
+
+    ``datum(image, *r, row, k)`` and ``weight(*r, column, k)`` are multiplied, r and k the axes
+    `reduced`.  Rows that fill up read the last row.
+    """
+    images, rows, columns = size
+    whole = -(-rows // tile.rows) * tile.rows
+    *outer, part = reduced
+
+    def side_by_side(b: Any, *rest: Any) -> Any:
+        *at, p, r, k = rest
+        row = p * SIDE + r
+        return datum(b, *at, row if whole == rows else te.min(row, rows - 1), k)
+
+    extents = [extent_of(axis) for axis in outer]
+    near = te.compute(
+        (images, *extents, whole // SIDE, SIDE, extent_of(part)), side_by_side, name="near",
+        tag="squares_near",
+    )  # fmt: skip
+
+    def square(b: Any, p: Any, o: Any, r: Any, lane: Any) -> Any:
+        left = near(b, *outer, p, r, part).astype(out_dtype)
+        right = weight(*outer, o, lane, part).astype(out_dtype)
+        return te.sum(left * right, axis=list(reduced))
+
+    sums = te.compute(
+        (images, whole // SIDE, columns // SIDE, SIDE, SIDE), square, name="sums",
+        tag=f"squares_sums,{tile.rows},{tile.vectors}",
+    )  # fmt: skip
+
+    def row_of(b: Any, p: Any, c: Any) -> Any:
+        half, side = te.floordiv(p, SIDE), te.floormod(p, SIDE)
+        return sums(b, half, te.floordiv(c, SIDE), side, te.floormod(c, SIDE))
+
+    made: te.Tensor = te.compute(
+        (images, whole, columns), row_of, name="joined", tag="squares_joined"
+    )
+    return made
+
+
+class Squares:
+    """The stages of products in squares, found again among what a kernel computes."""
+
+    def __init__(self, outs: Sequence[te.Tensor]) -> None:
+        tags = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
+        self.near, self.sums, self.joined = (
+            tags[f"squares_{name}"] for name in ("near", "sums", "joined")
+        )
+        self.tile = Tile(*(int(x) for x in self.sums.op.tag.split(",")[1:]))
+        (self.data,) = self.near.op.input_tensors
+        self.weight = self.sums.op.input_tensors[1]
+
+    def compute_at(
+        self, schedule: te.Schedule, stage: Any, axis: Any, entry: HardwareIntrinsic, target: Target
+    ) -> None:
+        """Compute a tile of `joined` in each step of `axis` of `stage`, in registers."""
+        rejoined: Any = schedule[self.joined]
+        rejoined.set_scope("local")
+        rejoined.compute_at(stage, axis)
+        _, p, c = rejoined.op.axis
+        c_vector, c_lane = rejoined.split(c, factor=LANES)
+        rejoined.unroll(p)
+        rejoined.unroll(c_vector)
+        rejoined.vectorize(c_lane)
+
+        inner: Any = schedule[self.sums]
+        inner.set_scope("local")
+        inner.compute_at(stage, axis)
+        b, p, o, row, lane = inner.op.axis
+        *outer, element = inner.op.reduce_axis
+        longest = max(i for i, x in enumerate(outer) if i == 0 or extent_of(x) > 1)
+        steps, step = inner.split(outer[longest], factor=gcd(_AT_ONCE, extent_of(outer[longest])))
+        around = [*outer[:longest], *outer[longest + 1 :], steps]
+        inner.reorder(b, *around, step, p, o, row, lane, element)
+        inner.unroll(step)
+        inner.unroll(p)
+        inner.unroll(o)
+        inner.tensorize(row, hardware_intrinsic(entry.name, target))
+
+        copy: Any = schedule[self.near]
+        copy.set_scope("local")
+        copy.compute_at(inner, steps)
+        *others, element = copy.op.axis
+        for loop in others[1:]:
+            copy.unroll(loop)
+        copy.vectorize(element)

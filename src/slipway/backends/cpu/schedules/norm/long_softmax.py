@@ -1,0 +1,153 @@
+"""Softmax and log-softmax along long last axes: one row at a time, sums that do not wait.
+
+Greatest element, powers, their sum: each in several vectors at once, while the row is near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    PARALLEL_ELEMENTS,
+    Loop,
+    extent_of,
+    inline_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.norm.exponential import power
+from slipway.backends.cpu.schedules.reduction import SUMS, reduce_row
+from slipway.backends.strategy import register_implementation
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+def _stages(target: Target, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """Return the greatest element of each row, the powers, and their sum.
+
+    Both reductions take whole vectors first.  The rest is another vector, which reaches back, for
+    the greatest element, and single elements for the sum.
+    """
+    *outer, length = shape_of(x)
+    lanes = vector_lanes(target, x.dtype)
+    rest = length % lanes
+
+    def reduced(reducer: Any, of: te.Tensor, first: int, name: str, tag: str) -> te.Tensor:
+        last = length - rest if first == 0 else length
+        k = te.reduce_axis((0, last - first), name="k")
+        made: te.Tensor = te.compute(
+            tuple(outer),
+            lambda *i: reducer(of(*i, first + k if first else k), axis=[k]),
+            name=name,
+            tag=tag,
+        )
+        return made
+
+    def joined(join: Any, one: te.Tensor, other: te.Tensor) -> te.Tensor:
+        made: te.Tensor = te.compute(
+            tuple(outer), lambda *i: join(one(*i), other(*i)), name="all", tag="softmax_each"
+        )
+        return made
+
+    greatest = reduced(te.max_of_numbers, x, 0, "max", "softmax_row")
+    if rest:
+        end = reduced(te.max_of_numbers, x, length - lanes, "last_max", "softmax_row")
+        greatest = joined(te.max_of_numbers, greatest, end)
+    powers = te.compute(
+        (*outer, length),
+        lambda *i: power(x(*i) - greatest(*i[:-1])),
+        name="powers",
+        tag="softmax_powers",
+    )
+    total = reduced(te.sum, powers, 0, "sum", "softmax_row")
+    if rest:
+        end = reduced(te.sum, powers, length - rest, "last_sum", "softmax_rest")
+        total = joined(lambda a, b: a + b, total, end)
+    return greatest, powers, total
+
+
+def _softmax_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    (x,) = inputs
+    _, powers, total = _stages(target, x)
+    outer = shape_of(total)
+    inverse = te.compute(
+        outer, lambda *i: te.const(1.0, x.dtype) / total(*i), name="inverse", tag="softmax_each"
+    )
+    return [
+        te.compute(
+            shape_of(x), lambda *i: powers(*i) * inverse(*i[:-1]), name="T_softmax", tag="injective"
+        )
+    ]
+
+
+def _log_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    (x,) = inputs
+    greatest, _, total = _stages(target, x)
+    logarithm = te.compute(
+        shape_of(total), lambda *i: te.log(total(*i)), name="logarithm", tag="softmax_each"
+    )
+    return [
+        te.compute(
+            shape_of(x),
+            lambda *i: (x(*i) - greatest(*i[:-1])) - logarithm(*i[:-1]),
+            name="T_log_softmax",
+            tag="injective",
+        )
+    ]
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """float32 along the last axis, some vectors of it; strict code keeps denormal powers."""
+    (data,) = in_types
+    assert isinstance(data, TensorType)
+    lanes = vector_lanes(target, data.dtype)
+    last = attrs.axis % data.rank == data.rank - 1
+    long = data.rank >= 2 and 1 < lanes * SUMS <= data.shape[-1]
+    return data.dtype == "float32" and last and long and not target.is_strict
+
+
+def schedule_long_softmax(
+    target: Target, outs: Sequence[te.Tensor], softmax: te.Tensor
+) -> te.Schedule:
+    """All stages of a row inside the loop over rows."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    staged = [op for op in producers(outs) if getattr(op, "tag", "").startswith("softmax_")]
+    inline_injective(schedule, outs, keep=[op.output(0) for op in staged])
+    lanes = vector_lanes(target, output.dtype)
+    stage = schedule[output]
+    *outer, last = stage.op.axis
+    rows = stage.fuse(*outer)
+    _, lane = stage.split(last, factor=lanes, tail="shift")
+    stage.vectorize(lane)
+    if prod(shape_of(output)) >= PARALLEL_ELEMENTS // 8:
+        stage.parallel(rows)
+    for op in staged:
+        part = schedule[op]
+        if op.tag == "softmax_row":
+            (k,) = op.reduce_axis
+            reduce_row(schedule, op.output(0), Loop(k, extent_of(k)), lanes)
+            part = schedule[op]
+        elif op.tag == "softmax_rest":
+            part.unroll(op.reduce_axis[0])
+        elif op.tag == "softmax_powers":
+            _, inner = part.split(op.axis[-1], factor=lanes, tail="shift")
+            part.vectorize(inner)
+        part.compute_at(stage, rows)
+    return schedule
+
+
+for _op, _compute in (("nn.softmax", _softmax_compute), ("nn.log_softmax", _log_compute)):
+    register_implementation(
+        _op, name="softmax.long", priority=20, compute=_compute, applies=_applies
+    )(schedule_long_softmax)

@@ -1,0 +1,156 @@
+"""Softmax along the last axis: one row at a time, which stays in the nearest cache.
+
+A row is read in whole vectors.  Where its length is no multiple of them, the greatest element is
+sought in vectors that overlap at the end, and the last few powers are added one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    PARALLEL_ELEMENTS,
+    inline_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.norm.exponential import power_of
+from slipway.backends.strategy import register_implementation
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+def _lanes(target: Target, dtype: str, length: int) -> int:
+    """Return the lanes of the vectors that a row is worked on in: a short row gets short ones."""
+    lanes = vector_lanes(target, dtype)
+    while lanes > length:
+        lanes //= 2
+    return lanes
+
+
+def _softmax_compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """Greatest, powers, their sum, product with its inverse; one partial result a lane."""
+    (x,) = inputs
+    *outer, length = shape_of(x)
+    lanes = _lanes(target, x.dtype, length)
+    steps, rest = length // lanes, length % lanes
+
+    k = te.reduce_axis((0, -(-length // lanes)), name="k")
+
+    def begin(step: Any) -> Any:
+        return te.min(step * lanes, length - lanes) if rest else step * lanes
+
+    most = te.compute(
+        (*outer, lanes),
+        lambda *i: te.max_of_numbers(x(*i[:-1], begin(k) + i[-1]), axis=[k]),
+        name="lane_max",
+        tag="softmax_max",
+    )
+    lane = te.reduce_axis((0, lanes), name="lane")
+    greatest = te.compute(
+        tuple(outer),
+        lambda *i: te.max_of_numbers(most(*i, lane), axis=[lane]),
+        name="max",
+        tag="softmax_join",
+    )
+
+    power = power_of(target)
+    powers = te.compute(
+        (*outer, length),
+        lambda *i: power(x(*i) - greatest(*i[:-1])),
+        name="powers",
+        tag="softmax_powers",
+    )
+    k2 = te.reduce_axis((0, steps), name="k")
+    sums = te.compute(
+        (*outer, lanes),
+        lambda *i: te.sum(powers(*i[:-1], k2 * lanes + i[-1]), axis=[k2]),
+        name="lane_sum",
+        tag="softmax_sum",
+    )
+    lane2 = te.reduce_axis((0, lanes + rest), name="lane")
+
+    def addend(*i: Any) -> Any:
+        if not rest:
+            return sums(*i, lane2)
+        tail = powers(*i, te.max(steps * lanes + lane2 - lanes, steps * lanes))
+        return te.if_then_else(lane2 < lanes, sums(*i, te.min(lane2, lanes - 1)), tail)
+
+    total = te.compute(
+        tuple(outer), lambda *i: te.sum(addend(*i), axis=[lane2]), name="sum", tag="softmax_join"
+    )
+    if target.is_strict:
+        return [
+            te.compute(
+                (*outer, length),
+                lambda *i: powers(*i) / total(*i[:-1]),
+                name="T_softmax_norm",
+                tag="injective",
+            )
+        ]
+    inverse = te.compute(
+        tuple(outer), lambda *i: te.const(1.0, x.dtype) / total(*i), name="inverse",
+        tag="softmax_inverse",
+    )  # fmt: skip
+    return [
+        te.compute(
+            (*outer, length),
+            lambda *i: powers(*i) * inverse(*i[:-1]),
+            name="T_softmax_norm",
+            tag="injective",
+        )
+    ]
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """float32 along the last axis, at least one vector of it."""
+    (data,) = in_types
+    assert isinstance(data, TensorType)
+    return (
+        data.dtype == "float32"
+        and data.rank >= 2
+        and attrs.axis % data.rank == data.rank - 1
+        and _lanes(target, data.dtype, data.shape[-1]) >= 4
+    )
+
+
+@register_implementation(
+    "nn.softmax", name="softmax.rows", compute=_softmax_compute, applies=_applies
+)
+def schedule_softmax(target: Target, outs: Sequence[te.Tensor], softmax: te.Tensor) -> te.Schedule:
+    """All stages of a row inside the loop over rows, each in vectors."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    staged = [op for op in producers(outs) if getattr(op, "tag", "").startswith("softmax_")]
+    inline_injective(schedule, outs, keep=[op.output(0) for op in staged])
+    lanes = _lanes(target, output.dtype, shape_of(output)[-1])
+    stage = schedule[output]
+    *outer, last = stage.op.axis
+    rows = stage.fuse(*outer)
+    chunk, lane = stage.split(last, factor=lanes, tail="shift")
+    del chunk
+    stage.vectorize(lane)
+    if prod(shape_of(output)) >= PARALLEL_ELEMENTS // 8:
+        stage.parallel(rows)
+    for op in staged:
+        part = schedule[op]
+        part.compute_at(stage, rows)
+        if op.tag == "softmax_powers":
+            _, inner = part.split(op.axis[-1], factor=lanes, tail="shift")
+            part.vectorize(inner)
+        elif op.tag in ("softmax_max", "softmax_sum"):
+            part.reorder(*op.axis[:-1], *op.reduce_axis, op.axis[-1])
+            part.vectorize(op.axis[-1])
+            part.set_scope("local")
+        elif op.tag == "softmax_join":
+            part.unroll(op.reduce_axis[0])
+            part.set_scope("local")
+    return schedule

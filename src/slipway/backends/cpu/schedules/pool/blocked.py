@@ -1,0 +1,122 @@
+"""Pooling.  With channels innermost (NCHW16c, NHWC): a run of windows in registers, taps outside.
+
+Taps in the border are left out: loops are cut where that changes (`cpu.border`), so that most run
+unguarded.  On other layouts: windows outside, a vector of the innermost axis inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.conv.halo import cut
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.tile import rows_per_part, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.relay.ops.nn.pool import pool_compute
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+_RUN = 8  # windows whose taps are taken together
+_UNROLLED = 128  # taps of a run
+_KINDS = ("max", "avg")
+
+
+@register_implementation(
+    *(f"nn.{prefix}{kind}_pool{n}d" for prefix in ("", "global_", "adaptive_") for kind in _KINDS
+      for n in (1, 2, 3)),
+    name="pool.whole",
+)  # fmt: skip
+def schedule_whole_pool(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
+    """One loop nest for the windows, one for what is fused behind them."""
+    return schedule_opaque(target, outs)
+
+
+def _compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type], kind: str
+) -> list[te.Tensor]:
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    return pool_compute(attrs, inputs, out, kind == "avg", padded=False)
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """Channels are innermost, and as long as vectors."""
+    (data,) = in_types
+    assert isinstance(data, TensorType)
+    channels = data.shape[-1]
+    fits = channels % vector_lanes(target, data.dtype) == 0 or channels in (4, 8, 16)
+    return fits and attrs.layout[-1] in "Cc"
+
+
+def _schedule_windows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
+    """Runs of windows, each tap for all of them."""
+    (output,) = {id(t.op): t for t in outs}.values()
+    window = next(op for op in producers(outs) if op.tag in ("pool_max", "pool_sum"))
+    lanes = vector_lanes(target, window.input_tensors[0].dtype)
+    channels = shape_of(output)[-1]
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs, keep=[window.output(0)])
+    if output.op is window:
+        sums = schedule.cache_write(output, "local")
+    else:
+        sums = window.output(0)
+        schedule[sums].set_scope("local")
+
+    count = len(window.reduce_axis)
+    stage = schedule[output]
+    *outer, channel = stage.op.axis
+    outer, rows, ow = outer[:-count], outer[-count:-1], outer[-1]
+    ow_outer, ow_inner = stage.split(ow, factor=min(extent_of(ow), _RUN), tail="shift")
+    blocks = []
+    lane = channel
+    if channels > lanes:
+        block, lane = stage.split(channel, factor=lanes)
+        blocks.append(block)
+    inside = []
+    if rows:
+        planes = prod(extent_of(axis) for axis in outer)
+        each = rows_per_part(extent_of(rows[0]), planes, target.num_cores)
+        first, rest = stage.split(rows[0], factor=each, tail="shift")
+        outer, inside = [*outer, first], [rest, *rows[1:]]
+    stage.reorder(*outer, *inside, ow_outer, *blocks, ow_inner, lane)
+    stage.unroll(ow_inner)
+    stage.vectorize(lane)
+    part = stage.fuse(*outer)
+    taps = prod(extent_of(axis) for axis in window.reduce_axis)
+    unrolled = taps * _RUN <= _UNROLLED
+    cut(stage, ow_outer, *(inside if unrolled else []))
+    if worth_sharing(prod(shape_of(output)) * taps, target):
+        stage.parallel(part)
+
+    inner = schedule[sums]
+    inner.compute_at(stage, blocks[0] if blocks else ow_outer)
+    *_, ow, lane = inner.op.axis
+    steps = inner.op.reduce_axis
+    inner.reorder(*inner.op.axis[:-2], *steps, ow, lane)
+    cut(inner, *steps)
+    if unrolled:
+        for step in steps:
+            inner.unroll(step)
+    inner.unroll(ow)
+    inner.vectorize(lane)
+    return schedule
+
+
+for _kind in _KINDS:
+    register_implementation(
+        *(f"nn.{_kind}_pool{n}d" for n in (1, 2, 3)), name="pool.window", priority=11,
+        compute=partial(_compute, kind=_kind), applies=_applies,
+    )(_schedule_windows)  # fmt: skip

@@ -1,0 +1,120 @@
+"""Greatest values of windows in images whose rows lie in memory (NCHW): rows first, then columns.
+
+    tall[h, w] = max over r of x[h * s + r, w]      out[h, w] = max over c of tall[h, w * s + c]
+
+A window of k x k takes 2 k steps in place of k^2, of which only k read at a stride.  `tall` is one
+row of a task, with the border beside it, and stays in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    PARALLEL_ELEMENTS,
+    extent_of,
+    inline_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.strategy import register_implementation
+from slipway.relay import op_registry
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+_LAYOUTS = {"NCHW": "nn.max_pool2d", "NCDHW": "nn.max_pool3d"}
+
+
+def _in_turn(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The window without its last axis, then that axis."""
+    (data,), (out,) = inputs, out_types
+    assert isinstance(out, TensorType)
+    compute = op_registry.get(_LAYOUTS[attrs.layout]).compute_function
+    assert compute is not None
+    count = len(attrs.pool_size)
+
+    def only(kept: Sequence[bool]) -> Any:
+        """The attributes, with a window of one along the other axes."""
+        fields = {
+            name: tuple(
+                v if keep else 1 for v, keep in zip(getattr(attrs, name), kept, strict=True)
+            )
+            for name in ("pool_size", "strides", "dilation")
+        }
+        padding = zip(attrs.padding, (*kept, *kept), strict=True)
+        return attrs.replace(padding=tuple(v if keep else 0 for v, keep in padding), **fields)
+
+    along = [a == count - 1 for a in range(count)]
+    shape = (*out.shape[:-1], shape_of(data)[-1])
+    (tall,) = compute(only([not a for a in along]), [data], [TensorType(shape, out.dtype)])
+    return list(compute(only(along), [tall], [out]))
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """Rows of a vector or more, and windows that are more than a row or a column."""
+    (data,) = in_types
+    assert isinstance(data, TensorType)
+    lanes = vector_lanes(target, data.dtype)
+    *others, last = attrs.pool_size
+    wide = data.shape[-1] // attrs.strides[-1] >= lanes > 1
+    return attrs.layout in _LAYOUTS and wide and last > 1 and prod(others) > 1
+
+
+@register_implementation(
+    *_LAYOUTS.values(), name="pool.rows", priority=20, compute=_in_turn, applies=_applies
+)
+def schedule_pool_rows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
+    """One row of results after the other, from one row of greatest values."""
+    schedule = te.create_schedule([t.op for t in outs])
+    tall, wide = (op.output(0) for op in producers(outs) if op.tag == "pool_max")
+    border = [t for t in wide.op.input_tensors if "pad" in t.op.tag]
+    inline_injective(schedule, outs, keep=[tall, wide, *border])
+    (output,) = {id(t.op): t for t in outs}.values()
+    if output.op is wide.op:
+        greatest = schedule.cache_write(output, "local")
+    else:
+        greatest = wide
+        schedule[wide].set_scope("local")
+    lanes = vector_lanes(target, output.dtype)
+    stage: Any = schedule[output]
+    *outer, row, column = stage.op.axis
+    block, lane = stage.split(column, factor=lanes, tail="shift")
+    stage.vectorize(lane)
+    task = stage.fuse(*outer)
+    taps = [extent_of(axis) for t in (tall, greatest) for axis in t.op.reduce_axis]
+    if prod(shape_of(output)) * sum(taps) >= PARALLEL_ELEMENTS:
+        stage.parallel(task)
+
+    _in_registers(schedule, greatest, stage, block)
+    for tensor in border:
+        schedule[tensor].compute_at(stage, row)
+        schedule[tensor].vectorize(tensor.op.axis[-1])
+    greatest = schedule.cache_write(tall, "local")
+    rows: Any = schedule[tall]
+    rows.compute_at(stage, row)
+    block, lane = rows.split(rows.op.axis[-1], factor=lanes, tail="shift")
+    rows.vectorize(lane)
+    _in_registers(schedule, greatest, rows, block)
+    return schedule
+
+
+def _in_registers(
+    schedule: te.Schedule, greatest: te.Tensor, stage: te.Stage, block: te.IterVar
+) -> None:
+    """Compute the greatest values of a block of `stage` there, tap after tap."""
+    registers: Any = schedule[greatest]
+    registers.compute_at(stage, block)
+    *_, lane = registers.op.axis
+    taps = registers.op.reduce_axis
+    registers.reorder(*taps, lane)
+    registers.vectorize(lane)
+    for axis in taps:
+        registers.unroll(axis)

@@ -1,0 +1,146 @@
+"""Integer convolutions and products, channels last: a tile of int32 sums in registers.
+
+A step multiplies a broadcast element of data by a vector of weights of neighbouring output
+channels; the requantisation fused behind runs on the vector before it is stored as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    is_injective,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.tile import choose_tile, worth_sharing
+from slipway.backends.strategy import register_implementation
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+UNROLL_LIMIT = 128  # copies of a multiply-add
+
+
+def _lanes(channels: int, target: Target, dtype: str) -> int:
+    """Return the widest vector that divides the channels; 1 if there is none worth it."""
+    lanes = vector_lanes(target, dtype)
+    while lanes > 1 and channels % lanes:
+        lanes //= 2
+    return lanes if lanes >= 4 else 1
+
+
+@register_implementation("qnn.conv2d_nhwc", "qnn.depthwise_conv2d_nhwc", name="qnn_conv.tile")
+def schedule_qnn_conv(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """Rows of output positions by vectors of output channels."""
+    _, height, width, channels = shape_of(conv)
+    lanes = _lanes(channels, target, conv.dtype)
+    distinct = {id(t.op): t for t in outs}
+    if lanes == 1 or len(distinct) != 1:
+        return schedule_opaque(target, outs)
+    (output,) = distinct.values()
+    schedule = te.create_schedule([t.op for t in outs])
+    data = conv.op.input_tensors[0]
+    pad = [data] if "pad" in getattr(data.op, "tag", "") and is_injective(data.op) else []
+    inline_injective(schedule, outs, keep=[conv, *pad])
+    if output.op is conv.op:
+        sums = schedule.cache_write(output, "local")
+    else:
+        sums = conv
+        schedule[conv].set_scope("local")
+    depthwise = "depthwise" in conv.op.tag
+    if depthwise:
+        tile = choose_tile(min(width, 8), 1, target)
+    else:
+        tile = choose_tile(width, channels // lanes, target)
+    rows, vectors = tile.rows, tile.vectors
+    stage: Any = schedule[output]
+    n, y, x, c = stage.op.axis
+    c_vectors, c_lane = stage.split(c, factor=lanes)
+    c_outer, c_vector = stage.split(c_vectors, factor=vectors, tail="shift")
+    x_outer, x_inner = stage.split(x, factor=rows, tail="shift")
+    stage.reorder(n, y, c_outer, x_outer, x_inner, c_vector, c_lane)
+    stage.unroll(x_inner)
+    stage.unroll(c_vector)
+    stage.vectorize(c_lane)
+
+    inner: Any = schedule[sums]
+    inner.compute_at(stage, x_outer)
+    n_in, y_in, x_in, c_in = inner.op.axis
+    vector, lane = inner.split(c_in, factor=lanes)
+    reduced = list(inner.op.reduce_axis)
+    inner.reorder(n_in, y_in, *reduced, x_in, vector, lane)
+    inner.unroll(x_in)
+    inner.unroll(vector)
+    inner.vectorize(lane)
+    window = prod(extent_of(axis) for axis in reduced)
+    if depthwise and window * rows <= UNROLL_LIMIT:
+        for axis in reduced:
+            inner.unroll(axis)
+    parallel = height > 1 and worth_sharing(prod(shape_of(conv)) * window, target)
+    if parallel:
+        stage.parallel(stage.fuse(n, y))
+    for tensor in pad:
+        _schedule_border(schedule, tensor, parallel)
+    return schedule
+
+
+def _schedule_border(schedule: te.Schedule, tensor: te.Tensor, parallel: bool) -> None:
+    """Copy with border, row by row."""
+    stage: Any = schedule[tensor]
+    n, y, _, c = stage.op.axis
+    lanes = 64
+    while lanes > 1 and extent_of(c) % lanes:
+        lanes //= 2
+    if lanes >= 4:
+        _, lane = stage.split(c, factor=lanes)
+        stage.vectorize(lane)
+    rows = stage.fuse(n, y)
+    if parallel:
+        stage.parallel(rows)
+
+
+@register_implementation("qnn.dense_packed", name="qnn_dense.tile")
+def schedule_qnn_dense(target: Target, outs: Sequence[te.Tensor], dense: te.Tensor) -> te.Schedule:
+    """Rows of data by vectors of units."""
+    *batch, units = shape_of(dense)
+    lanes = _lanes(units, target, dense.dtype)
+    distinct = {id(t.op): t for t in outs}
+    if lanes == 1 or len(distinct) != 1 or len(batch) != 1:
+        return schedule_opaque(target, outs)
+    (output,) = distinct.values()
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs, keep=[dense])
+    if output.op is dense.op:
+        sums = schedule.cache_write(output, "local")
+    else:
+        sums = dense
+        schedule[dense].set_scope("local")
+    tile = choose_tile(batch[0], units // lanes, target)
+    stage: Any = schedule[output]
+    m, n = stage.op.axis
+    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
+    n_vectors, n_lane = stage.split(n, factor=lanes)
+    n_outer, n_vector = stage.split(n_vectors, factor=tile.vectors, tail="shift")
+    stage.reorder(n_outer, m_outer, m_inner, n_vector, n_lane)
+    stage.unroll(m_inner)
+    stage.unroll(n_vector)
+    stage.vectorize(n_lane)
+    inner: Any = schedule[sums]
+    inner.compute_at(stage, m_outer)
+    m_in, n_in = inner.op.axis
+    (k,) = inner.op.reduce_axis
+    vector, lane = inner.split(n_in, factor=lanes)
+    inner.reorder(k, m_in, vector, lane)
+    inner.unroll(m_in)
+    inner.unroll(vector)
+    inner.vectorize(lane)
+    if worth_sharing(batch[0] * units * extent_of(k), target):
+        stage.parallel(n_outer)
+    return schedule

@@ -1,0 +1,128 @@
+"""Integer depthwise convolutions with packed weights: four taps of a window an instruction.
+
+A task computes a band of rows, whose data is copied with its border just before.  For one block of
+channels after the other it goes along the rows, a few results that share data at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes, te
+from slipway.backends.cpu.schedules.conv.halo import cut
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    is_injective,
+    producers,
+    shape_of,
+)
+from slipway.backends.cpu.tile import worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.errors import LoweringError
+from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay.ops.packed.qnn_packed import data_kind
+from slipway.te.hardware import hardware_intrinsic
+
+if TYPE_CHECKING:
+    from slipway.relay.types import Type
+    from slipway.target import Target
+
+# Instructions, and what a step of one costs beside the others.
+TAPS = {
+    "x86.taps.vnni": 1.0, "x86.taps.vnni.256": 0.6, "x86.taps.avxvnni": 0.6,
+    "x86.taps.pmaddwd": 0.6, "x86.taps.pmaddwd.sse": 0.4,
+    "neon.taps.smlal": 1.0, "neon32.taps.vmlal": 1.0,
+}  # fmt: skip
+UNROLL_LIMIT = 40  # steps
+COPY_BYTES = 64
+
+
+def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
+    """Return the cheapest instruction for all channels that `target` has, or None."""
+    channels, depth = (int(d) for d in weight.shape[3:])
+    best = None
+    for name, cost in TAPS.items():
+        entry = HARDWARE[name]
+        kind = data_kind(data.dtype, weight.dtype)
+        fits = (kind, weight.dtype, depth) == (entry.a_dtype, entry.b_dtype, entry.depth)
+        if not fits or entry.columns > channels or entry.missing(target):
+            continue
+        total = -(-channels // entry.columns) * cost
+        if best is None or total < best[0]:
+            best = total, entry
+    return best and best[1]
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
+
+
+@register_implementation(
+    "qnn.contrib_depthwise_packed", name="qnn_depthwise.taps", applies=_applies
+)
+def schedule_taps(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """Neighbouring results of a block of channels in registers."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    tags = {getattr(op, "tag", ""): op for op in producers(outs)}
+    sums = tags["packed_depthwise"].output(0)
+    data, weight = sums.op.input_tensors
+    inline_injective(schedule, outs, keep=[sums, data])
+    entry = _instruction(data, weight, target)
+    if entry is None:
+        raise LoweringError(f"{target} has no instruction for the taps of {weight}")
+    if output.op is sums.op:
+        sums = schedule.cache_write(output, "local")
+    else:
+        schedule[sums].set_scope("local")
+    kh, steps, results, _, _ = shape_of(weight)
+    _, height, _, _ = shape_of(output)
+
+    stage: Any = schedule[output]
+    n, y, x, c = stage.op.axis
+    y_outer, y_inner = stage.split(y, factor=_band(height, data, target))
+    c_outer, c_inner = stage.split(c, factor=entry.columns, tail="shift")
+    x_outer, x_inner = stage.split(x, factor=results)
+    stage.reorder(n, y_outer, c_outer, y_inner, x_outer, x_inner, c_inner)
+    stage.unroll(x_inner)
+    stage.vectorize(c_inner)
+    task = stage.fuse(n, y_outer)
+    if worth_sharing(prod(shape_of(output)) * kh * steps * entry.depth, target):
+        stage.parallel(task)
+    if is_injective(data.op):
+        _copy_at(schedule, data, stage, task)
+
+    inner: Any = schedule[sums]
+    inner.compute_at(stage, x_outer)
+    b, y, x, lane = inner.op.axis
+    ky, step, tap = inner.op.reduce_axis
+    inner.reorder(b, y, ky, step, x, lane, tap)
+    inner.unroll(x)
+    if kh * steps * results <= UNROLL_LIMIT:
+        inner.unroll(ky)
+        inner.unroll(step)
+    inner.tensorize(lane, hardware_intrinsic(entry.name, target))
+    return schedule
+
+
+def _band(height: int, data: te.Tensor, target: Target) -> int:
+    """Return how many rows of results a task computes: what it reads stays in the cache."""
+    _, rows, width, channels = shape_of(data)
+    row_bytes = width * channels * dtypes.bits_of(data.dtype) // 8
+    most = max(1, target.core.l2_bytes // 4 // max(1, row_bytes * rows // height))
+    return max(d for d in range(1, height + 1) if height % d == 0 and d <= most)
+
+
+def _copy_at(schedule: te.Schedule, data: te.Tensor, stage: Any, task: Any) -> None:
+    """Copy the data of a task, channels in vectors."""
+    copy: Any = schedule[data]
+    copy.compute_at(stage, task)
+    cut(copy, *copy.op.axis[1:3])
+    channels, lanes = shape_of(data)[3], COPY_BYTES
+    while lanes > 1 and channels % lanes:
+        lanes //= 2
+    if lanes >= 4:
+        _, lane = copy.split(copy.op.axis[3], factor=lanes)
+        copy.vectorize(lane)

@@ -1,0 +1,167 @@
+"""Integer convolutions with packed weights: register tiles of a multiply-add instruction.
+
+As in `cpu.conv`, one task computes a part of the positions, which stays in the cache, for one tile
+of output channels; the instruction takes a word of the data, repeated, and a vector of weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes, te
+from slipway.backends.cpu.lowering.pack_quantized import INSTRUCTIONS
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    is_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, load_groups
+from slipway.backends.cpu.tile import (
+    Tile,
+    positions_per_part,
+    step_cost,
+    tiles_in_registers,
+    vector_registers,
+    worth_sharing,
+)
+from slipway.backends.strategy import register_implementation
+from slipway.errors import LoweringError
+from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay.ops.packed.qnn_packed import data_kind, packed_product
+from slipway.te.hardware import hardware_intrinsic
+
+if TYPE_CHECKING:
+    from slipway.relay.types import Type
+    from slipway.target import Target
+
+
+_FEW = 16  # instructions of a tile in a step that make counting steps dear
+
+
+def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction of `target` for data of `dtype` and these packed weights."""
+    kind = data_kind("uint8" if dtype == "int32" else dtype, weight.dtype)
+    for entry in (HARDWARE[name] for name in INSTRUCTIONS):
+        packed_for = (entry.columns, entry.depth) == tuple(int(d) for d in weight.shape[4:])
+        kinds = (kind, weight.dtype) == (entry.a_dtype, entry.b_dtype)
+        if entry.rows == 0 and packed_for and kinds and not entry.missing(target):
+            return entry
+    return None
+
+
+def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    data, weight = in_types
+    return target.kind.name == "llvm" and bool(instruction_for(data.dtype, weight, target))
+
+
+def product_tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:
+    """Choose the tile for the blocks of a group, which are split evenly.
+
+    Their axis is part of the result's last.
+    """
+    room = vector_registers(target) - entry.temporaries
+    width = max(1, entry.c_size * 32 // target.vector_bits)
+
+    def cost(tile: Tile) -> float:
+        steps = -(-positions // tile.rows) * tile.rows
+        return steps * step_cost(tile.rows, tile.vectors * width, target)
+
+    fitting = tiles_in_registers(positions, blocks, target, width)
+    even = [t for t in fitting if blocks % t.vectors == 0]
+    roomy = [t for t in even if (t.rows + 1) * t.vectors * width < room]
+    return min(roomy or even[:1], key=cost)
+
+
+def _group(target: Target, weight: te.Tensor) -> int:
+    """Return how many words of a position are loaded together, to be multiplied by lane."""
+    by_lane = target.multiplies_by_lane and shape_of(weight)[5] == 4
+    return gcd(GROUP, shape_of(weight)[3]) if by_lane else 1
+
+
+def compute_packed(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """The operator's own compute, perhaps with a stage for the groups of a tile."""
+    grouped = attrs.groups == 1 and _group(target, inputs[1]) > 1
+    return packed_product(attrs, list(inputs), out_types, grouped)
+
+
+@register_implementation(
+    "qnn.contrib_conv2d_packed", name="qnn_conv.packed", compute=compute_packed, applies=_applies
+)
+def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """`tile.rows` positions by `tile.vectors` blocks of channels at a time."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    tags = {getattr(op, "tag", ""): op for op in producers(outs)}
+    sums = tags["packed_sums"].output(0)
+    groups, weight = sums.op.input_tensors
+    group = _group(target, weight) if "packed_groups" in tags else 1
+    data = groups if group == 1 else groups.op.input_tensors[0]
+    copies = is_injective(data.op)
+    inline_injective(schedule, outs, keep=[groups, data])
+    entry = instruction_for(data.dtype, weight, target)
+    if entry is None:
+        raise LoweringError(f"{target} has no instruction for weights {weight}")
+    schedule[sums].set_scope("local")
+    _, positions, blocks, lanes = shape_of(sums)
+    read = shape_of(weight)[3] * (1 if data.dtype == "int32" else shape_of(weight)[5])
+    tile = product_tile(positions, blocks * read // shape_of(data)[-1], target, entry)
+    parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
+    if copies:
+        schedule_copy(schedule, data, target, parallel)
+
+    stage: Any = schedule[output]
+    n, y, x, c = stage.op.axis
+    c_outer, c_inner = stage.split(c, factor=tile.vectors * lanes)
+    c_vector, c_lane = stage.split(c_inner, factor=lanes)
+    sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (data, weight)]
+    panels = blocks // tile.vectors
+    part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile, target)
+    p_part, p_tiles = stage.split(stage.fuse(y, x), factor=part, tail="shift")
+    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
+    stage.reorder(n, p_part, c_outer, p_outer, p_inner, c_vector, c_lane)
+    stage.unroll(p_inner)
+    stage.unroll(c_vector)
+    stage.vectorize(c_lane)
+    task = stage.fuse(n, p_part, c_outer)
+    if parallel:
+        stage.parallel(task)
+
+    inner: Any = schedule[sums]
+    inner.compute_at(stage, p_outer)
+    b, p, o, lane = inner.op.axis
+    ky, kx, chunk, element = inner.op.reduce_axis
+    if group == 1:
+        few = _FEW // (tile.rows * tile.vectors)
+        chunk, step = inner.split(chunk, factor=gcd(few, shape_of(weight)[3]) if few else 1)
+        inner.reorder(b, ky, kx, chunk, step, p, o, lane, element)
+        inner.unroll(step)
+    else:
+        outer, step = inner.split(chunk, factor=group)
+        inner.reorder(b, ky, kx, outer, o, step, p, lane, element)
+        inner.unroll(step)
+        load_groups(schedule, groups, inner, outer)
+    inner.unroll(p)
+    inner.unroll(o)
+    inner.tensorize(lane, hardware_intrinsic(entry.name, target, data.dtype == "int32"))
+    return schedule
+
+
+def schedule_copy(schedule: te.Schedule, copy: te.Tensor, target: Target, parallel: bool) -> None:
+    """Copy the data row by row, in vectors of channels where they fill some."""
+    stage: Any = schedule[copy]
+    n, y, _, c = stage.op.axis
+    channels, lanes = shape_of(copy)[3], vector_lanes(target, copy.dtype)
+    while lanes > 1 and channels % lanes:
+        lanes //= 2
+    if lanes > 1:
+        _, c = stage.split(c, factor=lanes)
+        stage.vectorize(c)
+    task = stage.fuse(n, y)
+    if parallel:
+        stage.parallel(task)

@@ -1,0 +1,121 @@
+"""Integer convolutions by an instruction that multiplies small matrices (`cpu.squares`): smmla.
+
+data    (N, H, W, C)
+weight  (O/o, kH, kW, C/8, o, 8)       o channels side by side, so that two loads are one
+result  (N, OH, OW, O)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import inline_injective, is_injective, shape_of
+from slipway.backends.cpu.schedules.matmul.mmla import (
+    LANES,
+    SIDE,
+    Squares,
+    choose_squares,
+    joined_squares,
+)
+from slipway.backends.cpu.schedules.quantized.packed import schedule_copy
+from slipway.backends.cpu.tile import positions_per_part, worth_sharing
+from slipway.backends.strategy import register_implementation
+from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay.ops.packed.qnn_packed import copied
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+MATRICES = ("neon.smmla",)
+
+
+def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction of `target` for data and packed weights of these types."""
+    for entry in (HARDWARE[name] for name in MATRICES):
+        lanes, depth = (int(d) for d in weight.shape[4:])
+        packed_for = depth == entry.depth and lanes % LANES == 0
+        kinds = (data.dtype, weight.dtype) == (entry.a_dtype, entry.b_dtype)
+        if packed_for and kinds and not entry.missing(target):
+            return entry
+    return None
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
+
+
+def _compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    """Squares of sums, and their rows at the places of the result."""
+    weight = inputs[1]
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    n, height, width, channels = out.shape
+    _, kh, kw, chunks, lanes, depth = shape_of(weight)
+    block = lanes // SIDE
+    (sy, sx), (dy, dx) = attrs.strides, attrs.dilation
+    data = copied(attrs, inputs[0], weight)
+
+    def datum(b: Any, ky: Any, kx: Any, c: Any, p: Any, k: Any) -> Any:
+        y, x = te.floordiv(p, width) * sy + ky * dy, te.floormod(p, width) * sx + kx * dx
+        return data(b, y, x, c * depth + k)
+
+    def column(ky: Any, kx: Any, c: Any, o: Any, lane: Any, k: Any) -> Any:
+        return weight(te.floordiv(o, block), ky, kx, c, te.floormod(o, block) * SIDE + lane, k)
+
+    reduced = [
+        te.reduce_axis((0, extent), name=name)
+        for extent, name in ((kh, "ky"), (kw, "kx"), (chunks, "kc"), (depth, "k"))
+    ]
+    tile = choose_squares(height * width, channels // SIDE, block, target)
+    joined = joined_squares((n, height * width, channels), datum, column, reduced, tile, out.dtype)
+    return [
+        te.compute(
+            out.shape, lambda b, y, x, c: joined(b, y * width + x, c), name="conv2d_packed",
+            tag="injective",
+        )
+    ]  # fmt: skip
+
+
+@register_implementation(
+    "qnn.contrib_conv2d_packed", name="qnn_conv.rows", compute=_compute, applies=_applies
+)
+def schedule_rows_of_squares(
+    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+) -> te.Schedule:
+    """Tiles of squares of sums in registers."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    squares = Squares(outs)
+    data, weight, tile = squares.data, squares.weight, squares.tile
+    inline_injective(schedule, outs, keep=[squares.joined, squares.near, data])
+    entry = _instruction(data, weight, target)
+    assert entry is not None  # it applied
+    _, height, width, channels = shape_of(output)
+    parallel = worth_sharing(prod(shape_of(output)) * prod(shape_of(weight)[1:4]), target)
+    if is_injective(data.op):
+        schedule_copy(schedule, data, target, parallel)
+
+    stage: Any = schedule[output]
+    n, y, x, c = stage.op.axis
+    c_outer, c_inner = stage.split(c, factor=tile.vectors * SIDE)
+    c_vector, c_lane = stage.split(c_inner, factor=LANES)
+    data_bytes, weight_bytes = prod(shape_of(data)[1:]), prod(shape_of(weight))
+    panels = channels // SIDE // tile.vectors
+    part = positions_per_part(height * width, data_bytes, weight_bytes, panels, tile, target)
+    p_part, p_tiles = stage.split(stage.fuse(y, x), factor=-(-part // tile.rows) * tile.rows)
+    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows)
+    stage.reorder(n, p_part, c_outer, p_outer, c_vector, p_inner, c_lane)
+    stage.unroll(c_vector)
+    stage.unroll(p_inner)
+    stage.vectorize(c_lane)
+    task = stage.fuse(n, p_part, c_outer)
+    if parallel:
+        stage.parallel(task)
+    squares.compute_at(schedule, stage, p_outer, entry, target)
+    return schedule

@@ -1,0 +1,188 @@
+"""Winograd's algorithm in integers: transforms on vectors of channels, products from registers.
+
+As in `cpu.winograd`, one block of rows of tiles, transformed, fits the second-level cache and never
+leaves it where the image has enough of them; a smaller image is one block.  Channels come last, and
+products are those of `cpu.quantized_packed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.conv.winograd import blocks_of_rows
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    producers,
+    shape_of,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.matmul.panels import Progress, Steps, ask_for_next
+from slipway.backends.cpu.schedules.quantized.packed import instruction_for, product_tile
+from slipway.backends.cpu.tile import Tile
+from slipway.backends.strategy import register_implementation
+from slipway.errors import LoweringError
+from slipway.relay.ops.packed.qnn_winograd import FILTERING, winograd_stages
+from slipway.relay.ops.packed.winograd import TileBlocks
+from slipway.relay.types import TensorType, Type
+from slipway.te.hardware import hardware_intrinsic
+
+if TYPE_CHECKING:
+    from slipway.ir.hardware import HardwareIntrinsic
+    from slipway.target import Target
+
+
+def _compute(
+    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+) -> list[te.Tensor]:
+    (out,) = out_types
+    assert isinstance(out, TensorType)
+    _, height, width, _ = out.shape
+    m = FILTERING.tile
+    rows, columns = -(-height // m), -(-width // m)
+    words = FILTERING.side**2 * shape_of(inputs[0])[3] // 2  # of a tile, two int16 each
+    size = blocks_of_rows(rows, columns, words, target)
+    tile = _tile(size * columns, inputs[1], target)
+    return [winograd_stages(attrs, inputs, out, TileBlocks(size, tile.rows))]
+
+
+def _tile(tiles: int, weight: te.Tensor, target: Target) -> Tile:
+    return product_tile(tiles, shape_of(weight)[0], target, _entry(weight, target))
+
+
+def _entry(weight: te.Tensor, target: Target) -> HardwareIntrinsic:
+    entry = instruction_for(weight.dtype, weight, target)
+    if entry is None:
+        raise LoweringError(f"{target} has no instruction for weights {weight}")
+    return entry
+
+
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    _, weight = in_types
+    return target.kind.name == "llvm" and bool(instruction_for("int16", weight, target))
+
+
+@register_implementation(
+    "qnn.contrib_conv2d_winograd", name="qnn_conv.winograd", compute=_compute, applies=_applies
+)
+def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+    """Into the transform, the products, and back, a block of tiles and some channels at once."""
+    schedule = te.create_schedule([t.op for t in outs])
+    (output,) = {id(t.op): t for t in outs}.values()
+    stages = {
+        tag: op.output(0)
+        for op in producers(outs)
+        for tag in getattr(op, "tag", "").split(",")
+        if tag
+    }
+    half, data, products = (stages[f"winograd_{n}"] for n in ("half", "data", "products"))
+    rest, pad = stages["winograd_rest"], stages.get("pad")
+    kept = [half, data, products, rest, *([pad] if pad is not None else [])]
+    inline_injective(schedule, outs, keep=kept)
+    _, parts, _, _, _, _, lanes = shape_of(products)
+    _, lines, columns, *_ = shape_of(rest)
+    m, step = FILTERING.tile, lines // parts
+    weight = products.op.input_tensors[1]
+    tile = _tile(step // m * columns, weight, target)
+
+    stage: Any = schedule[output]
+    n, y, x, c = stage.op.axis
+    part, y_inside = stage.split(y, factor=step)
+    ty, y_inner = stage.split(y_inside, factor=m)
+    tx, x_inner = stage.split(x, factor=m)
+    c_outer, c_inner = stage.split(c, factor=tile.vectors * lanes)
+    c_vector, c_lane = stage.split(c_inner, factor=lanes)
+    stage.reorder(n, part, c_outer, ty, tx, c_vector, y_inner, x_inner, c_lane)
+    stage.unroll(y_inner)
+    stage.unroll(x_inner)
+    stage.vectorize(c_lane)
+    if parts == 1:
+        task = stage.fuse(n, part, c_outer)
+        products_at = task
+    else:
+        task, products_at = stage.fuse(n, part), c_outer
+        schedule[data].compute_at(stage, task)
+    stage.parallel(task)
+
+    inner: Any = schedule[rest]
+    inner.compute_at(stage, c_vector)
+    inner.set_scope("local")
+    _, line, _, j, c = inner.op.axis
+    inner.reorder(j, line, c)
+    inner.unroll(line)
+    inner.unroll(j)
+    inner.vectorize(c)
+
+    schedule[products].compute_at(stage, products_at)
+    _schedule_products(schedule, products, tile, _entry(weight, target), target)
+    _schedule_data(schedule, half, data, pad, parallel=parts == 1, target=target)
+    return schedule
+
+
+def _schedule_products(
+    schedule: te.Schedule, products: te.Tensor, tile: Tile, entry: HardwareIntrinsic, target: Target
+) -> None:
+    """A matrix product, tiles by output channels, for each element of a transformed tile."""
+    registers = schedule.cache_write(products, "local")
+    stage: Any = schedule[products]
+    n, part, o, x, y, q, lane = stage.op.axis
+    q_outer, q_inner = stage.split(q, factor=tile.rows)
+    stage.reorder(n, part, x, y, q_outer, o, q_inner, lane)
+    stage.unroll(o)
+    stage.unroll(q_inner)
+    stage.vectorize(lane)
+    inner: Any = schedule[registers]
+    inner.compute_at(stage, q_outer)
+    n, part, o, x, y, q, lane = inner.op.axis
+    chunk, element = inner.op.reduce_axis
+    inner.reorder(n, part, x, y, chunk, q, o, lane, element)
+    weight = inner.op.input_tensors[1]
+    chunks, tiles = shape_of(weight)[3], -(-shape_of(products)[5] // tile.rows)
+    at = Progress(te.floordiv(q, tile.rows), tiles, chunk, chunks)
+
+    def place(vector: int, line: Any) -> tuple[Any, ...]:
+        return o + vector, x, y + 1, line, 0, 0  # beyond the last y lies the next x
+
+    for vector in range(tile.vectors):
+        ask_for_next(inner, weight, Steps(chunk, chunk, 1), at, partial(place, vector))
+    inner.unroll(q)
+    inner.unroll(o)
+    inner.tensorize(lane, hardware_intrinsic(entry.name, target))
+
+
+def _schedule_data(
+    schedule: te.Schedule,
+    half: te.Tensor,
+    data: te.Tensor,
+    pad: te.Tensor | None,
+    parallel: bool,
+    target: Target,
+) -> None:
+    """One vector of channels of one tile at a time, all its elements unrolled."""
+    stage: Any = schedule[data]
+    lanes = vector_lanes(target, data.dtype)
+    while shape_of(data)[-1] % lanes:
+        lanes //= 2
+    *_, x, y, q, c = stage.leaf_iter_vars
+    c_outer, c_lane = stage.split(c, factor=lanes)
+    stage.reorder(q, c_outer, x, y, c_lane)
+    stage.unroll(x)
+    stage.unroll(y)
+    stage.vectorize(c_lane)
+    if parallel:
+        stage.parallel(q)
+    if pad is not None:
+        border: Any = schedule[pad]
+        *rows, _, channel = border.op.axis
+        border.vectorize(border.split(channel, factor=lanes)[1])
+        border.parallel(border.fuse(*rows))
+    inner: Any = schedule[half]
+    inner.compute_at(stage, c_outer)
+    inner.set_scope("local")
+    *_, x, b, c = inner.op.axis
+    inner.reorder(b, x, c)  # column by column: a column in, a column out
+    inner.unroll(x)
+    inner.unroll(b)
+    inner.vectorize(c)

@@ -1,0 +1,194 @@
+"""Reductions: parallel outside, vectors inside, and as many independent sums as hide their latency.
+
+Where the data lies along a kept axis, vectors of that axis are the innermost loop, with the
+reduction around it.  Where it lies along the reduction, a row is reduced lane by lane, and the
+lanes in the end::
+
+    row of n  ->  4 vectors of partial results  ->  1 vector  ->  4 lanes  ->  the result
+
+A result alone, or a few, of very many elements have one partial result for each task first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    PARALLEL_ELEMENTS,
+    Loop,
+    extent_of,
+    fuse,
+    inline_injective,
+    is_injective,
+    producers,
+    schedule_elementwise_stage,
+    shape_of,
+    vector_lanes,
+    vectorize,
+)
+from slipway.ir.expr import ProducerLoad
+from slipway.ir.ops import as_int
+from slipway.ir.visit import walk
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+SUMS = 4  # vectors of partial results that are added to in turn
+# Of many steps, each of those vectors, some are written out: counting takes instructions too.
+STEPS = 4
+MANY_STEPS = 16
+LANES_IN_THE_END = 4
+
+
+def schedule_opaque(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
+    """Each reduction its own loops, each output elementwise; maps between them inlined."""
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs)
+    for op in producers(outs):
+        if isinstance(op, te.ComputeOp) and op.reduce_axis:
+            schedule_reduction_stage(schedule, op.output(0), target)
+    for tensor in {id(t.op): t for t in outs}.values():
+        if is_injective(tensor.op):
+            schedule_elementwise_stage(schedule, tensor, target)
+    return schedule
+
+
+schedule_reduce = schedule_opaque
+
+
+def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
+    """Schedule one reduction with loops of its own."""
+    stage = schedule[tensor]
+    loops, reduced = Loop.of(stage.op.axis), Loop.of(stage.op.reduce_axis)
+    total = prod(loop.extent for loop in (*loops, *reduced))
+    lanes = vector_lanes(target, tensor.dtype)
+    row = row_axes(tensor.op)
+    if not row and loops and loops[-1].extent > 1:
+        inner = loops.pop()
+        wide = lanes * SUMS
+        tasks = prod(loop.extent for loop in loops) * inner.extent // wide
+        enough = inner.extent % wide == 0 and tasks >= 2 * target.num_cores
+        inner = vectorize(stage, loops, inner, wide if enough else lanes)
+        stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
+    elif row and stage.op.num_outputs == 1 and _fills_vectors(row, lanes):
+        whole = fuse(stage, Loop.of(row))
+        if prod(loop.extent for loop in loops) < target.num_cores:
+            whole, tensor, loops = _cut_among_tasks(schedule, tensor, whole, total, target)
+        reduce_row(schedule, tensor, whole, lanes, total >= PARALLEL_ELEMENTS)
+        return
+    if loops and total >= PARALLEL_ELEMENTS:
+        stage.parallel(fuse(stage, loops).axis)
+
+
+def _fills_vectors(row: Sequence[te.IterVar], lanes: int) -> bool:
+    """Tell whether a row is worked on in vectors: not where it is hardly longer than one."""
+    return prod(extent_of(axis) for axis in row) >= 2 * lanes
+
+
+def _cut_among_tasks(
+    schedule: te.Schedule, tensor: te.Tensor, row: Loop, total: int, target: Target
+) -> tuple[Loop, te.Tensor, list[Loop]]:
+    """Reduce parts of a row first, if there are enough: each core then has some of its own."""
+    stage = schedule[tensor]
+    loops = Loop.of(stage.op.axis)
+    parts = [p for p in range(8 * target.num_cores, 1, -1) if row.extent % p == 0]
+    if total < 2 * PARALLEL_ELEMENTS or not parts:
+        return row, tensor, loops
+    part, rest = stage.split(row.axis, nparts=parts[0])
+    partial = schedule.rfactor(tensor, part)
+    inner = next(axis for axis in schedule[partial].leaf_iter_vars if axis.name == rest.name)
+    return Loop(inner, row.extent // parts[0]), partial, Loop.of(partial.op.axis)
+
+
+def reduce_row(
+    schedule: te.Schedule, tensor: te.Tensor, row: Loop, lanes: int, parallel: bool = False
+) -> te.IterVar | None:
+    """Reduce `row` in vectors; the result's own axes become one loop, which is returned.
+
+    `row` is a loop of the stage of `tensor`, the only one along memory.
+    """
+    first = width = _width(row.extent, lanes)
+    partials: list[te.Tensor] = []
+    _, lane = schedule[tensor].split(row.axis, factor=width, tail="shift")
+    partials.append(schedule.rfactor(tensor, lane))
+    for fewer in (lanes, LANES_IN_THE_END):
+        if fewer < width:
+            stage = schedule[tensor]
+            (left,) = stage.op.reduce_axis
+            _, lane = stage.split(left, factor=fewer)
+            partials.append(schedule.rfactor(tensor, lane))
+            width = fewer
+    stage = schedule[tensor]
+    (left,) = stage.op.reduce_axis
+    stage.unroll(left)
+    loops = Loop.of(stage.op.axis)
+    outer = fuse(stage, loops).axis if loops else None
+    if outer is not None and parallel:
+        stage.parallel(outer)
+    for number, partial in enumerate(partials):
+        part = schedule[partial]
+        if outer is not None:
+            part.compute_at(stage, outer)
+            part.set_scope("local")
+        lane_axis, *axes = part.op.axis
+        steps = [a for a in part.leaf_iter_vars if a.kind == "reduce"]
+        count = row.extent // first
+        if not number and len(steps) == 1 and count >= MANY_STEPS and count % STEPS == 0:
+            steps = list(part.split(steps[0], factor=STEPS))
+        part.reorder(*axes, *steps, lane_axis)
+        part.vectorize(lane_axis)
+        for step in steps[0 if number else 1 :]:
+            part.unroll(step)
+    return outer
+
+
+def _width(extent: int, lanes: int) -> int:
+    """Return how many partial results a row has: of some vectors, which divide it if any do."""
+    if extent < 2 * lanes * SUMS:
+        return lanes
+    vectors, rest = divmod(extent, lanes)
+    fitting = [n for n in (SUMS, 3, 5, 6, 7, 2) if not rest and vectors % n == 0]
+    return lanes * (fitting[0] if fitting else SUMS)
+
+
+def row_axes(op: te.ComputeOp) -> list[te.IterVar]:
+    """Return the reduction axes that run along memory as one: the last of them alone, or several.
+
+    Several where what is read has them as its last dimensions, from end to end.  Empty where an
+    axis of the result runs along memory.
+    """
+    loads = [
+        node
+        for body in getattr(op, "body", ())
+        for node in walk(body)
+        if isinstance(node, ProducerLoad) and node.indices
+    ]
+    axes = {id(axis.var): axis for axis in (*op.axis, *op.reduce_axis)}
+    # Of several that are read, the one of which most is read counts.
+    best: tuple[int, te.IterVar | None, Any] = (0, None, None)
+    for load in loads:
+        found = {id(v): axes[id(v)] for i in load.indices for v in walk(i) if id(v) in axes}
+        size = prod(extent_of(axis) for axis in found.values())
+        last = [axes[id(v)] for v in walk(load.indices[-1]) if id(v) in axes]
+        if last and size > best[0]:
+            best = size, max(last, key=extent_of), load
+    _, along, load = best
+    reduced = list(op.reduce_axis)
+    if along is None or not any(along is axis for axis in reduced):
+        return []
+    row: list[te.IterVar] = []
+    shape = shape_of(load.producer)
+    for axis, index, extent in zip(
+        reversed(reduced), reversed(load.indices), reversed(shape), strict=False
+    ):
+        if index is not axis.var or extent_of(axis) != extent or not _begins_at_zero(axis):
+            break
+        row.insert(0, axis)
+    return row if row and row[-1] is along else [along]
+
+
+def _begins_at_zero(axis: te.IterVar) -> bool:
+    return axis.dom is not None and as_int(axis.dom.min) == 0

@@ -1,0 +1,1 @@
+"""Microcontrollers: kernels written by hand, and direct schedules."""

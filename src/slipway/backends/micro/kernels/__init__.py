@@ -1,0 +1,1 @@
+"""Integer kernels of C for microcontrollers, and what matches them."""

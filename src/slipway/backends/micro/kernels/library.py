@@ -1,0 +1,167 @@
+"""Kernels in hand-written C: what all families of them share.
+
+A family is one C file for one kind of core, with the arrangement of constants that it wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from slipway.backends.in_place import Overlap, window_lead_bytes
+from slipway.backends.micro.kernels.constants import LayerConstants, settle_constants
+from slipway.backends.micro.kernels.layer import Layer, geometry, scale_step, type_of
+from slipway.relay.expr import Function
+
+Array = np.ndarray[Any, Any]
+_MOST = 32767  # numbers are 16 bits in struct slw_layer, signed but for channels
+_MOST_CHANNELS = 65535
+POINTER_BYTES = 8  # of the largest target
+
+
+@dataclass(frozen=True)
+class LibraryKernel:
+    """A kernel in C: its definition, its workspace, and what it asks of its operands.
+
+    `arrange` returns the constants of `layer` as the kernel wants them, by operand, or None when it
+    cannot compute a layer with these values.  Both are None where there are no constants.
+    """
+
+    family: str
+    text: str
+    workspace_bytes: int
+    overlaps: tuple[Overlap, ...]
+    layer: Layer | None
+    arrange: Callable[[LayerConstants], dict[int, Array] | None] | None
+
+    def prepare(self, operands: Sequence[Array | None]) -> dict[int, Array] | None:
+        """Return the constants as the kernel wants them; None when it cannot take them."""
+        if self.layer is None or self.arrange is None:
+            return {}
+        constants = settle_constants(self.layer, operands)
+        return None if constants is None else self.arrange(constants)
+
+
+@lru_cache(maxsize=8)
+def helper_text(families: tuple[str, ...]) -> str:
+    """Return the C functions that the kernels of these families call."""
+    folder = resources.files("slipway.backends.micro.kernels")
+    shared = ["layer", "gather"] if set(families) - {"addition"} else ["layer"]
+    files = [*shared, *(file for family in families for file in _FILES[family])]
+    parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
+    return "\n".join([_SHARED, *parts])
+
+
+_FILES = {
+    "addition": ("addition",),
+    "dsp": ("dsp_words", "dsp"),
+    "mve": ("mve",),
+    "scalar": ("scalar_sums", "scalar"),
+}
+_SHARED = """\
+/* Functions that several layers call stay functions of their own. */
+#if defined(__GNUC__)
+#define SLW_SHARED __attribute__((noinline, unused))
+#else
+#define SLW_SHARED
+#endif
+"""
+
+
+def definition(
+    name: str,
+    function: Function,
+    layer: Layer,
+    helper: str,
+    *,
+    weight_type: str = "int8_t",
+    weight_view: str = "",
+    has_workspace: bool,
+    scale_copies: int = 1,
+    inputs: tuple[int, ...] | None = None,
+) -> str | None:
+    """Return the kernel: a constant description of the layer, and the call of `helper`.
+
+    `weight_view` is the C type that the helper reads the weights as, where that is another one;
+    `scale_copies`: how often one multiplier and shift for all channels are written down.
+    None: some size is too large for struct slw_layer.
+    """
+    shape, outputs, kernel, rest = geometry(layer)
+    inputs = inputs or shape
+    pad_value = getattr(layer.sums.attrs, "pad_value", 0)
+    numbers = (*inputs[:2], *outputs[:2], *kernel, *rest, pad_value)
+    numbers += (layer.zero, layer.low, layer.high)
+    channels = (inputs[2], outputs[2])
+    if (
+        max(numbers) > _MOST
+        or max(channels) > _MOST_CHANNELS
+        or layer.low < -128
+        or layer.high > 127
+    ):
+        return None
+    clips = int(layer.low > -128 or layer.high < 127)
+    words = []
+    for index, param in enumerate(function.params):
+        ty = type_of(param).dtype
+        words.append(f"const {weight_type if index == layer.weight else ty + '_t'} *p{index}")
+    scratch = ", uint8_t *workspace" if has_workspace else ""
+    lines = [
+        f"SLW_KERNEL int32_t {name}({', '.join(words)}, int8_t *out{scratch}) {{",
+        "  static const struct slw_layer layer = {",
+        f"    {', '.join(map(str, (*numbers, *channels)))},",
+        f"    {scale_step(function, layer)}, {clips}, {int(is_direct(layer))}}};",
+    ]
+    scales = [f"p{layer.bias}"]
+    for word, value in (("multiplier", layer.multiplier), ("shift", layer.shift)):
+        if isinstance(value, tuple):
+            copies = ", ".join([str(value[1])] * scale_copies)
+            lines.append(f"  static const int32_t {word}[{scale_copies}] = {{{copies}}};")
+            scales.append(word)
+        else:
+            scales.append(f"p{value}")
+    weight = f"p{layer.weight}"
+    if weight_view:
+        weight = f"(const {weight_view} *)(const void *){weight}"
+    lines += [
+        f"  struct slw_scales scales = {{{', '.join(scales)}}};",
+        f"  {helper}(&layer, p{layer.data}, {weight}, &scales, out, "
+        f"{'workspace' if has_workspace else 'NULL'});",
+        "  return 0;",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def is_direct(layer: Layer) -> bool:
+    """Tell whether every window is one pixel of the data."""
+    inputs, outputs, kernel, rest = geometry(layer)
+    inside = all((o - 1) * s < i for i, o, s in zip(inputs, outputs[:2], rest, strict=False))
+    return kernel == (1, 1) and rest[4:6] == (0, 0) and inside
+
+
+def is_row(layer: Layer) -> bool:
+    """Tell whether the layer multiplies one row, which is the whole input, with a matrix."""
+    inputs, outputs, _, _ = geometry(layer)
+    return layer.depth == int(np.prod(inputs)) and outputs[0] == outputs[1] == 1
+
+
+def overlaps_of(
+    layer: Layer, pixels_at_once: int, *, in_turns: bool = False
+) -> tuple[Overlap, ...]:
+    """Return how far the output may reach into the input; see `window_lead_bytes`."""
+    inputs, outputs, _, rest = geometry(layer)
+    lead = window_lead_bytes(
+        inputs,
+        outputs,
+        (rest[0], rest[1]),
+        (rest[4], rest[5]),
+        pixels_at_once=pixels_at_once,
+        in_turns=in_turns,
+    )
+    return (Overlap(layer.data, 0, lead, False),)

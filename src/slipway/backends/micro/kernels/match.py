@@ -1,0 +1,38 @@
+"""Which hand-written kernels may compute a fused function on a target, the best first."""
+
+from __future__ import annotations
+
+from slipway.backends.micro.kernels.addition import match_addition
+from slipway.backends.micro.kernels.dsp import dsp_kernel
+from slipway.backends.micro.kernels.layer import match_layer, scale_step, type_of
+from slipway.backends.micro.kernels.library import LibraryKernel
+from slipway.backends.micro.kernels.mve import mve_kernel
+from slipway.backends.micro.kernels.scalar import scalar_kernel
+from slipway.relay.expr import Function
+from slipway.target import Target
+
+
+def match_kernel(name: str, function: Function, target: Target) -> list[LibraryKernel]:
+    """Return the kernels that compute a fused function, the best for the target first."""
+    has_vectors = "mve" in target.features
+    addition = match_addition(name, function) if has_vectors else None
+    if addition is not None:
+        return [addition]
+    layer = match_layer(function)
+    if layer is None or not layer.kind or scale_step(function, layer) is None:
+        return []
+    if any(type_of(a).dtype != "int8" for a in layer.sums.args):
+        return []
+    families = [dsp_kernel]  # takes every layer
+    if has_vectors:
+        families.insert(0, mve_kernel)
+    elif not _has_pairs(target):
+        families.insert(0, scalar_kernel)
+    found = [family(name, function, layer) for family in families]
+    return [kernel for kernel in found if kernel is not None]
+
+
+def _has_pairs(target: Target) -> bool:
+    """Tell whether two products of 16 bits are one instruction; an unnamed Arm core counts too."""
+    is_arm = target.parsed_triple.table == "arm"
+    return is_arm and ("dsp" in target.features or not target.mcpu)

@@ -1,0 +1,137 @@
+"""From one fused relay function to a te schedule: evaluate the operators, pick the schedule.
+
+The operator of the greatest `OpPattern` in the function is its anchor: its implementation decides
+the loops, and the operators around it are inlined into them or attached at their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slipway import te
+from slipway.backends import strategy as registry
+from slipway.backends.cpu.schedules.generic import schedule_injective
+from slipway.backends.cpu.schedules.reduction import schedule_opaque, schedule_reduce
+from slipway.errors import LoweringError
+from slipway.ir import ops as ir_ops
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Constant, Function, Op, Tuple, TupleGetItem, Var
+from slipway.relay.op_registry import OpPattern
+from slipway.relay.types import flatten
+from slipway.relay.visit import post_order
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+@dataclass(frozen=True)
+class ScheduledKernel:
+    """A kernel ready to lower: the schedule, and its arguments (inputs, then outputs)."""
+
+    schedule: te.Schedule
+    args: tuple[te.Tensor, ...]
+    anchor: str
+    implementation: str
+
+
+@dataclass(frozen=True)
+class _Anchor:
+    op: str
+    pattern: OpPattern
+    tensor: te.Tensor
+    implementation: registry.Implementation | None
+
+
+def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
+    """Return the schedule of a function made by FuseOps.
+
+    Tuple parameters are taken apart into one tensor argument per field, in order; so is a tuple
+    result.  Raises LoweringError for what cannot stand in a fused function.
+    """
+    values: dict[int, list[te.Tensor]] = {}
+    inputs: list[te.Tensor] = []
+    for param in function.params:
+        fields = [
+            te.placeholder(t.shape, dtype=t.dtype, name=f"p{len(inputs) + i}")
+            for i, t in enumerate(flatten(param.checked_type))
+        ]
+        values[id(param)] = fields
+        inputs += fields
+    anchor: _Anchor | None = None
+    for expr in post_order(function.body, into_functions=False):
+        match expr:
+            case Var() | Op():
+                pass
+            case Constant():
+                values[id(expr)] = [_immediate(expr)]
+            case Tuple():
+                values[id(expr)] = [t for f in expr.fields for t in values[id(f)]]
+            case TupleGetItem():
+                values[id(expr)] = [values[id(expr.tuple_value)][expr.index]]
+            case Call():
+                found = _evaluate(expr, values, target)
+                if anchor is None or found.pattern >= anchor.pattern:
+                    anchor = found
+            case _:
+                raise LoweringError(f"a fused function cannot hold a {type(expr).__name__}")
+    outputs = [_own_output(t, inputs) for t in values[id(function.body)]]
+    if anchor is None:
+        return ScheduledKernel(
+            schedule_injective(target, outputs), (*inputs, *outputs), "copy", "injective"
+        )
+    name = anchor.implementation.name if anchor.implementation else anchor.pattern.name.lower()
+    schedule = _schedule(anchor, outputs, target)
+    return ScheduledKernel(schedule, (*inputs, *outputs), anchor.op, name)
+
+
+def _evaluate(call: Call, values: dict[int, list[te.Tensor]], target: Target) -> _Anchor:
+    if not isinstance(call.op, Op):
+        raise LoweringError("a fused function cannot call another function")
+    definition = op_registry.get(call.op.name)
+    in_types = [argument.checked_type for argument in call.args]
+    chosen = registry.select(call.op.name, call.attrs, in_types, target)
+    tensors = [t for argument in call.args for t in values[id(argument)]]
+    out_types = flatten(call.checked_type)
+    if chosen is not None and chosen.compute is not None:
+        results = list(chosen.compute(target, call.attrs, tensors, out_types))
+    else:
+        assert definition.compute_function is not None
+        results = list(definition.compute_function(call.attrs, tensors, out_types))
+    values[id(call)] = results
+    return _Anchor(call.op.name, definition.pattern, results[0], chosen)
+
+
+def _immediate(expr: Constant) -> te.Tensor:
+    """A one-element constant inside a kernel; larger ones are parameters of the function."""
+    if expr.array.size != 1:
+        raise LoweringError(
+            f"a constant of shape {expr.array.shape} stands inside a fused function; it must be a "
+            "parameter of it"
+        )
+    value = ir_ops.const(expr.array.reshape(()).item(), expr.array.dtype.name)
+    made: te.Tensor = te.compute(
+        expr.array.shape, lambda *_: value, name="constant", tag="broadcast"
+    )
+    return made
+
+
+def _own_output(tensor: te.Tensor, inputs: Sequence[te.Tensor]) -> te.Tensor:
+    """An output has memory of its own: an input returned as it is gets copied."""
+    if any(tensor is known for known in inputs):
+        copy: te.Tensor = te.compute(
+            tensor.shape, lambda *i: tensor(*i), name="copy", tag="injective"
+        )
+        return copy
+    return tensor
+
+
+def _schedule(anchor: _Anchor, outputs: list[te.Tensor], target: Target) -> te.Schedule:
+    if anchor.implementation is not None:
+        return anchor.implementation.schedule(target, outputs, anchor.tensor)
+    if anchor.pattern <= OpPattern.INJECTIVE:
+        return schedule_injective(target, outputs)
+    if anchor.pattern == OpPattern.COMM_REDUCE:
+        return schedule_reduce(target, outputs)
+    return schedule_opaque(target, outputs)

@@ -1,0 +1,292 @@
+"""What ``relay.build`` returns for ``Executor("aot")``: a model as C, and for this machine too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import astuple
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.backends.in_place import Overlap
+from slipway.backends.micro.kernels.library import LibraryKernel, helper_text
+from slipway.backends.micro.kernels.match import match_kernel
+from slipway.codegen import cache
+from slipway.codegen.build import COMPILER
+from slipway.codegen.c.unpacked import emit_kernels
+from slipway.codegen.llvm.unpacked import emit_kernels as llvm_kernels
+from slipway.codegen.unpacked import KernelFile, KernelText
+from slipway.compiler.aot.emit_c import emit_c
+from slipway.compiler.aot.emit_llvm import emit_llvm
+from slipway.compiler.aot.objects import PROGRAM_SUFFIXES, program_object, write_program
+from slipway.compiler.aot.overlap import overlaps_of
+from slipway.compiler.aot.program import AotProgram, make_program
+from slipway.compiler.aot.sources import AotSources, ProgramParts
+from slipway.compiler.graph import ModelGraph, TensorPlaces
+from slipway.compiler.kernels import LoweredKernels, compile_kernels
+from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants
+from slipway.compiler.relay_build import ModelFactory
+from slipway.errors import LoweringError
+from slipway.ir.function import IRModule
+from slipway.relay.backend import Executor, Runtime
+from slipway.target import Target
+from slipway.transform.context import PassContext
+
+
+def build_aot(
+    module: IRModule,
+    target: Target,
+    graph: ModelGraph,
+    places: TensorPlaces,
+    mod_name: str,
+    executor: Executor | None,
+    runtime: Runtime | None,
+    workspace_memory_pools: Any,
+    constant_memory_pools: Any,
+) -> AotExecutorFactoryModule:
+    """Compile the kernels of a model's graph, and plan its program."""
+    kernels = LoweredKernels(graph, target)
+    for_c = runtime is not None and runtime.name == "crt"  # it takes the program alone
+    return AotExecutorFactoryModule(
+        module,
+        target,
+        graph,
+        places,
+        compile_kernels(graph, target, kernels, later=for_c),
+        mod_name,
+        executor,
+        runtime,
+        prim_funcs=kernels,
+        workspace_memory_pools=workspace_memory_pools,
+        constant_memory_pools=constant_memory_pools,
+    )
+
+
+_PLANNERS = {name: name for name in (*ALGORITHMS, "best")}
+
+
+class AotExecutorFactoryModule(ModelFactory):
+    """A model as one function that calls its kernels.
+
+    `program` is the plan and the calls, `sources` the generated C.  ``lib["default"](dev)`` runs
+    the same kernels in this process.  Inputs and outputs belong to the caller; everything else
+    lies in the planned workspace or among the constants.
+    """
+
+    executor_kind = "aot"
+
+    def __init__(
+        self,
+        *args: Any,
+        prim_funcs: LoweredKernels,
+        workspace_memory_pools: Any = None,
+        constant_memory_pools: Any = None,
+    ) -> None:
+        super().__init__(*args)
+        self.prim_funcs = prim_funcs
+        self.workspace_memory_pools = workspace_memory_pools
+        self.constant_memory_pools = constant_memory_pools
+        context = PassContext.current()
+        self.workspace_io = bool(context.config.get("tir.usmp.use_workspace_io", False))
+        if self.workspace_io and self.executor["interface-api"] == "packed":
+            raise LoweringError(
+                "tir.usmp.use_workspace_io needs interface-api 'c': the packed interface takes "
+                "the caller's tensors"
+            )
+        self.algorithm = "best"
+        if context.config.get("tir.usmp.enable", False):
+            self.algorithm = str(context.config.get("tir.usmp.algorithm", "best"))
+        if self.algorithm not in _PLANNERS:
+            raise LoweringError(
+                f"tir.usmp.algorithm {self.algorithm!r} is not known; there are "
+                f"{', '.join(_PLANNERS)}"
+            )
+        # A pool that is too small must fail here, not at export.
+        self.program  # noqa: B018
+        self.constant_pools  # noqa: B018
+
+    @cached_property
+    def overlaps(self) -> dict[str, list[Overlap]]:
+        """For each kernel the operands whose bytes its output may take over."""
+        operands: dict[str, set[int]] = {}
+        for node in self.graph.nodes:
+            names = {self.graph.nodes[ref.node].name for ref in node.inputs}
+            if node.function in self.prim_funcs and not names <= set(self.graph.params):
+                operands.setdefault(node.function, set()).update(
+                    i for i, ref in enumerate(node.inputs) if self.graph.nodes[ref.node].function
+                )
+        found = {}
+        for name, wanted in operands.items():
+            if name in self.library:
+                found[name] = [o for o in self.library[name].overlaps if o.operand in wanted]
+            else:
+                found[name] = self._generated_overlaps(name, wanted)
+        return {name: shares for name, shares in found.items() if shares}
+
+    def _generated_overlaps(self, name: str, operands: set[int]) -> list[Overlap]:
+        key = self.prim_funcs.key_of([name], "overlaps", repr(sorted(operands)))
+        rows = cache.remembered(
+            key, lambda: [astuple(o) for o in overlaps_of(self.prim_funcs[name], operands)]
+        )
+        return [Overlap(*row) for row in rows]
+
+    @cached_property
+    def library(self) -> dict[str, LibraryKernel]:
+        """Kernels that are written by hand for microcontrollers."""
+        return self._library_and_constants[0]
+
+    @cached_property
+    def constants(self) -> dict[str, Any]:
+        """The constants as the kernels want them: weights of library kernels are rearranged."""
+        return {**self.graph.params, **self._library_and_constants[1]}
+
+    @cached_property
+    def _library_and_constants(self) -> tuple[dict[str, LibraryKernel], dict[str, Any]]:
+        if self.target.kind.name != "c" or self.target.parsed_triple.system != "none":
+            return {}, {}
+        found = {n: match_kernel(n, f, self.target) for n, f in self.graph.kernels.items()}
+        while True:
+            chosen = {name: kernels[0] for name, kernels in found.items() if kernels}
+            constants, refused = self._prepare(chosen)
+            if refused is None:
+                return chosen, constants
+            del found[refused][0]
+
+    def _prepare(self, chosen: dict[str, LibraryKernel]) -> tuple[dict[str, Any], str | None]:
+        """Arrange the constants of the chosen kernels; name the first kernel that cannot be used.
+
+        A constant that two kernels want in different arrangements is such a reason.
+        """
+        arranged: dict[str, Any] = {}
+        for node in self.graph.nodes:
+            names = [self.graph.nodes[ref.node].name for ref in node.inputs]
+            wanted = {}
+            if node.function in chosen:
+                kernel = chosen[node.function]
+                operands = [self.graph.params.get(name) for name in names]
+                prepared = kernel.prepare(operands)
+                if prepared is None:
+                    return {}, node.function
+                wanted = {names[operand]: array for operand, array in prepared.items()}
+            for name in names:
+                array = wanted.get(name, self.graph.params.get(name))
+                if array is not None and not np.array_equal(
+                    arranged.setdefault(name, array), array
+                ):
+                    culprit = node.function if node.function in chosen else next(iter(chosen))
+                    return {}, culprit
+        return arranged, None
+
+    def _emit(self, overlapping: Collection[str]) -> KernelFile:
+        made = self._generated([n for n in self.prim_funcs if n not in self.library], overlapping)
+        if not self.library:
+            return made
+        kernels = dict(made.kernels)
+        for name, kernel in self.library.items():
+            kernels[name] = KernelText(name, kernel.text, kernel.workspace_bytes, False)
+        families = tuple(sorted({kernel.family for kernel in self.library.values()}))
+        return KernelFile(f"{made.helpers}\n{helper_text(families)}", kernels)
+
+    def _generated(self, names: list[str], overlapping: Collection[str]) -> KernelFile:
+        """Return the source of the kernels that are not written by hand, from the cache if it can.
+
+        What they need beside them depends on all of them, so they are kept together.
+        """
+
+        def emit() -> list[Any]:
+            functions = {name: self.prim_funcs[name] for name in names}
+            emit_all = llvm_kernels if self.is_llvm else emit_kernels
+            made = emit_all(functions, self.target, overlapping)
+            return [made.helpers, [astuple(kernel) for kernel in made.kernels.values()]]
+
+        key = self.prim_funcs.key_of(names, "program", repr(sorted(overlapping)))
+        helpers, rows = cache.remembered(key, emit)
+        return KernelFile(helpers, {row[0]: KernelText(*row) for row in rows})
+
+    @cached_property
+    def kernels(self) -> KernelFile:
+        """The kernels' source; only those that overlap in the plan do without `restrict`."""
+        return self._emit(self.program.overlapping_kernels())
+
+    @property
+    def alignment_bytes(self) -> int:
+        """What workspace and constants are aligned to."""
+        return int(self.executor.get("workspace-byte-alignment", 16))
+
+    @cached_property
+    def program(self) -> AotProgram:
+        """The planned program."""
+        first = self._emit(())
+        sizes = {n: k.workspace_bytes for n, k in first.kernels.items()}
+        pools = [Pool("workspace")]
+        if self.workspace_memory_pools is not None:
+            pools = [Pool(p.pool_name, p.size_bytes) for p in self.workspace_memory_pools.pools]
+        return make_program(
+            self.graph,
+            workspaces=sizes,
+            overlaps=self.overlaps,
+            pools=pools,
+            algorithm=self.algorithm,
+            alignment_bytes=self.alignment_bytes,
+            name=self.module_name,
+            workspace_io=self.workspace_io,
+        )
+
+    @cached_property
+    def constant_pools(self) -> dict[str, str]:
+        """The memory of each constant by name; empty when the linker may place them all."""
+        if self.constant_memory_pools is None:
+            return {}
+        pools = [Pool(p.pool_name, p.size_bytes) for p in self.constant_memory_pools.pools]
+        sizes = {name: self.constants[name].nbytes for name in self.program.constants}
+        return place_constants(sizes, pools, self.alignment_bytes)
+
+    @property
+    def is_llvm(self) -> bool:
+        """Whether the program is compiled by LLVM; else it is C for any compiler."""
+        return self.target.kind.name == "llvm"
+
+    @cached_property
+    def sources(self) -> AotSources:
+        """The generated header and source: C, or LLVM IR for a target of kind llvm."""
+        parts = ProgramParts(
+            self.program,
+            self.kernels,
+            self.constants,
+            compiler=COMPILER,
+            target=self.target,
+            own_workspace=self.workspace_memory_pools is None,
+            packed_entry=self.executor["interface-api"] == "packed",
+            alignment_bytes=self.alignment_bytes,
+            constant_pools=self.constant_pools,
+        )
+        return emit_llvm(parts) if self.is_llvm else emit_c(parts)
+
+    @cached_property
+    def object_bytes(self) -> bytes:
+        """The program as an object file: the run function, its kernels and constants."""
+        return program_object(self.sources, self.target)
+
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
+        """Write the model to one file.
+
+        With ``Runtime("crt")`` a ``.o``, ``.a`` or ``.tar`` holds the program, to be linked into
+        firmware (a .tar has the header too); everything else is a library that `load_module`
+        reads, as `ModelFactory` writes it.
+        """
+        if self.runtime.name == "crt" and path.suffix in PROGRAM_SUFFIXES:
+            return write_program(path, self.sources, self.object_bytes)
+        return super()._export(path, linker, options)
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the generated source; other formats are those of the kernels' library."""
+        own = ("", "ll") if self.is_llvm else ("", "c")
+        return self.sources.source if fmt in own else super().get_source(fmt)
+
+    def get_executor_config(self) -> str:
+        """Return the plan as text: there is no graph to interpret."""
+        from slipway.compiler.memory_plan import plan_table
+
+        return plan_table(self.program.plan)

@@ -1,0 +1,316 @@
+"""A model as a straight program: kernel calls whose arguments have fixed places.
+
+A tensor lies in the workspace at a planned offset, in memory of the caller (inputs and outputs), or
+among the constants.  The plan counts a kernel's own temporaries too, as blocks that live for one
+step, and lets an output take over an input's bytes where `overlap` has proven that safe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from slipway.backends.in_place import Overlap
+from slipway.compiler.graph import NOP, ModelGraph, TensorRef
+from slipway.compiler.memory_plan import Block, Plan, Pool, Share, check_plan, plan
+from slipway.relay.types import TensorType
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lies: `space` is "workspace", "input", "output" or "constant".
+
+    `index` is the pool of the workspace, or the number of the input or output; `offset` (bytes)
+    counts in the workspace only; `name` is the constant's.
+    """
+
+    space: str
+    index: int = 0
+    offset: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One operand of a call."""
+
+    place: Place
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class Call:
+    """One step: a kernel with its operands, inputs first; `kernel` empty copies one tensor."""
+
+    kernel: str
+    arguments: tuple[Argument, ...]
+    name: str
+    layer: str = ""
+    workspace: Place | None = None
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of the model; `place` is in the workspace if that is where it lives."""
+
+    name: str
+    c_name: str
+    type: TensorType
+    place: Place | None = None
+
+
+@dataclass(frozen=True)
+class AotProgram:
+    """The whole program, its plan, and what it keeps as constants."""
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    calls: tuple[Call, ...]
+    constants: tuple[str, ...]
+    plan: Plan
+
+    @property
+    def workspace_io(self) -> bool:
+        """Whether inputs and outputs lie in the workspace instead of in memory of the caller."""
+        return any(port.place is not None for port in (*self.inputs, *self.outputs))
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of the workspace, all pools together."""
+        return self.plan.size_bytes
+
+    def overlapping_kernels(self) -> set[str]:
+        """Return the kernels that have an operand on top of another in some call."""
+
+        def meet(a: Argument, b: Argument) -> bool:
+            return (
+                a.place.space == b.place.space == "workspace"
+                and a.place.index == b.place.index
+                and a.place.offset < b.place.offset + b.type.size_bytes
+                and b.place.offset < a.place.offset + a.type.size_bytes
+            )
+
+        return {
+            call.kernel
+            for call in self.calls
+            for i, a in enumerate(call.arguments)
+            for b in call.arguments[:i]
+            if meet(a, b)
+        }
+
+    @property
+    def io_bytes(self) -> int:
+        """Bytes of all inputs and outputs."""
+        return sum(p.type.size_bytes for p in (*self.inputs, *self.outputs))
+
+
+def c_name(name: str, taken: set[str]) -> str:
+    """Return `name` as a C identifier that is not in `taken`, and add it there."""
+    base = re.sub(r"[^A-Za-z0-9_]", "_", name) or "tensor"
+    base = f"_{base}" if base[0].isdigit() else base
+    found, number = base, 0
+    while found in taken or found in _RESERVED:
+        number += 1
+        found = f"{base}_{number}"
+    taken.add(found)
+    return found
+
+
+_RESERVED = frozenset(
+    [
+        *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else"),
+        *("enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register"),
+        *("restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch"),
+        *("typedef", "union", "unsigned", "void", "volatile", "while", "main"),
+    ]
+)
+
+
+def make_program(
+    graph: ModelGraph,
+    *,
+    workspaces: Mapping[str, int] | None = None,
+    overlaps: Mapping[str, Sequence[Overlap]] | None = None,
+    pools: Sequence[Pool] = (Pool("workspace"),),
+    algorithm: str = "best",
+    alignment_bytes: int = 16,
+    name: str = "default",
+    workspace_io: bool = False,
+) -> AotProgram:
+    """Plan a model's memory and write down its calls.
+
+    `workspace_io`: inputs and outputs are planned with the other tensors; an input's bytes may be
+    used for something else after its last use, so that inputs must be written for each run.
+
+    `workspaces`: bytes of temporaries per kernel; `overlaps`: what outputs may take over.
+    Raises LoweringError when the tensors do not fit into `pools`.
+    """
+    planner = _Planner(graph, workspaces or {}, overlaps or {}, workspace_io)
+    return planner.build(pools, algorithm, alignment_bytes, name)
+
+
+class _Planner:
+    def __init__(
+        self,
+        graph: ModelGraph,
+        workspaces: Mapping[str, int],
+        overlaps: Mapping[str, Sequence[Overlap]],
+        workspace_io: bool,
+    ) -> None:
+        self.graph = graph
+        self.workspace_io = workspace_io
+        self.output_of: dict[int, TensorRef] = {}  # where an output is in the workspace
+        self.workspaces = workspaces
+        self.overlaps = overlaps
+        self.root: dict[TensorRef, TensorRef] = {}
+        self.last_use: dict[TensorRef, int] = {}
+        self.fixed: dict[TensorRef, Place] = {}
+        self.copies: list[tuple[TensorRef, int]] = []
+
+    def build(self, pools: Sequence[Pool], algorithm: str, alignment: int, name: str) -> AotProgram:
+        graph = self.graph
+        inputs, constants = self._follow()
+        self._bind_outputs()
+        blocks, index_of, scratch = self._blocks(alignment)
+        shares = self._shares(index_of)
+        result = plan(blocks, algorithm, shares=shares, pools=pools)
+        check_plan(result)
+
+        def place(ref: TensorRef) -> Place:
+            base = self.root[ref]
+            if base in self.fixed:
+                return self.fixed[base]
+            block = index_of[base]
+            return Place("workspace", result.pool_index(block), result.offsets[block])
+
+        calls = []
+        for number, node in enumerate(graph.nodes):
+            if node.function in ("", NOP):
+                continue
+            refs = [*node.inputs, *(TensorRef(number, i) for i in range(len(node.types)))]
+            operands = tuple(Argument(place(r), graph.type_of(r)) for r in refs)
+            own = None
+            if number in scratch:
+                block = scratch[number]
+                own = Place("workspace", result.pool_index(block), result.offsets[block])
+            calls.append(Call(node.function, operands, node.name, node.layer, own))
+        for ref, output in self.copies:
+            type_ = graph.type_of(ref)
+            to = Argument(self._output_place(output, place), type_)
+            calls.append(Call("", (Argument(place(ref), type_), to), f"copy_{output}"))
+        taken: set[str] = set()
+        ports_in = tuple(
+            Port(n, c_name(n, taken), graph.type_of(r), place(r) if self.workspace_io else None)
+            for n, r in inputs
+        )
+        taken = set()
+        many = len(graph.outputs) > 1
+        ports_out = tuple(
+            Port(
+                n,
+                c_name(n, taken),
+                graph.type_of(ref),
+                self._output_place(i, place) if self.workspace_io else None,
+            )
+            for i, (n, ref) in enumerate(
+                (f"output{i}" if many else "output", r) for i, r in enumerate(graph.outputs)
+            )
+        )
+        return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result)
+
+    def _output_place(self, output: int, place: Callable[[TensorRef], Place]) -> Place:
+        """Return where an output goes: to the caller, or into the workspace."""
+        return place(self.output_of[output]) if self.workspace_io else Place("output", output)
+
+    def _follow(self) -> tuple[list[tuple[str, TensorRef]], list[str]]:
+        """Find who owns each tensor's bytes, and the last step that reads them."""
+        inputs: list[tuple[str, TensorRef]] = []
+        constants: list[str] = []
+        for number, node in enumerate(self.graph.nodes):
+            for ref in node.inputs:
+                self.last_use[self.root[ref]] = number
+            for position in range(len(node.types)):
+                ref = TensorRef(number, position)
+                self.root[ref] = self.root[node.inputs[0]] if node.function == NOP else ref
+            if node.function:
+                continue
+            ref = TensorRef(number)
+            if node.name in self.graph.params:
+                self.fixed[ref] = Place("constant", name=node.name)
+                constants.append(node.name)
+            else:
+                if not self.workspace_io:
+                    self.fixed[ref] = Place("input", len(inputs))
+                inputs.append((node.name, ref))
+        return inputs, constants
+
+    def _bind_outputs(self) -> None:
+        """Let kernels write outputs where the caller wants them; copy what nobody computes."""
+        taken: set[TensorRef] = set()
+        for position, ref in enumerate(self.graph.outputs):
+            base = self.root[ref]
+            if self.workspace_io:
+                if base in self.fixed or base in taken or not self.graph.nodes[base.node].function:
+                    self.copies.append((ref, position))
+                    self.last_use[base] = len(self.graph.nodes)
+                    base = TensorRef(len(self.graph.nodes) + position)
+                    self.root[base] = base
+                else:
+                    self.last_use[base] = len(self.graph.nodes)
+                taken.add(base)
+                self.output_of[position] = base
+            elif base in self.fixed:
+                self.copies.append((ref, position))
+            else:
+                self.fixed[base] = Place("output", position)
+
+    def _blocks(self, alignment: int) -> tuple[list[Block], dict[TensorRef, int], dict[int, int]]:
+        blocks: list[Block] = []
+        index_of: dict[TensorRef, int] = {}
+        scratch: dict[int, int] = {}
+        for number, node in enumerate(self.graph.nodes):
+            ref = TensorRef(number)
+            if not node.function and ref not in self.fixed:  # an input that the caller writes
+                index_of[ref] = len(blocks)
+                last = self.last_use.get(ref, 0)
+                blocks.append(Block(node.name, node.types[0].size_bytes, 0, last, alignment))
+            if node.function in ("", NOP):
+                continue
+            for position, type_ in enumerate(node.types):
+                ref = TensorRef(number, position)
+                if ref in self.fixed:
+                    continue
+                index_of[ref] = len(blocks)
+                last = self.last_use.get(ref, number)
+                label = node.name if len(node.types) == 1 else f"{node.name}:{position}"
+                blocks.append(Block(label, max(1, type_.size_bytes), number, last, alignment))
+            size = self.workspaces.get(node.function, 0)
+            if size:
+                scratch[number] = len(blocks)
+                label = f"temporaries of {node.name}"
+                blocks.append(Block(label, size, number, number, max(16, alignment)))
+        end = len(self.graph.nodes)
+        for position, ref in self.output_of.items():
+            if ref not in index_of:  # a copy, made after the last step
+                size = self.graph.type_of(self.graph.outputs[position]).size_bytes
+                index_of[ref] = len(blocks)
+                blocks.append(Block(f"output {position}", max(1, size), end, end, alignment))
+        return blocks, index_of, scratch
+
+    def _shares(self, index_of: Mapping[TensorRef, int]) -> list[Share]:
+        """Translate what kernels allow into pairs of blocks, where the input dies there."""
+        shares = []
+        for number, node in enumerate(self.graph.nodes):
+            for overlap in self.overlaps.get(node.function, ()):
+                into = self.root[node.inputs[overlap.operand]]
+                out = TensorRef(number, overlap.output)
+                uses = sum(self.root[r] == into for r in node.inputs)
+                if into not in index_of or out not in index_of or uses != 1:
+                    continue
+                if self.last_use[into] == number:
+                    shares.append(
+                        Share(index_of[out], index_of[into], overlap.lead_bytes, overlap.exact)
+                    )
+        return shares

@@ -1,0 +1,249 @@
+"""``relay.transform``: graph passes under their classic names.
+
+Each name makes a pass object, called on a module: ``relay.transform.FoldConstant()(mod)``.
+`Sequential` runs several under the current PassContext, leaving out those above its opt_level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from slipway.backends.cpu.lowering.alter_layout import alter_layout
+from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
+from slipway.compiler.optimize import lower_ready, main_function, optimize
+from slipway.errors import LoweringError
+from slipway.ir.function import IRModule
+from slipway.relay.expr import Expr, Function
+from slipway.relay.open_dims import fix_shapes
+from slipway.transform.context import PassContext
+from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
+from slipway.transform.graph.dead_channels import remove_dead_channels
+from slipway.transform.graph.dead_code import eliminate_dead_code
+from slipway.transform.graph.fold_constant import fold_constant
+from slipway.transform.graph.fold_scale_axis import fold_scale_axis
+from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
+from slipway.transform.graph.infer_type import infer_type
+from slipway.transform.graph.inline import inline
+from slipway.transform.graph.mixed_precision import to_mixed_precision
+from slipway.transform.graph.simplify_expr import simplify_expr
+from slipway.transform.graph.simplify_inference import simplify_inference
+
+__all__ = [
+    "AlterOpLayout", "CanonicalizeOps", "DeadCodeElimination", "EliminateCommonSubexpr",
+    "FixShapes", "FoldConstant", "FoldScaleAxis", "FuseAttention", "FuseOps", "InferType",
+    "Inline", "Pass", "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr",
+    "SimplifyInference", "ToGraphNormalForm", "ToMixedPrecision", "build_config", "function_pass",
+    "lower_ready", "module_pass", "optimize",
+]  # fmt: skip
+
+
+class Pass:
+    """A named step from module to module; `opt_level` is the least level at which it runs."""
+
+    def __init__(self, name: str, opt_level: int, run: Callable[[IRModule], IRModule]) -> None:
+        self.name = name
+        self.opt_level = opt_level
+        self._run = run
+
+    @property
+    def info(self) -> Pass:
+        """The pass itself: it has `name` and `opt_level` (the classic spelling)."""
+        return self
+
+    def __call__(self, mod: IRModule | Expr) -> IRModule:
+        """Run on a module (an expression is made one) and return the new module."""
+        module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
+        context = PassContext.current()
+        for instrument in context.instruments:
+            _notify(instrument, "run_before_pass", module, self)
+        result = self._run(module)
+        for instrument in context.instruments:
+            _notify(instrument, "run_after_pass", result, self)
+        return result
+
+    def __repr__(self) -> str:
+        return f"Pass({self.name!r}, opt_level={self.opt_level})"
+
+
+def _notify(instrument: Any, method: str, *arguments: Any) -> None:
+    function = getattr(instrument, method, None)
+    if function is not None:
+        function(*arguments)
+
+
+def _on_functions(name: str, opt_level: int, run: Callable[[Function, IRModule], Function]) -> Pass:
+    def over(module: IRModule) -> IRModule:
+        for key, function in module.items():
+            if isinstance(function, Function):
+                module = module.update(key, run(function, module))
+        return module
+
+    return Pass(name, opt_level, over)
+
+
+class Sequential(Pass):
+    """Passes one after another, as the current PassContext allows."""
+
+    def __init__(
+        self, passes: Sequence[Pass], opt_level: int = 0, name: str = "sequential"
+    ) -> None:
+        self.passes = list(passes)
+        super().__init__(name, opt_level, self._all)
+
+    def _all(self, module: IRModule) -> IRModule:
+        context = PassContext.current()
+        for step in self.passes:
+            forced = step.name in context.required_pass
+            if context.is_enabled(step.name) and (forced or context.opt_level >= step.opt_level):
+                module = step(module)
+        return module
+
+
+def InferType() -> Pass:
+    """Give every expression its `checked_type`."""
+    return _on_functions("InferType", 0, lambda f, m: infer_type(f))
+
+
+def FixShapes(shapes: Mapping[str, Sequence[int]]) -> Pass:
+    """Give inputs of "main" that have open dimensions (`relay.Any()`) their shapes."""
+    return Pass("FixShapes", 0, lambda m: m.update("main", fix_shapes(main_function(m), shapes)))
+
+
+def SimplifyInference() -> Pass:
+    """Replace batch_norm and dropout by what they are in inference."""
+    return _on_functions("SimplifyInference", 0, lambda f, m: simplify_inference(infer_type(f)))
+
+
+def FoldConstant(fold_qnn: bool = False) -> Pass:
+    """Compute what depends on constants only."""
+    return _on_functions("FoldConstant", 2, lambda f, m: fold_constant(infer_type(f)))
+
+
+def SimplifyExpr() -> Pass:
+    """Apply local rules that make the graph smaller."""
+    return _on_functions("SimplifyExpr", 0, lambda f, m: simplify_expr(infer_type(f)))
+
+
+def CanonicalizeOps() -> Pass:
+    """Write bias_add as an addition, and apply the other rules of SimplifyExpr."""
+    return _on_functions("CanonicalizeOps", 3, lambda f, m: simplify_expr(infer_type(f)))
+
+
+def FoldScaleAxis() -> Pass:
+    """Move per-channel factors into the weights before them."""
+    return _on_functions("FoldScaleAxis", 3, lambda f, m: fold_scale_axis(infer_type(f)))
+
+
+def EliminateCommonSubexpr(fskip: Any = None) -> Pass:
+    """Share equal calls."""
+    return _on_functions(
+        "EliminateCommonSubexpr", 3, lambda f, m: eliminate_common_subexpr(infer_type(f))
+    )
+
+
+def DeadCodeElimination(inline_once: bool = False) -> Pass:
+    """Drop Lets that nothing uses."""
+    return _on_functions("DeadCodeElimination", 1, lambda f, m: eliminate_dead_code(f))
+
+
+def RemoveDeadChannels() -> Pass:
+    """Leave out channels of integer tensors that are constant for every input."""
+    return _on_functions("RemoveDeadChannels", 2, lambda f, m: remove_dead_channels(infer_type(f)))
+
+
+def Inline() -> Pass:
+    """Put called functions in the place of their calls."""
+    return _on_functions("Inline", 1, inline)
+
+
+def ToGraphNormalForm() -> Pass:
+    """Turn Lets into shared dataflow."""
+    return _on_functions("ToGraphNormalForm", 1, lambda f, m: inline(f))
+
+
+def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
+    """Compute products in float16 or bfloat16 with sums in float32, and what follows them.
+
+    bfloat16 is faster than float32 on Zen 4, Zen 5 and ARM with bf16; elsewhere it is no gain.
+    `missing_op_mode` says what to do about an operator that it does not know, and leaves: 0 raise
+    LoweringError, 1 warn, 2 nothing.  The outputs of "main" may become of that type, unless the
+    option "relay.ToMixedPrecision.keep_orig_output_dtype" is set.
+    """
+
+    def run(module: IRModule) -> IRModule:
+        keeps = PassContext.current().option("relay.ToMixedPrecision.keep_orig_output_dtype", False)
+        for key, function in module.items():
+            if isinstance(function, Function):
+                made = to_mixed_precision(
+                    infer_type(function), mixed_precision_type, missing_op_mode,
+                    bool(keeps) or str(key) != "main",
+                )  # fmt: skip
+                module = module.update(key, made)
+        return module
+
+    return Pass("ToMixedPrecision", 0, run)
+
+
+def FuseOps(fuse_opt_level: int = -1) -> Pass:
+    """Group operators into kernels; level 0 makes each operator a kernel of its own."""
+
+    def run(function: Function, module: IRModule) -> Function:
+        limit = int(PassContext.current().option("relay.FuseOps.max_depth", MAX_DEPTH))
+        return fuse_ops(infer_type(function), 1 if fuse_opt_level == 0 else limit)
+
+    return _on_functions("FuseOps", 0, run)
+
+
+def AlterOpLayout(lanes: int = 16) -> Pass:
+    """Carry channels in blocks of `lanes` through the graph."""
+    return _on_functions("AlterOpLayout", 3, lambda f, m: alter_layout(infer_type(f), lanes))
+
+
+def FuseAttention(least_rows: int = 4) -> Pass:
+    """Make one nn.attention of two products with a softmax between them."""
+
+    def serves(rows: int, value_size: int) -> bool:
+        return rows >= least_rows and value_size > 0
+
+    return _on_functions("FuseAttention", 2, lambda f, m: fuse_attention(infer_type(f), serves))
+
+
+def function_pass(
+    pass_func: Callable[[Function, IRModule, PassContext], Function] | None = None,
+    opt_level: int = 0,
+    name: str | None = None,
+    required: Any = None,
+) -> Any:
+    """Decorator: make a pass of ``f(function, module, context) -> function``."""
+
+    def make(function: Callable[[Function, IRModule, PassContext], Function]) -> Pass:
+        return _on_functions(
+            name or function.__name__, opt_level, lambda f, m: function(f, m, PassContext.current())
+        )
+
+    return make if pass_func is None else make(pass_func)
+
+
+def module_pass(
+    pass_func: Callable[[IRModule, PassContext], IRModule] | None = None,
+    opt_level: int = 0,
+    name: str | None = None,
+    required: Any = None,
+) -> Any:
+    """Decorator: make a pass of ``f(module, context) -> module``."""
+
+    def make(function: Callable[[IRModule, PassContext], IRModule]) -> Pass:
+        return Pass(
+            name or function.__name__, opt_level, lambda m: function(m, PassContext.current())
+        )
+
+    return make if pass_func is None else make(pass_func)
+
+
+def build_config(opt_level: int = 2, **options: Any) -> PassContext:
+    """Return a PassContext (the name of TVM 0.6)."""
+    known = {k: v for k, v in options.items() if k in ("required_pass", "disabled_pass")}
+    if len(known) != len(options):
+        raise LoweringError(f"build_config has no option {sorted(set(options) - set(known))[0]!r}")
+    return PassContext(opt_level, **known)

@@ -1,0 +1,154 @@
+"""`relay.create_executor`: a relay module as a Python function, in one line.
+
+    run = relay.create_executor("graph", mod=mod, device=tvm.cpu(0), target="llvm").evaluate()
+    y = run(x, w=weights)
+
+Kinds: "graph" and "aot" compile the whole model; "debug" runs the NumPy references, operator by
+operator; "vm" compiles what is dataflow, and runs models with control flow by the references.  A
+model with open dimensions (`relay.Any()`) is compiled by "vm" for each size that it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway.compiler.optimize import main_function
+from slipway.compiler.relay_build import build
+from slipway.errors import ExecutionError, TargetError, did_you_mean
+from slipway.ir.function import IRModule
+from slipway.relay.backend import Executor
+from slipway.relay.construct import bind, distinct_names
+from slipway.relay.expr import Expr, Function, If
+from slipway.relay.interpret import interpret
+from slipway.relay.open_dims import fix_shapes, open_inputs
+from slipway.relay.types import TupleType, Type
+from slipway.relay.visit import post_order
+from slipway.runtime import graph_executor
+from slipway.runtime.devices import cpu
+from slipway.runtime.ndarray import array
+
+KINDS = ("graph", "vm", "debug", "aot")
+MAX_SIZES = 16  # compiled libraries that a model with open dimensions keeps
+
+
+class RelayExecutor:
+    """A module bound to a kind of executor; `evaluate` gives the callable."""
+
+    def __init__(
+        self, kind: str, mod: IRModule, device: Any, target: Any, params: Mapping[str, Any] | None
+    ) -> None:
+        self.kind, self.mod, self.device, self.target = kind, mod, device, target
+        self.params = dict(params or {})
+
+    def evaluate(
+        self, expr: Expr | None = None, binds: Mapping[Any, Any] | None = None
+    ) -> Callable[..., Any]:
+        """Return a function of the inputs, in order or by name.
+
+        Its result is an NDArray, or a list of them for a tuple.  `expr` replaces the module's main;
+        `binds` gives variables values beforehand.  An expression without inputs is run at once, and
+        its value returned.
+        """
+        mod = self.mod if expr is None else IRModule.from_expr(expr)
+        main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
+        mod = mod.update("main", main)
+        run = self._runner(mod, main)
+        return run() if expr is not None and not main.params else run
+
+    def _runner(self, mod: IRModule, main: Function) -> Callable[..., Any]:
+        branches = any(isinstance(e, If) for e in post_order(main))
+        if self.kind == "vm" and open_inputs(main):
+            return self._compiling(mod, main)
+        if self.kind == "debug" or (self.kind == "vm" and branches):
+            return lambda *args, **named: _wrapped(interpret(mod, *args, **named))
+        return self._compiled(mod, main)
+
+    def _compiling(self, mod: IRModule, main: Function) -> Callable[..., Any]:
+        """Return what compiles the module for the sizes of its inputs, once for each."""
+        names = [p.name for p in main.params]
+        known: dict[tuple[tuple[int, ...], ...], Callable[..., Any]] = {}
+
+        def run(*args: Any, **named: Any) -> Any:
+            given = _by_name(names, args, named)
+            shapes = {
+                p.name: tuple(np.shape(given[p.name].numpy() if hasattr(given[p.name], "numpy")
+                                       else given[p.name]))
+                for p in open_inputs(main)
+            }  # fmt: skip
+            key = tuple(shapes.values())
+            if key not in known:
+                if len(known) >= MAX_SIZES:
+                    known.pop(next(iter(known)))
+                fixed = fix_shapes(main, shapes)
+                known[key] = self._runner(mod.update("main", fixed), fixed)
+            return known[key](**given)
+
+        return run
+
+    def _compiled(self, mod: IRModule, main: Function) -> Callable[..., Any]:
+        options = {"executor": Executor("aot")} if self.kind == "aot" else {}
+        factory = build(mod, target=self.target, **options)  # type: ignore[arg-type]
+        module = graph_executor.GraphModule(factory["default"](self.device))
+        names = [p.name for p in main.params]
+
+        def run(*args: Any, **named: Any) -> Any:
+            for name, value in _by_name(names, args, named).items():
+                module.set_input(name, value)
+            module.run()
+            results = [array(module.get_output(i).numpy()) for i in range(module.get_num_outputs())]
+            return results if isinstance(_result_type(main), TupleType) else results[0]
+
+        return run
+
+
+def _by_name(names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all inputs by name.  Raises ExecutionError for a missing and an unknown one."""
+    if len(args) > len(names):
+        raise ExecutionError(f"got {len(args)} inputs, but there are {len(names)}")
+    given = {**dict(zip(names, args, strict=False)), **named}
+    for name in given:
+        if name not in names:
+            raise ExecutionError(
+                f"there is no input {name!r}; the inputs are {', '.join(names)}."
+                f"{did_you_mean(name, names)}"
+            )
+    for name in names:
+        if name not in given:
+            raise ExecutionError(f"the input {name!r} is missing")
+    return {name: given[name] for name in names}
+
+
+def _result_type(main: Function) -> Type:
+    return main.body.checked_type
+
+
+def _wrapped(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_wrapped(v) for v in value]
+    return array(np.asarray(value))
+
+
+def create_executor(
+    kind: str = "debug",
+    mod: IRModule | Function | Expr | None = None,
+    device: Any = None,
+    target: Any = "llvm",
+    params: Mapping[str, Any] | None = None,
+) -> RelayExecutor:
+    """Return an executor of `mod` on `device`; see the module for the kinds.
+
+    Raises TargetError for an unknown kind.
+    """
+    if kind not in KINDS:
+        raise TargetError(
+            f"there is no executor {kind!r}; use one of {', '.join(KINDS)}."
+            f"{did_you_mean(kind, KINDS)}"
+        )
+    if mod is None:
+        mod = IRModule()
+    elif not isinstance(mod, IRModule):
+        mod = IRModule.from_expr(mod)
+    return RelayExecutor(kind, mod, device if device is not None else cpu(0), target, params)

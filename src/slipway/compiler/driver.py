@@ -1,0 +1,78 @@
+"""`lower` and `build`: the way from a te schedule to a module that can be called or exported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slipway import te
+from slipway.codegen.build import build_module
+from slipway.compiler.operator_module import OperatorModule
+from slipway.ir.function import IRModule, PrimFunc
+from slipway.target import Target
+from slipway.target.choose import cpu_target
+from slipway.transform.loop.pipeline import run_pipeline
+
+
+def lower(
+    inputs: te.Schedule | PrimFunc | IRModule,
+    args: Sequence[Any] | None = None,
+    name: str = "main",
+    binds: Mapping[Any, Any] | None = None,
+    simple_mode: bool = False,
+) -> IRModule:
+    """Return the loops of a schedule as a module that prints readably.
+
+    `args` are the function's parameters in order: tensors, variables, buffers.  With `simple_mode`
+    the loops are left as te made them, many-dimensional and not yet vectorised; else they have
+    been through the whole pipeline.  A PrimFunc or IRModule goes through the pipeline alone.
+    Raises ScheduleError or LoweringError.
+    """
+    functions = _functions(inputs, args, name, binds)
+    if not simple_mode:
+        functions = {key: run_pipeline(func) for key, func in functions.items()}
+    return IRModule.from_functions(functions)
+
+
+def build(
+    inputs: te.Schedule | PrimFunc | IRModule,
+    args: Sequence[Any] | None = None,
+    target: Target | str | Mapping[str, Any] | None = None,
+    target_host: Target | str | None = None,
+    runtime: Any = None,
+    name: str = "main",
+    binds: Mapping[Any, Any] | None = None,
+) -> OperatorModule:
+    """Compile a schedule (or lowered functions) for `target`.
+
+    Without a target, the one of ``with Target(...):`` or "llvm".  `target_host` is the target of
+    the code around a GPU's kernels.  The module runs in this process if the target is this
+    machine; otherwise export it.  Raises TargetError, ScheduleError, LoweringError or CodegenError.
+    """
+    chosen = cpu_target(target, target_host, "kernels")
+    functions = _functions(inputs, args, name, binds)
+    ready = {key: run_pipeline(func, chosen) for key, func in functions.items()}
+    return OperatorModule(build_module(ready, chosen))
+
+
+def _functions(
+    inputs: Any, args: Sequence[Any] | None, name: str, binds: Mapping[Any, Any] | None
+) -> dict[str, PrimFunc]:
+    if isinstance(inputs, te.Schedule):
+        if args is None:
+            raise ValueError(
+                "a schedule needs `args`: the function's tensors in order, for example "
+                "build(s, [A, B], target='llvm')"
+            )
+        return {name: te.lower(inputs, list(args), name=name, binds=dict(binds or {}))}
+    if isinstance(inputs, PrimFunc):
+        return {str(inputs.attr("global_symbol", name)): inputs}
+    if isinstance(inputs, IRModule):
+        loops = {key: func for key, func in inputs.items() if isinstance(func, PrimFunc)}
+        if len(loops) < len(inputs.functions):
+            raise ValueError("the module holds graphs; compile it with relay.build")
+        return loops
+    raise TypeError(
+        f"cannot build a {type(inputs).__name__}: give a te schedule with its args, a PrimFunc, or "
+        "an IRModule"
+    )

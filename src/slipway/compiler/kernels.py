@@ -1,0 +1,223 @@
+"""The kernels of a model: lowered and compiled, or found in the kernel cache without either.
+
+What a kernel's object is made from is known before it is lowered: the fused function, the target,
+the options of the PassContext, and the compiler's own source.  `kernel_key` puts them into one
+name.  The kernel's own name is no part of it: the kernel is compiled under the names of its
+operators, and gets its model's name for it afterwards, so that all models share it.  Where
+something else has a say (an operator, schedule or pass of the user's, an instrument that wants to
+watch), there is no key, and the kernel is lowered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from functools import lru_cache, partial
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from slipway import te
+from slipway.backends import strategy as registry
+from slipway.backends.primitive import schedule_primitive
+from slipway.codegen import cache
+from slipway.codegen.build import COMPILER, build_module
+from slipway.codegen.compiled import CompiledModule
+from slipway.compiler.graph import ModelGraph, content_name
+from slipway.errors import SlipwayError
+from slipway.ir import custom
+from slipway.ir.function import PrimFunc
+from slipway.ir.stmt import NOP as NOP_STMT
+from slipway.ir.structural import structural_digest
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Function, Op
+from slipway.relay.op_registry import is_primitive
+from slipway.relay.ops.recurrence import body_of
+from slipway.relay.visit import post_order
+from slipway.target import Target
+from slipway.transform.context import PassContext
+from slipway.transform.loop.pipeline import run_pipeline
+
+# The rooms and files whose source decides what a kernel becomes, and what is kept under its key.
+_ROOMS = (
+    "relay", "backends", "te", "topi", "transform", "codegen", "ir", "arith", "target", "dtypes.py",
+    "compiler/kernels.py", "compiler/optimize.py", "compiler/aot/overlap.py",
+)  # fmt: skip
+_PLAIN = (bool, int, float, str, type(None))
+_OF_GRAPHS = ("relay.", "tir.usmp.")  # options that come before or after the kernels
+
+
+def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
+    """Return the loops of one fused function, ready for a code generator.
+
+    Raises what lowering raises, with the kernel's name in front.
+    """
+    try:
+        kernel = schedule_primitive(function, target)
+        return run_pipeline(te.lower(kernel.schedule, list(kernel.args), name=name), target)
+    except SlipwayError as error:
+        raise type(error)(f"in the kernel {name}: {error}") from error
+
+
+class LoweredKernels(Mapping[str, PrimFunc]):
+    """A model's kernels as loops, ready for a code generator: lowered when first asked for.
+
+    `made_from` has what stands for each (`kernel_key`); "" where nothing does.
+    """
+
+    def __init__(self, graph: ModelGraph, target: Target) -> None:
+        self.functions, self.target = graph.kernels, target
+        self.made_from = {name: kernel_key(f, target) for name, f in graph.kernels.items()}
+        self._context = PassContext.current()
+        self._lowered: dict[str, PrimFunc] = {}
+
+    def __getitem__(self, name: str) -> PrimFunc:
+        if name not in self._lowered:
+            self._lowered[name] = self.lower(name)
+        return self._lowered[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions  # without lowering it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.functions)
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def lower(self, name: str) -> PrimFunc:
+        """Lower one kernel under the PassContext of the build, and keep nothing of it."""
+        entered = PassContext.current() is self._context
+        with nullcontext() if entered else self._context:
+            return lower_kernel(name, self.functions[name], self.target)
+
+    def key_of(self, names: Iterable[str], *what: str) -> str:
+        """Return what stands for the kernels `names`, so named; "" if that is not all known."""
+        pairs = [(name, self.made_from[name]) for name in names]
+        if not all(key for _, key in pairs):
+            return ""
+        return cache.key_of(*what, *(word for pair in pairs for word in pair))
+
+
+def compile_kernels(
+    graph: ModelGraph,
+    target: Target,
+    lowered: LoweredKernels | None = None,
+    later: bool = False,
+) -> CompiledModule:
+    """Compile all kernels of a model into one module.
+
+    `lowered` keeps the loops for others who want them.  With `later`, LLVM compiles when the
+    objects are first asked for.  A model without any kernel, one that only reshapes say, gets a
+    function that does nothing, because a library must export something.
+    """
+    if not graph.kernels:
+        nothing = PrimFunc((), NOP_STMT, (), (("global_symbol", "tvmgen_nothing"),))
+        return build_module({"tvmgen_nothing": nothing}, target)
+    kernels = lowered if lowered is not None else LoweredKernels(graph, target)
+    names = list(graph.kernels)
+    if target.kind.name == "c":
+        from slipway.codegen.c.backend import module_of_c
+
+        key = kernels.key_of(names, "C text", str(target), COMPILER)
+        text = cache.remembered(key, lambda: build_module(kernels, target).get_source("c"))
+        return module_of_c(text, names, target, names[0], COMPILER)
+    if target.kind.name != "llvm":
+        return build_module(kernels, target)
+    from slipway.codegen.llvm.backend import FunctionSource, compile_sources
+
+    lower = kernels.lower if lowered is None else kernels.__getitem__
+    sources = [
+        FunctionSource(n, partial(lower, n), kernels.made_from[n], content_name(f))
+        for n, f in graph.kernels.items()
+    ]
+    return compile_sources(sources, target, names[0], COMPILER, later)
+
+
+def kernel_key(function: Function, target: Target) -> str:
+    """Return what stands for everything that a kernel is compiled from; "" if it is not all known.
+
+    Equal keys mean equal objects, on every machine and whatever a model calls its kernel.
+    """
+    context = PassContext.current()
+    options = context.config.items()
+    config = sorted((name, value) for name, value in options if not name.startswith(_OF_GRAPHS))
+    known = all(_is_plain(value) for _, value in config)
+    rules = custom.changes_own_code(target.kind.name)
+    if not known or context.instruments or rules or not _all_ours(function, target):
+        return ""
+    return cache.key_of(
+        source_digest(),
+        structural_digest(function),
+        ",".join(str(param.checked_type) for param in function.params),
+        *_words_of(target),
+        repr((context.opt_level, sorted(context.required_pass), sorted(context.disabled_pass))),
+        repr(config),
+    )
+
+
+def _words_of(target: Target) -> Iterable[str]:
+    """What the compiler may ask of a target, with what its text leaves to this machine."""
+    features = sorted(target.features), target.llvm_features
+    return (str(target), target.triple, target.cpu, repr(features), str(target.num_cores))
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether the text of an option's value says everything about it."""
+    if isinstance(value, dict):
+        return all(_is_plain(part) for part in (*value, *value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN)
+
+
+def _all_ours(function: Function, target: Target) -> bool:
+    """Tell whether Slipway's own code alone computes and schedules the function's operators.
+
+    What a user has registered for an operator counts where it applies.
+    """
+    for expr in post_order(function.body, into_functions=False):
+        if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+            continue
+        if not _is_ours(op_registry.get(expr.op.name).compute_function):
+            return False
+        theirs = [e for e in registry.implementations(expr.op.name) if not _implements_ours(e)]
+        in_types = [arg.checked_type for arg in expr.args] if theirs else []
+        if any(entry.applies(expr.attrs, in_types, target) for entry in theirs):
+            return False
+        body = body_of(expr)
+        if body is not None and not all(
+            _all_ours(kernel, target)
+            for kernel in post_order(body)
+            if isinstance(kernel, Function) and is_primitive(kernel)
+        ):
+            return False
+    return True
+
+
+def _implements_ours(entry: registry.Implementation) -> bool:
+    return all(map(_is_ours, (entry.schedule, entry.applies, entry.compute)))
+
+
+def _is_ours(function: Any) -> bool:
+    module = getattr(getattr(function, "func", function), "__module__", "")
+    return function is None or str(module).startswith("slipway.")
+
+
+@lru_cache(maxsize=1)
+def source_digest() -> bytes:
+    """Return the SHA-256 of the compiler's own source."""
+    digest = hashlib.sha256()
+    for room in _ROOMS:
+        _add(digest, resources.files("slipway").joinpath(room))
+    return digest.digest()
+
+
+def _add(digest: Any, item: Traversable) -> None:
+    if item.is_dir():
+        for inner in sorted(item.iterdir(), key=lambda inner: inner.name):
+            _add(digest, inner)
+    elif not item.name.endswith(".pyc"):
+        content = item.read_bytes()
+        digest.update(f"{item.name} {len(content)} ".encode() + content)

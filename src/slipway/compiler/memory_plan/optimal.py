@@ -1,0 +1,158 @@
+"""The smallest arena, found by an exact search and proven, or an honest "not proven".
+
+Law.  Take any valid plan and slide its blocks down, lowest first, until each rests on 0 or on a
+neighbour in time: it stays valid and grows nowhere.  So it is enough to look at plans built by
+placing blocks in the order of their offsets, each at the lowest offset that is not below the last
+one.  At every node of that search tree each step t has a floor: what the placed blocks alive at t
+reach up to, and at least the last offset.  If the floor plus the sizes still to come at t exceeds
+the target at some t, nothing below that node helps.
+
+Blocks of equal life and size are interchangeable, so only the first of them is tried.
+
+The search counts its work (blocks looked at), not time, so that it gives the same plan on every
+machine; a time budget can be added for people who wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slipway.compiler.memory_plan.block import Block, Share, align_up
+
+WORK = 500_000
+MOST_BLOCKS = 350  # the search recurses twice per block
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the search found: offsets (None when not below the target), whether it is exhausted."""
+
+    offsets: list[int] | None
+    complete: bool
+    work: int
+
+
+class _Searcher:
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        shares: Sequence[Share],
+        limit: int,
+        work: int,
+        deadline: float | None,
+    ) -> None:
+        self.blocks = blocks
+        self.limit = limit
+        self.work_left = work
+        self.deadline = deadline
+        self.complete = True
+        self.lead = {(s.output, s.input): s.lead_bytes for s in shares if not s.exact}
+        self.steps = sorted({b.first for b in blocks})
+        self.alive = [
+            [t for t, step in enumerate(self.steps) if b.first <= step <= b.last] for b in blocks
+        ]
+        self.neighbours = [
+            [j for j in range(len(blocks)) if j != i and blocks[i].meets(blocks[j])]
+            for i in range(len(blocks))
+        ]
+        # What a share can save at its step; the bound must not count those bytes twice.
+        self.slack = [0] * len(self.steps)
+        for (out, into), lead in self.lead.items():
+            union = max(blocks[out].size_bytes, lead + blocks[into].size_bytes)
+            saving = max(0, blocks[out].size_bytes + blocks[into].size_bytes - union)
+            self.slack[self.steps.index(blocks[out].first)] += saving
+        self.offsets = [-1] * len(blocks)
+        self.floor = [0] * len(self.steps)
+        self.remaining = [0] * len(self.steps)
+        for index, block in enumerate(blocks):
+            for t in self.alive[index]:
+                self.remaining[t] += block.size_bytes
+
+    def lowest(self, index: int, last: int) -> int:
+        """Return the lowest offset, not below `last`, above every placed neighbour."""
+        offset = last
+        for other in self.neighbours[index]:
+            start = self.offsets[other]
+            if start < 0:
+                continue
+            end = start + self.blocks[other].size_bytes
+            lead = self.lead.get((other, index))
+            if lead is not None:
+                end = min(end, start + max(0, lead))
+            offset = max(offset, end)
+        return align_up(offset, self.blocks[index].alignment_bytes)
+
+    def hopeless(self, last: int) -> bool:
+        """Tell whether some step cannot take what is still to come within the limit."""
+        return any(
+            rest and max(floor, last) + rest - slack > self.limit
+            for floor, rest, slack in zip(self.floor, self.remaining, self.slack, strict=True)
+        )
+
+    def run(self, unplaced: list[int], last: int) -> bool:
+        """Place the rest; True when all lie within the limit."""
+        if not unplaced:
+            return True
+        self.work_left -= len(unplaced)
+        if self.work_left < 0 or (self.deadline is not None and time.monotonic() > self.deadline):
+            self.complete = False
+            return False
+        options = []
+        for index in unplaced:
+            offset = self.lowest(index, last)
+            if offset + self.blocks[index].size_bytes > self.limit:
+                return False  # offsets only grow: this block can never be placed in time
+            options.append((offset, -self.blocks[index].size_bytes * len(self.alive[index]), index))
+        options.sort()
+        seen: set[tuple[int, int, int, int]] = set()
+        for offset, _, index in options:
+            block = self.blocks[index]
+            kind = (block.size_bytes, block.first, block.last, block.alignment_bytes)
+            if kind in seen and not self._is_shared(index):
+                continue
+            seen.add(kind)
+            if self._descend(index, offset, [i for i in unplaced if i != index]):
+                return True
+            if not self.complete:
+                return False
+        return False
+
+    def _is_shared(self, index: int) -> bool:
+        return any(index in pair for pair in self.lead)
+
+    def _descend(self, index: int, offset: int, rest: list[int]) -> bool:
+        block = self.blocks[index]
+        saved = [(t, self.floor[t]) for t in self.alive[index]]
+        self.offsets[index] = offset
+        for t, floor in saved:
+            self.floor[t] = max(floor, offset + block.size_bytes)
+            self.remaining[t] -= block.size_bytes
+        if not self.hopeless(offset) and self.run(rest, offset):
+            return True
+        self.offsets[index] = -1
+        for t, floor in saved:
+            self.floor[t] = floor
+            self.remaining[t] += block.size_bytes
+        return False
+
+
+def search_below(
+    blocks: Sequence[Block],
+    shares: Sequence[Share],
+    limit: int,
+    work: int = WORK,
+    time_budget_s: float | None = None,
+) -> Search:
+    """Look for a plan of at most `limit` bytes in one arena.
+
+    Exact shares are not used: a caller merges such blocks, or accepts that the result holds
+    for plans without them.
+    """
+    if len(blocks) > MOST_BLOCKS:
+        return Search(None, False, 0)
+    deadline = None if time_budget_s is None else time.monotonic() + time_budget_s
+    searcher = _Searcher(blocks, shares, limit, work, deadline)
+    found = searcher.run(list(range(len(blocks))), 0)
+    return Search(searcher.offsets if found else None, searcher.complete, work - searcher.work_left)

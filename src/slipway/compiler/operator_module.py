@@ -1,0 +1,95 @@
+"""`OperatorModule`: compiled functions, callable when they are for this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipway.codegen.compiled import CompiledModule
+from slipway.compiler.export import export
+from slipway.errors import ArtifactError, ExecutionError
+from slipway.runtime.artifact import check_runs_here
+from slipway.runtime.library import DsoLibrary
+from slipway.runtime.module import LibraryModule, Module
+from slipway.toolchain.elf import ElfFile, is_elf
+from slipway.toolchain.link import linked_bytes
+
+
+class OperatorModule(Module):
+    """What ``tvm.build`` returns.
+
+    The code is loaded into this process at the first call.  Code for another machine can be looked
+    at, saved and exported, but calling it raises ExecutionError.
+    """
+
+    type_key = "llvm"
+
+    def __init__(self, compiled: CompiledModule) -> None:
+        super().__init__(compiled.entry)
+        self.compiled = compiled
+        self.type_key = compiled.target.kind.name
+        self._loaded: LibraryModule | None = None
+        self._loading = threading.Lock()
+
+    @property
+    def target(self) -> Any:
+        """The target that the code is for."""
+        return self.compiled.target
+
+    def function_names(self) -> list[str]:
+        """Return the names of the compiled functions."""
+        return list(self.compiled.functions)
+
+    def _find_function(self, name: str) -> Callable[..., Any] | None:
+        if name not in self.compiled.functions:
+            return None
+        return self.loaded()._find_function(name)
+
+    def loaded(self) -> LibraryModule:
+        """Return the code loaded into this process, as an exported file of it would be.
+
+        The system's loader places a library as a whole, however full the process is.  A loader of
+        LLVM's puts code and data wherever there is room, and ends the process where they come to
+        lie too far apart.  Raises ExecutionError when the code is for another kind of machine.
+        """
+        with self._loading:
+            if self._loaded is None:
+                compiled = self.compiled
+                check_callable_here(compiled)
+                content = linked_bytes(compiled.objects, compiled.target.triple, compiled.entry)
+                library = DsoLibrary(compiled.entry, content)
+                self._loaded = LibraryModule(library, json.loads(compiled.metadata))
+            return self._loaded
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the code as text: "ll", "asm" or "c", what the target has; default the first."""
+        return self.compiled.get_source(fmt)
+
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write one file: an object (.o), or source (.ll, .s, .c), by its ending or `fmt`."""
+        self.compiled.save(Path(file_name), fmt)
+
+    def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
+        return export(path, self.compiled, None, linker, options)
+
+
+def check_callable_here(compiled: CompiledModule) -> None:
+    """Raise ExecutionError unless this process can run the code."""
+    first = compiled.objects[0]
+    what = f"code for {compiled.target.triple}"
+    if not is_elf(first):
+        problem = "this process loads ELF code only"
+    else:
+        try:
+            check_runs_here(ElfFile(first, what), json.loads(compiled.metadata), what)
+            return
+        except ArtifactError as error:
+            problem = str(error)
+    raise ExecutionError(
+        f"these functions cannot be called here: {problem} To run them, export_library() and load "
+        "the file on the device, over RPC for example."
+    )

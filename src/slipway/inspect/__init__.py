@@ -1,0 +1,1 @@
+"""Questions about a model: coverage, cost limits, profile, bisect."""

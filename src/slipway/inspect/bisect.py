@@ -1,0 +1,217 @@
+"""Where the numbers of a model diverge: in the importer, in a pass, in a kernel, on a device.
+
+One input goes through the model four ways, each held against the one before:
+
+1. the framework that the file is for (ONNX Runtime), where it is installed;
+2. the imported graph, operator by operator with the NumPy references;
+3. the optimised graph, kernel by kernel with the same references;
+4. the compiled kernels, each on the inputs that it has in 3, on this machine or a device.
+
+The first step that gives other numbers than the step before names the culprit: a node of the
+file, a pass, or a kernel; a kernel comes with its inputs, which reproduce the difference alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from slipway.compiler.graph import NOP, GraphNode, ModelGraph
+from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem
+from slipway.relay.interpret import evaluate_call, interpret
+from slipway.relay.types import flatten
+from slipway.relay.visit import post_order
+
+Array = np.ndarray[Any, Any]
+TOLERANCE = 1e-4  # of the greatest value of a tensor of floats; integers must be the same
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two tensors that should be one: the greatest error, where it is, and both values there.
+
+    `error` is relative to the greatest value wanted for floats, and absolute for integers.
+    """
+
+    error: float
+    index: tuple[int, ...]
+    got: float
+    wanted: float
+
+
+@dataclass
+class Culprit:
+    """The first step that gives other numbers: `kind` is import, pass, kernel or executor."""
+
+    kind: str
+    name: str
+    difference: Difference
+    nodes: tuple[str, ...] = ()
+    function: Function | None = None
+    inputs: list[Array] = field(default_factory=list)
+    got: list[Array] = field(default_factory=list)
+    wanted: list[Array] = field(default_factory=list)
+
+
+def difference(got: Array, wanted: Array, tolerance: float = TOLERANCE) -> Difference | None:
+    """Return how two tensors differ, or None when they agree.
+
+    A NaN agrees with a NaN, and an infinity with the same infinity.
+    """
+    if got.shape != wanted.shape or not wanted.size:
+        return None if got.shape == wanted.shape else Difference(np.inf, (), np.nan, np.nan)
+    one, two = got.astype(np.float64), wanted.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(one == two, 0.0, np.abs(one - two))
+    apart = np.where(np.isnan(one) & np.isnan(two), 0.0, apart)
+    apart = np.where(np.isnan(apart), np.inf, apart)
+    scale, allowed = 1.0, 0.0
+    if wanted.dtype.kind == "f":
+        finite = np.abs(two[np.isfinite(two)])
+        scale, allowed = max(float(finite.max(initial=0.0)), 1e-30), tolerance
+    place = np.unravel_index(int(np.argmax(apart)), apart.shape)
+    error = float(apart[place]) / scale
+    if error <= allowed:
+        return None
+    return Difference(error, tuple(map(int, place)), float(one[place]), float(two[place]))
+
+
+def first_difference(
+    got: Sequence[Array], wanted: Sequence[Array], tolerance: float
+) -> Difference | None:
+    """Return how the first two results that differ do so."""
+    found = (difference(a, b, tolerance) for a, b in zip(got, wanted, strict=True))
+    return next((d for d in found if d is not None), None)
+
+
+def as_list(value: Any) -> list[Array]:
+    """Return a result as a list of arrays, tuples taken apart."""
+    if isinstance(value, tuple):
+        return [array for part in value for array in as_list(part)]
+    return [np.asarray(value)]
+
+
+# -- passes ------------------------------------------------------------------------------------
+
+
+def find_pass(
+    steps: Iterator[tuple[str, Function]],
+    inputs: Mapping[str, Array],
+    wanted: Sequence[Array],
+    tolerance: float = TOLERANCE,
+) -> Culprit | None:
+    """Return the first of the passes behind which the graph gives other results."""
+    before: Function | None = None
+    for name, main in steps:
+        if main is before:
+            continue
+        before = main
+        got = as_list(interpret(main, params=inputs))
+        found = first_difference(got, wanted, tolerance)
+        if found is not None:
+            return Culprit("pass", name, found, got=got, wanted=list(wanted))
+    return None
+
+
+# -- kernels -----------------------------------------------------------------------------------
+
+
+def trace_of(graph: ModelGraph, inputs: Mapping[str, Array]) -> list[list[Array]]:
+    """Return the results of every step of a model's graph, by the NumPy references."""
+    values: list[list[Array]] = []
+    for node in graph.nodes:
+        if not node.function:
+            given = inputs.get(node.name)
+            values.append([graph.params[node.name] if given is None else np.asarray(given)])
+            continue
+        arguments = arguments_of(node, values)
+        if node.function == NOP:
+            values.append([arguments[0].reshape(node.types[0].shape)])
+        else:
+            values.append(kernel_reference(graph.kernels[node.function], arguments))
+    return values
+
+
+def arguments_of(node: GraphNode, values: Sequence[Sequence[Array]]) -> list[Array]:
+    """Return the inputs of a step from the results of those before."""
+    return [values[ref.node][ref.index] for ref in node.inputs]
+
+
+def kernel_reference(function: Function, arguments: Sequence[Array]) -> list[Array]:
+    """Return what a kernel means: its operators' NumPy references on flat arguments."""
+    rest = iter(arguments)
+    given: list[Any] = []
+    for param in function.params:
+        types = flatten(param.checked_type)
+        parts = [next(rest) for _ in types]
+        given.append(parts[0] if len(parts) == 1 else tuple(parts))
+    environment = dict(zip((id(p) for p in function.params), given, strict=True))
+    return as_list(_evaluate(function.body, environment))
+
+
+def _evaluate(root: Expr, known: dict[int, Any]) -> Any:
+    """Evaluate dataflow; the interpreter proper takes arrays only, not tuples, as inputs."""
+    done = dict(known)
+    for expr in post_order(root, into_functions=False):
+        if id(expr) in done or isinstance(expr, Op):
+            continue
+        match expr:
+            case Call():
+                done[id(expr)] = evaluate_call(expr, [done[id(a)] for a in expr.args])
+            case Tuple():
+                done[id(expr)] = tuple(done[id(f)] for f in expr.fields)
+            case TupleGetItem():
+                done[id(expr)] = done[id(expr.tuple_value)][expr.index]
+            case _:
+                done[id(expr)] = expr.array  # type: ignore[attr-defined]
+    return done[id(root)]
+
+
+Caller = Callable[[str, Sequence[Array], Sequence[Array]], list[Array]]
+
+
+def find_kernel(
+    graph: ModelGraph,
+    trace: Sequence[Sequence[Array]],
+    call: Caller,
+    tolerance: float = TOLERANCE,
+    progress: Callable[[GraphNode], None] | None = None,
+) -> Culprit | None:
+    """Return the first kernel that gives other results than its reference on the same inputs.
+
+    `call(name, inputs, like)` runs a compiled kernel and returns its results; `like` are arrays
+    of their types.  Calls of one kernel on other inputs are all made: a difference may hide.
+    """
+    for number, node in enumerate(graph.nodes):
+        if node.function in ("", NOP):
+            continue
+        if progress is not None:
+            progress(node)
+        arguments, wanted = arguments_of(node, trace), list(trace[number])
+        got = call(node.function, arguments, wanted)
+        found = first_difference(got, wanted, tolerance)
+        if found is not None:
+            return Culprit(
+                "kernel", node.layer or node.name, found, node.layers,
+                graph.kernels[node.function], arguments, got, wanted,
+            )  # fmt: skip
+    return None
+
+
+# -- the importer ------------------------------------------------------------------------------
+
+
+def node_values(main: Function, inputs: Mapping[str, Array]) -> dict[str, list[Array]]:
+    """Return the results of each of the model's nodes in an imported graph, by the references."""
+    done: dict[int, Any] = {id(p): np.asarray(inputs[p.name]) for p in main.params}
+    last: dict[str, Any] = {}
+    for expr in post_order(main.body, into_functions=False):
+        if id(expr) in done or isinstance(expr, Op):
+            continue
+        done[id(expr)] = _evaluate(expr, done)
+        if isinstance(expr, Call) and expr.span:
+            last[expr.span] = done[id(expr)]
+    return {name: as_list(value) for name, value in last.items()}

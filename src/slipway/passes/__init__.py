@@ -1,1 +1,0 @@
-"""Passes over loop functions: one file each, PrimFunc -> PrimFunc; `passes.pipeline` lists them."""

@@ -1,0 +1,355 @@
+"""vision.roi_align and nn.deformable_im2col: features read at positions that other tensors hold.
+
+Both weigh the four elements around a real position.  The formulas are written once; `m` is the
+arithmetic, of NumPy arrays or of te expressions (see `sample.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway.ir.node import node
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, face, register_op
+from slipway.relay.ops.checks import as_tuple, need_float, need_rank, need_shape, pad_amounts
+from slipway.relay.ops.image.sample import NumpyArithmetic, TeArithmetic, working_dtype
+from slipway.relay.ops.tensor.small_types import to_integer
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, Type
+
+MODES = ("avg", "max")
+MAX_SAMPLES = 16  # along each axis of a bin; they are unrolled
+
+
+@node
+class RoiAlignAttrs(Attrs):
+    """Bins per region, input extent per unit of a region's coordinates, samples per bin and axis.
+
+    `aligned` takes half an element off the coordinates, and lets a region be narrower than one.
+    """
+
+    pooled_size: tuple[int, int] = (1, 1)
+    spatial_scale: float = 1.0
+    sample_ratio: int = 2
+    mode: str = "avg"
+    aligned: bool = False
+
+
+ROI_ALIGN = register_op(
+    "vision.roi_align", "data", "rois", attrs=RoiAlignAttrs, pattern=OpPattern.INJECTIVE,
+    flops_per_element=60,
+    doc="Features (N, C, H, W) pooled over regions (R, 5): sample number, x1, y1, x2, y2.",
+)  # fmt: skip
+
+
+@ROI_ALIGN.type_relation
+def _roi_type(attrs: RoiAlignAttrs, data: TensorType, rois: TensorType) -> Type:
+    need_rank("data", data, 4)
+    need_float("data", data)
+    need_float("rois", rois)
+    if rois.rank != 2 or rois.shape[1] != 5:
+        raise BadArgument("rois", f"must be (regions, 5), got {rois}")
+    if attrs.mode not in MODES:
+        raise BadArgument("mode", f"is {attrs.mode!r}; use 'avg' or 'max'")
+    if not 1 <= attrs.sample_ratio <= MAX_SAMPLES:
+        raise BadArgument(
+            "sample_ratio",
+            f"is {attrs.sample_ratio}; it must be 1 to {MAX_SAMPLES}: a number of samples that "
+            "depends on each region's size is not served",
+        )
+    return TensorType((rois.shape[0], data.shape[1], *attrs.pooled_size), data.dtype)
+
+
+def _corners(m: Any, size: int, x: Any) -> tuple[Any, Any, Any, Any]:
+    """(low index, high index, weight of high, inside) of a coordinate along one axis."""
+    inside = m.both(x >= m.number(-1.0), x <= m.number(float(size)))
+    x = m.minimum(m.maximum(x, m.number(0.0)), m.number(size - 1.0))
+    low = m.floor(x)
+    first = m.whole(low)
+    return first, m.minimum(first + 1, size - 1), x - low, inside
+
+
+def _bin(
+    m: Any, attrs: RoiAlignAttrs, size: tuple[int, int], region: list[Any], place: list[Any],
+    read: Any,
+) -> Any:  # fmt: skip
+    """One bin of one region.  `region` is y1, x1, y2, x2, `place` the bin along y and x."""
+    scale, ratio = m.number(attrs.spatial_scale), attrs.sample_ratio
+    shift = m.number(0.5 if attrs.aligned else 0.0)
+    starts, steps = [], []
+    for axis in range(2):
+        first = region[axis] * scale - shift
+        length = region[axis + 2] * scale - shift - first
+        if not attrs.aligned:
+            length = m.maximum(length, m.number(1.0))
+        step = length * m.number(1 / attrs.pooled_size[axis])
+        starts.append(first + m.real(place[axis]) * step)
+        steps.append(step)
+    one, zero = m.number(1.0), m.number(0.0)
+    total: Any = None
+    for sy in range(ratio):
+        y = _corners(m, size[0], starts[0] + m.number((sy + 0.5) / ratio) * steps[0])
+        for sx in range(ratio):
+            x = _corners(m, size[1], starts[1] + m.number((sx + 0.5) / ratio) * steps[1])
+            parts = [
+                (one - y[2] if iy == 0 else y[2]) * (one - x[2] if ix == 0 else x[2])
+                * read(y[iy], x[ix])
+                for iy in (0, 1) for ix in (0, 1)
+            ]  # fmt: skip
+            if attrs.mode == "max":  # the greatest weighted corner, as ONNX defines it
+                value = m.maximum(m.maximum(parts[0], parts[1]), m.maximum(parts[2], parts[3]))
+            else:
+                value = parts[0] + parts[1] + parts[2] + parts[3]
+            value = m.where(m.both(y[3], x[3]), value, zero)
+            if total is None:
+                total = value
+            else:
+                total = m.maximum(total, value) if attrs.mode == "max" else total + value
+    return total if attrs.mode == "max" else total * m.number(1 / (ratio * ratio))
+
+
+@ROI_ALIGN.reference
+def _roi_reference(attrs: RoiAlignAttrs, data: Any, rois: Any) -> Any:
+    m = NumpyArithmetic(working_dtype(data.dtype.name, rois.dtype.name))
+    wide, regions = m.real(data), m.real(rois)
+    region = [regions[:, k].reshape(-1, 1, 1, 1) for k in (2, 1, 4, 3)]
+    place = [np.arange(p) for p in attrs.pooled_size]
+    sample = to_integer(regions[:, 0], "int32").clip(0, len(data) - 1).reshape(-1, 1, 1, 1)
+    channel = np.arange(data.shape[1]).reshape(1, -1, 1, 1)
+    found = _bin(
+        m, attrs, data.shape[2:], region,
+        [place[0].reshape(1, 1, -1, 1), place[1].reshape(1, 1, 1, -1)],
+        lambda y, x: wide[sample, channel, y, x],
+    )  # fmt: skip
+    return found.astype(data.dtype)
+
+
+@ROI_ALIGN.compute
+def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    data, rois = inputs
+    (out,) = out_types
+    count, _, height, width = (int(d) for d in data.shape)
+    m = TeArithmetic(working_dtype(data.dtype, rois.dtype))
+
+    def element(r: Any, c: Any, py: Any, px: Any) -> Any:
+        region = [m.real(rois(r, k)) for k in (2, 1, 4, 3)]
+        sample = te().min(te().max(te().to_integer(rois(r, 0), "int32"), 0), count - 1)
+        found = _bin(
+            m, attrs, (height, width), region, [py, px],
+            lambda y, x: m.real(data(sample, c, y, x)),
+        )  # fmt: skip
+        return found.astype(out.dtype)
+
+    return [te().compute(out.shape, element, name="roi_align", tag="injective")]
+
+
+@ROI_ALIGN.face
+def roi_align(
+    data: Any, rois: Any, pooled_size: Any, spatial_scale: float, sample_ratio: int = 2,
+    layout: str = "NCHW", mode: str = "avg", aligned: bool = False,
+) -> Call:  # fmt: skip
+    """Pool `data` over regions (R, 5): sample number, x1, y1, x2, y2."""
+    if layout != "NCHW":
+        raise BadArgument("layout", f"is {layout!r}; only NCHW is served")
+    height, width = as_tuple(pooled_size, 2, "pooled_size")
+    attrs = RoiAlignAttrs(
+        (height, width), float(spatial_scale), int(sample_ratio), mode, bool(aligned)
+    )
+    return ROI_ALIGN(data, rois, attrs=attrs)
+
+
+def _roi_case(rng: np.random.Generator) -> list[Any]:
+    corners = np.sort(rng.uniform(-3, 14, (3, 2, 2)), axis=1).reshape(3, 4)
+    sample = rng.integers(0, 2, (3, 1))
+    return [
+        rng.standard_normal((2, 3, 6, 7)).astype(np.float32),
+        np.concatenate([sample, corners], 1).astype(np.float32),
+    ]
+
+
+for _mode in MODES:
+    for _aligned in (True, False):
+        ROI_ALIGN.sample_case(attrs=RoiAlignAttrs((2, 3), 0.5, 2, _mode, _aligned), make=_roi_case)
+
+
+@node
+class DeformableIm2colAttrs(Attrs):
+    """The window, and into how many groups the channels are cut that share an offset."""
+
+    kernel_size: tuple[int, int] = (3, 3)
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+
+IM2COL = register_op(
+    "nn.deformable_im2col", "data", "offset", "mask", attrs=DeformableIm2colAttrs,
+    pattern=OpPattern.OPAQUE, flops_per_element=14,
+    doc="The elements that each window of a deformable convolution reads, times its mask: "
+    "(N, channels, window, out positions).",
+)  # fmt: skip
+
+
+def _out_size(attrs: DeformableIm2colAttrs, size: tuple[int, ...]) -> tuple[int, int]:
+    found = []
+    for axis in range(2):
+        padded = size[axis] + attrs.padding[axis] + attrs.padding[axis + 2]
+        span = (attrs.kernel_size[axis] - 1) * attrs.dilation[axis] + 1
+        if padded < span:
+            raise BadArgument("data", f"is smaller than the window {attrs.kernel_size}")
+        found.append((padded - span) // attrs.strides[axis] + 1)
+    return found[0], found[1]
+
+
+@IM2COL.type_relation
+def _im2col_type(
+    attrs: DeformableIm2colAttrs, data: TensorType, offset: TensorType, mask: TensorType
+) -> Type:
+    need_rank("data", data, 4)
+    for name, given in (("data", data), ("offset", offset), ("mask", mask)):
+        need_float(name, given)
+    batch, channels, *size = data.shape
+    if attrs.groups < 1 or channels % attrs.groups:
+        raise BadArgument("groups", f"is {attrs.groups}, which does not divide {channels} channels")
+    window = attrs.kernel_size[0] * attrs.kernel_size[1]
+    out = _out_size(attrs, tuple(size))
+    shape = (batch, 2 * attrs.groups * window, *out)
+    need_shape("offset", offset, shape, "y and x of every place of the window, per group")
+    need_shape("mask", mask, (batch, attrs.groups * window, *out), "one factor per place")
+    return TensorType((batch, channels, window, out[0] * out[1]), data.dtype)
+
+
+def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any) -> Any:
+    """The value at a real position; what lies beyond the ends is zero."""
+    axes = []
+    for x, extent in zip(position, size, strict=True):
+        low = m.floor(x)
+        first, rest = m.whole(low), x - low
+        pair = []
+        for step, weight in ((0, m.number(1.0) - rest), (1, rest)):
+            place = first + step
+            there = m.both(place >= 0, place <= extent - 1)
+            pair.append((m.minimum(m.maximum(place, 0), extent - 1), weight, there))
+        axes.append(pair)
+    total: Any = None
+    for y, wy, in_y in axes[0]:
+        for x, wx, in_x in axes[1]:
+            part = m.where(m.both(in_y, in_x), wy * wx * read(y, x), m.number(0.0))
+            total = part if total is None else total + part
+    return total
+
+
+@IM2COL.reference
+def _im2col_reference(attrs: DeformableIm2colAttrs, data: Any, offset: Any, mask: Any) -> Any:
+    m = NumpyArithmetic(working_dtype(*(a.dtype.name for a in (data, offset, mask))))
+    batch, channels, height, width = data.shape
+    kh, kw = attrs.kernel_size
+    oh, ow = _out_size(attrs, (height, width))
+    groups, window = attrs.groups, kh * kw
+    wide = m.real(data).reshape(batch, groups, channels // groups, height, width)
+    moves = m.real(offset).reshape(batch, groups, 1, window, 2, oh, ow)
+    place = np.arange(window)
+    position = []
+    for axis, (tap, out) in enumerate(((place // kw, oh), (place % kw, ow))):
+        start = np.arange(out) * attrs.strides[axis] - attrs.padding[axis]
+        view = (-1, 1) if axis == 0 else (1, -1)
+        base = tap.reshape(-1, 1, 1) * attrs.dilation[axis] + start.reshape(view)
+        position.append(m.real(base) + moves[:, :, :, :, axis])
+    n, g, c = np.ogrid[:batch, :groups, : channels // groups]
+    n, g, c = (v.reshape(*v.shape, 1, 1, 1) for v in (n, g, c))
+    found = _deformed(m, (height, width), position, lambda y, x: wide[n, g, c, y, x])
+    found = found * m.real(mask).reshape(batch, groups, 1, window, oh, ow)
+    return found.reshape(batch, channels, window, oh * ow).astype(data.dtype)
+
+
+@IM2COL.compute
+def _im2col_compute(
+    attrs: DeformableIm2colAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    data, offset, mask = inputs
+    (out,) = out_types
+    _, channels, height, width = (int(d) for d in data.shape)
+    kw, window = attrs.kernel_size[1], attrs.kernel_size[0] * attrs.kernel_size[1]
+    _, ow = _out_size(attrs, (height, width))
+    m = TeArithmetic(working_dtype(data.dtype, offset.dtype, mask.dtype))
+
+    def element(n: Any, c: Any, k: Any, p: Any) -> Any:
+        group = c // (channels // attrs.groups) if attrs.groups > 1 else 0
+        at = (p // ow, p % ow)
+        position = []
+        for axis, tap in enumerate((k // kw, k % kw)):
+            base = at[axis] * attrs.strides[axis] + tap * attrs.dilation[axis]
+            base = m.real(base - attrs.padding[axis])
+            move = m.real(offset(n, (group * window + k) * 2 + axis, *at))
+            position.append(base + move)
+        found = _deformed(m, (height, width), position, lambda y, x: m.real(data(n, c, y, x)))
+        return (found * m.real(mask(n, group * window + k, *at))).astype(out.dtype)
+
+    return [te().compute(out.shape, element, name="deformable_im2col", tag="injective")]
+
+
+@IM2COL.face
+def deformable_im2col(
+    data: Any, offset: Any, mask: Any, kernel_size: Any, strides: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Call:  # fmt: skip
+    """Return what each window reads: (N, channels, window, out positions)."""
+    kernel, step, apart = (
+        as_tuple(v, 2, name)
+        for v, name in ((kernel_size, "kernel_size"), (strides, "strides"), (dilation, "dilation"))
+    )
+    top, left, bottom, right = pad_amounts(padding, 2)
+    attrs = DeformableIm2colAttrs(
+        (kernel[0], kernel[1]), (step[0], step[1]), (top, left, bottom, right),
+        (apart[0], apart[1]), int(groups),
+    )  # fmt: skip
+    return IM2COL(data, offset, mask, attrs=attrs)
+
+
+def deformable_conv2d(
+    data: Any, offset: Any, weight: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1,
+    deformable_groups: int = 1, groups: int = 1, mask: Any = None,
+) -> Any:  # fmt: skip
+    """Convolve windows whose elements are moved by `offset` (N, 2 * groups * window, OH, OW).
+
+    `weight` is (channels out, channels in / groups, KH, KW); `mask`, one factor per place of the
+    window, is that of the second version of the operator.
+    """
+    data, offset, weight = as_expr(data), as_expr(offset), as_expr(weight)
+    batch, channels = data.tensor_type.shape[:2]
+    filters, inner, *kernel = weight.tensor_type.shape
+    window = kernel[0] * kernel[1]
+    out = offset.tensor_type.shape[2:]
+    reshape = face("reshape")
+    if mask is None:
+        shape = (batch, deformable_groups * window, *out)
+        mask = as_expr(np.ones(shape, data.tensor_type.dtype))
+    columns = deformable_im2col(
+        data, offset, mask, kernel, strides, padding, dilation, deformable_groups
+    )
+    depth, area = inner * window, out[0] * out[1]
+    if channels != inner * groups or filters % groups:
+        raise BadArgument("weight", f"{weight.tensor_type} does not fit {channels} channels in "
+                          f"{groups} groups")  # fmt: skip
+    columns = reshape(columns, (batch * groups, depth, area))
+    rows = reshape(weight, (1, groups, filters // groups, depth))
+    rows = face("broadcast_to")(rows, (batch, groups, filters // groups, depth))
+    rows = reshape(rows, (batch * groups, filters // groups, depth))
+    product = face("nn.batch_matmul")(rows, columns, transpose_b=False)
+    return reshape(product, (batch, filters, *out))
+
+
+def _im2col_case(rng: np.random.Generator) -> list[Any]:
+    return [
+        rng.standard_normal((2, 4, 5, 6)).astype(np.float32),
+        rng.uniform(-2, 2, (2, 24, 3, 3)).astype(np.float32),
+        rng.uniform(0, 1, (2, 12, 3, 3)).astype(np.float32),
+    ]
+
+
+IM2COL.sample_case(
+    attrs=DeformableIm2colAttrs((2, 3), (2, 2), (1, 0, 1, 1), (2, 1), 2), make=_im2col_case
+)

@@ -1,0 +1,360 @@
+"""image.resize: resampling of spatial axes by nearest, linear or cubic interpolation.
+
+One output position maps to one source coordinate, by `coordinate_transformation_mode` (the ONNX
+names); the result weighs the source elements around it.  Axes are independent, so the weights
+along one axis are a small constant matrix, which the reference multiplies by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.ir.node import node
+from slipway.relay import op_registry
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops.checks import need_number
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, Type
+
+COORDINATES = (
+    "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
+)  # fmt: skip
+ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+@node
+class ResizeAttrs(Attrs):
+    """`size` per axis (0 keeps an axis); `scales` the exact factors where given."""
+
+    size: tuple[int, ...] = ()
+    scales: tuple[float, ...] = ()
+    method: str = "linear"
+    coordinate_transformation_mode: str = "half_pixel"
+    rounding_method: str = "round_prefer_floor"
+    cubic_alpha: float = -0.75
+    cubic_exclude: bool = False
+
+
+RESIZE = register_op(
+    "image.resize", "data", attrs=ResizeAttrs, pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
+    flops_per_element=8, doc="The tensor resampled along any axes.",
+)  # fmt: skip
+
+
+@RESIZE.type_relation
+def _resize_type(attrs: ResizeAttrs, data: TensorType) -> Type:
+    need_number("data", data)
+    if len(attrs.size) != data.rank:
+        raise BadArgument("size", f"{attrs.size} must have one entry per axis of {data}")
+    if attrs.method not in ("nearest_neighbor", "linear", "cubic"):
+        raise BadArgument("method", f"is {attrs.method!r}; use nearest_neighbor, linear or cubic")
+    if attrs.coordinate_transformation_mode not in COORDINATES:
+        known = ", ".join(COORDINATES)
+        raise BadArgument(
+            "coordinate_transformation_mode",
+            f"is {attrs.coordinate_transformation_mode!r}; use one of {known}",
+        )
+    if attrs.rounding_method not in ROUNDING:
+        raise BadArgument(
+            "rounding_method", f"is {attrs.rounding_method!r}; use {', '.join(ROUNDING)}"
+        )
+    shape = tuple(s or d for s, d in zip(attrs.size, data.shape, strict=True))
+    return TensorType(shape, data.dtype)
+
+
+def source_coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> Any:
+    """Return the source coordinate of every output position along `axis`."""
+    scale = attrs.scales[axis] if attrs.scales else out / extent
+    at = np.arange(out, dtype=np.float64)
+    match attrs.coordinate_transformation_mode:
+        case "align_corners":
+            length = scale * extent
+            return at * (extent - 1) / (length - 1) if length > 1 else np.zeros(out)
+        case "asymmetric":
+            return at / scale
+        case "pytorch_half_pixel":
+            return (at + 0.5) / scale - 0.5 if scale * extent > 1 else np.zeros(out)
+        case "half_pixel_symmetric":
+            adjustment = out / (scale * extent)
+            centre = extent / 2
+            return centre * (1 - adjustment) + (at + 0.5) / scale - 0.5
+        case _:
+            return (at + 0.5) / scale - 0.5
+
+
+def rounded(x: np.ndarray[Any, Any], how: str) -> Any:
+    """Return coordinates rounded to elements in one of the ways of ROUNDING."""
+    match how:
+        case "round_prefer_floor":
+            return np.ceil(x - 0.5)
+        case "round_prefer_ceil":
+            return np.floor(x + 0.5)
+        case "floor":
+            return np.floor(x)
+        case _:
+            return np.ceil(x)
+
+
+def keys_kernel(distance: np.ndarray[Any, Any], a: float) -> np.ndarray[Any, Any]:
+    """Return Keys' cubic convolution kernel at signed distances, with parameter `a`."""
+    d = np.abs(distance)
+    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+
+def taps_of(
+    attrs: ResizeAttrs, axis: int, extent: int, out: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return (positions, weights), each (out, taps): what the output reads along one axis."""
+    x = source_coordinates(attrs, axis, extent, out)
+    if attrs.method == "nearest_neighbor":
+        position = rounded(x, attrs.rounding_method)[:, None]
+        weights = np.ones((out, 1))
+    elif attrs.method == "linear":
+        low = np.floor(x)
+        position = low[:, None] + np.arange(2)
+        weights = np.stack([1 - (x - low), x - low], axis=1)
+    else:
+        low = np.floor(x)
+        position = low[:, None] + np.arange(-1, 3)
+        weights = keys_kernel(x[:, None] - position, attrs.cubic_alpha)
+        if attrs.cubic_exclude:
+            weights = np.where((position >= 0) & (position < extent), weights, 0.0)
+            weights /= weights.sum(axis=1, keepdims=True)
+    return position.clip(0, extent - 1).astype(np.int64), weights
+
+
+def _resized_axes(attrs: ResizeAttrs, shape: Any, out: Any) -> list[int]:
+    return [
+        a
+        for a in range(len(shape))
+        if attrs.size[a] and (shape[a] != out[a] or (attrs.scales and attrs.scales[a] != 1.0))
+    ]
+
+
+@RESIZE.reference
+def _resize_reference(attrs: ResizeAttrs, data: Any) -> Any:
+    out_shape = tuple(s or d for s, d in zip(attrs.size, data.shape, strict=True))
+    result = data.astype(np.float64)
+    for axis in _resized_axes(attrs, data.shape, out_shape):
+        position, weights = taps_of(attrs, axis, data.shape[axis], out_shape[axis])
+        shape = [1] * data.ndim
+        shape[axis] = -1
+        result = np.sum(
+            [
+                result.take(position[:, t], axis=axis) * weights[:, t].reshape(shape)
+                for t in range(position.shape[1])
+            ],
+            axis=0,
+        )
+    if data.dtype.kind in "iu":
+        info = np.iinfo(data.dtype)
+        result = np.rint(result).clip(info.min, info.max)
+    return result.astype(data.dtype)
+
+
+def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any, wide: str) -> Any:
+    """The te source coordinate of output position `i`, as `source_coordinates` computes it.
+
+    In float64 for the nearest neighbour, where a tie decides which element is read; in `wide`, the
+    dtype of the sums, where a rounding error only moves a weight.
+    """
+    scale = attrs.scales[axis] if attrs.scales else out / extent
+    dtype = "float64" if attrs.method == "nearest_neighbor" else wide
+    at = i.astype(dtype)
+
+    def number(value: float) -> Any:
+        return te().const(value, dtype)
+
+    match attrs.coordinate_transformation_mode:
+        case "align_corners":
+            length = scale * extent
+            return at * number(extent - 1) / number(length - 1) if length > 1 else number(0.0) * at
+        case "asymmetric":
+            return at / number(scale)
+        case "pytorch_half_pixel" if scale * extent <= 1:
+            return number(0.0) * at
+        case "half_pixel_symmetric":
+            shift = extent / 2 * (1 - out / (scale * extent))
+            return (number(shift) + (at + number(0.5)) / number(scale)) - number(0.5)
+        case _:
+            return (at + number(0.5)) / number(scale) - number(0.5)
+
+
+def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any) -> Any | None:
+    """The nearest element to output position `i` as plain integer arithmetic, if it is that simple.
+
+    i // n for an enlargement by n, i * n + c for a reduction.
+    """
+    if attrs.method != "nearest_neighbor":
+        return None
+    places = taps_of(attrs, axis, extent, out)[0][:, 0]
+    at = np.arange(out)
+    if out % extent == 0 and (places == at // (out // extent)).all():
+        return te().floordiv(i, out // extent)
+    if extent % out == 0 and (places == at * (extent // out) + places[0]).all():
+        return i * (extent // out) + int(places[0])
+    return None
+
+
+@RESIZE.compute
+def _resize_compute(
+    attrs: ResizeAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    shape = [int(d) for d in x.shape]
+    axes = _resized_axes(attrs, shape, out.shape)
+    wide = "float32" if out.dtype != "float64" else "float64"
+
+    def one(value: float) -> Any:
+        return te().const(value, wide)
+
+    def reads(axis: int, i: Any) -> list[tuple[Any, Any]]:
+        """(position, weight) pairs along one axis; a weight of None is one."""
+        extent = shape[axis]
+        whole = _whole_step(attrs, axis, extent, out.shape[axis], i)
+        if whole is not None:
+            return [(whole, None)]
+        at = _source(attrs, axis, extent, out.shape[axis], i, wide)
+
+        def inside(position: Any) -> Any:
+            return te().min(te().max(position, 0), extent - 1)
+
+        if attrs.method == "nearest_neighbor":
+            match attrs.rounding_method:
+                case "round_prefer_floor":
+                    place = te().ceil(at - te().const(0.5, "float64"))
+                case "round_prefer_ceil":
+                    place = te().floor(at + te().const(0.5, "float64"))
+                case "floor":
+                    place = te().floor(at)
+                case _:
+                    place = te().ceil(at)
+            return [(inside(place.astype("int32")), None)]
+        low = te().floor(at)
+        base, rest = low.astype("int32"), at - low
+        if attrs.method == "linear":
+            return [(inside(base), one(1) - rest), (inside(base + 1), rest)]
+        a = attrs.cubic_alpha
+        pairs = []
+        for tap in (-1, 0, 1, 2):
+            d = rest - one(tap) if tap <= 0 else one(tap) - rest
+            if tap in (0, 1):
+                weight = ((one(a + 2) * d - one(a + 3)) * d) * d + one(1)
+            else:
+                weight = ((one(a) * d - one(5 * a)) * d + one(8 * a)) * d - one(4 * a)
+            if attrs.cubic_exclude:
+                known = te().all(base + tap >= 0, base + tap < extent)
+                weight = te().select(known, weight, one(0))
+            pairs.append((inside(base + tap), weight))
+        if attrs.cubic_exclude:
+            total = pairs[0][1] + pairs[1][1] + pairs[2][1] + pairs[3][1]
+            pairs = [(p, w / total) for p, w in pairs]
+        return pairs
+
+    def element(*i: Any) -> Any:
+        terms: list[tuple[list[Any], Any]] = [(list(i), None)]
+        for axis in axes:
+            grown = []
+            for place, weight in terms:
+                for position, factor in reads(axis, i[axis]):
+                    there = list(place)
+                    there[axis] = position
+                    both = (
+                        factor if weight is None else weight if factor is None else weight * factor
+                    )
+                    grown.append((there, both))
+            terms = grown
+        value: Any = None
+        for place, weight in terms:
+            part = x(*place)
+            if weight is not None:
+                part = part.astype(wide) * weight
+            value = part if value is None else value + part
+        if dtypes.is_integral(out.dtype) and attrs.method != "nearest_neighbor":
+            low, high = dtypes.int_range(out.dtype)
+            value = te().min(te().max(te().nearbyint(value), float(low)), float(high))
+        return value.astype(out.dtype)
+
+    return [te().compute(out.shape, element, name="resize", tag="injective")]
+
+
+def resize(
+    data: Any,
+    size: Any,
+    scales: Any = (),
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    cubic_alpha: float = -0.75,
+    cubic_exclude: bool = False,
+) -> Call:
+    """Resample `data` to `size`, one entry per axis (0 keeps an axis)."""
+    if rounding_method in ("", "round"):
+        rounding_method = "round_prefer_floor"
+    attrs = ResizeAttrs(
+        tuple(int(s) for s in size), tuple(float(s) for s in scales), method,
+        coordinate_transformation_mode, rounding_method, float(cubic_alpha), bool(cubic_exclude),
+    )  # fmt: skip
+    return RESIZE(data, attrs=attrs)
+
+
+RESIZE.face(resize)
+
+
+def resize2d(
+    data: Any,
+    size: Any,
+    roi: Any = None,
+    layout: str = "NCHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    cubic_alpha: float = -0.75,
+    cubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+) -> Call:
+    """Resample the two spatial axes of images (the classic operator)."""
+    if roi is not None and np.size(roi) and np.any(np.asarray(roi)):
+        raise BadArgument("roi", f"is {roi}; cut the region out with strided_slice first")
+    if extrapolation_value:
+        raise BadArgument("extrapolation_value", "serves regions only, which are cut out before")
+    height, width = (size, size) if isinstance(size, int) else size
+    given = as_expr(data)
+    full = {"H": int(height), "W": int(width)}
+    made = resize(
+        given, [full.get(letter, 0) for letter in layout], (), method,
+        coordinate_transformation_mode, rounding_method, cubic_alpha, bool(cubic_exclude),
+    )  # fmt: skip
+    if out_dtype and out_dtype != made.tensor_type.dtype:
+        return op_registry.face("cast")(made, out_dtype)  # type: ignore[no-any-return]
+    return made
+
+
+def upsampling(
+    data: Any, scale_h: float = 1, scale_w: float = 1, layout: str = "NCHW",
+    method: str = "nearest_neighbor", align_corners: bool = False,
+) -> Call:  # fmt: skip
+    """Enlarge images by factors (the classic nn.upsampling)."""
+    given = as_expr(data)
+    extents = dict(zip(layout, given.tensor_type.shape, strict=True))
+    size = (int(extents["H"] * scale_h), int(extents["W"] * scale_w))
+    mode = "align_corners" if align_corners else "asymmetric" if "near" in method else "half_pixel"
+    kind = {"bilinear": "linear", "bicubic": "cubic"}.get(method, method)
+    return resize2d(given, size, None, layout, kind, mode, "floor" if "near" in method else "")
+
+
+RESIZE.sample_case((1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 8, 10)))
+RESIZE.sample_case((1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 7, 3), (), "cubic", "align_corners"))
+RESIZE.sample_case(
+    (1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 6, 10), (), "nearest_neighbor", "asymmetric", "floor")
+)
+RESIZE.sample_case(
+    (1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 2, 3), (), "cubic", "half_pixel", "floor", -0.5, True)
+)

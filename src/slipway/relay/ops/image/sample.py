@@ -1,0 +1,270 @@
+"""image.grid_sample: data read at positions that a second tensor holds, interpolated.
+
+The law, per sample and channel: out[p] interpolates data at the coordinates grid[p], which run from
+-1 (first element) to 1 (last) along each axis; grid's last axis lists them innermost axis first.
+One formula serves the reference and the te compute; `NumpyArithmetic` and `TeArithmetic` supply
+its arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from slipway.ir.node import node
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops.checks import need_float
+from slipway.relay.ops.tensor import small_types
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, Type
+
+METHODS = ("bilinear", "nearest", "bicubic")
+PADDINGS = ("zeros", "border", "reflection")
+CUBIC_ALPHA = -0.75
+
+
+@node
+class GridSampleAttrs(Attrs):
+    """How to interpolate, what lies outside, and whether -1 and 1 mean centres of end elements."""
+
+    method: str = "bilinear"
+    padding_mode: str = "zeros"
+    align_corners: bool = True
+
+
+GRID_SAMPLE = register_op(
+    "image.grid_sample", "data", "grid", attrs=GridSampleAttrs, pattern=OpPattern.INJECTIVE,
+    flops_per_element=20, doc="data (N, C, spatial) interpolated at the positions in grid.",
+)  # fmt: skip
+
+
+@GRID_SAMPLE.type_relation
+def _type(attrs: GridSampleAttrs, data: TensorType, grid: TensorType) -> Type:
+    need_float("data", data)
+    need_float("grid", grid)
+    spatial = data.rank - 2
+    if grid.rank != data.rank or grid.shape[0] != data.shape[0] or grid.shape[-1] != spatial:
+        raise BadArgument(
+            "grid", f"must be (N, {spatial} extents, {spatial}) for {data}, got {grid}"
+        )
+    if attrs.method not in METHODS:
+        raise BadArgument("method", f"is {attrs.method!r}; use one of {', '.join(METHODS)}")
+    if attrs.padding_mode not in PADDINGS:
+        raise BadArgument("padding_mode", f"is {attrs.padding_mode!r}; use {', '.join(PADDINGS)}")
+    return TensorType((*data.shape[:2], *grid.shape[1:-1]), data.dtype)
+
+
+def working_dtype(*dtypes: str) -> str:
+    """Return what positions and weights are computed in: float64 beside float64, else float32."""
+    return "float64" if "float64" in dtypes else "float32"
+
+
+class NumpyArithmetic:
+    """Arithmetic on arrays in `dtype`, for formulas shared with `TeArithmetic`."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.floor, self.rint = np.floor, np.rint
+        self.minimum, self.maximum, self.where, self.abs = np.minimum, np.maximum, np.where, np.abs
+
+    def number(self, value: float) -> Any:
+        """A constant."""
+        return np.asarray(value, self.dtype)[()]
+
+    @staticmethod
+    def whole(value: Any) -> Any:
+        """An integer index."""
+        return small_types.to_integer(value, "int32")
+
+    def real(self, value: Any) -> Any:
+        """The same in `dtype`."""
+        return value.astype(self.dtype)
+
+    @staticmethod
+    def both(a: Any, b: Any) -> Any:
+        """Whether both hold."""
+        return a & b
+
+
+class TeArithmetic:
+    """Arithmetic on te expressions in `dtype`."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        t = te()
+        self.floor, self.rint = t.floor, t.nearbyint
+        self.minimum, self.maximum, self.where, self.abs = t.min, t.max, t.select, t.abs
+
+    def number(self, value: float) -> Any:
+        """A constant."""
+        return te().const(value, self.dtype)
+
+    @staticmethod
+    def whole(value: Any) -> Any:
+        """An integer index; a NaN is 0."""
+        return te().to_integer(value, "int32")
+
+    def real(self, value: Any) -> Any:
+        """The same in `dtype`."""
+        return value.astype(self.dtype)
+
+    @staticmethod
+    def both(a: Any, b: Any) -> Any:
+        """Whether both hold."""
+        return te().all(a, b)
+
+
+class _Axis:
+    """The taps along one axis: (index, weight, inside) for each element read."""
+
+    def __init__(self, math: Any, attrs: GridSampleAttrs, size: int) -> None:
+        self.m, self.attrs, self.size = math, attrs, size
+        self.low = 0.0 if attrs.align_corners else -0.5
+        self.high = size - 1.0 if attrs.align_corners else size - 0.5
+
+    def reflected(self, x: Any) -> Any:
+        """Fold a coordinate back and forth between the ends."""
+        m, span = self.m, self.high - self.low
+        if span <= 0:
+            return x * m.number(0.0)
+        distance = m.abs(x - m.number(self.low))
+        turns = m.floor(distance * m.number(1 / span))
+        rest = distance - turns * m.number(span)
+        even = turns - m.number(2.0) * m.floor(turns * m.number(0.5)) < m.number(0.5)
+        return m.where(even, rest + m.number(self.low), m.number(self.high) - rest)
+
+    def coordinate(self, g: Any) -> Any:
+        """The position in elements of grid value `g`, brought inside for border and reflection."""
+        m = self.m
+        if self.attrs.align_corners:
+            x = (g + m.number(1.0)) * m.number((self.size - 1) / 2)
+        else:
+            x = (g + m.number(1.0)) * m.number(self.size / 2) - m.number(0.5)
+        if self.attrs.method == "nearest":
+            x = m.rint(x)
+        if self.attrs.method != "bicubic":
+            if self.attrs.padding_mode == "border":
+                x = m.minimum(m.maximum(x, m.number(0.0)), m.number(self.size - 1.0))
+            elif self.attrs.padding_mode == "reflection":
+                outside = m.where(x < m.number(self.low), m.number(1.0), m.number(0.0))
+                outside = m.where(x > m.number(self.high), m.number(1.0), outside)
+                x = m.where(outside > m.number(0.5), self.reflected(x), x)
+        return x
+
+    def tap(self, place: Any) -> tuple[Any, Any]:
+        """(index, inside) of an element, by the padding mode; `inside` None means surely."""
+        m = self.m
+        last = self.size - 1
+        if self.attrs.padding_mode == "reflection":
+            folded = m.rint(self.reflected(m.real(place)))
+            place = m.whole(m.minimum(m.maximum(folded, m.number(0.0)), m.number(float(last))))
+            return place, None
+        index = m.minimum(m.maximum(place, 0), last)
+        if self.attrs.padding_mode == "border":
+            return index, None
+        return index, m.both(place >= 0, place <= last)
+
+    def taps(self, g: Any) -> list[tuple[Any, Any, Any]]:
+        m, x = self.m, self.coordinate(g)
+        if self.attrs.method == "nearest":
+            index, inside = self.tap(m.whole(m.rint(x)))
+            return [(index, m.number(1.0), inside)]
+        low = m.floor(x)
+        base, rest, one = m.whole(low), x - low, m.number(1.0)
+        if self.attrs.method == "bilinear":
+            weights = [(0, one - rest), (1, rest)]
+        else:
+            weights = [(t, self.cubic(rest, t)) for t in (-1, 0, 1, 2)]
+        found = []
+        for step, weight in weights:
+            index, inside = self.tap(base + step)
+            found.append((index, weight, inside))
+        return found
+
+    def cubic(self, rest: Any, tap: int) -> Any:
+        """Keys' kernel at the distance of a tap."""
+        n, a = self.m.number, CUBIC_ALPHA
+        d = rest - n(float(tap)) if tap <= 0 else n(float(tap)) - rest
+        if tap in (0, 1):
+            return ((n(a + 2) * d - n(a + 3)) * d) * d + n(1.0)
+        return ((n(a) * d - n(5 * a)) * d + n(8 * a)) * d - n(4 * a)
+
+
+def _interpolate(
+    math: Any, attrs: GridSampleAttrs, size: Sequence[int], coordinates: Sequence[Any], read: Any
+) -> Any:
+    """Sum the weighted elements around one position; ``read(indices)`` gives an element."""
+    axes = [_Axis(math, attrs, extent).taps(g) for extent, g in zip(size, coordinates, strict=True)]
+    total: Any = None
+    for corner in product(*axes):
+        value = read([index for index, _, _ in corner])
+        for _, weight, inside in corner:
+            value = value * weight
+            if inside is not None:
+                value = math.where(inside, value, math.number(0.0))
+        total = value if total is None else total + value
+    return total
+
+
+@GRID_SAMPLE.reference
+def _reference(attrs: GridSampleAttrs, data: Any, grid: Any) -> Any:
+    spatial = data.ndim - 2
+    math = NumpyArithmetic(working_dtype(data.dtype.name, grid.dtype.name))
+    coordinates = [math.real(grid[..., spatial - 1 - a])[:, None] for a in range(spatial)]
+    ones = (1,) * spatial
+    n = np.arange(data.shape[0]).reshape(-1, 1, *ones)
+    c = np.arange(data.shape[1]).reshape(1, -1, *ones)
+    wide = math.real(data)
+    found = _interpolate(
+        math, attrs, data.shape[2:], coordinates, lambda where: wide[(n, c, *where)]
+    )
+    return found.astype(data.dtype)
+
+
+@GRID_SAMPLE.compute
+def _compute(attrs: GridSampleAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    data, grid = inputs
+    (out,) = out_types
+    spatial = out.rank - 2
+    size = [int(d) for d in data.shape[2:]]
+    math = TeArithmetic(working_dtype(data.dtype, grid.dtype))
+
+    def element(*i: Any) -> Any:
+        coordinates = [math.real(grid(i[0], *i[2:], spatial - 1 - a)) for a in range(spatial)]
+        found = _interpolate(
+            math, attrs, size, coordinates,
+            lambda where: math.real(data(i[0], i[1], *where)),
+        )  # fmt: skip
+        return found.astype(out.dtype)
+
+    return [te().compute(out.shape, element, name="grid_sample", tag="injective")]
+
+
+@GRID_SAMPLE.face
+def grid_sample(
+    data: Any, grid: Any, method: str = "bilinear", layout: str = "NCHW",
+    padding_mode: str = "zeros", align_corners: bool = True,
+) -> Call:  # fmt: skip
+    """Interpolate `data` at the positions in `grid`, whose positions lie along the LAST axis."""
+    if layout != "NCHW":
+        raise BadArgument(
+            "layout", f"is {layout!r}, but images are sampled in NCHW: transpose first"
+        )
+    attrs = GridSampleAttrs(method, padding_mode, bool(align_corners))
+    return GRID_SAMPLE(as_expr(data), grid, attrs=attrs)
+
+
+def _case(rng: np.random.Generator) -> list[Any]:
+    return [
+        rng.standard_normal((1, 2, 4, 5)).astype(np.float32),
+        rng.uniform(-1.4, 1.4, (1, 3, 3, 2)).astype(np.float32),
+    ]
+
+
+for _method, _padding in product(METHODS, PADDINGS):
+    for _corners in (True, False):
+        GRID_SAMPLE.sample_case(attrs=GridSampleAttrs(_method, _padding, _corners), make=_case)

@@ -1,0 +1,115 @@
+"""nn.pad: constant, edge, reflect and wrap padding of any axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway.ir.node import node
+from slipway.relay.expr import Call, Constant
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.ops.nn.windows import pad_stage
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, Type
+
+MODES = ("constant", "edge", "reflect", "wrap")
+
+
+@node
+class PadAttrs(Attrs):
+    """(before, after) per axis; negative amounts crop.  `pad_value` serves mode "constant"."""
+
+    pad_width: tuple[tuple[int, int], ...] = ()
+    pad_value: float = 0.0
+    pad_mode: str = "constant"
+
+
+PAD = register_op(
+    "nn.pad", "data", attrs=PadAttrs, pattern=OpPattern.INJECTIVE, doc="The tensor with a border."
+)
+
+
+@PAD.type_relation
+def _pad_type(attrs: PadAttrs, data: TensorType) -> Type:
+    if len(attrs.pad_width) != data.rank:
+        raise BadArgument("pad_width", f"has {len(attrs.pad_width)} pairs, but the data is {data}")
+    if attrs.pad_mode not in MODES:
+        raise BadArgument("pad_mode", f"is {attrs.pad_mode!r}; use one of {', '.join(MODES)}")
+    shape = []
+    for axis, (d, (low, high)) in enumerate(zip(data.shape, attrs.pad_width, strict=True)):
+        if attrs.pad_mode == "reflect" and max(low, high) >= d:
+            raise BadArgument(
+                "pad_width", f"reflects {max(low, high)} of {d} elements on axis {axis}"
+            )
+        if d + low + high < 0:
+            raise BadArgument("pad_width", f"crops more than the {d} elements of axis {axis}")
+        shape.append(d + low + high)
+    return TensorType(tuple(shape), data.dtype)
+
+
+@PAD.reference
+def _pad_reference(attrs: PadAttrs, data: Any) -> Any:
+    crop = tuple(
+        slice(max(-low, 0), d - max(-high, 0))
+        for d, (low, high) in zip(data.shape, attrs.pad_width, strict=True)
+    )
+    grow = [(max(low, 0), max(high, 0)) for low, high in attrs.pad_width]
+    if attrs.pad_mode == "constant":
+        value = data.dtype.type(attrs.pad_value)
+        return np.pad(data[crop], grow, constant_values=value) if data.ndim else data
+    return np.pad(data[crop], grow, mode=attrs.pad_mode)  # type: ignore[call-overload]
+
+
+def _source(i: Any, low: int, extent: int, mode: str) -> Any:
+    """The source position of padded position `i` along one axis."""
+    at = i - low
+    if mode == "edge":
+        return te().min(te().max(at, 0), extent - 1)
+    if mode == "wrap":
+        return te().floormod(at, extent)
+    at = te().max(at, 0 - at)
+    return te().min(at, 2 * (extent - 1) - at)
+
+
+@PAD.compute
+def _pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    shape = [int(d) for d in x.shape]
+    if attrs.pad_mode == "constant" and all(w >= 0 for pair in attrs.pad_width for w in pair):
+        before, after = zip(*attrs.pad_width, strict=True) if attrs.pad_width else ((), ())
+        padded = pad_stage(x, before, after, attrs.pad_value, name="T_pad")
+        if padded is not x:
+            return [padded]
+
+    def element(*indices: Any) -> Any:
+        source, inside = [], []
+        for i, extent, (low, high) in zip(indices, shape, attrs.pad_width, strict=True):
+            if attrs.pad_mode == "constant" or (low <= 0 and high <= 0):
+                source.append(i - low if low else i)
+                inside += [i >= low] if low > 0 else []
+                inside += [i < extent + low] if high > 0 else []
+            else:
+                source.append(_source(i, low, extent, attrs.pad_mode))
+        value = x(*source)
+        if attrs.pad_mode != "constant" or not inside:
+            return value
+        return te().if_then_else(te().all(*inside), value, te().const(attrs.pad_value, x.dtype))
+
+    return [te().compute(out.shape, element, name="T_pad", tag="injective,pad")]
+
+
+@PAD.face
+def pad(data: Any, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constant") -> Call:
+    """Surround the tensor: `pad_width` is one (before, after) pair per axis."""
+    if isinstance(pad_value, Constant):
+        pad_value = pad_value.array.item()
+    widths = tuple((int(low), int(high)) for low, high in pad_width)
+    return PAD(data, attrs=PadAttrs(widths, float(pad_value), pad_mode))
+
+
+PAD.sample_case((2, 3), attrs=PadAttrs(((1, 0), (2, 1)), 0.5))
+PAD.sample_case((4, 5), attrs=PadAttrs(((-1, 1), (0, -2)), 0.5))
+PAD.sample_case((3, 4), attrs=PadAttrs(((1, 2), (2, 0)), 0.0, "edge"))
+PAD.sample_case((3, 4), attrs=PadAttrs(((1, 2), (3, 0)), 0.0, "reflect"))
+PAD.sample_case((3, 4), attrs=PadAttrs(((1, 2), (3, 0)), 0.0, "wrap"))

@@ -1,0 +1,120 @@
+"""Sliding windows: layouts, output extents, padding; shared by convolution and pooling.
+
+A layout is a string of axis letters: N batch, C channel, W / HW / DHW the spatial axes for
+data, and O, I for a kernel.  The references bring everything to N C spatial, O I spatial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway.relay.op_registry import BadArgument
+from slipway.relay.ops.checks import need_rank
+from slipway.relay.ops.tensor.tensors import shape_of, te
+from slipway.relay.types import TensorType
+
+SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def check_layout(argument: str, layout: str, letters: str, given: TensorType, name: str) -> None:
+    """The layout must be an order of `letters`, and the tensor must have as many axes."""
+    if sorted(layout) != sorted(letters):
+        raise BadArgument(name, f"is {layout!r}, which is no order of the axes {letters!r}")
+    need_rank(argument, given, len(letters))
+
+
+def pick(shape: Sequence[Any], layout: str, letters: str) -> tuple[Any, ...]:
+    """Return the entries of `shape` for the axes `letters`."""
+    return tuple(shape[layout.index(letter)] for letter in letters)
+
+
+def arrange(values: dict[str, Any], layout: str) -> tuple[Any, ...]:
+    """Return the values (keyed by axis letter) in the order of `layout`."""
+    return tuple(values[letter] for letter in layout)
+
+
+def permutation(source: str, target: str) -> tuple[int, ...]:
+    """Return the transposition that brings layout `source` to layout `target`."""
+    return tuple(source.index(letter) for letter in target)
+
+
+def window_extent(kernel: int, dilation: int) -> int:
+    """Elements that a dilated window spans."""
+    return (kernel - 1) * dilation + 1
+
+
+def conv_extents(
+    spatial: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> tuple[int, ...]:
+    """Return the output's spatial extents.  Raises BadArgument when a window does not fit."""
+    count = len(spatial)
+    out = []
+    for a in range(count):
+        padded = spatial[a] + padding[a] + padding[a + count]
+        span = window_extent(kernel[a], dilation[a])
+        if span > padded:
+            raise BadArgument(
+                "data",
+                f"has {spatial[a]} elements along spatial axis {a} ({padded} with padding), "
+                f"but the window spans {span}",
+            )
+        out.append((padded - span) // strides[a] + 1)
+    return tuple(out)
+
+
+def pad_array(array: Any, padding: Sequence[int], value: Any) -> Any:
+    """Return an N C spatial array padded along its spatial axes."""
+    count = len(padding) // 2
+    widths = [(0, 0)] * (array.ndim - count)
+    widths += [(padding[a], padding[a + count]) for a in range(count)]
+    if not any(padding):
+        return array
+    return np.pad(array, widths, constant_values=value)
+
+
+def windows(
+    array: Any, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
+) -> Any:
+    """Return the view of an N C spatial array with axes N, C, out..., kernel...."""
+    count = len(kernel)
+    spans = tuple(window_extent(k, d) for k, d in zip(kernel, dilation, strict=True))
+    axes = tuple(range(array.ndim - count, array.ndim))
+    view = np.lib.stride_tricks.sliding_window_view(array, spans, axis=axes)
+    steps = (slice(None),) * (array.ndim - count)
+    steps += tuple(slice(None, None, s) for s in strides)
+    steps += tuple(slice(None, None, d) for d in dilation)
+    return view[steps]
+
+
+def pad_stage(
+    tensor: Any, before: Sequence[int], after: Sequence[int], value: Any, name: str = "pad_temp"
+) -> Any:
+    """Return a te stage that surrounds `tensor` with `value`; the tensor when nothing is added.
+
+    `before` and `after` count elements along every axis.  The stage reads behind `if_then_else`,
+    so it may be inlined into its consumer.
+    """
+    if not any(before) and not any(after):
+        return tensor
+    shape = shape_of(tensor)
+    padded = tuple(d + b + a for d, b, a in zip(shape, before, after, strict=True))
+    fill = te().const(value, tensor.dtype)
+
+    def element(*indices: Any) -> Any:
+        inside, source = [], []
+        for index, extent, low, high in zip(indices, shape, before, after, strict=True):
+            source.append(index - low if low else index)
+            if low:
+                inside.append(index >= low)
+            if high:
+                inside.append(index < extent + low)
+        return te().if_then_else(te().all(*inside), tensor(*source), fill)
+
+    return te().compute(padded, element, name=name, tag="injective,pad")

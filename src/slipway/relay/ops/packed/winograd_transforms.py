@@ -1,0 +1,112 @@
+"""The transforms of Winograd's F(2x2, 3x3) and F(4x4, 3x3).
+
+The matrices are those of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016
+(interpolation points 0, 1, -1 and infinity; for tiles of four also 2 and -2).  Those of data and
+results also stand as formulas, written so that what rows have in common is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from slipway.relay.ops.tensor.tensors import te
+
+Matrix = tuple[tuple[float, ...], ...]
+Rows = Callable[[list[Any]], list[Any]]
+
+
+@dataclass(frozen=True)
+class Filtering:
+    """F(m x m, 3x3): B^T as `input`, A^T as `output`, G as `kernel`.
+
+    `input_rows` gives the rows of B^T d for the rows d[0], d[1], ...; `output_rows` those of A^T.
+    """
+
+    tile: int  # m: results along each side of a tile
+    input: Matrix
+    output: Matrix
+    kernel: Matrix
+    input_rows: Rows
+    output_rows: Rows
+    input_steps: int  # additions and multiply-adds of `input_rows`, for each element of a row
+    output_steps: int
+
+    @property
+    def side(self) -> int:
+        """Elements along each side of a transformed tile."""
+        return self.tile + 2
+
+
+def row_of(row: Any, formulas: list[Any]) -> Any:
+    """Return the formula of that row; `row` is a loop that gets unrolled."""
+    chosen = formulas[-1]
+    for index in range(len(formulas) - 2, -1, -1):
+        chosen = te().if_then_else(row == index, formulas[index], chosen)
+    return chosen
+
+
+def _input_rows_2(d: list[Any]) -> list[Any]:
+    return [d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]]
+
+
+def _output_rows_2(m: list[Any]) -> list[Any]:
+    return [m[0] + m[1] + m[2], m[1] - m[2] - m[3]]
+
+
+def _input_rows_4(d: list[Any]) -> list[Any]:
+    even, odd = d[4] - d[2] * 4.0, d[3] - d[1] * 4.0
+    outer, inner = d[4] - d[2], (d[3] - d[1]) * 2.0
+    return [
+        d[0] * 4.0 - d[2] * 5.0 + d[4], even + odd, even - odd, outer + inner, outer - inner,
+        d[1] * 4.0 - d[3] * 5.0 + d[5],
+    ]  # fmt: skip
+
+
+def _output_rows_4(m: list[Any]) -> list[Any]:
+    s1, d1, s2, d2 = m[1] + m[2], m[1] - m[2], m[3] + m[4], m[3] - m[4]
+    return [m[0] + s1 + s2, d1 + d2 * 2.0, s1 + s2 * 4.0, d1 + d2 * 8.0 + m[5]]
+
+
+FILTERINGS = {
+    2: Filtering(
+        tile=2,
+        input=((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
+        output=((1, 1, 1, 0), (0, 1, -1, -1)),
+        kernel=((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)),
+        input_rows=_input_rows_2,
+        output_rows=_output_rows_2,
+        input_steps=4,
+        output_steps=4,
+    ),
+    4: Filtering(
+        tile=4,
+        input=(
+            (4, 0, -5, 0, 1, 0),
+            (0, -4, -4, 1, 1, 0),
+            (0, 4, -4, -1, 1, 0),
+            (0, -2, -1, 2, 1, 0),
+            (0, 2, -1, -2, 1, 0),
+            (0, 4, 0, -5, 0, 1),
+        ),
+        output=(
+            (1, 1, 1, 1, 1, 0),
+            (0, 1, -1, 2, -2, 0),
+            (0, 1, 1, 4, 4, 0),
+            (0, 1, -1, 8, -8, 1),
+        ),
+        kernel=(
+            (1 / 4, 0, 0),
+            (-1 / 6, -1 / 6, -1 / 6),
+            (-1 / 6, 1 / 6, -1 / 6),
+            (1 / 24, 1 / 12, 1 / 6),
+            (1 / 24, -1 / 12, 1 / 6),
+            (0, 0, 1),
+        ),
+        input_rows=_input_rows_4,
+        output_rows=_output_rows_4,
+        input_steps=12,
+        output_steps=10,
+    ),
+}

@@ -1,0 +1,82 @@
+"""qnn.contrib_rescale_high: requantisation in 32 bits, from the high half of the product.
+
+One rounding of a factor below a quarter, ``(x * m + 2**(T - 1)) >> T`` with T > 32, takes nothing
+from the low half of the product: the half that is added lies in the high one.  So
+
+    (((x * m) >> 32) + offset) >> shift      shift = T - 32,  offset = 2**(shift - 1)
+
+is the same integer, and vectors of 32 bits are enough.  A zero point z is part of the offset, as
+``z << shift``.  The pass `narrow_rescale` makes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops.checks import broadcast_shapes, need_dtype
+from slipway.relay.ops.tensor.tensors import read_broadcast, te
+from slipway.relay.types import TensorType, Type
+
+HIGH = register_op(
+    "qnn.contrib_rescale_high", "data", "multiplier", "offset", "shift",
+    pattern=OpPattern.BROADCAST, flops_per_element=4,
+    doc="(((data * multiplier) >> 32) + offset) >> shift, all int32, the product 64 bits wide.",
+)  # fmt: skip
+
+
+@HIGH.type_relation
+def _high_type(
+    attrs: Any, data: TensorType, multiplier: TensorType, offset: TensorType, shift: TensorType
+) -> Type:
+    for name, kind in (
+        ("data", data), ("multiplier", multiplier), ("offset", offset), ("shift", shift)
+    ):  # fmt: skip
+        need_dtype(name, kind, "int32", "every operand")
+        if broadcast_shapes(data.shape, kind.shape, name) != data.shape:
+            raise BadArgument(name, f"is {kind}, larger than the data, {data}")
+    return data
+
+
+@HIGH.reference
+def _high_reference(attrs: Any, data: Any, multiplier: Any, offset: Any, shift: Any) -> Any:
+    high = (data.astype(np.int64) * np.asarray(multiplier, np.int64)) >> 32
+    return ((high.astype(np.int32) + np.asarray(offset, np.int32)) >> shift).astype(np.int32)
+
+
+@HIGH.compute
+def _high_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    data, *factors = inputs
+
+    def element(*i: Any) -> Any:
+        multiplier, offset, shift = (read_broadcast(f, i) for f in factors)
+        return (te().multiply_high(read_broadcast(data, i), multiplier) + offset) >> shift
+
+    return [te().compute(out_types[0].shape, element, name="T_rescale_high", tag="broadcast")]
+
+
+@HIGH.face
+def contrib_rescale_high(data: Any, multiplier: Any, offset: Any, shift: Any) -> Call:
+    """Scale int32 sums; the other operands are int32 and broadcast against `data`."""
+    return HIGH(data, *(as_expr(f, "int32") for f in (multiplier, offset, shift)))
+
+
+def _case(shape: tuple[int, ...], count: int) -> None:
+    def make(rng: np.random.Generator) -> Any:
+        data = rng.integers(-(1 << 31), 1 << 31, shape).astype("int32")
+        data.reshape(-1)[:4] = [-(1 << 31), (1 << 31) - 1, -1, 1]
+        shift = rng.integers(1, 20, count).astype("int32")
+        multiplier = rng.integers(1 << 30, (1 << 31) - 1, count, endpoint=True).astype("int32")
+        offset = (rng.integers(-128, 256, count) << shift) + (1 << (shift - 1))
+        factors = [multiplier, offset.astype("int32"), shift]
+        return [data, *(f[0] if count == 1 else f for f in factors)]
+
+    per = () if count == 1 else (count,)
+    HIGH.sample_case(shape, per, per, per, dtypes=("int32",) * 4, make=make)
+
+
+_case((3, 40, 8), 8)
+_case((2, 33), 1)

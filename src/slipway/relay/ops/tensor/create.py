@@ -1,0 +1,152 @@
+"""Tensors from nothing: full, zeros, ones, arange, and the *_like forms."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from slipway.ir.node import node
+from slipway.relay.expr import Call, Constant
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
+from slipway.relay.ops.checks import need_shape
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, Type
+
+
+@node
+class FullAttrs(Attrs):
+    """Shape and dtype of the result; dtype "" is the value's own."""
+
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+
+
+FULL = register_op(
+    "full", "fill_value", attrs=FullAttrs, pattern=OpPattern.ELEMWISE, doc="One value everywhere."
+)
+
+
+@FULL.type_relation
+def _full_type(attrs: FullAttrs, fill_value: TensorType) -> Type:
+    need_shape("fill_value", fill_value, (), "a scalar")
+    return TensorType(attrs.shape, attrs.dtype or fill_value.dtype)
+
+
+@FULL.reference
+def _full_reference(attrs: FullAttrs, fill_value: Any) -> Any:
+    return np.full(attrs.shape, fill_value, attrs.dtype or fill_value.dtype)
+
+
+@FULL.compute
+def _full_compute(attrs: FullAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    (value,), (out,) = inputs, out_types
+    return [
+        te().compute(
+            out.shape, lambda *i: value().astype(out.dtype), name="T_full", tag="broadcast"
+        )
+    ]
+
+
+@FULL.face
+def full(fill_value: Any, shape: Any = (), dtype: str = "") -> Call:
+    """Return a tensor that holds `fill_value` everywhere."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(d) for d in shape)
+    return FULL(as_expr(fill_value, dtype or None), attrs=FullAttrs(sizes, dtype or ""))
+
+
+FULL.sample_case((), attrs=FullAttrs((2, 3), "float32"))
+
+
+def _filled(value: float, shape: Any, dtype: str) -> Call:
+    made: Call = full(const(value, dtype), shape, dtype)
+    return made
+
+
+def zeros(shape: Any, dtype: str = "float32") -> Call:
+    """Return zeros."""
+    return _filled(0, shape, dtype)
+
+
+def ones(shape: Any, dtype: str = "float32") -> Call:
+    """Return ones."""
+    return _filled(1, shape, dtype)
+
+
+def full_like(data: Any, fill_value: Any) -> Call:
+    """Return a tensor of the type of `data` that holds `fill_value` everywhere."""
+    given = as_expr(data).tensor_type
+    made: Call = full(as_expr(fill_value, given.dtype), given.shape, given.dtype)
+    return made
+
+
+def zeros_like(data: Any) -> Call:
+    """Return zeros of the type of `data`."""
+    return full_like(data, 0)
+
+
+def ones_like(data: Any) -> Call:
+    """Return ones of the type of `data`."""
+    return full_like(data, 1)
+
+
+@node
+class ArangeAttrs(Attrs):
+    """start, start + step, ... below stop."""
+
+    start: float = 0
+    stop: float = 1
+    step: float = 1
+    dtype: str = "int32"
+
+
+ARANGE = register_op(
+    "arange", attrs=ArangeAttrs, pattern=OpPattern.INJECTIVE, doc="An arithmetic sequence."
+)
+
+
+@ARANGE.type_relation
+def _arange_type(attrs: ArangeAttrs) -> Type:
+    if attrs.step == 0:
+        raise BadArgument("step", "is 0")
+    count = ceil((attrs.stop - attrs.start) / attrs.step)
+    return TensorType((max(count, 0),), attrs.dtype)
+
+
+@ARANGE.reference
+def _arange_reference(attrs: ArangeAttrs) -> Any:
+    count = max(ceil((attrs.stop - attrs.start) / attrs.step), 0)
+    return (attrs.start + np.arange(count) * attrs.step).astype(attrs.dtype)
+
+
+@ARANGE.compute
+def _arange_compute(
+    attrs: ArangeAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    (out,) = out_types
+    start, step = te().const(attrs.start, out.dtype), te().const(attrs.step, out.dtype)
+    return [
+        te().compute(
+            out.shape,
+            lambda i: start + i.astype(out.dtype) * step,
+            name="T_arange",
+            tag="injective",
+        )
+    ]
+
+
+@ARANGE.face
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> Call:
+    """Return start, start + step, ... below stop; one argument is the stop."""
+
+    def number(value: Any) -> Any:
+        array = value.array if isinstance(value, Constant) else value
+        return np.asarray(array).reshape(()).item()
+
+    first, last = (0, number(start)) if stop is None else (number(start), number(stop))
+    return ARANGE(attrs=ArangeAttrs(first, last, number(step), dtype))
+
+
+ARANGE.sample_case(attrs=ArangeAttrs(2, 11, 3, "int32"))
+ARANGE.sample_case(attrs=ArangeAttrs(1, -2, -0.5, "float32"))

@@ -1,0 +1,402 @@
+"""Reductions over axes: sum, mean, prod, max, min, all, any, argmax, argmin, and composites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod as product
+from typing import Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.ir import ops
+from slipway.ir.node import node
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import (
+    Attrs,
+    BadArgument,
+    OpDefinition,
+    OpPattern,
+    as_expr,
+    register_op,
+)
+from slipway.relay.ops.checks import need_number, normal_axes, normal_axis
+from slipway.relay.ops.tensor.tensors import te, wide
+from slipway.relay.types import TensorType, Type
+
+
+@node
+class ReduceAttrs(Attrs):
+    """The axes to reduce: None all of them; with `exclude`, all but the named."""
+
+    axis: tuple[int, ...] | None = None
+    keepdims: bool = False
+    exclude: bool = False
+
+
+def reduced_axes(attrs: ReduceAttrs, rank: int) -> tuple[int, ...]:
+    """Return the reduced axes, rising."""
+    if attrs.axis is None:
+        return tuple(range(rank))
+    axes = normal_axes(attrs.axis, rank)
+    if attrs.exclude:
+        return tuple(a for a in range(rank) if a not in axes)
+    return tuple(sorted(axes))
+
+
+def _shape(shape: Sequence[int], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
+    if keepdims:
+        return tuple(1 if a in axes else d for a, d in enumerate(shape))
+    return tuple(d for a, d in enumerate(shape) if a not in axes)
+
+
+def _source(
+    indices: Sequence[Any], taps: Sequence[Any], axes: Sequence[int], rank: int, keepdims: bool
+) -> list[Any]:
+    """Return the indices into the data for one output element and the reduction axes."""
+    kept = [i for a, i in enumerate(indices) if not (keepdims and a in axes)]
+    rest, inner = iter(kept), iter(taps)
+    return [next(inner) if a in axes else next(rest) for a in range(rank)]
+
+
+def _axis(axis: Any) -> tuple[int, ...] | None:
+    if axis is None:
+        return None
+    return (int(axis),) if isinstance(axis, (int, np.integer)) else tuple(int(a) for a in axis)
+
+
+def _reducer(
+    name: str,
+    reference: Callable[..., Any],
+    build: Callable[[Any, Any, list[Any]], Any],
+    doc: str,
+    *,
+    divide: bool = False,
+    sample: str = "float32",
+) -> Any:
+    """Register a reduction; `divide` makes a mean of a sum."""
+    definition = register_op(
+        name, "data", attrs=ReduceAttrs, pattern=OpPattern.COMM_REDUCE, doc=doc
+    )
+    boolean = sample == "bool"
+
+    @definition.type_relation
+    def relation(attrs: ReduceAttrs, data: TensorType) -> Type:
+        if boolean and data.dtype != "bool":
+            raise BadArgument("data", f"must be bool, got {data}; compare it with 0 first")
+        if not boolean:
+            need_number("data", data)
+        axes = reduced_axes(attrs, data.rank)
+        integer = not dtypes.is_float(data.dtype)
+        if name in ("max", "min") and integer and any(data.shape[a] == 0 for a in axes):
+            raise BadArgument("data", f"is {data}: there is no {name} of no elements")
+        return TensorType(_shape(data.shape, axes, attrs.keepdims), data.dtype)
+
+    @definition.reference
+    def evaluate(attrs: ReduceAttrs, data: Any) -> Any:
+        axes = reduced_axes(attrs, data.ndim)
+        options = {}
+        real = dtypes.is_float(data.dtype.name)
+        if name in ("max", "min") and real:  # of no elements: the infinity
+            options["initial"] = -np.inf if name == "max" else np.inf
+        found = reference(data, axis=axes, keepdims=attrs.keepdims, **options)
+        return np.asarray(found).astype(data.dtype)
+
+    @definition.compute
+    def compute(attrs: ReduceAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+        (x,), (out,) = inputs, out_types
+        shape = [int(d) for d in x.shape]
+        axes = reduced_axes(attrs, len(shape))
+        if not axes:
+            return [te().compute(out.shape, lambda *i: x(*i), name=f"T_{name}", tag="elemwise")]
+        taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
+
+        def element(*i: Any) -> Any:
+            value = x(*_source(i, taps, axes, len(shape), attrs.keepdims))
+            return build(te(), value.astype(summed), taps)
+
+        summed = wide(x.dtype) if name in ("sum", "mean", "prod") else x.dtype
+        if divide and not dtypes.is_float(x.dtype):
+            summed = _whole_sum(x.dtype)
+        total = te().compute(out.shape, element, name=f"{name}_red", tag="comm_reduce")
+        if divide:
+            count = te().const(product(shape[a] for a in axes), summed)
+
+            def quotient(*i: Any) -> Any:
+                return te().div(total(*i), count).astype(out.dtype)
+
+            return [te().compute(out.shape, quotient, name="T_divide", tag="elemwise")]
+        if summed == out.dtype:
+            return [total]
+        return [
+            te().compute(
+                out.shape, lambda *i: total(*i).astype(out.dtype), name="T_cast", tag="elemwise"
+            )
+        ]
+
+    @definition.flops
+    def flops(attrs: ReduceAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
+        return float(ins[0].size)
+
+    @definition.face
+    def face(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False) -> Call:
+        return definition(data, attrs=ReduceAttrs(_axis(axis), bool(keepdims), bool(exclude)))
+
+    face.__name__, face.__doc__ = name, doc
+    for attrs in (ReduceAttrs(), ReduceAttrs((1,)), ReduceAttrs((0, -1), True)):
+        definition.sample_case((2, 3, 4), attrs=attrs, dtypes=(sample,), low=0.5, high=2)
+    definition.sample_case(
+        (2, 3, 4), attrs=ReduceAttrs((1,), False, True), dtypes=(sample,), low=0.5, high=2
+    )
+    return face
+
+
+def _mean(data: Any, axis: Any, keepdims: bool) -> Any:
+    if dtypes.is_float(data.dtype.name):
+        return np.mean(data, axis=axis, keepdims=keepdims, dtype=np.float64)
+    count = max(product(data.shape[a] for a in axis), 1)
+    total = np.sum(data, axis=axis, keepdims=keepdims, dtype=_whole_sum(data.dtype.name))
+    quotient = total // count
+    return quotient + ((total < 0) & (quotient * count != total))  # towards zero
+
+
+def _whole_sum(dtype: str) -> str:
+    """The dtype that a mean of integers sums in, modulo 2**64."""
+    return "uint64" if dtype == "uint64" else "int64"
+
+
+sum_ = _reducer("sum", np.sum, lambda t, x, k: t.sum(x, axis=k), "The sum over axes.")
+mean = _reducer("mean", _mean, lambda t, x, k: t.sum(x, axis=k), "The mean over axes.", divide=True)
+prod = _reducer("prod", np.prod, lambda t, x, k: t.prod(x, axis=k), "The product over axes.")
+
+
+def _extreme(greatest: bool) -> Callable[[Any, Any, list[Any]], Any]:
+    """Return the builder of a greatest or least; infinity, unlike te's own start, loses to all."""
+
+    def build(te_: Any, x: Any, taps: list[Any]) -> Any:
+        step = te_.max if greatest else te_.min
+        if not dtypes.is_float(x.dtype):
+            return step(x, axis=taps)
+        start = -float("inf") if greatest else float("inf")
+        reducer = te_.comm_reducer(
+            lambda a, b: step(a, b),
+            lambda t: te_.const(start, t),
+            name="max" if greatest else "min",
+        )
+        return reducer(x, axis=taps)
+
+    return build
+
+
+max_ = _reducer("max", np.max, _extreme(True), "The greatest over axes.")
+min_ = _reducer("min", np.min, _extreme(False), "The least over axes.")
+all_ = _reducer(
+    "all", np.all, lambda t, x, k: t.all(x, axis=k), "Whether all hold over axes.", sample="bool"
+)
+any_ = _reducer(
+    "any", np.any, lambda t, x, k: t.any(x, axis=k), "Whether one holds over axes.", sample="bool"
+)
+
+
+@node
+class ArgReduceAttrs(Attrs):
+    """One axis (None: the flattened data), and which of equal candidates is taken."""
+
+    axis: int | None = None
+    keepdims: bool = False
+    select_last_index: bool = False
+    dtype: str = "int64"
+
+
+def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
+    definition = register_op(
+        name, "data", attrs=ArgReduceAttrs, pattern=OpPattern.COMM_REDUCE,
+        doc=f"The position of the {'greatest' if greatest else 'least'} element along an axis.",
+    )  # fmt: skip
+
+    @definition.type_relation
+    def relation(attrs: ArgReduceAttrs, data: TensorType) -> Type:
+        need_number("data", data)
+        if data.size == 0:
+            raise BadArgument("data", f"is {data}: there is no position in no elements")
+        axes = (
+            tuple(range(data.rank)) if attrs.axis is None else (normal_axis(attrs.axis, data.rank),)
+        )
+        return TensorType(_shape(data.shape, axes, attrs.keepdims), attrs.dtype)
+
+    @definition.reference
+    def evaluate(attrs: ArgReduceAttrs, data: Any) -> Any:
+        find = np.argmax if greatest else np.argmin
+        axis = attrs.axis
+        flipped = np.flip(data, axis) if attrs.select_last_index else data
+        found = np.asarray(find(flipped, axis=axis, keepdims=attrs.keepdims))
+        if attrs.select_last_index:
+            found = (data.size if axis is None else data.shape[axis]) - 1 - found
+        return found.astype(attrs.dtype)
+
+    @definition.compute
+    def compute(attrs: ArgReduceAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+        (x,), (out,) = inputs, out_types
+        shape = [int(d) for d in x.shape]
+        if not shape:  # one element, and its place
+            zero = te().const(0, out.dtype)
+            return [te().compute((), lambda: zero, name=f"{name}_red", tag="elemwise")]
+        axes = tuple(range(len(shape))) if attrs.axis is None else (attrs.axis % len(shape),)
+        if axes[-1] == len(shape) - 1:
+            return _place_in_rows(attrs, x, out, axes, greatest)
+        taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
+
+        def combine(lhs: Any, rhs: Any) -> Any:
+            better = lhs[1] > rhs[1] if greatest else lhs[1] < rhs[1]
+            tied = ops.equal(lhs[1], rhs[1])
+            if dtypes.is_float(x.dtype):  # the first NaN wins over every number
+                better = te().any(better, te().all(te().isnan(lhs[1]), ops.equal(rhs[1], rhs[1])))
+                tied = te().any(tied, te().all(te().isnan(lhs[1]), te().isnan(rhs[1])))
+            first = lhs[0] > rhs[0] if attrs.select_last_index else lhs[0] < rhs[0]
+            keep = te().any(better, te().all(tied, first))
+            return te().select(keep, lhs[0], rhs[0]), te().select(keep, lhs[1], rhs[1])
+
+        def identity(index_dtype: str, value_dtype: str) -> Any:
+            worst = te().lowest(value_dtype) if greatest else te().highest(value_dtype)
+            # A real candidate wins over the start even with an equal value.
+            far = -1 if attrs.select_last_index else 2**31 - 1
+            return te().const(far, index_dtype), worst
+
+        reducer = te().comm_reducer(combine, identity, name=name)
+
+        def element(*i: Any) -> Any:
+            position: Any = 0
+            for a, tap in zip(axes, taps, strict=True):
+                position = tap if len(axes) == 1 else position * shape[a] + tap
+            value = x(*_source(i, taps, axes, len(shape), attrs.keepdims))
+            return reducer((position, value), axis=taps)
+
+        both = te().compute(out.shape, element, name=f"{name}_red_temp", tag="comm_reduce_idx")
+        return [
+            te().compute(
+                out.shape,
+                lambda *i: both[0](*i).astype(out.dtype),
+                name=f"{name}_red",
+                tag="elemwise",
+            )
+        ]
+
+    definition.sample_case((3, 5))
+    definition.sample_case((3, 5), attrs=ArgReduceAttrs(1, True))
+    definition.sample_case(())
+    definition.sample_case(
+        (3, 5), attrs=ArgReduceAttrs(0, False, True), dtypes=("int32",), low=0, high=2
+    )
+    return definition
+
+
+def _place_in_rows(
+    attrs: ArgReduceAttrs, x: Any, out: TensorType, axes: Sequence[int], greatest: bool
+) -> list[Any]:
+    """Find along memory: the extreme first, then the first (or last) place that has it.
+
+    Two plain reductions, which run in vectors where one of pairs does not.
+    """
+    shape = [int(d) for d in x.shape]
+    count = product(shape[a] for a in axes)
+    find, last = (te().max if greatest else te().min), attrs.select_last_index
+
+    def taps_of(name: str) -> list[Any]:
+        return [te().reduce_axis((0, shape[a]), name=f"{name}{a}") for a in axes]
+
+    def read(i: Sequence[Any], taps: Sequence[Any]) -> Any:
+        return x(*_source(i, taps, axes, len(shape), attrs.keepdims))
+
+    k = taps_of("k")
+    extreme = te().compute(out.shape, lambda *i: find(read(i, k), axis=k), name="extreme")
+    j = taps_of("j")
+    position: Any = 0
+    for a, tap in zip(axes, j, strict=True):
+        position = tap if len(axes) == 1 else position * shape[a] + tap
+
+    def place(*i: Any) -> Any:
+        found = ops.equal(read(i, j), extreme(*i))
+        if dtypes.is_float(x.dtype):  # the extreme is a NaN where there is one
+            found = te().any(found, te().isnan(read(i, j)))
+        if last:
+            return te().max(te().select(found, position, -1), axis=j)
+        return te().min(te().select(found, position, count), axis=j)
+
+    places = te().compute(out.shape, place, name="place", tag="comm_reduce_idx")
+
+    return [
+        te().compute(
+            out.shape, lambda *i: places(*i).astype(out.dtype), name="arg_reduce", tag="elemwise"
+        )
+    ]
+
+
+ARGMAX, ARGMIN = _arg_reducer("argmax", True), _arg_reducer("argmin", False)
+
+
+def _arg_attrs(axis: Any, keepdims: bool, exclude: bool, last: bool, dtype: str) -> ArgReduceAttrs:
+    if exclude:
+        raise BadArgument("exclude", "is True; give the axis to reduce over itself")
+    axes = _axis(axis)
+    if axes is not None and len(axes) != 1:
+        raise BadArgument("axis", f"is {axes}; give one axis or None")
+    return ArgReduceAttrs(axes[0] if axes else None, bool(keepdims), bool(last), dtype)
+
+
+@ARGMAX.face
+def argmax(
+    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
+    select_last_index: bool = False, dtype: str = "int64",
+) -> Call:  # fmt: skip
+    """Return the position of the greatest element along `axis`."""
+    return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
+
+
+@ARGMIN.face
+def argmin(
+    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
+    select_last_index: bool = False, dtype: str = "int64",
+) -> Call:  # fmt: skip
+    """Return the position of the least element along `axis`."""
+    return ARGMIN(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
+
+
+def variance(
+    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
+    unbiased: bool = False, with_mean: Any = None,
+) -> Call:  # fmt: skip
+    """Return the variance over axes; a composite of subtract, multiply and mean."""
+    from slipway.relay.ops.tensor import binary
+
+    given = as_expr(data)
+    average = mean(given, axis, True, exclude) if with_mean is None else as_expr(with_mean)
+    centred = binary.subtract(given, average)
+    spread: Call = mean(binary.multiply(centred, centred), axis, keepdims, exclude)
+    if not unbiased:
+        return spread
+    attrs = ReduceAttrs(_axis(axis), False, exclude)
+    count = product(given.tensor_type.shape[a] for a in reduced_axes(attrs, given.tensor_type.rank))
+    correction = count / (count - 1) if count > 1 else float("nan")
+    return binary.multiply(spread, correction)  # type: ignore[no-any-return]
+
+
+def std(
+    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
+    unbiased: bool = False,
+) -> Call:  # fmt: skip
+    """Return the standard deviation over axes."""
+    from slipway.relay.ops.tensor import unary
+
+    return unary.sqrt(variance(data, axis, keepdims, exclude, unbiased))  # type: ignore[no-any-return]
+
+
+def logsumexp(data: Any, axis: Any = None, keepdims: bool = False) -> Call:
+    """Return log(sum(exp(data))) over axes, computed without overflow."""
+    from slipway.relay.ops.tensor import binary, shape, unary
+
+    given = as_expr(data)
+    top = max_(given, axis, True)
+    total = unary.log(sum_(unary.exp(binary.subtract(given, top)), axis, keepdims))
+    if not keepdims:
+        top = shape.reshape(top, total.tensor_type.shape)
+    return binary.add(total, top)  # type: ignore[no-any-return]

@@ -1,0 +1,162 @@
+"""Running sums and products along an axis.
+
+Along an axis that others lie inside of, a step adds the results of the step before to a run of
+elements.  Along the last axis each step waits for the sum before, so that some rows run side by
+side.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from slipway.ir import builder
+from slipway.ir.node import node
+from slipway.relay import op_registry
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, register_op
+from slipway.relay.ops.checks import need_number, normal_axis
+from slipway.relay.ops.tensor.loops import WORTH_SHARING, nest
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, Type
+
+LANES = 16
+
+
+@node
+class ScanAttrs(Attrs):
+    """The axis; `exclusive` leaves the element itself out, `reverse` runs from the end."""
+
+    axis: int = 0
+    exclusive: bool = False
+    reverse: bool = False
+
+
+def _scan_rows(
+    ib: Any, attrs: ScanAttrs, x: Any, y: Any, out: TensorType, start: Any, join: Any
+) -> None:
+    """Along the last axis: `beside` rows at a time, whose sums do not wait for each other."""
+    *outer, rows, length = (1, *out.shape) if out.rank == 1 else out.shape
+    beside = next(n for n in (8, 4, 2, 1) if rows % n == 0)
+    with nest(ib, [*outer, rows // beside], out.size >= WORTH_SHARING) as places:
+        *before, part = places
+        sums = ib.allocate(out.dtype, (beside,), "sums", scope="local")
+
+        def each() -> Any:
+            return ib.for_range(0, beside, "r", kind="unroll")
+
+        with each() as r:
+            sums[r] = start
+        with ib.for_range(0, length, "k") as k:
+            place = length - 1 - k if attrs.reverse else k
+            with each() as r:
+                at = (*before, part * beside + r, place)[-out.rank :]
+                if attrs.exclusive:
+                    added = ib.let("added", join(sums[r], x[at]))
+                    y[at] = sums[r]
+                    sums[r] = added
+                else:
+                    sums[r] = join(sums[r], x[at])
+                    y[at] = sums[r]
+
+
+def _scan_slices(
+    ib: Any, attrs: ScanAttrs, x: Any, y: Any, out: TensorType, start: Any, join: Any
+) -> None:
+    """Along an outer axis: slices of what lies inside, in vectors."""
+    axis = attrs.axis % out.rank
+    *between, last = out.shape[axis + 1 :]
+    with nest(ib, out.shape[:axis], out.size >= WORTH_SHARING) as outer:
+
+        def step(k: Any, before: Any) -> None:
+            """Write slice `k`; `before` is the one that it adds to, None for the first."""
+            with nest(ib, between) as inner:
+                for begin, lanes in _runs(last):
+                    chunks = (last - begin) // lanes
+                    with (
+                        ib.for_range(0, chunks, "c") as c,
+                        ib.for_range(0, lanes, "v", kind="vectorize") as v,
+                    ):
+                        at = (*inner, begin + c * lanes + v)
+                        here = (*outer, k, *at)
+                        if before is None:
+                            y[here] = start if attrs.exclusive else x[here]
+                        else:
+                            last_one = (*outer, before, *at)
+                            y[here] = join(y[last_one], x[last_one if attrs.exclusive else here])
+
+        length = out.shape[axis]
+        step(length - 1 if attrs.reverse else 0, None)
+        with ib.for_range(1, length, "k") as k:
+            place = length - 1 - k if attrs.reverse else k
+            step(place, place + 1 if attrs.reverse else place - 1)
+
+
+def _runs(extent: int) -> list[tuple[int, int]]:
+    """Return (begin, lanes) of the vectors of an axis, and of what is left of it."""
+    whole = extent // LANES * LANES
+    return [run for run in ((0, LANES), (whole, 1)) if run[0] + run[1] <= extent]
+
+
+def _register(name: str, multiply: bool) -> OpDefinition:
+    definition = register_op(
+        name, "data", attrs=ScanAttrs, pattern=OpPattern.OPAQUE, flops_per_element=1,
+        doc=f"The running {'product' if multiply else 'sum'} along an axis.",
+    )  # fmt: skip
+
+    @definition.type_relation
+    def relation(attrs: ScanAttrs, data: TensorType) -> Type:
+        need_number("data", data)
+        normal_axis(attrs.axis, data.rank)
+        return data
+
+    @definition.reference
+    def evaluate(attrs: ScanAttrs, data: Any) -> Any:
+        moved = np.moveaxis(data, attrs.axis, -1)
+        moved = moved[..., ::-1] if attrs.reverse else moved
+        out = (np.cumprod if multiply else np.cumsum)(moved, axis=-1, dtype=data.dtype)
+        if attrs.exclusive:
+            start = np.full((*out.shape[:-1], 1), 1 if multiply else 0, data.dtype)
+            out = np.concatenate([start, out[..., :-1]], axis=-1)
+        out = out[..., ::-1] if attrs.reverse else out
+        return np.asarray(np.moveaxis(out, -1, attrs.axis), order="C")
+
+    @definition.compute
+    def compute(attrs: ScanAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+        (out,) = out_types
+        start = te().const(1 if multiply else 0, out.dtype)
+
+        def statements(ins: list[Any], outs: list[Any]) -> Any:
+            ib = builder.create()
+            x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+            join = operator.mul if multiply else operator.add
+            if 0 not in out.shape:
+                along_last = attrs.axis % out.rank == out.rank - 1
+                (_scan_rows if along_last else _scan_slices)(ib, attrs, x, y, out, start, join)
+            return ib.get()
+
+        made = te().extern([out.shape], inputs, statements, f"T_{name}", [out.dtype])
+        return [made]
+
+    @definition.face
+    def face(data: Any, axis: int = 0, dtype: str | None = None, exclusive: bool = False) -> Call:
+        if dtype is not None:
+            data = op_registry.face("cast")(data, dtype)
+        return definition(data, attrs=ScanAttrs(int(axis or 0), bool(exclusive), False))
+
+    face.__name__, face.__doc__ = name, definition.doc
+    for attrs in (
+        ScanAttrs(1),
+        ScanAttrs(0, True),
+        ScanAttrs(-1, True, True),
+        ScanAttrs(1, False, True),
+    ):
+        definition.sample_case((3, 4), attrs=attrs)
+    return definition
+
+
+CUMSUM, CUMPROD = _register("cumsum", False), _register("cumprod", True)
+cumsum: Any = CUMSUM.face_function
+cumprod: Any = CUMPROD.face_function

@@ -1,0 +1,319 @@
+"""Operators that rearrange elements without changing any: reshape, transpose and kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from slipway.ir.node import node
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops.checks import normal_axes
+from slipway.relay.ops.tensor.tensors import injective, reshape_indices, shape_of, te
+from slipway.relay.types import ANY, TensorType, Type
+
+
+def _reshape_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    shape = shape_of(x)
+    return injective("reshape", out, lambda *i: x(*reshape_indices(out.shape, i, shape)))
+
+
+@node
+class ReshapeAttrs(Attrs):
+    """The new shape.
+
+    As in classic TVM: 0 copies the input's extent at that place, -1 is what remains (once),
+    -2 copies all remaining axes, -3 joins the next two axes, -4 splits one axis into the
+    following two entries (one may be -1).  With `allowzero` 0 means an empty axis.
+    """
+
+    newshape: tuple[int, ...] = ()
+    allowzero: bool = False
+
+
+RESHAPE = register_op(
+    "reshape", "data", attrs=ReshapeAttrs, pattern=OpPattern.INJECTIVE,
+    doc="The same elements in row-major order under another shape.",
+)  # fmt: skip
+
+
+def reshaped(
+    shape: Sequence[int], newshape: Sequence[int], allowzero: bool = False
+) -> tuple[int, ...]:
+    """Return the shape that `newshape` means for `shape`, or raise BadArgument."""
+    out: list[int] = []
+    at, free, entries = 0, -1, list(newshape)
+    while entries:
+        d = entries.pop(0)
+        if d > 0 or (d == 0 and allowzero):
+            out.append(d)
+            at += 1
+        elif d == 0 or d == -2:
+            take = shape[at : at + 1] if d == 0 else shape[at:]
+            if d == 0 and not take:
+                raise BadArgument("newshape", f"{tuple(newshape)}: no axis {at} in {tuple(shape)}")
+            out.extend(take)
+            at += len(take)
+        elif d == -1:
+            if free >= 0:
+                raise BadArgument("newshape", f"{tuple(newshape)} has more than one -1")
+            free = len(out)
+            out.append(1)
+            at += 1
+        elif d == -3:
+            if at + 2 > len(shape):
+                raise BadArgument("newshape", f"{tuple(newshape)}: -3 joins two axes of {shape}")
+            out.append(shape[at] * shape[at + 1])
+            at += 2
+        elif d == -4:
+            if at >= len(shape) or len(entries) < 2 or 0 in entries[:2]:
+                raise BadArgument(
+                    "newshape", f"{tuple(newshape)}: -4 splits an axis of {shape} into two numbers"
+                )
+            one, two = entries.pop(0), entries.pop(0)
+            one = shape[at] // two if one == -1 else one
+            two = shape[at] // one if two == -1 else two
+            out.extend((one, two))
+            at += 1
+        else:
+            raise BadArgument("newshape", f"{tuple(newshape)}: {d} has no meaning")
+    size, rest = prod(shape), prod(out)
+    if free >= 0:
+        if rest == 0 or size % rest:
+            raise BadArgument(
+                "newshape",
+                f"{tuple(newshape)} does not divide the {size} elements of {tuple(shape)}",
+            )
+        out[free] = size // rest
+    if prod(out) != size:
+        raise BadArgument(
+            "newshape",
+            f"{tuple(newshape)} has {prod(out)} elements, the data {tuple(shape)} has {size}",
+        )
+    return tuple(out)
+
+
+@RESHAPE.type_relation
+def _reshape_type(attrs: ReshapeAttrs, data: TensorType) -> Type:
+    return TensorType(reshaped(data.shape, attrs.newshape, attrs.allowzero), data.dtype)
+
+
+@RESHAPE.reference
+def _reshape_reference(attrs: ReshapeAttrs, data: Any) -> Any:
+    return np.reshape(data, reshaped(data.shape, attrs.newshape, attrs.allowzero))
+
+
+RESHAPE.compute(_reshape_compute)
+
+
+@RESHAPE.face
+def reshape(data: Any, newshape: Any, allowzero: bool = False) -> Call:
+    """Give the tensor another shape; see `ReshapeAttrs` for 0, -1, -2, -3 and -4.
+
+    An open dimension (`relay.Any()`) is written as -1.
+    """
+    dims = (newshape,) if isinstance(newshape, int) else newshape
+    shape = tuple(-1 if d is ANY else int(d) for d in dims)
+    return RESHAPE(data, attrs=ReshapeAttrs(shape, bool(allowzero)))
+
+
+RESHAPE.sample_case((2, 3, 4), attrs=ReshapeAttrs((6, -1)))
+RESHAPE.sample_case((2, 12), attrs=ReshapeAttrs((0, 3, 4)))
+RESHAPE.sample_case((4, 6), attrs=ReshapeAttrs((3, 2, 4)))
+RESHAPE.sample_case((), attrs=ReshapeAttrs((1, 1)))
+
+BATCH_FLATTEN = register_op(
+    "nn.batch_flatten", "data", pattern=OpPattern.INJECTIVE,
+    doc="All axes but the first joined into one.",
+)  # fmt: skip
+
+
+@BATCH_FLATTEN.type_relation
+def _batch_flatten_type(attrs: None, data: TensorType) -> Type:
+    if data.rank == 0:
+        raise BadArgument("data", "must have at least one axis, got a scalar")
+    return TensorType((data.shape[0], prod(data.shape[1:])), data.dtype)
+
+
+@BATCH_FLATTEN.reference
+def _batch_flatten_reference(attrs: None, data: Any) -> Any:
+    return data.reshape(data.shape[0], prod(data.shape[1:]))
+
+
+BATCH_FLATTEN.compute(_reshape_compute)
+
+
+@BATCH_FLATTEN.face
+def batch_flatten(data: Any) -> Call:
+    """Join all axes but the first."""
+    return BATCH_FLATTEN(data)
+
+
+BATCH_FLATTEN.sample_case((2, 3, 4, 5))
+
+
+@node
+class TransposeAttrs(Attrs):
+    """Where each result axis comes from; empty reverses the axes."""
+
+    axes: tuple[int, ...] = ()
+
+
+TRANSPOSE = register_op(
+    "transpose", "data", attrs=TransposeAttrs, pattern=OpPattern.INJECTIVE, doc="Axes permuted."
+)
+
+
+def _axes(attrs: TransposeAttrs, rank: int) -> tuple[int, ...]:
+    if not attrs.axes:
+        return tuple(range(rank))[::-1]
+    axes = normal_axes(attrs.axes, rank, "axes")
+    if len(axes) != rank:
+        raise BadArgument("axes", f"{attrs.axes} must name each of the {rank} axes once")
+    return axes
+
+
+@TRANSPOSE.type_relation
+def _transpose_type(attrs: TransposeAttrs, data: TensorType) -> Type:
+    return TensorType(tuple(data.shape[a] for a in _axes(attrs, data.rank)), data.dtype)
+
+
+@TRANSPOSE.reference
+def _transpose_reference(attrs: TransposeAttrs, data: Any) -> Any:
+    return np.array(np.transpose(data, _axes(attrs, data.ndim)), order="C")
+
+
+@TRANSPOSE.compute
+def _transpose_compute(
+    attrs: TransposeAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    (x,), (out,) = inputs, out_types
+    axes = _axes(attrs, out.rank)
+
+    def element(*i: Any) -> Any:
+        source = [0] * len(axes)
+        for place, axis in enumerate(axes):
+            source[axis] = i[place]
+        return x(*source)
+
+    return [te().compute(out.shape, element, name="T_transpose", tag="injective,transpose")]
+
+
+@TRANSPOSE.face
+def transpose(data: Any, axes: Any = None) -> Call:
+    """Permute the axes; without `axes`, reverse them."""
+    return TRANSPOSE(
+        data, attrs=TransposeAttrs(() if axes is None else tuple(int(a) for a in axes))
+    )
+
+
+TRANSPOSE.sample_case((2, 3, 4))
+TRANSPOSE.sample_case((2, 3, 4), attrs=TransposeAttrs((1, 2, 0)))
+
+
+@node
+class SqueezeAttrs(Attrs):
+    """The axes of extent 1 to drop; None drops all of them."""
+
+    axis: tuple[int, ...] | None = None
+
+
+SQUEEZE = register_op(
+    "squeeze",
+    "data",
+    attrs=SqueezeAttrs,
+    pattern=OpPattern.INJECTIVE,
+    doc="Axes of extent 1 dropped.",
+)
+
+
+def _squeezed(attrs: SqueezeAttrs, shape: Sequence[int]) -> tuple[int, ...]:
+    if attrs.axis is None:
+        return tuple(d for d in shape if d != 1)
+    axes = normal_axes(attrs.axis, len(shape))
+    for a in axes:
+        if shape[a] != 1:
+            raise BadArgument("axis", f"is {attrs.axis}: axis {a} has extent {shape[a]}, not 1")
+    return tuple(d for a, d in enumerate(shape) if a not in axes)
+
+
+@SQUEEZE.type_relation
+def _squeeze_type(attrs: SqueezeAttrs, data: TensorType) -> Type:
+    return TensorType(_squeezed(attrs, data.shape), data.dtype)
+
+
+@SQUEEZE.reference
+def _squeeze_reference(attrs: SqueezeAttrs, data: Any) -> Any:
+    return data.reshape(_squeezed(attrs, data.shape))
+
+
+SQUEEZE.compute(_reshape_compute)
+
+
+@SQUEEZE.face
+def squeeze(data: Any, axis: Any = None) -> Call:
+    """Drop axes of extent 1."""
+    if axis is not None:
+        axis = (int(axis),) if isinstance(axis, int) else tuple(int(a) for a in axis)
+    return SQUEEZE(data, attrs=SqueezeAttrs(axis))
+
+
+SQUEEZE.sample_case((1, 3, 1, 4))
+SQUEEZE.sample_case((1, 3, 1, 4), attrs=SqueezeAttrs((-2,)))
+
+
+@node
+class ExpandDimsAttrs(Attrs):
+    """Where `num_newaxis` axes of extent 1 are put in; negative counts from the result's end."""
+
+    axis: int = 0
+    num_newaxis: int = 1
+
+
+EXPAND_DIMS = register_op(
+    "expand_dims", "data", attrs=ExpandDimsAttrs, pattern=OpPattern.BROADCAST,
+    doc="Axes of extent 1 put in.",
+)  # fmt: skip
+
+
+def _expanded(attrs: ExpandDimsAttrs, shape: Sequence[int]) -> tuple[int, ...]:
+    if not -len(shape) - 1 <= attrs.axis <= len(shape):
+        raise BadArgument("axis", f"is {attrs.axis}, but the data has {len(shape)} axes")
+    at = attrs.axis if attrs.axis >= 0 else attrs.axis + len(shape) + 1
+    return (*shape[:at], *(1,) * attrs.num_newaxis, *shape[at:])
+
+
+@EXPAND_DIMS.type_relation
+def _expand_dims_type(attrs: ExpandDimsAttrs, data: TensorType) -> Type:
+    return TensorType(_expanded(attrs, data.shape), data.dtype)
+
+
+@EXPAND_DIMS.reference
+def _expand_dims_reference(attrs: ExpandDimsAttrs, data: Any) -> Any:
+    return data.reshape(_expanded(attrs, data.shape))
+
+
+EXPAND_DIMS.compute(_reshape_compute)
+
+
+@EXPAND_DIMS.face
+def expand_dims(data: Any, axis: int, num_newaxis: int = 1) -> Call:
+    """Put in `num_newaxis` axes of extent 1 at `axis`."""
+    return EXPAND_DIMS(data, attrs=ExpandDimsAttrs(int(axis), int(num_newaxis)))
+
+
+EXPAND_DIMS.sample_case((2, 3), attrs=ExpandDimsAttrs(1, 2))
+EXPAND_DIMS.sample_case((2, 3), attrs=ExpandDimsAttrs(-1, 1))
+
+
+def swapaxes(data: Any, axis1: int, axis2: int) -> Call:
+    """Exchange two axes."""
+    given = as_expr(data)
+    axes = list(range(given.tensor_type.rank))
+    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+    made: Call = transpose(given, axes)
+    return made

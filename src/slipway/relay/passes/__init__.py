@@ -1,1 +1,0 @@
-"""Passes over graphs: one file each, Function -> Function; `pipeline` lists them."""

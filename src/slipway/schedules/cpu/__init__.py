@@ -1,1 +1,0 @@
-"""Schedules for processors: register tiles, vectors, threads."""

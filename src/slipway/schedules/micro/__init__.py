@@ -1,1 +1,0 @@
-"""Schedules for microcontrollers: one accumulator at a time, nothing stored twice."""

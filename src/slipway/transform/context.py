@@ -1,0 +1,80 @@
+"""PassContext: which passes run, with which options, and who watches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from slipway.transform.config import CONFIG, check_config
+
+_PER_THREAD = threading.local()
+
+
+def _entered() -> list[PassContext]:
+    """Return the contexts that this thread is in, the innermost last."""
+    stack: list[PassContext] = _PER_THREAD.__dict__.setdefault("stack", [])
+    return stack
+
+
+class PassContext:
+    """Options for all passes that this thread runs inside ``with PassContext(...):``.
+
+    `opt_level` 0 to 4 turns groups of graph passes on; `required_pass` and `disabled_pass` name
+    passes to force or leave out; `config` maps keys of passes.config to values; `instruments` are
+    called around every pass.  Raises LoweringError for an unknown key, and for
+    a value that would have no effect.
+    """
+
+    def __init__(
+        self,
+        opt_level: int = 2,
+        required_pass: Iterable[str] | None = None,
+        disabled_pass: Iterable[str] | None = None,
+        instruments: Iterable[Any] | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_config(config or {})
+        self.opt_level = opt_level
+        self.required_pass = frozenset(required_pass or ())
+        self.disabled_pass = frozenset(disabled_pass or ())
+        self.instruments = tuple(instruments or ())
+        self.config = dict(config or {})
+
+    def __enter__(self) -> PassContext:
+        for instrument in self.instruments:
+            _call(instrument, "enter_pass_ctx")
+        _entered().append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _entered().remove(self)
+        for instrument in self.instruments:
+            _call(instrument, "exit_pass_ctx")
+
+    @staticmethod
+    def current() -> PassContext:
+        """Return the innermost context of this thread, or the default one."""
+        entered = _entered()
+        return entered[-1] if entered else _DEFAULT
+
+    @staticmethod
+    def list_configs() -> dict[str, str]:
+        """Return every config key with its meaning."""
+        return {name: f"{key.kind}: {key.meaning}" for name, key in CONFIG.items()}
+
+    def is_enabled(self, name: str) -> bool:
+        """Tell whether the pass `name` was not disabled."""
+        return name not in self.disabled_pass
+
+    def option(self, key: str, default: Any = None) -> Any:
+        """Return the config value of `key`."""
+        return self.config.get(key, default)
+
+
+def _call(instrument: Any, method: str, *arguments: Any) -> Any:
+    function = getattr(instrument, method, None)
+    return function(*arguments) if function is not None else None
+
+
+_DEFAULT = PassContext()

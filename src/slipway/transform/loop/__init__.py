@@ -1,0 +1,1 @@
+"""Passes from loops to loops, one a file, and their order."""

@@ -1,0 +1,108 @@
+"""Hoist choices: a condition that a loop of vectors cannot change is asked once, before it.
+
+before::
+
+    for i in range(64):
+        for j in range(49):
+            for v in vectorized(4): C[i, j * 4 + v] = if_then_else(i < 32, A[...], B[...])
+
+after::
+
+    for i in range(64):
+        if i < 32:
+            for j in range(49):
+                for v in vectorized(4): C[i, j * 4 + v] = A[...]
+        else:
+            for j in range(49):
+                for v in vectorized(4): C[i, j * 4 + v] = B[...]
+
+So joined tensors are copied one after the other, and rows outside of an image are zeros without
+asking.  Only nests around a single store are written twice; of conditions joined by "and" each is
+moved by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import map_children, walk
+from slipway.transform.loop.decide import conjuncts, given
+
+_MOST_NODES = 400  # of a nest that is written twice
+_MOST_NESTS = 64  # that one becomes
+_KINDS = (S.ForKind.SERIAL, S.ForKind.UNROLLED, S.ForKind.VECTORIZED)
+
+
+def hoist_choice(func: PrimFunc) -> PrimFunc:
+    """Return `func` with the conditions of if_then_else outside of the loops they stay the same in.
+
+    A loop around vectors is one; vectors themselves, and loops that are written out, are not.
+    What a condition says decides others on the same sum: where i < 32 holds, i < 48 does.  So n
+    tensors joined become n nests, however often their elements are read.
+    """
+    if not any(isinstance(n, E.Call) and n.op == "if_then_else" for n in walk(func.body)):
+        return func
+    return func.replace(body=_visit(func.body))  # type: ignore[no-any-return]
+
+
+def _visit(node: Any) -> Any:
+    if not isinstance(node, S.Stmt):
+        return node
+    if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL:
+        return _Nests().visit(node)
+    return map_children(node, _visit)
+
+
+class _Nests:
+    """What one nest becomes: as many as its conditions have outcomes, to a limit."""
+
+    def __init__(self) -> None:
+        self.made = 1
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, S.Stmt):
+            return node
+        if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL and self.made < _MOST_NESTS:
+            condition = _unchanged(node)
+            if condition is not None:
+                self.made += 1
+                return S.IfThenElse(
+                    condition,
+                    self.visit(given(node, condition, True)),
+                    self.visit(given(node, condition, False)),
+                )
+        return map_children(node, self.visit)
+
+
+def _unchanged(loop: S.For) -> E.PrimExpr | None:
+    """Return a condition in a nest around one store of vectors that none of its loops changes."""
+    inner: set[int] = set()
+    vectors = False
+    stmt: S.Stmt = loop
+    while isinstance(stmt, S.For) and stmt.kind in _KINDS:
+        inner.add(id(stmt.loop_var))
+        vectors = vectors or stmt.kind == S.ForKind.VECTORIZED
+        stmt = stmt.body
+    if not vectors or not isinstance(stmt, S.BufferStore):
+        return None
+    nodes = list(walk(stmt))
+    if len(nodes) > _MOST_NODES:
+        return None
+    for node in nodes:
+        if isinstance(node, E.Call) and node.op == "if_then_else":
+            for condition in conjuncts(node.args[0]):
+                if isinstance(condition, E.IntImm):
+                    continue
+                if not any(_changes(part, inner) for part in walk(condition)):
+                    return condition
+    return None
+
+
+def _changes(part: Any, inner: set[int]) -> bool:
+    """Tell whether a part of a condition may differ between the steps of loops over `inner`."""
+    if isinstance(part, E.Var):
+        return id(part) in inner
+    return isinstance(part, (E.BufferLoad, E.Call, E.Let))

@@ -1,0 +1,174 @@
+"""Loop partition: take boundary checks out of the hot loops.
+
+before::
+
+    for io in range(13):
+        for ii in range(8):
+            if likely(io * 8 + ii < 100): B[io * 8 + ii] = A[io * 8 + ii]
+
+after::
+
+    for io in range(13):
+        if likely(io * 8 + 7 < 100):
+            for ii in range(8): B[io * 8 + ii] = A[io * 8 + ii]
+        else:
+            for ii in range(8):
+                if likely(io * 8 + ii < 100): B[io * 8 + ii] = A[io * 8 + ii]
+
+A check is made once, in the outermost loop that it depends on, for all steps of the loops inside.
+The loop itself is not cut, so a parallel loop stays one; only checks marked `likely` are moved,
+those that splits made.  With {"tir.LoopPartition": {"partition_const_loop": True}} the conditions
+of if_then_else (padding) are moved as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.interval import Interval, interval_of
+from slipway.arith.linear import Atom, Linear
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.expr import PrimExpr
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import map_children, walk
+from slipway.transform.context import PassContext
+
+Ranges = dict[Atom, Interval]
+_COMPARISONS = (E.LT, E.LE, E.GT, E.GE)
+
+
+def loop_partition(func: PrimFunc) -> PrimFunc:
+    """Return `func` with boundary checks moved to the outermost loops they depend on."""
+    options = PassContext.current().option("tir.LoopPartition") or {}
+    padding = bool(options.get("partition_const_loop", False))
+    if not any(isinstance(n, E.Call) and n.op == "likely" for n in walk(func.body)) and not padding:
+        return func
+    body = _Partition(padding).visit(func.body)
+    return func.replace(body=body)  # type: ignore[no-any-return]
+
+
+class _Partition:
+    def __init__(self, padding: bool) -> None:
+        self.padding = padding
+        self.an = Analyzer()
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, S.Stmt):
+            return node
+        if isinstance(node, S.For):
+            self._bind(node)
+            if node.kind in (S.ForKind.SERIAL, S.ForKind.PARALLEL):
+                return self.loop(node)
+        return map_children(node, self.visit)
+
+    def _bind(self, node: S.For) -> None:
+        if node.loop_var.dtype in ("int32", "int64"):
+            self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+
+    def loop(self, node: S.For) -> S.Stmt:
+        inner = loops_inside(self.an, node.body)
+        own = self.an.linear(node.loop_var)
+        checks: dict[int, tuple[Any, PrimExpr]] = {}
+        for condition in conditions_of(node.body, self.padding):
+            everywhere = self._for_all(condition, own, inner)
+            if everywhere is not None:
+                checks[id(condition)] = (condition, everywhere)
+        if not checks:
+            return map_children(node, self.visit)  # type: ignore[no-any-return]
+        conditions: dict[str, PrimExpr] = {str(c): c for _, c in checks.values()}
+        together = ops.all_of([E.Call("bool", "likely", (c,)) for c in conditions.values()])
+        true = {key: (condition, True) for key, (condition, _) in checks.items()}
+        clean = self.visit(decided(node.body, true))
+        body = S.IfThenElse(together, clean, node.body)
+        return node.replace(body=body)  # type: ignore[no-any-return]
+
+    def _for_all(self, condition: Any, own: Linear, inner: dict[Atom, Interval]) -> PrimExpr | None:
+        """Return a condition on the outer loops under which `condition` holds for all inner ones.
+
+        None when it does not depend on this loop and a loop inside, or cannot be decided so.
+        """
+        if not isinstance(condition, _COMPARISONS) or condition.a.dtype not in ("int32", "int64"):
+            return None
+        an = self.an
+        difference = an.recombine(an.linear(condition.a).minus(an.linear(condition.b)))
+        variables: set[Atom] = set()
+        for atom in difference.terms:
+            if not atom.pure:
+                return None
+            variables |= atom.variables
+        if not own.terms or variables.isdisjoint(own.terms) or variables.isdisjoint(inner):
+            return None
+        ends = interval_of(an, difference, inner)
+        if ends is None:
+            return None
+        worst = ends[1] if isinstance(condition, (E.LT, E.LE)) else ends[0]
+        if any(not a.variables.isdisjoint(inner) for a in worst.terms):
+            return None
+        if an.decide(type(condition), worst) is not None:
+            return None
+        zero = ops.const(0, worst.dtype)
+        return type(condition)(an.to_expr(worst), zero)
+
+
+def loops_inside(an: Analyzer, body: S.Stmt) -> Ranges:
+    """Return the interval of each loop variable in `body`, and make its range known to `an`."""
+    found: Ranges = {}
+    for stmt in walk(body):
+        if isinstance(stmt, S.For) and stmt.loop_var.dtype in ("int32", "int64"):
+            an.bind_range(stmt.loop_var, E.Range(stmt.min, stmt.extent))
+            first, extent = an.linear(stmt.min), an.linear(stmt.extent)
+            last = first.plus(extent).shifted(-1)
+            for atom in an.linear(stmt.loop_var).terms:
+                found[atom] = (first, last)
+    return found
+
+
+def conditions_of(body: S.Stmt, values: bool = False) -> list[PrimExpr]:
+    """Return the checks in `body` that are marked `likely`; with `values`, all conditions.
+
+    Those are the ones of if_then_else and of statements.
+    """
+    found: list[PrimExpr] = []
+    for node in walk(body):
+        if isinstance(node, E.Call) and node.op in ("likely", "if_then_else"):
+            if values or node.op == "likely":
+                found += conjuncts(node.args[0])
+        elif values and isinstance(node, S.IfThenElse):
+            found += conjuncts(node.condition)
+    return found
+
+
+def conjuncts(condition: PrimExpr) -> list[PrimExpr]:
+    """Return the conditions that `condition` asks for together."""
+    if isinstance(condition, E.And):
+        return conjuncts(condition.a) + conjuncts(condition.b)
+    if isinstance(condition, E.Call) and condition.op == "likely":
+        return conjuncts(condition.args[0])
+    return [condition]
+
+
+def decided(node: Any, known: Mapping[int, tuple[Any, bool]]) -> Any:
+    """Return `node` with what is known of conditions, {id: (condition, it holds)}, put in."""
+    if id(node) in known:
+        return ops.TRUE if known[id(node)][1] else ops.FALSE
+    if not isinstance(node, (S.Stmt, PrimExpr)):
+        return node
+    result = map_children(node, lambda child: decided(child, known))
+    if result is node:
+        return node
+    if isinstance(result, E.And):
+        return ops.logical_and(result.a, result.b)
+    if isinstance(result, E.Call) and result.op in ("likely", "if_then_else"):
+        first = result.args[0]
+        if isinstance(first, E.IntImm):
+            return first if result.op == "likely" else result.args[1 if first.value else 2]
+    if isinstance(result, S.IfThenElse):
+        condition = result.condition
+        if isinstance(condition, E.IntImm):
+            chosen = result.then_case if condition.value else result.else_case
+            return S.NOP if chosen is None else chosen
+    return result

@@ -1,0 +1,214 @@
+"""Unroll loops: write the body once per step.
+
+before: ``unrolled for i in range(2): B[i] = A[i]``
+after:  ``B[0] = A[0]; B[1] = A[1]``
+
+Loops marked "unrolled" with a constant extent are written out.  With the option
+"tir.UnrollLoop": {"auto_max_step": n}, or the pragma "auto_unroll_max_step" on a loop around them,
+serial loops whose bodies come to at most n statements are unrolled too, unless "auto_max_depth" or
+"auto_max_extent" of the option forbid it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import Atom, Linear
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import children, map_children
+from slipway.transform.context import PassContext
+
+MAX_COPIES = 4096
+
+
+def unroll_loop(func: PrimFunc) -> PrimFunc:
+    """Return `func` with the loops marked for it written out."""
+    options = PassContext.current().config.get("tir.UnrollLoop", {})
+    unroller = _Unroller(
+        int(options.get("auto_max_step", 0)),
+        int(options.get("auto_max_depth", 8)),
+        int(options.get("auto_max_extent", 0)),
+    )
+    return func.replace(body=unroller.visit(func.body))  # type: ignore[no-any-return]
+
+
+class _Unroller:
+    def __init__(self, auto_max_step: int, auto_max_depth: int, auto_max_extent: int) -> None:
+        self.auto_max_step = auto_max_step
+        self.auto_max_depth = auto_max_depth
+        self.auto_max_extent = auto_max_extent
+        self.an = Analyzer()
+        self.values: dict[Atom, Linear] = {}
+        self.names: dict[int, Any] = {}
+        self.clean: dict[int, tuple[Any, bool]] = {}
+        self.memo: dict[int, tuple[Any, Any]] = {}
+        self.copied: dict[S.Stmt, S.Stmt] = {}
+
+    # -- statements: expand, substituting the current values of unrolled variables ----------------
+
+    def visit(self, stmt: S.Stmt) -> S.Stmt:
+        if isinstance(stmt, S.For):
+            return self.loop(stmt)
+        if isinstance(stmt, S.SeqStmt):
+            return S.seq(self.visit(s) for s in stmt.stmts)
+        if not self.names:
+            return map_children(stmt, self._child)  # type: ignore[no-any-return]
+        if isinstance(stmt, S.BufferStore):
+            value = self.expr(stmt.value)
+            return S.BufferStore(stmt.buffer, value, tuple(self.expr(i) for i in stmt.indices))
+        if isinstance(stmt, S.LetStmt):
+            return self._fresh_let(stmt)
+        return map_children(stmt, self._child)  # type: ignore[no-any-return]
+
+    def _child(self, node: Any) -> Any:
+        if isinstance(node, S.Stmt):
+            return self.visit(node)
+        if isinstance(node, E.PrimExpr) and self.names:
+            return self.expr(node)
+        return node
+
+    def _fresh_let(self, stmt: S.LetStmt) -> S.Stmt:
+        """A copy of a let binds a variable of its own."""
+        var = E.Var(stmt.var.name, stmt.var.dtype)
+        value = self.expr(stmt.value)
+        self.names[id(stmt.var)] = var
+        if var.dtype in ("int32", "int64"):
+            fresh = Linear({self.an.var_atom(var): 1}, 0, var.dtype)
+            self.values[self.an.var_atom(stmt.var)] = fresh
+        self.memo = {}
+        body = self.visit(stmt.body)
+        return S.LetStmt(var, value, body)
+
+    def loop(self, node: S.For) -> S.Stmt:
+        extent = ops.as_int(self.expr(node.extent))
+        pragmas = dict(node.annotations)
+        outer_limit = self.auto_max_step
+        if "pragma_auto_unroll_max_step" in pragmas:
+            self.auto_max_step = int(pragmas["pragma_auto_unroll_max_step"])
+        wanted = node.kind == S.ForKind.UNROLLED
+        if node.kind == S.ForKind.SERIAL and extent is not None and self.auto_max_step:
+            steps = count_statements(node.body)
+            wanted = steps is not None and extent * steps <= self.auto_max_step
+            if self.auto_max_extent and extent > self.auto_max_extent:
+                wanted = False
+            if wanted and loop_depth(node) > self.auto_max_depth:
+                wanted = False
+        try:
+            if not wanted or extent is None or extent > MAX_COPIES:
+                return self._keep(node)
+            return self._expand(node, extent)
+        finally:
+            self.auto_max_step = outer_limit
+
+    def _keep(self, node: S.For) -> S.Stmt:
+        if not self.names:
+            body = self.visit(node.body)
+            return node if body is node.body else node.replace(body=body)
+        # Each copy of a loop gets its own variable.
+        var = E.Var(node.loop_var.name, node.loop_var.dtype)
+        saved = self.names.get(id(node.loop_var))
+        first, extent = self.expr(node.min), self.expr(node.extent)
+        if var.dtype in ("int32", "int64"):
+            self.an.bind_range(var, E.Range(first, extent))
+            atom = self.an.var_atom(node.loop_var)
+            self.values[atom] = Linear({self.an.var_atom(var): 1}, 0, var.dtype)
+        self.names[id(node.loop_var)] = var
+        outer, self.memo = self.memo, {}
+        body = self.visit(node.body)
+        self.memo = outer
+        if saved is None:
+            del self.names[id(node.loop_var)]
+            self.values.pop(self.an.var_atom(node.loop_var), None)
+        thread = node.thread
+        return S.For(var, first, extent, node.kind, body, thread, node.annotations)
+
+    def _expand(self, node: S.For, extent: int) -> S.Stmt:
+        first = self.expr(node.min)
+        start = self.an.linear(first)
+        atom = self.an.var_atom(node.loop_var)
+        copies = []
+        outer = self.memo
+        for step in range(extent):
+            value = start.shifted(step)
+            self.values[atom] = value
+            self.names[id(node.loop_var)] = self.an.to_expr(value)
+            self.memo = {}
+            copies.append(self.visit(node.body))
+        self.values.pop(atom, None)
+        self.names.pop(id(node.loop_var), None)
+        self.memo = outer
+        return S.seq(copies)
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def expr(self, node: Any) -> Any:
+        """Return `node` with the variables of unrolled loops replaced by their current values."""
+        if isinstance(node, E.Var):
+            return self.names.get(id(node), node)
+        if type(node) in _LEAVES or not self.names:
+            return node
+        known = self.memo.get(id(node))
+        if known is not None:
+            return known[1]
+        if node.dtype in ("int32", "int64"):
+            linear = self.an.linear(node)
+            if all(a.pure for a in linear.terms):
+                if all(a.variables.isdisjoint(self.values) for a in linear.terms):
+                    return self.an.to_expr(linear)
+                result = self.an.to_expr(self.an.substitute(linear, self.values))
+                self.memo[id(node)] = (node, result)
+                return result
+        result = map_children(
+            node, lambda child: self.expr(child) if isinstance(child, E.PrimExpr) else child
+        )
+        if isinstance(result, (E.CmpOp, E.Select)) or (
+            isinstance(result, E.Call) and result.op in ("likely", "if_then_else")
+        ):
+            result = self.an.simplify(result)
+        self.memo[id(node)] = (node, result)
+        return result
+
+
+_LEAVES = (E.IntImm, E.FloatImm, E.StringImm)
+
+
+def loop_depth(stmt: S.Stmt) -> int:
+    """Return how many loops are nested in `stmt`, itself included."""
+    inner = [loop_depth(c) for c in children(stmt) if isinstance(c, S.Stmt)]
+    return max(inner, default=0) + isinstance(stmt, S.For)
+
+
+def count_statements(stmt: S.Stmt) -> int | None:
+    """Return how many stores and calls `stmt` runs, or None when that is not constant."""
+    if isinstance(stmt, S.For):
+        extent, inner = ops.as_int(stmt.extent), count_statements(stmt.body)
+        if (
+            extent is None
+            or inner is None
+            or stmt.kind
+            not in (
+                S.ForKind.SERIAL,
+                S.ForKind.UNROLLED,
+            )
+        ):
+            return None
+        return extent * inner
+    if isinstance(stmt, S.SeqStmt):
+        total = 0
+        for inner_stmt in stmt.stmts:
+            steps = count_statements(inner_stmt)
+            if steps is None:
+                return None
+            total += steps
+        return total
+    if isinstance(stmt, S.IfThenElse):
+        first = count_statements(stmt.then_case)
+        second = count_statements(stmt.else_case) if stmt.else_case is not None else 0
+        return None if first is None or second is None else first + second
+    if isinstance(stmt, (S.Allocate, S.AttrStmt, S.LetStmt, S.AssertStmt)):
+        return count_statements(stmt.body)
+    return None if isinstance(stmt, S.While) else 1

@@ -1,0 +1,427 @@
+"""Vectorize loops: the steps of a loop become lanes.
+
+before: ``vectorized for v in range(8): B[i * 8 + v] = A[i * 8 + v] + 1f``
+after:  ``B[ramp(i * 8, 1, 8)] = A[ramp(i * 8, 1, 8)] + broadcast(1f, 8)``
+
+A loop is cut into pieces of 64 bytes of its widest element type (16 float32 lanes) and a rest:
+two pieces of 12 lanes would take more registers and instructions than 16 and 8.  So is a rest
+that no register of the target holds, in powers of two: a sum of 14 lanes that passes from step to
+step in two registers is 14 scalars to LLVM.  Up to 16 pieces are written out, more run in a serial
+loop.  Where a boundary check differs between lanes, the vector form runs when the check holds in
+all of them, and a serial loop otherwise; the same goes for a load that an if_then_else guards
+(padding).  Where it chooses between two loads (concatenation) there is a vector form for each.
+What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import dtypes
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import Atom, Linear
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.expr import PrimExpr, Var
+from slipway.ir.function import PrimFunc
+from slipway.ir.intrin import INTRINSICS, is_pure
+from slipway.ir.visit import map_children, substitute, walk
+from slipway.transform.context import PassContext
+
+VECTOR_BYTES = 64
+WRITTEN_OUT = 16
+_OPPOSITES: dict[type, Any] = {E.LT: E.GE, E.GE: E.LT, E.LE: E.GT, E.GT: E.LE}
+
+
+def vectorize_loop(func: PrimFunc) -> PrimFunc:
+    """Return `func` without vectorized loops."""
+    off = bool(PassContext.current().option("tir.disable_vectorize"))
+    bits = getattr(func.attr("target"), "vector_bits", 0)
+    outer = _Outer(off, bits // 8 or VECTOR_BYTES)
+    return func.replace(body=outer.visit(func.body))  # type: ignore[no-any-return]
+
+
+class _Outer:
+    """Finds vectorized loops, keeping the bounds of the loops around them."""
+
+    def __init__(self, off: bool, register_bytes: int) -> None:
+        self.off = off
+        self.register_bytes = register_bytes
+        self.an = Analyzer()
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, S.Stmt):
+            return node
+        if isinstance(node, S.For):
+            if node.kind == S.ForKind.VECTORIZED:
+                return self.vectorized(node)
+            if node.loop_var.dtype in ("int32", "int64"):
+                self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+        return map_children(node, self.visit)
+
+    def vectorized(self, node: S.For) -> S.Stmt:
+        extent = ops.as_int(node.extent)
+        if self.off or extent is None or _holds_loop(node.body, S.ForKind.VECTORIZED):
+            return self.serial(node)
+        each = _widest_bytes(node.body)
+        return self.pieces(node, extent, VECTOR_BYTES // each, self.register_bytes // each)
+
+    def pieces(self, node: S.For, extent: int, lanes: int, together: int) -> S.Stmt:
+        """Cut a vectorized loop into vectors of at most `lanes`, its rest by halves.
+
+        So many lanes as stay `together` are a vector whatever their number.
+        """
+        if extent < lanes and extent > together:
+            lanes = 1 << (extent.bit_length() - 1)
+        if extent <= min(lanes, together) or extent == lanes:
+            return self.lanes(node.loop_var, node.min, extent, node.body)
+        count, rest = divmod(extent, lanes)
+        name, kind = node.loop_var.name, node.loop_var.dtype
+        outer, inner = Var(name + ".vec", kind), Var(name, kind)
+        at = ops.add(ops.add(node.min, ops.mul(outer, lanes)), inner)
+        zero = ops.const(0, kind)
+        if count <= WRITTEN_OUT and self.is_uneven(node):
+            whole = S.seq(self.piece(node, n * lanes, lanes) for n in range(count))
+        else:
+            self.an.bind(outer, 0, count - 1)
+            body = self.lanes(inner, zero, lanes, substitute(node.body, {node.loop_var: at}))
+            how = S.ForKind.UNROLLED if count <= WRITTEN_OUT else S.ForKind.SERIAL
+            whole = S.For(outer, zero, ops.const(count, kind), how, body)
+        if not rest:
+            return whole
+        first = ops.add(node.min, count * lanes)
+        tail = self.pieces(node.replace(min=first), rest, lanes, together)
+        return S.seq((whole, tail))
+
+    def piece(self, node: S.For, first: int, lanes: int) -> S.Stmt:
+        """Return `lanes` steps of a loop, from step `first`, at once."""
+        step = Var(node.loop_var.name, node.loop_var.dtype)
+        at = ops.add(ops.add(node.min, first), step)
+        body = substitute(node.body, {node.loop_var: at})
+        return self.lanes(step, ops.const(0, step.dtype), lanes, body)
+
+    def is_uneven(self, node: S.For) -> bool:
+        """Tell whether what a step loads moves by no constant: at each place in its own way."""
+        self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+        atom = self.an.var_atom(node.loop_var)
+        indices = [i for n in walk(node.body) if isinstance(n, E.BufferLoad) for i in n.indices]
+        terms = [a for i in indices if i.dtype == "int32" for a in self.an.linear(i).terms]
+        return any(a is not atom and a.pure and atom in a.variables for a in terms)
+
+    def serial(self, node: S.For) -> S.Stmt:
+        self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+        return node.replace(kind=S.ForKind.SERIAL, body=self.visit(node.body))  # type: ignore[no-any-return]
+
+    def lanes(self, var: Var, first: PrimExpr, lanes: int, body: S.Stmt) -> S.Stmt:
+        """Return `body` for all steps of `var` at once, or as a serial loop if that cannot be."""
+        if lanes == 1:
+            return substitute(body, {var: first})  # type: ignore[no-any-return]
+        start = self.an.linear(first)
+        self.an.bind(var, start.low, start.high + lanes - 1)
+        try:
+            return _Lanes(self.an, var, start, lanes).stmt(body)
+        except _CannotVectorizeError:
+            step = Var(var.name, var.dtype)
+            loop_body = substitute(body, {var: step})
+            extent = ops.const(lanes, var.dtype)
+            return S.For(step, first, extent, S.ForKind.SERIAL, loop_body)
+
+
+class _CannotVectorizeError(Exception):
+    """The loop has no vector form."""
+
+
+class _Lanes:
+    """Rewrites one loop body with `var` = first + (0, 1, ..., lanes - 1)."""
+
+    def __init__(self, an: Analyzer, var: Var, first: Linear, lanes: int) -> None:
+        self.an = an
+        self.var = var
+        self.first = first
+        self.lanes = lanes
+        self.atom: Atom = an.var_atom(var)
+        self.lets: dict[int, Var] = {}
+        self.memo: dict[int, tuple[Any, Any]] = {}
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def stmt(self, node: S.Stmt) -> S.Stmt:
+        match node:
+            case S.BufferStore():
+                return self.guarded_store(node)
+            case S.SeqStmt():
+                return S.seq(self.stmt(s) for s in node.stmts)
+            case S.For():
+                return self.loop(node)
+            case S.IfThenElse():
+                return self.branch(node)
+            case S.LetStmt():
+                value = self.expr(node.value)
+                if value.dtype == node.var.dtype:
+                    return S.LetStmt(node.var, value, self.stmt(node.body))
+                wide = Var(node.var.name, value.dtype)
+                self.lets[id(node.var)] = wide
+                return S.LetStmt(wide, value, self.stmt(node.body))
+            case S.Evaluate() if S.is_nop(node):
+                return node
+            case S.AttrStmt():
+                return S.AttrStmt(node.key, node.node, node.value, self.stmt(node.body))
+            case _:
+                raise _CannotVectorizeError
+
+    def guarded_store(self, node: S.BufferStore) -> S.Stmt:
+        """A store whose value is chosen lane by lane: in vectors where all lanes choose alike."""
+        between = self._choice_of_loads(node.value)
+        if between is not None:
+            return self.either(node, between)
+        choices = self._lane_choices(node.value)
+        if not choices:
+            return self.store(node)
+        everywhere = ops.all_of([self.in_all_lanes(c) for c in choices])
+        if isinstance(everywhere, E.IntImm) and not everywhere.value:
+            raise _CannotVectorizeError
+        chosen = {c: ops.TRUE for c in choices}
+        value = _decided(substitute(node.value, chosen))
+        return S.IfThenElse(
+            everywhere,
+            self.store(S.BufferStore(node.buffer, value, node.indices)),
+            self.steps(node),
+        )
+
+    def _choice_of_loads(self, value: PrimExpr) -> PrimExpr | None:
+        """The first condition that differs between lanes and chooses between two loads."""
+        for n in walk(value):
+            if isinstance(n, E.Call) and n.op == "if_then_else" and type(n.args[0]) in _OPPOSITES:
+                chooses = _reads_memory(n.args[1]) and _reads_memory(n.args[2])
+                if chooses and self.expr(n.args[0]).lanes > 1:
+                    return n.args[0]
+        return None
+
+    def either(self, node: S.BufferStore, choice: Any) -> S.Stmt:
+        """Return a form for lanes that all choose yes, one for all no, and one for mixed lanes."""
+        opposite = _OPPOSITES[type(choice)](choice.a, choice.b)
+        forms = []
+        for condition, chosen in ((choice, ops.TRUE), (opposite, ops.FALSE)):
+            value = _decided(substitute(node.value, {choice: chosen}))
+            form = self.guarded_store(S.BufferStore(node.buffer, value, node.indices))
+            forms.append((self.in_all_lanes(condition), form))
+        (all_yes, yes), (all_no, no) = forms
+        return S.IfThenElse(all_yes, yes, S.IfThenElse(all_no, no, self.steps(node)))
+
+    def _lane_choices(self, value: PrimExpr) -> list[PrimExpr]:
+        """Conditions of if_then_else that differ between lanes and guard a load."""
+        found: list[PrimExpr] = []
+        for n in walk(value):
+            if isinstance(n, E.Call) and n.op == "if_then_else" and _reads_memory(n.args[1]):
+                if _reads_memory(n.args[2]):
+                    continue
+                if self.expr(n.args[0]).lanes > 1:
+                    found.append(n.args[0])
+        return found
+
+    def steps(self, node: S.Stmt) -> S.Stmt:
+        """Return `node` once per lane, in a serial loop."""
+        step = Var(self.var.name, self.var.dtype)
+        extent = ops.const(self.lanes, self.var.dtype)
+        body = substitute(node, {self.var: step})
+        return S.For(step, self.an.to_expr(self.first), extent, S.ForKind.SERIAL, body)
+
+    def store(self, node: S.BufferStore) -> S.Stmt:
+        (index,) = (self.expr(i) for i in node.indices)
+        value = self.expr(node.value)
+        if index.lanes == 1:
+            raise _CannotVectorizeError  # every lane would store to one element
+        return S.BufferStore(node.buffer, ops.broadcast_to(value, self.lanes), (index,))
+
+    def loop(self, node: S.For) -> S.Stmt:
+        if node.kind not in (S.ForKind.SERIAL, S.ForKind.UNROLLED):
+            raise _CannotVectorizeError
+        first, extent = self.expr(node.min), self.expr(node.extent)
+        if first.lanes > 1 or extent.lanes > 1:
+            raise _CannotVectorizeError
+        self.an.bind_range(node.loop_var, E.Range(first, extent))
+        return S.For(
+            node.loop_var, first, extent, node.kind, self.stmt(node.body), None, node.annotations
+        )
+
+    def branch(self, node: S.IfThenElse) -> S.Stmt:
+        condition = self.expr(node.condition)
+        if condition.lanes == 1:
+            otherwise = self.stmt(node.else_case) if node.else_case is not None else None
+            return S.IfThenElse(condition, self.stmt(node.then_case), otherwise)
+        if node.else_case is not None:
+            raise _CannotVectorizeError
+        everywhere = self.in_all_lanes(node.condition)
+        return S.IfThenElse(everywhere, self.stmt(node.then_case), self.steps(node))
+
+    def in_all_lanes(self, condition: PrimExpr) -> PrimExpr:
+        """Return a scalar condition under which `condition` holds in every lane."""
+        if isinstance(condition, E.And):
+            return ops.logical_and(self.in_all_lanes(condition.a), self.in_all_lanes(condition.b))
+        if isinstance(condition, E.Call) and condition.op == "likely":
+            return E.Call("bool", "likely", (self.in_all_lanes(condition.args[0]),))
+        if not isinstance(condition, (E.LT, E.LE, E.GT, E.GE)) or condition.a.dtype != "int32":
+            vector: PrimExpr = self.expr(condition)
+            if vector.lanes == 1:
+                return vector
+            raise _CannotVectorizeError
+        an = self.an
+        difference = an.linear(condition.a).minus(an.linear(condition.b))
+        step = difference.terms.get(self.atom, 0)
+        if any(a is not self.atom and self.atom in a.variables for a in difference.terms):
+            raise _CannotVectorizeError
+        less = isinstance(condition, (E.LT, E.LE))
+        worst = self.first.shifted(self.lanes - 1) if (step > 0) == less else self.first
+        at = an.substitute(difference, {self.atom: worst})
+        zero = ops.const(0, difference.dtype)
+        return an.simplify(type(condition)(an.to_expr(at), zero))  # type: ignore[no-any-return]
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def expr(self, node: Any) -> Any:
+        known = self.memo.get(id(node))
+        if known is not None:
+            return known[1]
+        result = self._expr(node)
+        self.memo[id(node)] = (node, result)
+        return result
+
+    def _expr(self, node: Any) -> Any:
+        if isinstance(node, Var):
+            if node is self.var:
+                one = ops.const(1, node.dtype)
+                return E.Ramp(self.an.to_expr(self.first), one, self.lanes)
+            return self.lets.get(id(node), node)
+        if isinstance(node, (E.IntImm, E.FloatImm, E.StringImm)):
+            return node
+        if node.lanes > 1:
+            raise _CannotVectorizeError
+        if node.dtype in ("int32", "int64"):
+            linear = self.an.linear(node)
+            if all(a.pure for a in linear.terms):
+                step = linear.terms.get(self.atom, 0)
+                if all(a is self.atom or self.atom not in a.variables for a in linear.terms):
+                    if not step:
+                        return self.an.to_expr(linear)
+                    base = self.an.substitute(linear, {self.atom: self.first})
+                    stride = ops.const(step, node.dtype)
+                    return E.Ramp(self.an.to_expr(base), stride, self.lanes)
+        if isinstance(node, E.BufferLoad):
+            picked = self.picked_load(node)
+            if picked is not None:
+                return picked
+            return E.BufferLoad(node.buffer, tuple(self.expr(i) for i in node.indices))
+        if isinstance(node, E.Call):
+            return self.call(node)
+        if isinstance(node, E.Select):
+            return self.select(node)
+        if isinstance(node, E.Let):
+            value = self.expr(node.value)
+            wide = Var(node.var.name, value.dtype)
+            self.lets[id(node.var)] = wide
+            return E.Let(wide, value, self.expr(node.body))
+        if isinstance(node, E.Cast):
+            value = self.expr(node.value)
+            return E.Cast(dtypes.with_lanes(node.dtype, value.lanes), value)
+        if isinstance(node, E.Not):
+            return E.Not(self.expr(node.a))
+        if isinstance(node, (E.BinaryOp, E.CmpOp)):
+            a, b = self.expr(node.a), self.expr(node.b)
+            if a.lanes != b.lanes:
+                a, b = ops.broadcast_to(a, self.lanes), ops.broadcast_to(b, self.lanes)
+            remake: Any = type(node)
+            return node if a is node.a and b is node.b else remake(a, b)
+        raise _CannotVectorizeError
+
+    def picked_load(self, node: E.BufferLoad) -> Any | None:
+        """A load whose lanes lie near each other, in any order: all of them, then a shuffle.
+
+        x[(8 * i + v) // 2] reads half as many elements as there are lanes, each of them twice.
+        """
+        if len(node.indices) != 1 or node.indices[0].dtype != "int32" or node.lanes > 1:
+            return None
+        linear = self.an.linear(node.indices[0])
+        inside = [a for a in linear.terms if a is not self.atom and self.atom in a.variables]
+        if not inside or not all(a.pure for a in linear.terms):
+            return None
+        places = [
+            self.an.substitute(linear, {self.atom: self.first.shifted(lane)})
+            for lane in range(self.lanes)
+        ]
+        apart = [place.minus(places[0]) for place in places]
+        if any(a.terms for a in apart):
+            return None
+        least = min(a.const for a in apart)
+        span = max(a.const for a in apart) - least + 1
+        if span > 2 * self.lanes:
+            return None
+        start = self.an.to_expr(places[0].shifted(least))
+        picks = tuple(a.const - least for a in apart)
+        if span == 1:
+            return E.BufferLoad(node.buffer, (start,))
+        run = E.Ramp(start, ops.const(1, start.dtype), span)
+        load = E.BufferLoad(node.buffer, (run,))
+        return load if picks == tuple(range(span)) else E.Shuffle((load,), picks)
+
+    def select(self, node: E.Select) -> Any:
+        condition = self.expr(node.condition)
+        yes, no = self.expr(node.true_value), self.expr(node.false_value)
+        lanes = max(condition.lanes, yes.lanes, no.lanes)
+        if condition.lanes > 1:
+            condition = ops.broadcast_to(condition, lanes)
+        return E.Select(condition, ops.broadcast_to(yes, lanes), ops.broadcast_to(no, lanes))
+
+    def call(self, node: E.Call) -> Any:
+        if node.op == "if_then_else":
+            condition, yes, no = (self.expr(a) for a in node.args)
+            lanes = max(condition.lanes, yes.lanes, no.lanes)
+            yes, no = ops.broadcast_to(yes, lanes), ops.broadcast_to(no, lanes)
+            if condition.lanes == 1:
+                return E.Call(yes.dtype, node.op, (condition, yes, no))
+            if _reads_memory(node.args[1]) or _reads_memory(node.args[2]):
+                raise _CannotVectorizeError  # a lane must not touch what its guard forbids
+            return E.Select(condition, yes, no)
+        args = tuple(self.expr(a) for a in node.args)
+        lanes = max((a.lanes for a in args if isinstance(a, PrimExpr)), default=1)
+        if lanes == 1:
+            return (
+                node
+                if all(a is b for a, b in zip(args, node.args, strict=True))
+                else E.Call(node.dtype, node.op, args)
+            )
+        known = INTRINSICS.get(node.op)
+        if known is None or not is_pure(node.op) or known.arity < 1 or node.op == "address_of":
+            raise _CannotVectorizeError
+        wide = tuple(ops.broadcast_to(a, lanes) for a in args)
+        return E.Call(dtypes.with_lanes(node.dtype, lanes), node.op, wide)
+
+
+def _decided(value: Any) -> Any:
+    """Return an expression with the if_then_else of constant conditions taken out."""
+    if not isinstance(value, PrimExpr):
+        return value
+    if isinstance(value, E.Call) and value.op == "if_then_else":
+        condition = value.args[0]
+        if isinstance(condition, E.IntImm):
+            return _decided(value.args[1 if condition.value else 2])
+    return map_children(value, _decided)
+
+
+def _reads_memory(expr: PrimExpr) -> bool:
+    return any(isinstance(n, E.BufferLoad) for n in walk(expr))
+
+
+def _holds_loop(stmt: S.Stmt, kind: str) -> bool:
+    return any(isinstance(n, S.For) and n.kind == kind for n in walk(stmt))
+
+
+def _widest_bytes(stmt: S.Stmt) -> int:
+    """The bytes of the widest element type that the body loads or stores."""
+    widest = 1
+    for n in walk(stmt):
+        if isinstance(n, S.BufferStore):
+            widest = max(widest, dtypes.bytes_of(n.value.dtype))
+        elif isinstance(n, E.BufferLoad) or (isinstance(n, E.Cast) and n.dtype not in ("int64",)):
+            widest = max(widest, dtypes.bytes_of(n.dtype))
+    return widest

@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+
+from slipway.backends.cpu.lowering.join_groups import JoinedGroups, joined_groups, joined_kernel
+from slipway.relay.ops.nn.conv import convolve
+
+
+@pytest.mark.parametrize(
+    ("filters", "channels", "groups", "lanes", "wanted"),
+    [
+        (128, 128, 32, 16, JoinedGroups(4, 16)),  # sixteen filters from four groups of four
+        (512, 512, 32, 16, JoinedGroups(1, 16)),
+        (240, 240, 3, 16, JoinedGroups(1, 16)),
+        (60, 60, 3, 16, JoinedGroups(3, 16)),  # all, filled up to 64: 5 x 4 lanes take longer
+        (128, 128, 32, 4, JoinedGroups(1, 4)),
+    ],
+)
+def test_groups_join_until_their_filters_fill_vectors(filters, channels, groups, lanes, wanted):
+    assert joined_groups(filters, channels, groups, lanes) == wanted
+
+
+def test_a_joined_kernel_gives_the_same_numbers():
+    rng = np.random.default_rng(0)
+    data, kernel = rng.standard_normal((1, 12, 5, 5)), rng.standard_normal((6, 2, 3, 3))
+    geometry = (1, 1), (0, 0, 0, 0), (1, 1)
+    wanted = convolve(data, kernel, *geometry, 6)
+    for together in (1, 2, 3, 6):
+        joined = joined_kernel(kernel, 6, together)
+        assert joined.shape == (6, 2 * together, 3, 3)
+        found = convolve(data, joined, *geometry, 6 // together)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)

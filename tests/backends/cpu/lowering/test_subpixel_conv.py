@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
+from slipway.relay.interpret import interpret
+from slipway.relay.visit import post_order
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides", "padding"),
+    [((2, 2), (2, 2), 0), ((3, 3), (2, 2), 1), ((4, 4), (2, 2), 1), ((3, 5), (1, 2), (1, 2)),
+     ((1, 1), (3, 2), 0), ((5, 4), (3, 3), (2, 0))],
+)  # fmt: skip
+def test_same_numbers_from_plain_convolutions(kernel, strides, padding):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, 4, *kernel)).astype("float32")
+    x = relay.var("x", shape=(2, 3, 6, 5))
+    body = relay.nn.conv2d_transpose(x, relay.const(weight), strides=strides, padding=padding)
+    before = body.as_function()
+    after = subpixel_conv(before)
+    names = {e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)}
+    assert "nn.conv2d" in names
+    assert "nn.conv2d_transpose" not in names
+    data = rng.standard_normal((2, 3, 6, 5)).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_kernel_that_is_no_constant_stays():
+    x, w = relay.var("x", shape=(1, 3, 4, 4)), relay.var("w", shape=(3, 2, 2, 2))
+    function = relay.nn.conv2d_transpose(x, w, strides=(2, 2)).as_function()
+    assert subpixel_conv(function) is function
+
+
+def test_a_stride_far_beyond_the_kernel_stays():
+    """The kernels of its phases would be zeros but for a few taps: gigabytes of them."""
+    x = relay.var("x", shape=(1, 3, 4, 4))
+    weight = relay.const(np.ones((3, 2, 2, 2), "float32"))
+    function = relay.nn.conv2d_transpose(x, weight, strides=(1 << 30, 2)).as_function()
+    assert subpixel_conv(function) is function
+
+
+@pytest.mark.parametrize(("count", "kernel"), [(1, 6), (1, 3), (3, 2), (3, 3)])
+def test_sequences_and_volumes(count, kernel):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, 4, *(kernel,) * count)).astype("float32")
+    x = relay.var("x", shape=(2, 3, 4, 5, 3)[: count + 2])
+    face = {1: relay.nn.conv1d_transpose, 3: relay.nn.conv3d_transpose}[count]
+    before = face(x, relay.const(weight), strides=2, padding=1).as_function()
+    after = subpixel_conv(before)
+    names = {e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)}
+    assert f"nn.conv{count}d" in names
+    data = rng.standard_normal(x.tensor_type.shape).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "more", "convolutions"),
+    [(3, 2, 1, 1, [1, 2, 2, 4]), (4, 2, 1, 0, [4] * 4), (5, 2, 2, 1, [4, 6, 6, 9]),
+     (2, 2, 0, 0, [4]), (6, 3, 0, 0, [36])],
+)  # fmt: skip
+def test_each_rest_has_its_own_taps_where_that_saves_much(
+    kernel, stride, padding, more, convolutions
+):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, 4, kernel, kernel)).astype("float32")
+    x = relay.var("x", shape=(2, 3, 6, 5))
+    before = relay.nn.conv2d_transpose(
+        x, relay.const(weight), strides=(stride, stride), padding=padding, output_padding=more
+    ).as_function()
+    after = subpixel_conv(before)
+    taps = [
+        e.args[1].array.size // 12
+        for e in post_order(after.body)
+        if isinstance(e, relay.Call) and e.op.name == "nn.conv2d"
+    ]
+    assert sorted(taps) == convolutions
+    data = rng.standard_normal((2, 3, 6, 5)).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )

@@ -1,0 +1,37 @@
+"""Which convolutions use Winograd's algorithm, and with which tile."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
+
+
+def tile(channels, size, lanes, **attrs):
+    weight = relay.const(np.zeros((channels, channels, 3, 3), "float32"))
+    call = relay.nn.conv2d(relay.var("x", shape=(1, channels, size, size)), weight, **attrs)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(call))
+    return winograd_tile(mod["main"].body, lanes)
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "lanes", "wanted"),
+    [
+        (64, 58, 16, 4),  # many tiles: multiply least
+        (128, 30, 16, 4),
+        (256, 16, 16, 2),  # 14x14 results: 9.4 MB of weights for 16 tiles, or 4.2 for 49
+        (256, 16, 4, 4),  # with short vectors multiplying takes longer than reading
+        (512, 9, 16, 0),  # 7x7: 16.8 MB for 16 tiles take longer than 9.4 MB for 49 positions
+        (128, 9, 16, 2),
+        (64, 16, 16, 4),
+        (8, 58, 16, 0),  # too few channels for the transforms to pay
+    ],
+)
+def test_the_tile_that_takes_least_time(channels, size, lanes, wanted):
+    assert tile(channels, size, lanes) == wanted
+
+
+def test_only_plain_convolutions():
+    assert tile(64, 58, 16, strides=(2, 2)) == 0
+    assert tile(64, 58, 16, dilation=(2, 2)) == 0

@@ -1,0 +1,135 @@
+"""Convolutions with a border: what is multiplied, and that no copy is made of the image."""
+
+from math import inf
+
+import pytest
+from kernel_check import run, var
+
+from slipway import relay
+from slipway.backends.cpu.schedules.conv import rows as conv_rows
+from slipway.backends.cpu.schedules.conv.halo import taps_inside
+from slipway.backends.primitive import schedule_primitive
+from slipway.compiler.kernels import lower_kernel
+from slipway.ir import stmt as S
+from slipway.ir.visit import walk
+from slipway.target import Target
+
+# Size of the image, window, strides, dilation, padding (top, left, bottom, right).
+BORDERS = [
+    ((9, 11), (3, 3), 1, 1, (1, 1, 1, 1)),
+    ((9, 30), (3, 3), 2, 1, (1, 1, 1, 1)),
+    ((6, 6), (3, 3), 2, 1, (0, 0, 1, 1)),
+    ((7, 40), (5, 5), 1, 1, (2, 2, 2, 2)),
+    ((17, 17), (7, 7), (2, 3), 1, (3, 3, 3, 3)),
+    ((33, 33), (3, 3), 1, 12, (12, 12, 12, 12)),
+    ((13, 12), (3, 3), (2, 1), (1, 2), (1, 2, 1, 2)),
+    ((2, 2), (5, 5), 1, 1, (2, 2, 2, 2)),  # smaller than the window
+    ((1, 1), (3, 3), 1, 1, (1, 1, 1, 1)),
+    ((3, 1), (3, 7), 1, 1, (0, 5, 2, 4)),
+    ((5, 17), (3, 3), 1, 1, (3, 0, 0, 4)),  # whole windows in the border
+    ((4, 6), (2, 2), 3, 1, (4, 5, 4, 5)),
+    ((8, 25), (1, 4), 1, 3, (0, 9, 0, 0)),
+    ((5, 300), (3, 3), 1, 1, (1, 1, 1, 1)),
+]
+
+
+def conv(size, window, strides, dilation, padding, depthwise=False, images=1, lanes=8):
+    channels = 2
+    weight = (channels, 1, *window, 1, lanes) if depthwise else (3, channels, *window, lanes, lanes)
+    face = relay.nn.contrib_depthwise_conv2d_nchwc if depthwise else relay.nn.contrib_conv2d_nchwc
+    inner = "1i" if depthwise else f"{lanes}i"
+    return face(
+        var("x", images, channels, *size, lanes), var("w", *weight), strides, padding, dilation,
+        channels * lanes if depthwise else 1, data_layout=f"NCHW{lanes}c",
+        kernel_layout=f"OIHW{inner}{lanes}o",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("border", BORDERS)
+def test_rows_of_any_border(border, monkeypatch):
+    monkeypatch.setattr(conv_rows._Costs, "of_copy", lambda self: inf)
+    assert run(relay.nn.relu(conv(*border)), "llvm") == "conv2d_nchwc.rows"
+
+
+@pytest.mark.parametrize("border", BORDERS)
+def test_depthwise_of_any_border(border):
+    body = relay.nn.relu(conv(*border, depthwise=True))
+    assert run(body, "llvm") == "depthwise_nchwc.direct"
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_parts_of_an_image_have_the_same_borders(depthwise):
+    """On five cores, one image of a few blocks is cut between its rows."""
+    target = "llvm -num-cores=5"
+    run(conv((37, 19), (3, 3), 1, 1, (1, 1, 1, 1), depthwise, images=2), target)
+    run(conv((41, 23), (3, 3), 2, 1, (1, 1, 0, 1), depthwise), target)
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_borders_in_c(depthwise):
+    run(conv((5, 9), (3, 3), 1, 1, (1, 1, 1, 1), depthwise, lanes=4), "c")
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize(
+    ("size", "window", "strides", "padding"),
+    [
+        ((13, 12), (3, 3), 2, (1, 1, 1, 1)),
+        ((4, 30), (5, 2), 1, (2, 0, 2, 1)),
+        ((2, 3), (3, 3), 3, (1, 1, 1, 1)),
+        ((40, 9), (3, 3), (1, 2), (0, 1, 1, 0)),
+    ],
+)
+def test_pools_of_any_border(kind, ceil_mode, size, window, strides, padding):
+    pool = getattr(relay.nn, f"{kind}_pool2d")
+    more = {"count_include_pad": True} if kind == "avg" and ceil_mode else {}
+    body = pool(
+        var("x", 1, 3, *size, 8), window, strides, padding=padding, layout="NCHW8c",
+        ceil_mode=ceil_mode, **more,
+    )  # fmt: skip
+    assert run(relay.nn.relu(body), "llvm -num-cores=3") == "pool.window"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        conv((56, 56), (3, 3), 1, 1, (1, 1, 1, 1)),
+        conv((56, 56), (3, 3), 2, 1, (1, 1, 1, 1), depthwise=True),
+        relay.nn.max_pool2d(var("x", 1, 2, 56, 56, 8), 3, 2, padding=1, layout="NCHW8c"),
+    ],
+)
+def test_no_copy_is_made(body):
+    """What is allocated is a tile of registers."""
+    function = body.as_function()
+    lowered = lower_kernel("kernel", function.with_attr("Primitive", 1), Target("llvm"))
+    sizes = [n.buffer.shape[0].value for n in walk(lowered.body) if isinstance(n, S.Allocate)]
+    assert sizes
+    assert max(sizes) <= 512
+
+
+@pytest.mark.parametrize(
+    ("size", "filters", "expected"),
+    [(56, 4, "rows"), (14, 4, "rows"), (7, 2, "rows"), (4, 1, "direct"), (3, 1, "direct")],
+)
+def test_rows_are_chosen_where_they_fill_a_tile(size, filters, expected):
+    body = relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, 4, size, size, 16), var("w", filters, 4, 3, 3, 16, 16), 1, 1,
+        data_layout="NCHW16c", kernel_layout="OIHW16i16o",
+    )  # fmt: skip
+    target = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver5")
+    found = schedule_primitive(body.as_function().with_attr("Primitive", 1), target)
+    assert found.implementation == f"conv2d_nchwc.{expected}"
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 7])
+@pytest.mark.parametrize("stride", [1, 2, 5])
+@pytest.mark.parametrize("dilation", [1, 2, 6])
+@pytest.mark.parametrize("before", [0, 1, 8])
+def test_positions_at_which_a_tap_is_inside(kernel, stride, dilation, before):
+    for size in (1, 2, 9):
+        extent = 12
+        found = taps_inside(extent, size, kernel, stride, dilation, before)
+        for tap, positions in enumerate(found):
+            places = {i: i * stride + tap * dilation - before for i in range(extent)}
+            assert list(positions) == [i for i, place in places.items() if 0 <= place < size]

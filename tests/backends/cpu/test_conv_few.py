@@ -1,0 +1,45 @@
+"""Convolutions with few filters against the reference; which ones are done along rows."""
+
+import pytest
+from kernel_check import TARGETS, run, var
+
+from slipway import relay
+from slipway.backends.cpu.lowering.alter_layout import alter_layout
+from slipway.relay.op_registry import is_call_of
+from slipway.relay.visit import post_order
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "filters", "kernel", "strides", "padding", "dilation"),
+    [
+        ((2, 5, 9, 40), 2, 3, 1, 1, 1), ((1, 3, 37, 61), 1, (1, 5), (2, 1), (0, 2), 1),
+        ((1, 4, 20, 33), 2, 3, 1, (0, 2, 3, 1), 2), ((1, 2, 5, 200), 2, 1, 1, 0, 1),
+    ],
+)  # fmt: skip
+def test_few_filters(target, shape, filters, kernel, strides, padding, dilation):
+    size = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+    conv = relay.nn.conv2d(
+        var("x", *shape), var("w", filters, shape[1], *size), strides, padding, dilation
+    )
+    assert run(conv, target) == "conv2d.few_filters"
+    run(relay.nn.relu(conv + var("b", filters, 1, 1)), target)
+
+
+@pytest.mark.parametrize(
+    ("filters", "width", "stride", "plain"),
+    [(4, 16, 1, True), (5, 16, 1, False), (4, 15, 1, False), (3, 40, 2, False)],
+)
+def test_they_stay_plain(filters, width, stride, plain):
+    weight = var("w", filters, 8, 3, 3)
+    conv = relay.nn.conv2d(var("x", 1, 8, 9, width), weight, (1, stride), 1)
+    calls = list(post_order(alter_layout(conv.as_function(), 16).body))
+    assert any(is_call_of(call, "nn.conv2d") for call in calls) == plain
+
+
+@pytest.mark.parametrize(("window", "plain"), [(1, False), (3, True)])
+def test_a_window_of_one_reads_blocks_where_there_are_blocks(window, plain):
+    first = relay.nn.conv2d(var("x", 1, 16, 9, 40), var("v", 16, 16, 3, 3), 1, 1)
+    conv = relay.nn.conv2d(first, var("w", 2, 16, window, window), 1, window // 2)
+    calls = list(post_order(alter_layout(conv.as_function(), 16).body))
+    assert any(is_call_of(call, "nn.conv2d") for call in calls) == plain

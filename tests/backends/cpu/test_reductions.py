@@ -1,0 +1,81 @@
+"""Reductions and what is built of them, against their references; which of them run in vectors."""
+
+import numpy as np
+import pytest
+from kernel_check import TARGETS, run, var
+
+import slipway as tvm
+from slipway import relay, te
+from slipway.backends.cpu.schedules.reduction import row_axes
+from slipway.backends.primitive import schedule_primitive
+from slipway.target import Target
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((3, 500), [1]), ((5, 7, 56), [1, 2]), ((6, 17), [1]), ((64, 64, 40), None),
+        ((300, 1000), [0, 1]), ((9, 100), [0]), ((4, 6, 64), [0, 2]), ((2, 3, 7, 7), [2, 3]),
+    ],
+)  # fmt: skip
+def test_reductions_over_any_axes(target, shape, axes):
+    x = var("x", *shape)
+    run(relay.sum(relay.abs(x), axis=axes), target)
+    run(relay.max(relay.exp(x), axis=axes, keepdims=True), target)
+
+
+def test_a_row_is_reduced_in_vectors_of_independent_sums():
+    function = relay.sum(var("x", 8, 1000), axis=[1]).as_function().with_attr("Primitive", 1)
+    kernel = schedule_primitive(function, Target("llvm -mcpu=x86-64-v4"))
+    text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    assert "vectorized for k1.inner in range(64)" in text
+    assert "in range(1000)" not in text
+
+
+def test_what_runs_along_memory():
+    x = te.placeholder((4, 5, 6), name="x")
+    y = te.placeholder((4,), name="y")
+    a, b = te.reduce_axis((0, 5), name="a"), te.reduce_axis((0, 6), name="b")
+    whole = te.compute((4,), lambda i: te.sum((x[i, a, b] - y[i]) * y[i], axis=[a, b]), name="w")
+    assert row_axes(whole.op) == [a, b]
+    half = te.compute((4, 6), lambda i, j: te.sum(x[i, a, j], axis=[a]), name="h")
+    assert row_axes(half.op) == []
+    part = te.reduce_axis((0, 3), name="part")
+    some = te.compute((4,), lambda i: te.sum(x[i, a, part], axis=[a, part]), name="s")
+    assert row_axes(some.op) == [part]
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+def test_normalisations(target):
+    run(relay.nn.layer_norm(var("x", 7, 75), var("g", 75), var("b", 75)), target)
+    run(relay.nn.instance_norm(var("x", 2, 3, 9, 21), var("g", 3), var("b", 3)), target)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("shape", [(5, 1000), (3, 37), (2, 4, 70)])
+@pytest.mark.parametrize("last", [False, True])
+def test_the_first_or_last_of_equal_elements(target, shape, last):
+    x = relay.var("x", shape=shape)
+    data = np.random.default_rng(0).integers(-4, 4, shape).astype("float32")
+    for name, axis in (("argmax", -1), ("argmin", -1), ("argmax", 0), ("argmin", None)):
+        body = getattr(relay, name)(x, axis=axis, select_last_index=last)
+        lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], body)), target)
+        model = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+        model.run(x=data)
+        find = getattr(np, name)
+        if last and axis is None:
+            wanted = data.size - 1 - find(data.ravel()[::-1])
+        elif last:
+            wanted = data.shape[axis] - 1 - find(np.flip(data, axis), axis=axis)
+        else:
+            wanted = find(data, axis=axis)
+        assert (model.get_output(0).numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("shape", [(3, 128), (2, 2, 77), (1, 501)])
+def test_long_softmax(target, shape):
+    assert run(relay.nn.softmax(var("x", *shape)), target) == "softmax.long"
+    body = relay.nn.log_softmax(var("x", *shape)) * relay.const(2.0)
+    assert run(body, target) == "softmax.long"

@@ -1,0 +1,80 @@
+"""How work is cut: registers, parts for cores, what is worth a second core."""
+
+import pytest
+
+from slipway.backends.cpu.tile import (
+    Tile,
+    choose_tile,
+    even_tasks,
+    positions_per_part,
+    rows_per_part,
+    step_cost,
+    steps_ahead,
+    vector_registers,
+    worth_sharing,
+)
+from slipway.target import Target
+
+WIDE = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4")
+NARROW = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
+
+
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+@pytest.mark.parametrize(("positions", "chunks"), [(1, 1), (49, 6), (196, 3), (3136, 16)])
+def test_a_tile_fits_the_registers(target, positions, chunks):
+    tile = choose_tile(positions, chunks, target)
+    assert 1 <= tile.rows <= positions
+    assert 1 <= tile.vectors <= chunks
+    assert (tile.rows + 1) * tile.vectors + 1 <= vector_registers(target)
+
+
+def test_a_layer_of_one_panel_is_cut_for_every_core():
+    tile = Tile(14, 2)
+    targets = [Target(f"{WIDE} -num-cores={cores}") for cores in (1, 2, 4)]
+    sizes = [positions_per_part(784, 38_000, 1_500, 1, tile, target) for target in targets]
+    assert sizes == [784, 392, 196]
+    assert positions_per_part(784, 38_000, 12_000, 8, tile, targets[1]) == 784  # panels enough
+
+
+def test_parts_of_an_image_fit_the_second_level_that_the_target_has():
+    small, large = (Target(f"{WIDE} -num-cores=1 -l2-cache-bytes={size << 20}") for size in (1, 8))
+    given = 12_544, 3 << 20, 1_500, 4, Tile(14, 2)
+    assert positions_per_part(*given, large) == 12_544
+    assert positions_per_part(*given, small) * (3 << 20) / 12_544 <= 0.8 * (1 << 20) + 14 * 256
+
+
+def test_tiles_follow_the_units_of_the_core():
+    """One multiply-add at a time with a short latency is busy with fewer sums."""
+    slow = Target(f"{WIDE} -fma-units=1 -fma-latency=2")
+    assert step_cost(2, 1, slow) < step_cost(2, 1, WIDE)
+    assert step_cost(14, 2, slow) > 1.8 * step_cost(14, 2, WIDE)
+
+
+def test_planes_are_cut_only_where_they_do_not_divide_among_the_cores():
+    assert rows_per_part(56, 8, 2) == 56
+    assert rows_per_part(56, 1, 2) == 28
+    assert rows_per_part(7, 1, 2) == 7  # too few rows to pay for a border
+
+
+def test_short_work_stays_on_one_core():
+    assert not worth_sharing(500_000, WIDE)
+    assert worth_sharing(3_000_000, WIDE)
+    assert worth_sharing(500_000, NARROW)  # takes four times as many cycles there
+    assert worth_sharing(262_144, WIDE, weight_bytes=1 << 20)  # waits for its weights
+
+
+def test_weights_are_asked_for_ahead_where_a_vector_is_a_line():
+    assert steps_ahead(16) == 32
+    assert steps_ahead(8) == steps_ahead(4) == 0
+
+
+def test_a_tile_that_divides_the_blocks():
+    assert 33 % choose_tile(49, 33, WIDE, divides=True).vectors == 0
+    assert choose_tile(49, 7, WIDE, divides=True).vectors == 1
+
+
+@pytest.mark.parametrize(
+    ("pieces", "cores", "tasks"), [(16, 1, 1), (16, 2, 2), (16, 6, 16), (7, 2, 7)]
+)
+def test_equal_tasks(pieces, cores, tasks):
+    assert even_tasks(pieces, cores) == tasks

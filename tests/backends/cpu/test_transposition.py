@@ -1,0 +1,59 @@
+"""Stages that read across memory: the numbers, and that whole vectors are read and written."""
+
+import pytest
+from kernel_check import TARGETS, run, var
+
+from slipway import relay
+from slipway.compiler.kernels import lower_kernel
+from slipway.ir import expr as E
+from slipway.ir.visit import walk
+from slipway.target import Target
+
+
+def shuffles(body, target="llvm -mcpu=x86-64-v4"):
+    function = body.as_function().with_attr("Primitive", 1)
+    lowered = lower_kernel("kernel", function, Target(target))
+    return sum(isinstance(node, E.Shuffle) for node in walk(lowered.body))
+
+
+TURNED = {
+    "two axes": lambda: relay.transpose(var("x", 3, 33, 50), (0, 2, 1)),
+    "to channels last": lambda: relay.transpose(var("x", 2, 20, 7, 9), (0, 2, 3, 1)),
+    "from channels last": lambda: relay.transpose(var("x", 1, 9, 11, 37), (0, 3, 1, 2)),
+    "reversed": lambda: relay.transpose(var("x", 17, 5, 40), (2, 1, 0)),
+    "into blocks": lambda: relay.layout_transform(var("x", 1, 32, 7, 9), "NCHW", "NCHW16c"),
+    "out of blocks": lambda: relay.layout_transform(var("x", 1, 2, 7, 9, 16), "NCHW16c", "NCHW"),
+    "out of filled blocks": lambda: relay.strided_slice(
+        relay.layout_transform(var("x", 1, 2, 7, 9, 16), "NCHW16c", "NCHW"), [0], [24], axes=[1]
+    ),
+    "with arithmetic": lambda: (
+        relay.nn.relu(relay.transpose(var("x", 3, 33, 50), (0, 2, 1))) * var("y", 50, 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("name", TURNED)
+def test_numbers(name, target):
+    run(TURNED[name](), target)
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_tiles_are_turned_in_registers(name):
+    assert shuffles(TURNED[name]()) >= 8  # eight lanes take 24, four take 8
+
+
+def test_what_runs_along_memory_is_left_alone():
+    assert shuffles(relay.transpose(var("x", 6, 5, 64), (1, 0, 2))) == 0
+    assert shuffles(relay.nn.relu(var("x", 32, 64))) == 0
+    assert shuffles(relay.transpose(var("x", 64, 3), (1, 0))) == 0  # too narrow
+
+
+def test_c_has_no_vectors_to_turn():
+    assert shuffles(TURNED["two axes"](), "c") == 0
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("channels", [2, 3, 4, 5])
+def test_few_channels_are_taken_apart(target, channels):
+    run(relay.transpose(var("x", 1, 9, 37, channels), (0, 3, 1, 2)), target)

@@ -1,0 +1,56 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slipway.backends.in_place import window_lead_bytes
+
+
+def simulate(size, channels, kernel, stride, pad, lead):
+    """Run a depthwise window sum inside one bytearray; True when it equals the safe result."""
+    out = (size + 2 * pad - kernel) // stride + 1
+    source = [(7 * i + 3) % 251 for i in range(size * size * channels)]
+
+    def run(read, write):
+        for y in range(out):
+            for x in range(out):
+                for c in range(channels):
+                    total = 0
+                    for ky in range(max(0, pad - y * stride), kernel):
+                        for kx in range(max(0, pad - x * stride), kernel):
+                            row, column = y * stride - pad + ky, x * stride - pad + kx
+                            if row < size and column < size:
+                                total += read((row * size + column) * channels + c)
+                    write((y * out + x) * channels + c, total % 256)
+
+    safe = [0] * (out * out * channels)
+    run(source.__getitem__, safe.__setitem__)
+    arena = bytearray(max(len(safe), lead + len(source)))
+    arena[lead : lead + len(source)] = bytes(source)
+    run(lambda i: arena[lead + i], arena.__setitem__)
+    return list(arena[: len(safe)]) == safe
+
+
+@given(
+    st.integers(3, 7), st.integers(1, 3), st.sampled_from([1, 3]), st.sampled_from([1, 2]),
+    st.booleans(),
+)  # fmt: skip
+def test_depthwise_inside_its_own_input_is_right_at_the_computed_lead(
+    size, channels, kernel, stride, padded
+):
+    pad = kernel // 2 if padded else 0
+    out = (size + 2 * pad - kernel) // stride + 1
+    lead = window_lead_bytes(
+        (size, size, channels), (out, out, channels), (stride, stride), (pad, pad)
+    )
+    assert simulate(size, channels, kernel, stride, pad, lead)
+
+
+def test_lead_of_a_padded_3x3_is_one_row_and_one_pixel():
+    """Output pixel (y, x) still needs input row y - 1 from column x - 1 on."""
+    assert window_lead_bytes((8, 8, 4), (8, 8, 4), (1, 1), (1, 1)) == (8 + 2) * 4
+    assert not simulate(8, 4, 3, 1, 1, lead=(8 + 2) * 4 - 8)
+
+
+@pytest.mark.parametrize("channels", [1, 5])
+def test_pointwise_needs_no_more_than_its_own_pixel(channels):
+    assert window_lead_bytes((4, 4, channels), (4, 4, channels), (1, 1), (0, 0)) == channels

@@ -1,0 +1,135 @@
+"""Conditions that a loop of vectors cannot change are asked before it, and no number changes."""
+
+import numpy as np
+
+from slipway import te
+from slipway.ir import stmt as S
+from slipway.ir.interpret import run
+from slipway.ir.verify import verify
+from slipway.ir.visit import walk
+from slipway.transform.loop.flatten_storage import flatten_storage
+from slipway.transform.loop.hoist_choice import hoist_choice
+from slipway.transform.loop.pipeline import run_pipeline
+
+
+def joined(vectors=True):
+    a, b = te.placeholder((2, 32), name="A"), te.placeholder((3, 32), name="B")
+    c = te.compute((5, 32), lambda i, j: te.if_then_else(i < 2, a[i, j], b[i - 2, j]), name="C")
+    s = te.create_schedule(c.op)
+    _, inner = s[c].split(c.op.axis[1], 4)
+    if vectors:
+        s[c].vectorize(inner)
+    return te.lower(s, [a, b, c])
+
+
+def padded():
+    a = te.placeholder((3, 3, 4), name="A")
+
+    def element(y, x, c):
+        inside = te.all(y >= 1, y < 4, x >= 1, x < 4)
+        return te.if_then_else(inside, a[y - 1, x - 1, c], te.const(0.0, "float32"))
+
+    p = te.compute((5, 5, 4), element, name="P")
+    s = te.create_schedule(p.op)
+    s[p].vectorize(p.op.axis[2])
+    return te.lower(s, [a, p])
+
+
+def test_joined_rows_are_copied_without_asking():
+    func = hoist_choice(flatten_storage(joined()))
+    assert str(func) == (
+        "def main(A: float32[2, 32], B: float32[3, 32], C: float32[5, 32]):\n"
+        "    for i in range(5):\n"
+        "        if i < 2:\n"
+        "            for j.outer in range(8):\n"
+        "                vectorized for j.inner in range(4):\n"
+        "                    C_1[i * 32 + j.outer * 4 + j.inner] = "
+        "A_1[i * 32 + j.outer * 4 + j.inner]\n"
+        "        else:\n"
+        "            for j.outer in range(8):\n"
+        "                vectorized for j.inner in range(4):\n"
+        "                    C_1[i * 32 + j.outer * 4 + j.inner] = "
+        "B_1[i * 32 + j.outer * 4 + j.inner - 64]"
+    )
+
+
+def test_conditions_joined_by_and_are_moved_one_by_one():
+    func = hoist_choice(flatten_storage(padded()))
+    assert str(func).count("if y") == 2
+    assert str(func).count("if_then_else(x >= 1 and x < 4, ") == 1
+    assert str(func).count("for x") == 3  # two of them only zeros
+
+
+def test_loops_without_vectors_stay_as_they_are():
+    func = flatten_storage(joined(vectors=False))
+    assert hoist_choice(func) is func
+
+
+def test_the_numbers_stay_the_same():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 32), "float32"), rng.standard_normal((3, 32), "float32")
+    got = np.zeros((5, 32), "float32")
+    run(verify(run_pipeline(joined()), "ready"), a, b, got)
+    np.testing.assert_array_equal(got, np.concatenate([a, b]))
+    image, framed = rng.standard_normal((3, 3, 4), "float32"), np.ones((5, 5, 4), "float32")
+    run(verify(run_pipeline(padded()), "ready"), image, framed)
+    np.testing.assert_array_equal(framed, np.pad(image, ((1, 1), (1, 1), (0, 0))))
+
+
+def chain_of_joined(parts, steps):
+    """`steps` times y * exp(y) of `parts` joined tensors, all in one expression."""
+    inputs = [te.placeholder((2 + n, 32), name=f"A{n}") for n in range(parts)]
+    ends = np.cumsum([t.shape[0].value for t in inputs]).tolist()
+
+    def element(i, j):
+        value = inputs[-1][i - ends[-2], j]
+        for n in reversed(range(parts - 1)):
+            first = ends[n - 1] if n else 0
+            value = te.if_then_else(i < ends[n], inputs[n][i - first, j], value)
+        return value
+
+    y = te.compute((ends[-1], 32), element, name="joined")
+    between = []
+    for n in range(steps):
+        between.append(y)
+        y = te.compute(y.shape, lambda i, j, y=y: y[i, j] * te.exp(y[i, j]), name=f"y{n}")
+    s = te.create_schedule(y.op)
+    for tensor in between:
+        s[tensor].compute_inline()
+    _, inner = s[y].split(y.op.axis[1], 4)
+    s[y].vectorize(inner)
+    return te.lower(s, [*inputs, y])
+
+
+def test_each_part_is_one_nest_however_often_it_is_read():
+    """Two readers of two readers: the choice stands 64 times in the expression as it is written."""
+    for parts, steps in ((2, 1), (4, 3), (9, 6)):
+        func = hoist_choice(flatten_storage(chain_of_joined(parts, steps)))
+        loops = [n for n in walk(func.body) if isinstance(n, S.For)]
+        assert len(loops) == 1 + 2 * parts
+
+
+def test_shared_values_stay_shared():
+    """Six steps more are six steps' nodes more, in every pass of the pipeline."""
+    counts = []
+    for steps in (2, 8, 14):
+        func = run_pipeline(chain_of_joined(3, steps))
+        counts.append(sum(1 for _ in walk(func.body)))
+    assert counts[2] - counts[1] == counts[1] - counts[0]
+
+
+def test_nests_are_limited():
+    """Conditions on sums that do not decide each other: seven would be 128 nests."""
+    a = te.placeholder((64, 32), name="A")
+
+    def element(i, j):
+        value = a[i, j]
+        for n in range(7):
+            value = te.if_then_else(te.indexmod(i, n + 2) < 1, value + n, value * 2)
+        return value
+
+    b = te.compute((64, 32), element, name="B")
+    s = te.create_schedule(b.op)
+    s[b].vectorize(s[b].split(b.op.axis[1], 4)[1])
+    func = hoist_choice(flatten_storage(te.lower(s, [a, b])))
+    assert sum(isinstance(n, S.BufferStore) for n in walk(func.body)) <= 64
