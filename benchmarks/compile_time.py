@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks.cpu import models_of
 from benchmarks.gemm import TARGET, conv2d
 from slipway import te
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.transform.instruments import PassTimer

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import tvm_ffi
 
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer

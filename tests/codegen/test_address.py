@@ -2,11 +2,11 @@
 
 import pytest
 
-from slipway.codegen.capability import capability_of
 from slipway.codegen.llvm.address import Addresses
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
 from slipway.ir import expr as E
 from slipway.target import Target
+from slipway.target.capability import capability_of
 
 
 @pytest.mark.parametrize("ascending", [True, False])

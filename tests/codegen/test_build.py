@@ -9,9 +9,9 @@ import kernels
 import numpy as np
 import pytest
 
-from slipway.codegen.build import build_module
 from slipway.codegen.compiled import merge_objects
 from slipway.codegen.llvm.data import data_object
+from slipway.compiler.emit import build_module
 from slipway.errors import CodegenError
 from slipway.ir.function import IRModule
 from slipway.target import Target

@@ -9,8 +9,8 @@ import pytest
 import test_math
 import test_numeric
 
-from slipway.codegen.build import build_module
 from slipway.codegen.math.table import functions
+from slipway.compiler.emit import build_module
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S

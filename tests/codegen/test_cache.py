@@ -3,9 +3,9 @@
 import kernels
 
 from slipway.codegen import cache
-from slipway.codegen.build import build_module
 from slipway.codegen.c import backend
 from slipway.codegen.llvm import machine
+from slipway.compiler.emit import build_module
 from slipway.target import Target
 
 

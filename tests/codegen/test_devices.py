@@ -13,9 +13,9 @@ import test_math
 import test_numeric
 
 from slipway import nd, rpc
-from slipway.codegen.build import build_module
 from slipway.codegen.math import ulp_bound
 from slipway.codegen.math.table import functions
+from slipway.compiler.emit import build_module
 from slipway.target import Target
 from slipway.toolchain import emulators, native
 from slipway.toolchain.link import link_shared

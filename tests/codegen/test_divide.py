@@ -7,7 +7,7 @@ import kernels
 import numpy as np
 import pytest
 
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer

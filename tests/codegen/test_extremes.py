@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from slipway import te
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.target import Target
 from slipway.transform.loop.pipeline import run_pipeline
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from slipway import dtypes
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S

@@ -6,7 +6,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay, te, tir
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.errors import CodegenError, SlipwayError
 from slipway.target import Target
 

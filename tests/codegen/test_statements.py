@@ -221,7 +221,7 @@ def test_vector_conditions_and_bools_in_memory(target):
 
 
 def test_wrong_code_is_refused(target):
-    from slipway.codegen.build import build_module
+    from slipway.compiler.emit import build_module
     from slipway.errors import CodegenError
 
     a = decl_buffer((4,), "float32", "A")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from slipway.backends.backend import compile_target
 from slipway.compiler.graph import place_tensors
 from slipway.compiler.memory_plan.block import Block, align_up, lower_bound
 from slipway.compiler.relay_build import kernel_graph
-from slipway.target.choose import cpu_target
 from slipway.transform.context import PassContext
 
 sys.path.append(str(Path(__file__).parents[2]))
@@ -33,7 +33,7 @@ def calls_of(function):
 
 
 def work(kind, layers):
-    module, target = chain(kind, layers), cpu_target("llvm")
+    module, target = chain(kind, layers), compile_target("llvm")
     with PassContext(opt_level=3):
         return calls_of(lambda: place_tensors(kernel_graph(module, target)))
 

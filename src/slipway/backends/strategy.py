@@ -3,17 +3,20 @@
 An `Implementation` belongs to one operator: a schedule function, perhaps its own compute (a
 Winograd convolution, say), and the condition under which it applies.  `select` takes the one of
 greatest priority that applies.  An operator without any gets the schedule of its fusion pattern,
-from ``backends/generic``.
+from ``backends/cpu/schedules/generic``.
 """
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.backend import backend_of, backends
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
@@ -41,22 +44,14 @@ class Implementation:
     applies: Condition
     priority: int
 
+    @property
+    def home(self) -> str:
+        """The module that holds it: strategies in a backend's packages are that backend's."""
+        function = getattr(self.schedule, "func", self.schedule)
+        return str(getattr(function, "__module__", ""))
+
 
 _IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
-_MODULES = (
-    "cpu.schedules.attention.fused", "cpu.schedules.matmul.lane_fma", "cpu.schedules.conv.direct",
-    "cpu.schedules.conv.few_filters", "cpu.schedules.conv.rows", "cpu.schedules.conv.k_blocked",
-    "cpu.schedules.matmul.dense", "cpu.schedules.conv.depthwise", "cpu.schedules.matmul.gemm",
-    "cpu.schedules.norm.long_softmax", "cpu.schedules.norm.layer", "cpu.schedules.matmul.dot_pairs",
-    "cpu.schedules.matmul.dot_pairs_rows", "cpu.schedules.pool.blocked", "cpu.schedules.pool.rows",
-    "cpu.schedules.matmul.few_rows", "cpu.schedules.quantized.broadcast",
-    "cpu.schedules.quantized.depthwise", "cpu.schedules.quantized.packed",
-    "cpu.schedules.quantized.rows", "cpu.schedules.quantized.winograd",
-    "cpu.schedules.resize.plain", "cpu.schedules.resize.blocked",
-    "cpu.schedules.matmul.lane_fma_rows", "cpu.schedules.norm.softmax",
-    "cpu.schedules.conv.winograd", "micro.schedules.direct", "cpu.schedules.scan",
-)  # fmt: skip
-_loaded = False
 
 
 def _always(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -81,25 +76,40 @@ def register_implementation(
     return register
 
 
-def _load() -> None:
-    global _loaded
-    if not _loaded:
-        for module in _MODULES:
-            importlib.import_module(f"slipway.backends.{module}")
-        _loaded = True
+_imported: set[str] = set()
 
 
-def implementations(op: str) -> Sequence[Implementation]:
-    """Return all that is registered for an operator, whatever the target."""
-    _load()
-    return tuple(_IMPLEMENTATIONS.get(op, ()))
+def _import(package: str) -> None:
+    """Import the modules of a package of strategies, each of which registers its own."""
+    if package in _imported:
+        return
+    _imported.add(package)
+    found = importlib.import_module(package)
+    for item in pkgutil.walk_packages(found.__path__, f"{package}."):
+        importlib.import_module(item.name)
+
+
+def implementations(op: str, target: Target) -> list[Implementation]:
+    """Return the strategies for an operator that the target's backend has, or that a user added."""
+    packages = backend_of(target).strategies
+    for package in packages:
+        _import(package)
+    return [e for e in _IMPLEMENTATIONS.get(op, ()) if _is_of(e.home, packages)]
+
+
+@lru_cache(maxsize=4096)
+def _is_of(module: str, packages: tuple[str, ...]) -> bool:
+    """Return whether a module lies in one of `packages`, or in no backend's."""
+    every = {name for backend in backends() for name in backend.strategies}
+    inside = [name for name in every if module.startswith(f"{name}.")]
+    return not inside or any(name in packages for name in inside)
 
 
 def candidates(
     op: str, attrs: Any, in_types: Sequence[Type], target: Target
 ) -> list[Implementation]:
     """Return the implementations that apply, the preferred first; empty if there is none."""
-    fitting = [e for e in implementations(op) if e.applies(attrs, in_types, target)]
+    fitting = [e for e in implementations(op, target) if e.applies(attrs, in_types, target)]
     return sorted(fitting, key=lambda e: -e.priority)
 
 

@@ -79,7 +79,8 @@ def write_source(kernel: Any, target: Any, folder: Path) -> list[str]:
     from slipway import relay
 
     library = relay.build(kernel, target=target)
-    endings = {"c": "c"} if target.kind.name == "c" else {"ll": "ll", "asm": "s"}
+    spellings = {"c": "c", "ll": "ll", "asm": "s"}
+    endings = {form: spellings[form] for form in library.compiled.sources}
     for form, ending in endings.items():
         (folder / f"kernel.{ending}").write_text(library.get_source(form), encoding="utf-8")
     return [f"kernel.{ending}" for ending in endings.values()]

@@ -117,16 +117,16 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
     A node's schedule is the one written for the main operator of its kernel, or "general".
     """
     import slipway
+    from slipway.backends.backend import backend_of, compile_target
     from slipway.compiler.graph import place_tensors
     from slipway.compiler.relay_build import kernel_graph
     from slipway.inspect.coverage import kernel_schedules
-    from slipway.target.choose import cpu_target
 
-    chosen = cpu_target(target)
-    bare = chosen.kind.name == "c"
+    chosen = compile_target(target)
+    program = backend_of(chosen).language(chosen) == "c"
     try:
         with slipway.transform.PassContext(opt_level=3):
-            graph = kernel_graph(module, chosen, parameters, blocked=not bare)
+            graph = kernel_graph(module, chosen, parameters, aot=program)
     except LoweringError as error:
         return {"schedules": {}, "memory": {}, "problem": str(error)}
     schedules = {
@@ -142,7 +142,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
         "inputs_outputs_bytes": sum(type_.size_bytes for type_ in ports),
         "kernels": len(graph.kernels),
     }
-    if bare and chosen.parsed_triple.system == "none":
+    if backend_of(chosen).name == "micro":
         memory["boards"] = boards_that_fit(chosen, memory)
     return {"schedules": schedules, "memory": memory, "problem": ""}
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import dtypes
-from slipway.codegen.capability import Capability
 from slipway.ir import expr as E
+from slipway.target.capability import Capability
 
 
 def propagating_word(node: Any, capability: Capability) -> str | None:

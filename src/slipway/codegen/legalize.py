@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import dtypes
-from slipway.codegen.capability import Capability
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
 from slipway.ir.ops import cast, const
+from slipway.target.capability import Capability
 
 
 def call(op: str, *args: E.PrimExpr, dtype: str | None = None) -> E.PrimExpr:

@@ -14,7 +14,7 @@ from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
 from slipway.compiler.optimize import lower_ready, main_function, optimize
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
-from slipway.relay.expr import Expr, Function
+from slipway.relay.expr import Function
 from slipway.relay.open_dims import fix_shapes
 from slipway.transform.context import PassContext
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
@@ -26,8 +26,10 @@ from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.mixed_precision import to_mixed_precision
+from slipway.transform.graph.pipeline import over_functions
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
+from slipway.transform.manager import Pass, Sequential, Setting
 
 __all__ = [
     "AlterOpLayout", "CanonicalizeOps", "DeadCodeElimination", "EliminateCommonSubexpr",
@@ -38,66 +40,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Pass:
-    """A named step from module to module; `opt_level` is the least level at which it runs."""
-
-    def __init__(self, name: str, opt_level: int, run: Callable[[IRModule], IRModule]) -> None:
-        self.name = name
-        self.opt_level = opt_level
-        self._run = run
-
-    @property
-    def info(self) -> Pass:
-        """The pass itself: it has `name` and `opt_level` (the classic spelling)."""
-        return self
-
-    def __call__(self, mod: IRModule | Expr) -> IRModule:
-        """Run on a module (an expression is made one) and return the new module."""
-        module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
-        context = PassContext.current()
-        for instrument in context.instruments:
-            _notify(instrument, "run_before_pass", module, self)
-        result = self._run(module)
-        for instrument in context.instruments:
-            _notify(instrument, "run_after_pass", result, self)
-        return result
-
-    def __repr__(self) -> str:
-        return f"Pass({self.name!r}, opt_level={self.opt_level})"
-
-
-def _notify(instrument: Any, method: str, *arguments: Any) -> None:
-    function = getattr(instrument, method, None)
-    if function is not None:
-        function(*arguments)
-
-
 def _on_functions(name: str, opt_level: int, run: Callable[[Function, IRModule], Function]) -> Pass:
-    def over(module: IRModule) -> IRModule:
-        for key, function in module.items():
-            if isinstance(function, Function):
-                module = module.update(key, run(function, module))
-        return module
+    def over(module: IRModule, setting: Setting) -> IRModule:
+        return over_functions(module, lambda function: run(function, module))
 
     return Pass(name, opt_level, over)
-
-
-class Sequential(Pass):
-    """Passes one after another, as the current PassContext allows."""
-
-    def __init__(
-        self, passes: Sequence[Pass], opt_level: int = 0, name: str = "sequential"
-    ) -> None:
-        self.passes = list(passes)
-        super().__init__(name, opt_level, self._all)
-
-    def _all(self, module: IRModule) -> IRModule:
-        context = PassContext.current()
-        for step in self.passes:
-            forced = step.name in context.required_pass
-            if context.is_enabled(step.name) and (forced or context.opt_level >= step.opt_level):
-                module = step(module)
-        return module
 
 
 def InferType() -> Pass:
@@ -107,7 +54,7 @@ def InferType() -> Pass:
 
 def FixShapes(shapes: Mapping[str, Sequence[int]]) -> Pass:
     """Give inputs of "main" that have open dimensions (`relay.Any()`) their shapes."""
-    return Pass("FixShapes", 0, lambda m: m.update("main", fix_shapes(main_function(m), shapes)))
+    return Pass("FixShapes", 0, lambda m, _: m.update("main", fix_shapes(main_function(m), shapes)))
 
 
 def SimplifyInference() -> Pass:
@@ -171,8 +118,8 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
     option "relay.ToMixedPrecision.keep_orig_output_dtype" is set.
     """
 
-    def run(module: IRModule) -> IRModule:
-        keeps = PassContext.current().option("relay.ToMixedPrecision.keep_orig_output_dtype", False)
+    def run(module: IRModule, setting: Setting) -> IRModule:
+        keeps = setting.context.option("relay.ToMixedPrecision.keep_orig_output_dtype", False)
         for key, function in module.items():
             if isinstance(function, Function):
                 made = to_mixed_precision(
@@ -210,35 +157,62 @@ def FuseAttention(least_rows: int = 4) -> Pass:
 
 
 def function_pass(
-    pass_func: Callable[[Function, IRModule, PassContext], Function] | None = None,
-    opt_level: int = 0,
+    pass_func: Any = None,
+    opt_level: int | None = None,
     name: str | None = None,
-    required: Any = None,
+    required: Sequence[str] = (),
 ) -> Any:
-    """Decorator: make a pass of ``f(function, module, context) -> function``."""
+    """Make a pass of ``f(function, module, context) -> function``, or of a class.
 
-    def make(function: Callable[[Function, IRModule, PassContext], Function]) -> Pass:
-        return _on_functions(
-            name or function.__name__, opt_level, lambda f, m: function(f, m, PassContext.current())
-        )
+    A decorator, or called as one.  A class has ``transform_function``; calling it makes the pass.
+    """
+
+    def make(given: Any) -> Any:
+        def over(run: Any, title: str) -> Pass:
+            return Pass(
+                title,
+                opt_level or 0,
+                lambda m, s: over_functions(m, lambda f: run(f, m, s.context)),
+                required=required,
+            )
+
+        return _pass_of(given, name, over, "transform_function")
 
     return make if pass_func is None else make(pass_func)
 
 
 def module_pass(
-    pass_func: Callable[[IRModule, PassContext], IRModule] | None = None,
-    opt_level: int = 0,
+    pass_func: Any = None,
+    opt_level: int | None = None,
     name: str | None = None,
-    required: Any = None,
+    required: Sequence[str] = (),
 ) -> Any:
-    """Decorator: make a pass of ``f(module, context) -> module``."""
+    """Make a pass of ``f(module, context) -> module``, or of a class with ``transform_module``."""
 
-    def make(function: Callable[[IRModule, PassContext], IRModule]) -> Pass:
-        return Pass(
-            name or function.__name__, opt_level, lambda m: function(m, PassContext.current())
-        )
+    def make(given: Any) -> Any:
+        def over(run: Any, title: str) -> Pass:
+            return Pass(title, opt_level or 0, lambda m, s: run(m, s.context), required=required)
+
+        return _pass_of(given, name, over, "transform_module")
 
     return make if pass_func is None else make(pass_func)
+
+
+def _pass_of(given: Any, name: str | None, over: Callable[[Any, str], Pass], method: str) -> Any:
+    """Return the pass of a function; of a class, what makes one with the class's arguments."""
+    title = name or given.__name__
+    if not isinstance(given, type):
+        return over(given, title)
+    if not callable(getattr(given, method, None)):
+        raise LoweringError(f"the class {title} has no method {method}, which a pass runs")
+
+    def create(*args: Any, **kwargs: Any) -> Pass:
+        instance = given(*args, **kwargs)
+        made = over(getattr(instance, method), title)
+        made.instance = instance
+        return made
+
+    return create
 
 
 def build_config(opt_level: int = 2, **options: Any) -> PassContext:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slipway import te
-from slipway.codegen.build import build_module
+from slipway.backends.backend import backend_of, compile_target
+from slipway.compiler.emit import build_module
 from slipway.compiler.operator_module import OperatorModule
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.target import Target
-from slipway.target.choose import cpu_target
 from slipway.transform.loop.pipeline import run_pipeline
 
 
@@ -49,9 +49,10 @@ def build(
     the code around a GPU's kernels.  The module runs in this process if the target is this
     machine; otherwise export it.  Raises TargetError, ScheduleError, LoweringError or CodegenError.
     """
-    chosen = cpu_target(target, target_host, "kernels")
+    chosen = compile_target(target, target_host, "kernels")
     functions = _functions(inputs, args, name, binds)
-    ready = {key: run_pipeline(func, chosen) for key, func in functions.items()}
+    passes = backend_of(chosen).loop_passes(chosen)
+    ready = {key: run_pipeline(f, chosen, passes=passes) for key, f in functions.items()}
     return OperatorModule(build_module(ready, chosen))
 
 

@@ -20,10 +20,12 @@ from typing import Any
 
 from slipway import te
 from slipway.backends import strategy as registry
+from slipway.backends.backend import backend_of
 from slipway.backends.primitive import schedule_primitive
 from slipway.codegen import cache
-from slipway.codegen.build import COMPILER, build_module
 from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.source import FunctionSource
+from slipway.compiler.emit import COMPILER, build_module
 from slipway.compiler.graph import ModelGraph, content_name
 from slipway.errors import SlipwayError
 from slipway.ir import custom
@@ -55,7 +57,8 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
     """
     try:
         kernel = schedule_primitive(function, target)
-        return run_pipeline(te.lower(kernel.schedule, list(kernel.args), name=name), target)
+        loops = te.lower(kernel.schedule, list(kernel.args), name=name)
+        return run_pipeline(loops, target, passes=backend_of(target).loop_passes(target))
     except SlipwayError as error:
         raise type(error)(f"in the kernel {name}: {error}") from error
 
@@ -116,23 +119,13 @@ def compile_kernels(
         nothing = PrimFunc((), NOP_STMT, (), (("global_symbol", "tvmgen_nothing"),))
         return build_module({"tvmgen_nothing": nothing}, target)
     kernels = lowered if lowered is not None else LoweredKernels(graph, target)
-    names = list(graph.kernels)
-    if target.kind.name == "c":
-        from slipway.codegen.c.backend import module_of_c
-
-        key = kernels.key_of(names, "C text", str(target), COMPILER)
-        text = cache.remembered(key, lambda: build_module(kernels, target).get_source("c"))
-        return module_of_c(text, names, target, names[0], COMPILER)
-    if target.kind.name != "llvm":
-        return build_module(kernels, target)
-    from slipway.codegen.llvm.backend import FunctionSource, compile_sources
-
     lower = kernels.lower if lowered is None else kernels.__getitem__
     sources = [
         FunctionSource(n, partial(lower, n), kernels.made_from[n], content_name(f))
         for n, f in graph.kernels.items()
     ]
-    return compile_sources(sources, target, names[0], COMPILER, later)
+    first = sources[0].name
+    return backend_of(target).emit_kernels(sources, target, first, COMPILER, later)
 
 
 def kernel_key(function: Function, target: Target) -> str:
@@ -182,7 +175,9 @@ def _all_ours(function: Function, target: Target) -> bool:
             continue
         if not _is_ours(op_registry.get(expr.op.name).compute_function):
             return False
-        theirs = [e for e in registry.implementations(expr.op.name) if not _implements_ours(e)]
+        theirs = [
+            e for e in registry.implementations(expr.op.name, target) if not _implements_ours(e)
+        ]
         in_types = [arg.checked_type for arg in expr.args] if theirs else []
         if any(entry.applies(expr.attrs, in_types, target) for entry in theirs):
             return False

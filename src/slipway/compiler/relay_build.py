@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slipway.backends.cpu.schedules.generic import vector_lanes
+from slipway.backends.backend import backend_of, compile_target
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.names import check_names
 from slipway.compiler.cost import kernel_cost
@@ -23,7 +23,6 @@ from slipway.runtime.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
-from slipway.target.choose import cpu_target
 from slipway.transform.context import PassContext
 
 
@@ -47,13 +46,11 @@ def build(
     Raises TargetError, TypeInferenceError, LoweringError or CodegenError; an error inside one
     kernel names the kernel.  InternalError is a defect of the compiler.
     """
-    chosen = cpu_target(target, target_host)
+    chosen = compile_target(target, target_host)
     check_names([f"tvmgen_{mod_name}"], chosen)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     is_aot = executor is not None and executor.name == "aot"
-    # C for microcontrollers, and the kernels written by hand for them, take plain layouts.
-    blocked = not is_aot or (chosen.kind.name == "llvm" and vector_lanes(chosen, "float32") > 1)
-    graph = kernel_graph(module, chosen, params, mod_name, blocked)
+    graph = kernel_graph(module, chosen, params, mod_name, is_aot)
     places = place_tensors(graph)
     if is_aot:
         from slipway.compiler.aot.factory import build_aot
@@ -78,24 +75,24 @@ def kernel_graph(
     target: Target,
     params: Mapping[str, Any] | None = None,
     mod_name: str = "default",
-    blocked: bool = True,
+    aot: bool = False,
 ) -> ModelGraph:
     """Return the kernels that "main" of a module becomes for `target`, before any is compiled.
 
-    With `blocked`, and an opt_level of 2, channels are carried in blocks.  Raises LoweringError
-    for control flow.
+    `aot`: the model becomes a program, which some backends give other layouts.  Raises
+    LoweringError for control flow.
     """
-    optimized = optimize(module, params, target, layout_lanes=layout_lanes(target, blocked))
+    optimized = optimize(module, params, target, layout_lanes=layout_lanes(target, aot))
     main = optimized["main"]
     assert isinstance(main, Function)
     return build_graph(main, mod_name=mod_name)
 
 
-def layout_lanes(target: Target, blocked: bool = True) -> int:
+def layout_lanes(target: Target, aot: bool = False) -> int:
     """Return the channels in a block for `target`; 0 where the PassContext asks for none."""
-    if PassContext.current().opt_level < 2 or not blocked:
+    if PassContext.current().opt_level < 2:
         return 0
-    return max(vector_lanes(target, "float32"), 4)
+    return backend_of(target).layout_lanes(target, aot)
 
 
 def graph_tables(graph: ModelGraph, places: TensorPlaces) -> GraphTables:

@@ -45,7 +45,7 @@ def parts_of_module(module: Any) -> ImageParts:
 
 
 def _compiled(compiled: CompiledModule) -> ImageParts:
-    if compiled.target.kind.name == "c":
+    if "c" in compiled.sources:
         return ImageParts(compiled.functions, {"module.c": compiled.get_source("c")})
     return ImageParts(compiled.functions, objects=list(compiled.objects))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.codegen.build import COMPILER
 from slipway.compiler.aot.factory import AotExecutorFactoryModule
 from slipway.compiler.aot.program import AotProgram
+from slipway.compiler.emit import COMPILER
 from slipway.compiler.operator_module import OperatorModule
 from slipway.compiler.relay_build import ModelFactory
 from slipway.micro.model_library import ModelLibrary
@@ -105,7 +105,7 @@ def library_of_operators(module: OperatorModule) -> ModelLibrary:
 
 
 def _add_code(library: ModelLibrary, compiled: Any) -> None:
-    if compiled.target.kind.name == "c":
+    if "c" in compiled.sources:
         library.sources[f"{library.name}_lib0.c"] = compiled.get_source("c")
     else:
         library.objects[f"{library.name}_lib0.o"] = compiled.object_bytes()

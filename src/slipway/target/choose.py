@@ -9,11 +9,11 @@ from slipway.errors import TargetError
 from slipway.target.target import Target
 
 
-def cpu_target(target: Any, host: Any = None, what: str = "models") -> Target:
-    """Return the CPU target for `what`; without one that of ``with Target(...):``, or "llvm".
+def one_target(target: Any, host: Any = None, what: str = "models") -> Target:
+    """Return the one target for `what`; without one that of ``with Target(...):``, or "llvm".
 
     A Target, its text or dictionary, or the classic ``{device: target}`` with one device.  Raises
-    TargetError if it is no CPU.
+    TargetError for several.
     """
     if isinstance(target, Mapping) and "kind" not in target:
         if len(target) != 1:
@@ -24,10 +24,4 @@ def cpu_target(target: Any, host: Any = None, what: str = "models") -> Target:
         (target,) = target.values()
     if target is None:
         target = Target.current(allow_none=True) or "llvm"
-    chosen = target if isinstance(target, Target) and host is None else Target(target, host)
-    if not chosen.kind.is_cpu:
-        raise TargetError(
-            f"Slipway has no code generator for {what} on {chosen.kind.name} yet; targets of kind "
-            "llvm and c compile for every CPU"
-        )
-    return chosen
+    return target if isinstance(target, Target) and host is None else Target(target, host)

@@ -30,7 +30,7 @@ class TargetKind:
     @property
     def is_cpu(self) -> bool:
         """Whether code for it runs on a CPU, so that triples, CPUs and features apply."""
-        return self.name in ("llvm", "c", "hexagon")
+        return "cpu" in self.keys
 
     def __str__(self) -> str:
         return self.name
@@ -144,6 +144,17 @@ _KINDS = (
 KINDS = {kind.name: kind for kind in _KINDS}
 # Names of the same kind in other times.
 ALIASES = {"stackvm": "llvm", "ccompiler": "c", "cl": "opencl", "gpu": "cuda", "cpu": "llvm"}
+
+
+def register_kind(kind: TargetKind) -> TargetKind:
+    """Add a kind of target; its backend comes with `backends.backend.register_backend`."""
+    KINDS[kind.name] = kind
+    return kind
+
+
+def cpu_options() -> dict[str, type]:
+    """Return the options that every kind of CPU target has."""
+    return {**_COMMON, **_LEGACY, **_CPU}
 
 
 def list_kinds() -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slipway.transform.config import CONFIG, check_config
+from slipway.transform.names import check_names
 
 _PER_THREAD = threading.local()
 
@@ -21,9 +22,9 @@ class PassContext:
     """Options for all passes that this thread runs inside ``with PassContext(...):``.
 
     `opt_level` 0 to 4 turns groups of graph passes on; `required_pass` and `disabled_pass` name
-    passes to force or leave out; `config` maps keys of passes.config to values; `instruments` are
-    called around every pass.  Raises LoweringError for an unknown key, and for
-    a value that would have no effect.
+    passes to force or leave out; `config` maps keys of transform.config to values; `instruments`
+    are called around every pass.  Raises LoweringError for an unknown key or pass, and for a value
+    that would have no effect.
     """
 
     def __init__(
@@ -36,8 +37,8 @@ class PassContext:
     ) -> None:
         check_config(config or {})
         self.opt_level = opt_level
-        self.required_pass = frozenset(required_pass or ())
-        self.disabled_pass = frozenset(disabled_pass or ())
+        self.required_pass = check_names(required_pass or (), "required_pass")
+        self.disabled_pass = check_names(disabled_pass or (), "disabled_pass")
         self.instruments = tuple(instruments or ())
         self.config = dict(config or {})
 
@@ -64,8 +65,12 @@ class PassContext:
         return {name: f"{key.kind}: {key.meaning}" for name, key in CONFIG.items()}
 
     def is_enabled(self, name: str) -> bool:
-        """Tell whether the pass `name` was not disabled."""
+        """Return whether the pass `name` was not disabled."""
         return name not in self.disabled_pass
+
+    def requires(self, name: str) -> bool:
+        """Return whether the pass `name` runs whatever the opt_level and the instruments say."""
+        return name in self.required_pass
 
     def option(self, key: str, default: Any = None) -> Any:
         """Return the config value of `key`."""

@@ -5,7 +5,7 @@ import numpy as np
 import slipway as tvm
 from slipway import relay
 from slipway.backends.primitive import schedule_primitive
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.operator_module import OperatorModule
 from slipway.relay.interpret import interpret

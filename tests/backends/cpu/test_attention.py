@@ -9,7 +9,7 @@ from slipway.backends.cpu.schedules.attention.blocks import SCORE_BYTES, choose_
 from slipway.backends.cpu.schedules.generic import producers
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import select
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.operator_module import OperatorModule
 from slipway.ir.stmt import Allocate, For

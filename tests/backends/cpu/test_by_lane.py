@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from slipway import relay
+from slipway.backends.cpu.graph import panel_units
 from slipway.backends.cpu.schedules.matmul import lane_fma_rows as rows_by_lane
 from slipway.backends.cpu.schedules.matmul.lane_fma import (
     choose_lane_tile,
@@ -17,10 +18,9 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     lane_tiles,
 )
 from slipway.backends.primitive import schedule_primitive
-from slipway.codegen.build import build_module
+from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.operator_module import OperatorModule
-from slipway.compiler.optimize import panel_units
 from slipway.nd import array, empty
 from slipway.relay.interpret import interpret
 from slipway.target import Target

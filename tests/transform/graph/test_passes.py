@@ -258,7 +258,7 @@ def test_sequential_leaves_out_what_the_context_forbids():
     ran = []
 
     def note(name, level):
-        return transform.Pass(name, level, lambda m: ran.append(name) or m)
+        return transform.Pass(name, level, lambda m, setting: ran.append(name) or m)
 
     steps = transform.Sequential([note("a", 1), note("b", 3), note("c", 0)])
     x = relay.var("x", shape=(1,))

@@ -14,12 +14,12 @@ from slipway import dtypes
 from slipway.codegen import divide, legalize
 from slipway.codegen.bounds import Bounds
 from slipway.codegen.c import spelling
-from slipway.codegen.capability import Capability
 from slipway.codegen.extremes import number_first
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
 from slipway.ir.ops import const
+from slipway.target.capability import Capability
 
 Lane = int | str | None
 _SIGNS = {E.Add: "+", E.Sub: "-", E.Mul: "*"}

@@ -14,7 +14,6 @@ from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.hardware import store_hardware
 from slipway.codegen.c.intrinsics import CIntrinsics
 from slipway.codegen.c.packed_call import emit_call_packed
-from slipway.codegen.capability import Capability
 from slipway.codegen.capture import captured
 from slipway.codegen.stack import on_stack
 from slipway.errors import CodegenError
@@ -23,6 +22,7 @@ from slipway.ir import stmt as S
 from slipway.ir.hardware import HardwareIntrinsic
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import walk
+from slipway.target.capability import Capability
 
 
 @dataclass

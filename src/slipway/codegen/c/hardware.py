@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from slipway.codegen.c import spelling
-from slipway.codegen.capability import hardware
+from slipway.codegen.hardware import hardware
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.hardware import HardwareIntrinsic

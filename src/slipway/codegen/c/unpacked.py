@@ -14,7 +14,6 @@ from slipway import dtypes
 from slipway.codegen.c import spelling
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.c.module import functions_reserved, helper_section
-from slipway.codegen.capability import capability_of
 from slipway.codegen.narrow import widen_narrow
 from slipway.codegen.snippets import c_snippets
 from slipway.codegen.unpacked import (
@@ -30,6 +29,7 @@ from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import walk
 from slipway.target import Target
+from slipway.target.capability import capability_of
 
 
 class _Kernel(CFunction):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from slipway.codegen import cache
@@ -21,25 +20,12 @@ from slipway.codegen.llvm.module import (
 from slipway.codegen.names import check_names
 from slipway.codegen.narrow import widen_narrow
 from slipway.codegen.snippets import snippet_objects
+from slipway.codegen.source import FunctionSource
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
 from slipway.toolchain.elf_rename import rename_symbols
 
 _ARENA = "slw_arena"  # its symbol in objects that libraries share
-
-
-@dataclass(frozen=True)
-class FunctionSource:
-    """A function to compile: `lower` returns its target-ready loops, each time the same.
-
-    `key` stands for everything that they are made from (`cache.key_of`); "" where nothing does.
-    `symbol` is a name that equal functions share; "" for a function with its own name alone.
-    """
-
-    name: str
-    lower: Callable[[], PrimFunc]
-    key: str = ""
-    symbol: str = ""
 
 
 class _Kernel:

@@ -17,13 +17,13 @@ from typing import Any
 from slipway import dtypes
 from slipway.codegen import divide, legalize
 from slipway.codegen.bounds import Bounds
-from slipway.codegen.capability import Capability
 from slipway.codegen.extremes import number_first, propagating_word
 from slipway.codegen.llvm import types
 from slipway.codegen.llvm.address import Addresses
 from slipway.codegen.llvm.writer import Writer
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
+from slipway.target.capability import Capability
 
 _INT_OPS = {E.Add: "add", E.Sub: "sub", E.Mul: "mul"}
 _FLOAT_OPS = {E.Add: "fadd", E.Sub: "fsub", E.Mul: "fmul", E.Div: "fdiv"}

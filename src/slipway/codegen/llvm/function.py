@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slipway import dtypes
-from slipway.codegen.capability import Capability
 from slipway.codegen.capture import captured
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
 from slipway.codegen.llvm.packed_call import emit_call_packed
@@ -16,6 +15,7 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.target.capability import Capability
 
 CPU = 1  # DLPack's device type
 

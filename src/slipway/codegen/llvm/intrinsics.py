@@ -9,7 +9,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.codegen import legalize, math
-from slipway.codegen.capability import hardware
+from slipway.codegen.hardware import hardware
 from slipway.codegen.llvm.expressions import mangle
 from slipway.codegen.llvm.memory import MemoryEmitter
 from slipway.codegen.names import is_symbol

@@ -9,13 +9,13 @@ from functools import lru_cache
 from importlib import resources
 
 from slipway import dtypes
-from slipway.codegen.capability import capability_of
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
 from slipway.codegen.packed import Signature, signature_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
+from slipway.target.capability import capability_of
 
 SLOTS = (
     "__TVMFFIErrorSetRaisedFromCStr",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from slipway.codegen.capability import capability_of
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
 from slipway.codegen.llvm.module import attributes_of
 from slipway.codegen.unpacked import (
@@ -24,6 +23,7 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
+from slipway.target.capability import capability_of
 
 
 class _Kernel(FunctionEmitter):

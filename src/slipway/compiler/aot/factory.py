@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from slipway.backends.backend import backend_of
 from slipway.backends.in_place import Overlap
 from slipway.backends.micro.kernels.library import LibraryKernel, helper_text
-from slipway.backends.micro.kernels.match import match_kernel
 from slipway.codegen import cache
-from slipway.codegen.build import COMPILER
 from slipway.codegen.c.unpacked import emit_kernels
 from slipway.codegen.llvm.unpacked import emit_kernels as llvm_kernels
 from slipway.codegen.unpacked import KernelFile, KernelText
@@ -24,6 +23,7 @@ from slipway.compiler.aot.objects import PROGRAM_SUFFIXES, program_object, write
 from slipway.compiler.aot.overlap import overlaps_of
 from slipway.compiler.aot.program import AotProgram, make_program
 from slipway.compiler.aot.sources import AotSources, ProgramParts
+from slipway.compiler.emit import COMPILER
 from slipway.compiler.graph import ModelGraph, TensorPlaces
 from slipway.compiler.kernels import LoweredKernels, compile_kernels
 from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants
@@ -144,9 +144,8 @@ class AotExecutorFactoryModule(ModelFactory):
 
     @cached_property
     def _library_and_constants(self) -> tuple[dict[str, LibraryKernel], dict[str, Any]]:
-        if self.target.kind.name != "c" or self.target.parsed_triple.system != "none":
-            return {}, {}
-        found = {n: match_kernel(n, f, self.target) for n, f in self.graph.kernels.items()}
+        written = backend_of(self.target).hand_written
+        found = {n: [*written(n, f, self.target)] for n, f in self.graph.kernels.items()}
         while True:
             chosen = {name: kernels[0] for name, kernels in found.items() if kernels}
             constants, refused = self._prepare(chosen)
@@ -246,7 +245,7 @@ class AotExecutorFactoryModule(ModelFactory):
     @property
     def is_llvm(self) -> bool:
         """Whether the program is compiled by LLVM; else it is C for any compiler."""
-        return self.target.kind.name == "llvm"
+        return backend_of(self.target).language(self.target) == "llvm"
 
     @cached_property
     def sources(self) -> AotSources:

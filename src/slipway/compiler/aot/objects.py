@@ -6,6 +6,7 @@ import io
 import tarfile
 from pathlib import Path
 
+from slipway.backends.backend import backend_of
 from slipway.codegen.c.backend import c_to_object
 from slipway.codegen.compiled import merge_objects
 from slipway.codegen.llvm.machine import CompiledText, support_parts
@@ -23,7 +24,7 @@ def program_object(sources: AotSources, target: Target) -> bytes:
 
     Raises ToolchainError when the target's compiler is missing.
     """
-    if target.kind.name == "llvm":
+    if backend_of(target).language(target) == "llvm":
         code = [CompiledText(sources.source, target, "the program").object_bytes]
         return merge_objects((*code, *support_parts(code, target)))
     text = sources.source.replace(f'#include "{sources.header_name}"', sources.header)

@@ -4,8 +4,8 @@
 
 A recurrent layer is one: its body is the graph of a single step, so that neither the size of the
 code nor the time to compile it depends on the number of steps.  The whole loop becomes one kernel
-(`backends/cpu/schedules/scan.py`), whose inside is the body's own kernels, each with the schedule it would have
-in the graph.  `others` are values that all steps share.
+(`backends/cpu/schedules/scan.py`), whose inside is the body's own kernels, each with the schedule
+it would have in the graph.  `others` are values that all steps share.
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ def _reference(attrs: LoopAttrs, states: Any, sequences: Any, others: Any) -> An
 
 @SCAN.compute
 def _compute(attrs: LoopAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-    from slipway.backends.cpu.schedules.scan import loop
-    from slipway.target import Target
+    """Unroll the steps: the definition, for a backend that has no loop of its own."""
+    from slipway.relay.ops.unrolled import unrolled_steps
 
-    return loop(Target("c"), attrs, inputs, out_types)
+    return unrolled_steps(attrs, inputs, out_types)
 
 
 def _count(name: str) -> Callable[..., float]:

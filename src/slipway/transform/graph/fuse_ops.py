@@ -40,9 +40,10 @@ COSTLY_FLOPS = 4
 REPEAT_LIMIT = 2
 
 
-def fuse_ops(
-    function: Function, max_depth: int = MAX_DEPTH, ends: Callable[[Expr], bool] | None = None
-) -> Function:
+Ends = Callable[[Expr], bool]
+
+
+def fuse_ops(function: Function, max_depth: int = MAX_DEPTH, ends: Ends | None = None) -> Function:
     """Return `function` whose body calls kernels of at most `max_depth` operators.
 
     With `max_depth` 1 every operator becomes a kernel of its own.  An operator for which `ends` is
@@ -88,7 +89,7 @@ class _Node:
 
 
 class _Graph:
-    ends: Callable[[Expr], bool] | None = None
+    ends: Ends | None = None
 
     def __init__(self, function: Function) -> None:
         self.nodes: list[_Node] = []

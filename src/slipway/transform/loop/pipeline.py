@@ -1,12 +1,12 @@
 """The pipeline: from the loops that te makes to loops that a code generator takes.
 
-`PIPELINE` is the list, in order; `run_pipeline` applies it, calling the instruments of the
-PassContext around every pass.
+`PIPELINE` is the list, in order, and `run_pipeline` runs it.  A backend may have a list of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from slipway.errors import LoweringError
@@ -29,26 +29,42 @@ from slipway.transform.loop.storage_rewrite import storage_rewrite
 from slipway.transform.loop.transpose_loads import transpose_loads
 from slipway.transform.loop.unroll_loop import unroll_loop
 from slipway.transform.loop.vectorize_loop import vectorize_loop
+from slipway.transform.manager import Pass, Setting, always, run_passes
 
-Pass = Callable[[PrimFunc], PrimFunc]
+LoopPass = Callable[[PrimFunc], PrimFunc]
+
+
+def loop_pass(run: LoopPass, applies: Callable[[Setting], bool] = always) -> Pass:
+    """Return a function over loops as a pass of its name."""
+    name = getattr(run, "__name__", str(run))
+    return Pass(name, 0, lambda func, setting: run(func), applies=applies)
+
+
+def _has_option(name: str) -> Callable[[Setting], bool]:
+    return lambda setting: bool(setting.context.option(name))
+
 
 PIPELINE: tuple[Pass, ...] = (
-    serialize_threads,
-    lower_custom_calls,
-    flatten_storage,
-    inject_prefetch,
-    inject_double_buffer,
-    remove_unused,
-    storage_rewrite,
-    cut_loops,
-    loop_partition,
-    hoist_choice,
-    vectorize_loop,
-    unroll_loop,
-    transpose_loads,
-    simplify,
-    remove_unused,
+    loop_pass(remove_assertions, _has_option("tir.disable_assert")),
+    loop_pass(instrument_bounds, _has_option("tir.instrument_bound_checkers")),
+    loop_pass(serialize_threads),
+    loop_pass(lower_custom_calls),
+    loop_pass(flatten_storage),
+    loop_pass(inject_prefetch),
+    loop_pass(inject_double_buffer),
+    loop_pass(remove_unused),
+    loop_pass(storage_rewrite),
+    loop_pass(cut_loops),
+    loop_pass(loop_partition),
+    loop_pass(hoist_choice),
+    loop_pass(vectorize_loop),
+    loop_pass(unroll_loop),
+    loop_pass(transpose_loads),
+    loop_pass(simplify),
+    loop_pass(remove_unused),
 )
+# Phase of the option "tir.add_lower_pass" -> the pass that its functions run after.
+_PHASES = {0: "flatten_storage", 1: "unroll_loop"}
 
 
 def run_pipeline(
@@ -56,6 +72,7 @@ def run_pipeline(
     target: Any = None,
     config: Mapping[str, Any] | None = None,
     instruments: Iterable[Any] = (),
+    passes: Sequence[Pass] = PIPELINE,
 ) -> PrimFunc:
     """Return `func` ready for a code generator.
 
@@ -63,80 +80,39 @@ def run_pipeline(
     define ``should_run(func, info)``, ``run_before_pass(func, info)`` and
     ``run_after_pass(func, info)``; `info.name` is the pass's name.
     """
-    outer = PassContext.current()
-    if (config or {}).get("tir.noalias", outer.option("tir.noalias", True)) is False:
+    context = PassContext.current()
+    if config or instruments:
+        context = PassContext(
+            context.opt_level,
+            context.required_pass,
+            context.disabled_pass,
+            (*context.instruments, *instruments),
+            {**context.config, **(config or {})},
+        )
+    if context.option("tir.noalias", True) is False:
         func = func.with_attr("noalias", False)
     if target is not None and func.attr("target") is None:
         func = func.with_attr("target", target)
-    if not config and not instruments:
-        return _run(func, outer)
-    context = PassContext(
-        outer.opt_level,
-        outer.required_pass,
-        outer.disabled_pass,
-        (*outer.instruments, *instruments),
-        {**outer.config, **(config or {})},
-    )
-    with context:
-        return _run(func, context)
-
-
-class PassInfo:
-    """What an instrument is told about a pass."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.opt_level = 0
-        self.required: list[str] = []
-
-    def __repr__(self) -> str:
-        return f"PassInfo({self.name})"
-
-
-def _run(func: PrimFunc, context: PassContext) -> PrimFunc:
-    try:
-        return _run_steps(func, context)
-    except RecursionError:
-        raise LoweringError(
-            f"function {func.name!r} has {nesting(func.body)} expressions or statements inside "
-            "each other, more than the passes can follow: keep parts in temporaries, or in "
-            "functions of their own"
-        ) from None
-
-
-def _run_steps(func: PrimFunc, context: PassContext) -> PrimFunc:
-    for step in _with_extra(context):
-        name = getattr(step, "__name__", str(step))
-        if not context.is_enabled(name):
-            continue
-        if not context.instruments:
-            func = step(func)
-            continue
-        info = PassInfo(name)
-        if all(_ask(i, "should_run", func, info) is not False for i in context.instruments):
-            for instrument in context.instruments:
-                _ask(instrument, "run_before_pass", func, info)
-            func = step(func)
-            for instrument in context.instruments:
-                _ask(instrument, "run_after_pass", func, info)
+    steps = _with_extra(passes, context)
+    entered = context is PassContext.current()  # where passes read their options
+    with nullcontext() if entered else context:
+        try:
+            for _, result in run_passes(steps, func, Setting(target, context)):
+                func = result
+        except RecursionError:
+            raise LoweringError(
+                f"function {func.name!r} has {nesting(func.body)} expressions or statements inside "
+                "each other, more than the passes can follow: keep parts in temporaries, or in "
+                "functions of their own"
+            ) from None
     return func
 
 
-def _with_extra(context: PassContext) -> list[Pass]:
-    """The pipeline with the passes that options ask for."""
-    steps: list[Pass] = []
-    if context.option("tir.disable_assert"):
-        steps.append(remove_assertions)
-    if context.option("tir.instrument_bound_checkers"):
-        steps.append(instrument_bounds)
+def _with_extra(passes: Sequence[Pass], context: PassContext) -> list[Pass]:
+    """Return the passes with those of the option "tir.add_lower_pass" at their phases."""
     extra = context.option("tir.add_lower_pass") or ()
-    behind = {0: "flatten_storage", 1: "unroll_loop"}
-    for step in PIPELINE:
+    steps: list[Pass] = []
+    for step in passes:
         steps.append(step)
-        steps += [p for phase, p in extra if behind.get(phase) == step.__name__]
-    return steps + [p for phase, p in extra if phase not in behind]
-
-
-def _ask(instrument: Any, method: str, *arguments: Any) -> Any:
-    function = getattr(instrument, method, None)
-    return function(*arguments) if function is not None else None
+        steps += [loop_pass(own) for phase, own in extra if _PHASES.get(phase) == step.name]
+    return steps + [loop_pass(own) for phase, own in extra if phase not in _PHASES]

@@ -23,6 +23,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, walk
+from slipway.target.capability import capability_of
 
 SIZES = (4, 8, 16)
 ITEM_BITS = 32
@@ -31,7 +32,7 @@ ITEM_BITS = 32
 def transpose_loads(func: PrimFunc) -> PrimFunc:
     """Return `func` with square tiles of loads across memory read by rows."""
     target = func.attr("target")
-    if target is None or target.kind.name != "llvm" or not func.attr("noalias", True):
+    if target is None or not capability_of(target).shuffles or not func.attr("noalias", True):
         return func
     if not any(_across(node) for node in walk(func.body)):
         return func

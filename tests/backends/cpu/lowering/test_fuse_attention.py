@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from slipway import relay
+from slipway.backends.cpu.graph import attention_lanes
 from slipway.backends.cpu.lowering.attention_layouts import ATTENTIONS
 from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
-from slipway.compiler.optimize import attention_lanes, optimize
+from slipway.compiler.optimize import optimize
 from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order

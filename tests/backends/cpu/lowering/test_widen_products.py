@@ -6,9 +6,9 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.cpu.lowering.widen_products import widen_products
 from slipway.contrib import graph_executor
 from slipway.transform.graph.infer_type import infer_type
+from slipway.transform.graph.widen_products import widen_products
 
 RNG = np.random.default_rng(0)
 

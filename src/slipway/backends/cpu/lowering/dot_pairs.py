@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
-from slipway.backends.cpu.lowering.winograd_choice import has_known_weight, winograd_tile
+from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Expr, Function, Op
@@ -14,6 +14,7 @@ from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.visit import children, post_order
+from slipway.transform.graph.widen_products import has_known_weight
 
 INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
 # Products for each pixel of an image of few channels that outweigh bringing them side by side.

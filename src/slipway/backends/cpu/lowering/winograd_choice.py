@@ -6,10 +6,8 @@ in place of 9, which a model longer than the caches reads from memory in every r
 
 from __future__ import annotations
 
-from typing import Any
-
-from slipway.relay.expr import Call, Constant
-from slipway.relay.op_registry import is_call_of
+from slipway.relay.expr import Call
+from slipway.transform.graph.widen_products import has_known_weight
 
 # Cycles for each pair of an input and an output channel.
 _PRODUCT = 0.5  # two multiply-adds start in a cycle, each for one vector of channels
@@ -19,12 +17,6 @@ _VALUE_OF_MANY = 0.5  # the same where the kernel is so long that nothing of it 
 _MANY_BYTES = 8 << 20
 # What the products of few tiles lose, and what is not counted here.
 _WORTHWHILE = 0.85
-
-
-def has_known_weight(call: Call) -> bool:
-    """Tell whether the second operand is constant, or a cast of one that will be folded."""
-    weight: Any = call.args[1]
-    return isinstance(weight.args[0] if is_call_of(weight, "cast") else weight, Constant)
 
 
 def winograd_tile(call: Call, lanes: int, speed: int = 1) -> int:

@@ -18,6 +18,7 @@ from slipway.backends.cpu.schedules.generic import (
     producers,
     shape_of,
 )
+from slipway.backends.micro.cores import is_microcontroller
 from slipway.backends.strategy import register_implementation
 from slipway.relay.types import Type
 
@@ -41,12 +42,11 @@ _OPS = (
 )
 
 
-def is_microcontroller(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    """Tell whether code is C for a core without operating system."""
-    return target.kind.name == "c" and target.parsed_triple.system in ("none", "")
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    return is_microcontroller(target)
 
 
-@register_implementation(*_OPS, name="micro.direct", priority=20, applies=is_microcontroller)
+@register_implementation(*_OPS, name="micro.direct", priority=20, applies=_applies)
 def schedule_direct(target: Target, outs: Sequence[te.Tensor], anchor: te.Tensor) -> te.Schedule:
     """One output element at a time: reduce into a register, then the epilogue, then one store."""
     schedule = te.create_schedule([t.op for t in outs])

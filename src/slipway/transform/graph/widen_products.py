@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from slipway.backends.cpu.lowering.winograd_choice import has_known_weight
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Expr, Function
+from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import post_order, rebuild
 
@@ -27,6 +26,12 @@ PRODUCTS = (
     "nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",
     "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose",
 )  # fmt: skip
+
+
+def has_known_weight(call: Call) -> bool:
+    """Tell whether the second operand is constant, or a cast of one that will be folded."""
+    weight: Any = call.args[1]
+    return isinstance(weight.args[0] if is_call_of(weight, "cast") else weight, Constant)
 
 
 def widen_products(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
-from slipway.errors import CodegenError
-from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
-from slipway.target import Target
+from slipway.target.target import Target
 
 
 @dataclass(frozen=True)
@@ -18,7 +15,8 @@ class Capability:
     `half`: "native" (arithmetic on float16), "convert" (only to and from float32), or "soft".
     `rounding`: floor, ceil, trunc, nearbyint are instructions.  `fma`: fused multiply-add is.
     `fma64`, `rounding64`: the same for float64.  `rounds_to_bfloat`: an instruction rounds float32
-    to bfloat16, perhaps with zero for denormal numbers.
+    to bfloat16, perhaps with zero for denormal numbers.  `shuffles`: the code generator spells
+    shuffles of vectors.
     """
 
     target: Target
@@ -29,6 +27,7 @@ class Capability:
     fma: bool
     fma64: bool
     rounds_to_bfloat: bool = False
+    shuffles: bool = False
 
     def extremes(self, bits: int, lanes: int) -> frozenset[str]:
         """Return the instructions for a maximum of floats of `bits`, by what they do with a NaN.
@@ -59,6 +58,11 @@ class Capability:
 @lru_cache(maxsize=64)
 def capability_of(target: Target) -> Capability:
     """Return the capabilities of a CPU target."""
+    found = _processor(target)
+    return replace(found, shuffles=target.kind.name == "llvm")
+
+
+def _processor(target: Target) -> Capability:
     has = target.features.__contains__
     bits = target.pointer_bits
     table = target.parsed_triple.table
@@ -87,18 +91,3 @@ def capability_of(target: Target) -> Capability:
     if table == "wasm":
         return Capability(target, bits, "soft", True, True, False, False)
     return Capability(target, bits, "soft", False, False, False, False)
-
-
-def hardware(node: Any, target: Target) -> HardwareIntrinsic:
-    """Return the declaration that a "hardware" call names.
-
-    Raises CodegenError when the target lacks what it needs.
-    """
-    entry = HARDWARE[node.args[0].value]
-    lacking = entry.missing(target)
-    if lacking:
-        raise CodegenError(
-            f"the intrinsic {entry.name!r} needs {', '.join(lacking)}, which the target {target} "
-            f"has not. Add -mattr=+{lacking[0]} if the processor has it"
-        )
-    return entry

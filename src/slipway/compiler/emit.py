@@ -1,12 +1,12 @@
-"""`build_module`: target-ready PrimFuncs to a `CompiledModule`."""
+"""`build_module`: target-ready PrimFuncs to a `CompiledModule`, through the target's backend."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from slipway.backends.backend import backend_of
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.names import check_names
-from slipway.codegen.narrow import widen_narrow
 from slipway.errors import CodegenError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.target import Target
@@ -18,11 +18,12 @@ COMPILER = f"slipway {VERSION}"
 def build_module(
     module: IRModule | PrimFunc | Mapping[str, PrimFunc], target: Target, entry: str | None = None
 ) -> CompiledModule:
-    """Compile loop functions for a CPU target ("llvm", "c", "hexagon").
+    """Compile loop functions for a target.
 
     The functions are exported under their names in the module; `entry` (by default the first) is
     the one that calling the loaded module runs.  Raises CodegenError for what the target's
-    generator cannot express, a name that no symbol can have, or a module without functions.
+    generator cannot express, a name that no symbol can have, or a module without functions, and
+    TargetError without a backend.
     """
     functions = _functions_of(module)
     if not functions:
@@ -30,20 +31,9 @@ def build_module(
     first = entry if entry is not None else next(iter(functions))
     if first not in functions:
         raise CodegenError(f"the entry {first!r} is not a function of the module")
+    backend = backend_of(target, "kernels")
     check_names(functions, target)
-    if target.kind.name in ("llvm", "hexagon"):
-        from slipway.codegen.llvm.backend import compile_llvm
-
-        return compile_llvm(functions, target, first, COMPILER)
-    if target.kind.name == "c":
-        from slipway.codegen.c.backend import compile_c
-
-        functions = {name: widen_narrow(f) for name, f in functions.items()}
-        return compile_c(functions, target, first, COMPILER)
-    raise CodegenError(
-        f"target kind {target.kind.name!r} has no code generator on this floor; "
-        "use llvm or c for the loops that run on a CPU"
-    )
+    return backend.emit(functions, target, first, COMPILER)
 
 
 def _functions_of(module: IRModule | PrimFunc | Mapping[str, PrimFunc]) -> dict[str, PrimFunc]:

@@ -1,0 +1,70 @@
+"""The backend of processors: objects through LLVM, or portable C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slipway.backends.backend import Backend
+from slipway.backends.c_code import emit_c, emit_c_kernels
+from slipway.backends.cpu.graph import PASSES
+from slipway.backends.cpu.schedules.generic import vector_lanes
+from slipway.backends.micro.cores import is_microcontroller
+from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.source import FunctionSource
+from slipway.ir.function import PrimFunc
+from slipway.target import Target
+from slipway.transform.manager import Pass
+
+
+class CpuBackend(Backend):
+    """Processors with vectors and caches, under an operating system or none."""
+
+    name = "cpu"
+    strategies = ("slipway.backends.cpu.schedules",)
+
+    def serves(self, target: Target) -> bool:
+        """Return whether `target` is a processor, and no microcontroller that C is written for."""
+        return target.kind.is_cpu and not is_microcontroller(target)
+
+    def graph_passes(self, target: Target) -> Sequence[Pass]:
+        """Return the passes of `cpu.graph`."""
+        return PASSES
+
+    def layout_lanes(self, target: Target, aot: bool = False) -> int:
+        """Return the lanes of a vector, 4 at least; a program in C takes plain layouts."""
+        lanes = vector_lanes(target, "float32")
+        if aot and (target.kind.name != "llvm" or lanes == 1):
+            return 0
+        return max(lanes, 4)
+
+    def language(self, target: Target) -> str:
+        """Return "c" for targets of that kind, else "llvm"."""
+        return "c" if target.kind.name == "c" else "llvm"
+
+    def emit(
+        self, functions: Mapping[str, PrimFunc], target: Target, entry: str, compiler: str
+    ) -> CompiledModule:
+        """Compile through LLVM, or write C."""
+        if self.language(target) == "c":
+            return emit_c(functions, target, entry, compiler)
+        from slipway.codegen.llvm.backend import compile_llvm
+
+        return compile_llvm(dict(functions), target, entry, compiler)
+
+    def emit_kernels(
+        self,
+        sources: Sequence[FunctionSource],
+        target: Target,
+        entry: str,
+        compiler: str,
+        later: bool = False,
+    ) -> CompiledModule:
+        """Compile what the cache does not have; with `later` when the objects are asked for."""
+        if self.language(target) == "c":
+            return emit_c_kernels(sources, target, entry, compiler)
+        from slipway.codegen.llvm.backend import compile_sources
+
+        return compile_sources(sources, target, entry, compiler, later)
+
+
+BACKEND = CpuBackend()

@@ -1,0 +1,156 @@
+"""Graph passes for processors, in order, and what decides between them.
+
+After the passes for every target: attention in one piece, channels in blocks, weights packed for
+the target's instructions.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from slipway.backends.cpu.lowering.alter_layout import alter_layout
+from slipway.backends.cpu.lowering.dot_pairs import best_in_pairs, pair_instructions
+from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
+from slipway.backends.cpu.lowering.move_activations import move_activations
+from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
+from slipway.backends.cpu.lowering.pack_quantized import (
+    pack_quantized,
+    packing_instructions,
+    stored_as,
+)
+from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
+from slipway.relay.expr import Function
+from slipway.relay.ops.nn.attention import fills_vectors
+from slipway.target import Target
+from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
+from slipway.transform.graph.fold_constant import fold_constant
+from slipway.transform.graph.pipeline import (
+    MIDDLE,
+    OPENING,
+    ending,
+    graph_pass,
+    setting_pass,
+)
+from slipway.transform.graph.simplify_expr import simplify_expr
+from slipway.transform.graph.sink_reshape import sink_reshape
+from slipway.transform.graph.widen_products import widen_products
+from slipway.transform.manager import Pass, Setting
+
+
+def _is_llvm(target: Target | None) -> bool:
+    """Return whether code goes through LLVM, which has vectors and their instructions."""
+    return target is not None and target.kind.name == "llvm"
+
+
+def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int:
+    """Return how many of the `units` of a product of `rows` have their weights contiguous.
+
+    With lane-indexed FMA, four vectors, so that two are loaded at once; sixteen for one row, whose
+    few sums leave registers for them, eight with the 16 registers of armv7; three or two for whole
+    tiles of eight rows, the lanes of two vectors (`schedules.matmul.lane_fma_rows`).  Elsewhere one
+    vector of `lanes`, and for one row 64 units, or eight vectors: its weights are then one stream
+    from memory.
+    """
+    if target is None or not _is_llvm(target):
+        return lanes
+    if not target.multiplies_by_lane:
+        return min(64, 8 * lanes) if rows == 1 else lanes
+    wide = target.parsed_triple.table == "aarch64"  # 32 registers
+    if rows == 1:
+        return (16 if wide else 8) * lanes
+    whole = [n for n in (3, 2) if wide and rows % 8 == 0 and units % (n * lanes) == 0]
+    return (whole or [4])[0] * lanes
+
+
+def attention_lanes(target: Target | None) -> int:
+    """Return the float32 lanes of vectors for a fused attention; 0: it stays in its parts.
+
+    It does on microcontrollers, whose memory a block of scores would fill, and without vectors.
+    """
+    if target is None or target.kind.name not in ("llvm", "c"):
+        return 0
+    if target.parsed_triple.system == "none" or "thumb" in target.triple:
+        return 0
+    return int(target.vector_bits // 32)
+
+
+def allows_winograd(target: Target | None) -> bool:
+    """Return whether convolutions may be computed by Winograd's algorithm.
+
+    Not with the target option ``-strict``, which asks for direct sums, and not for
+    microcontrollers, whose memory its transformed tiles would fill.
+    """
+    if target is None or not _is_llvm(target):
+        return False
+    return not target.is_strict and "thumb" not in target.triple
+
+
+def _pairs(setting: Setting) -> list[Any]:
+    return pair_instructions(setting.target) if setting.lanes > 1 else []
+
+
+def _widen(function: Function, setting: Setting) -> Function:
+    pairs = _pairs(setting)
+    if not pairs:
+        return widen_products(function)
+    winograd = allows_winograd(setting.target)
+    return widen_products(
+        function, best_in_pairs(function, setting.lanes, pairs[0].depth, winograd)
+    )
+
+
+def _attention(function: Function, setting: Setting) -> Function:
+    serves = partial(fills_vectors, lanes=attention_lanes(setting.target))
+    fused = simplify_expr(fuse_attention(function, serves))
+    return eliminate_common_subexpr(fold_constant(fused))
+
+
+def _layout(function: Function, setting: Setting) -> Function:
+    target, lanes = setting.target, setting.lanes
+    units = partial(panel_units, target, lanes)
+    return alter_layout(function, lanes, allows_winograd(target), units, _pairs(setting))
+
+
+def _pack(function: Function, setting: Setting) -> Function:
+    return sink_reshape(pack_quantized(function, packing_instructions(setting.target)))
+
+
+def _moves(setting: Setting) -> bool:
+    stored = stored_as(packing_instructions(setting.target))
+    return bool(stored) and setting.runs(PACK_QUANTIZED)
+
+
+def _move(function: Function, setting: Setting) -> Function:
+    return move_activations(function, stored_as(packing_instructions(setting.target)))
+
+
+def _is_blocked(setting: Setting) -> bool:
+    return setting.lanes > 1
+
+
+def _blocks(setting: Setting) -> bool:
+    return setting.runs(ALTER_LAYOUT)
+
+
+PACK_QUANTIZED = setting_pass(
+    "PackQuantizedWeights", 2, _pack, lambda s: bool(packing_instructions(s.target))
+)
+ALTER_LAYOUT = setting_pass("AlterOpLayout", 2, _layout, _is_blocked)
+LOWERING: tuple[Pass, ...] = (
+    setting_pass("FuseAttention", 2, _attention, lambda s: attention_lanes(s.target) > 0),
+    graph_pass("SubpixelConv", 0, subpixel_conv, _blocks),
+    ALTER_LAYOUT,
+    graph_pass("SimplifyExpr", 0, simplify_expr, _blocks),
+    graph_pass("FoldConstant", 0, fold_constant, _blocks),
+    PACK_QUANTIZED,
+    graph_pass("NarrowRescale", 2, narrow_rescale, lambda s: _is_llvm(s.target)),
+)
+PASSES: tuple[Pass, ...] = (
+    setting_pass("MoveActivations", 0, _move, _moves),
+    *OPENING,
+    setting_pass("WidenProducts", 2, _widen),
+    *MIDDLE,
+    *LOWERING,
+    *ending(),
+)

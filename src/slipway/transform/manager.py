@@ -1,0 +1,147 @@
+"""The pass manager: what a pass is, and how passes run one after another.
+
+A pass takes a node and returns one: a PrimFunc of loops, or an IRModule of graphs.  Whether it runs
+is decided in one place, `Setting.runs`; around every pass that does, the instruments of the
+PassContext are called, and one of them may veto it, unless the context requires it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from slipway.transform.context import PassContext
+from slipway.transform.names import NAMES
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a pass may ask about the compilation that it is a step of.
+
+    `lanes` is the number of channels in a block where graphs carry channels in blocks, else 0.
+    `level` is the opt_level: that of the context unless the caller gives another.
+    """
+
+    target: Any = None
+    context: PassContext = field(default_factory=PassContext.current)
+    level: int = -1
+    lanes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.level < 0:
+            object.__setattr__(self, "level", self.context.opt_level)
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the target asks for the model's own arithmetic."""
+        return self.target is not None and bool(self.target.is_strict)
+
+    def runs(self, step: Pass) -> bool:
+        """Return whether `step` is a part of this compilation."""
+        if not self.context.is_enabled(step.name):
+            return False
+        if self.level < step.opt_level and not self.context.requires(step.name):
+            return False
+        return (step.exact or not self.is_strict) and step.applies(self)
+
+
+Run = Callable[[Any, Setting], Any]
+
+
+def always(setting: Setting) -> bool:
+    """Return True: a pass for every target."""
+    return True
+
+
+class Pass:
+    """A named step from node to node.
+
+    `opt_level` is the lowest level at which it runs, `applies` the further condition.  Results of a
+    pass that is not `exact` differ by rounding from the model's own; the target option -strict
+    leaves it out.  Calling a pass runs it alone, on a module or a function, under the current
+    PassContext.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        opt_level: int,
+        run: Run,
+        *,
+        applies: Callable[[Setting], bool] = always,
+        exact: bool = True,
+        required: Sequence[str] = (),
+    ) -> None:
+        self.name, self.opt_level, self.run = name, opt_level, run
+        self.applies, self.exact, self.required = applies, exact, list(required)
+        self.instance: Any = None  # of the class that a user's pass is made of
+        NAMES.add(name)
+
+    @property
+    def info(self) -> Pass:
+        """The pass itself: it has `name`, `opt_level` and `required` (the classic spelling)."""
+        return self
+
+    def __call__(self, node: Any) -> Any:
+        """Run on a module (an expression is made one) or on loops, and return the new node."""
+        return run_pass(self, as_node(node), Setting())
+
+    def __repr__(self) -> str:
+        return f"Pass({self.name!r}, opt_level={self.opt_level})"
+
+
+class Sequential(Pass):
+    """Passes one after another, those that the current PassContext allows."""
+
+    def __init__(
+        self,
+        passes: Iterable[Pass],
+        opt_level: int = 0,
+        name: str = "sequential",
+        required: Sequence[str] = (),
+    ) -> None:
+        self.passes = list(passes)
+        super().__init__(name, opt_level, self._all, required=required)
+
+    def _all(self, node: Any, setting: Setting) -> Any:
+        for _, result in run_passes(self.passes, node, setting):
+            node = result
+        return node
+
+
+def as_node(node: Any) -> Any:
+    """Return what passes run on: a module or loops as they are, another expression as a module."""
+    from slipway.ir.function import IRModule, PrimFunc
+
+    return node if isinstance(node, (IRModule, PrimFunc)) else IRModule.from_expr(node)
+
+
+def run_passes(passes: Iterable[Pass], node: Any, setting: Setting) -> Iterator[tuple[Pass, Any]]:
+    """Yield (pass, the node after it) for each pass that is a part of the compilation."""
+    for step in passes:
+        if setting.runs(step):
+            node = run_pass(step, node, setting)
+            yield step, node
+
+
+def run_pass(step: Pass, node: Any, setting: Setting) -> Any:
+    """Run one pass with the instruments around it; a vetoed pass leaves the node as it is."""
+    instruments = setting.context.instruments
+    if not instruments:
+        return step.run(node, setting)
+    if not setting.context.requires(step.name):
+        answers = [_call(i, "should_run", node, step) for i in instruments]
+        if any(answer is False for answer in answers):
+            return node
+    for instrument in instruments:
+        _call(instrument, "run_before_pass", node, step)
+    node = step.run(node, setting)
+    for instrument in instruments:
+        _call(instrument, "run_after_pass", node, step)
+    return node
+
+
+def _call(instrument: Any, method: str, *arguments: Any) -> Any:
+    function = getattr(instrument, method, None)
+    return function(*arguments) if function is not None else None

@@ -1,0 +1,72 @@
+"""The names of passes, for `required_pass` and `disabled_pass` of a PassContext.
+
+A loop pass is known by its name here (``vectorize_loop``) and by the classic one
+(``tir.VectorizeLoop``).  A name that nobody has is an error with a suggestion; one that classic TVM
+has and Slipway has not may be disabled, which changes nothing, but not required.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from slipway.errors import LoweringError, did_you_mean
+
+# Of the tables of passes, whose modules a PassContext does not load; `Pass` adds a user's own.
+NAMES = set(
+    """
+    AlterOpLayout CanonicalizeOps DeadCodeElimination EliminateCommonSubexpr
+    FakeQuantizationToInteger FixShapes FoldConstant FoldScaleAxis FuseAttention FuseOps
+    InferType Inline KernelPerOp MoveActivations NarrowRescale OptimizeLoops OwnOutputs
+    PackQuantizedWeights RemoveDeadChannels RoundOnce SimplifyExpr SimplifyInference SinkReshape SubpixelConv
+    ToGraphNormalForm ToMixedPrecision WidenProducts cut_loops flatten_storage hoist_choice
+    inject_double_buffer inject_prefetch instrument_bounds loop_partition lower_custom_calls
+    remove_assertions remove_unused serialize_threads simplify storage_rewrite transpose_loads
+    unroll_loop vectorize_loop
+    """.split()  # noqa: SIM905
+)
+
+# Passes of classic TVM for which there is none here.
+_CLASSIC = frozenset(
+    """
+    AnnotateSpans AnnotateTarget BackwardFoldScaleAxis CanonicalizeCast
+    CapturePostDfsIndexInSpans CombineParallelBatchMatmul CombineParallelConv2D
+    CombineParallelDense ConvertLayout Defunctionalization DefuseOps DivToMul DynamicToStatic
+    EtaExpand FastMath FirstOrderGradient FlattenAtrousConv FlattenNestedTuples
+    ForwardFoldScaleAxis GradientCellTransform ImplicitPermuteQuantize InferTypeLocal LabelOps
+    LambdaLift LazyGradientInit Legalize ManifestAlloc ManifestLifetimes MemoryPlan
+    MergeCompilerRegions MergeComposite OutlineCompilerFunctions PartialEval PartitionGraph
+    PlanDevices RelayToTIRTargetHook RemoveStandaloneReshapes RemoveUnusedFunctions
+    SimplifyFCTranspose SplitArgs ToANormalForm ToBasicBlockNormalForm ToCPS
+    tir.CommonSubexprElimTIR tir.CoProcSync tir.HoistIfThenElse tir.InjectVirtualThread
+    tir.LiftAttrScope tir.LowerTVMBuiltin tir.MergeDynamicSharedMemoryAllocations
+    tir.NarrowDataType tir.RewriteUnsafeSelect tir.SplitHostDevice tir.StorageFlatten
+    tir.ThreadSync tir.UsePassUpDomain
+    """.split()  # noqa: SIM905
+)
+
+_ALIASES = {
+    "tir.LoopPartition": "loop_partition", "tir.StorageFlatten": "flatten_storage",
+    "tir.FlattenBuffer": "flatten_storage", "tir.RemoveNoOp": "remove_unused",
+}  # fmt: skip
+
+
+def canonical(name: str) -> str:
+    """Return our name for a pass: ``tir.VectorizeLoop`` is ``vectorize_loop``."""
+    if name in _ALIASES:
+        return _ALIASES[name]
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removeprefix("tir.")).lower()
+    return snake if name.startswith("tir.") and snake in NAMES else name
+
+
+def check_names(names: Iterable[str], option: str) -> frozenset[str]:
+    """Return `names` as ours.  Raises LoweringError for one that names no pass."""
+    given = [names] if isinstance(names, str) else list(names)
+    if isinstance(names, str):
+        raise LoweringError(f"{option} takes a list of names, got the text {names!r}: [{names!r}]")
+    for name in given:
+        if canonical(name) in NAMES or (name in _CLASSIC and option == "disabled_pass"):
+            continue
+        why = "Slipway has no such pass." if name in _CLASSIC else did_you_mean(name, NAMES)
+        raise LoweringError(f"{option} names {name!r}, which is no pass.{' ' + why if why else ''}")
+    return frozenset(map(canonical, given))

@@ -1,0 +1,1 @@
+"""A backend in a folder of its own: plain C through the C writer, one strategy, two passes."""
