@@ -112,9 +112,11 @@ def _types(shapes: Any, kinds: list[str]) -> list[Any]:
 def tuned(name: str) -> str:
     """Return the kinds of target for which the operator has a schedule of its own."""
     from slipway.backends import strategy as registry
+    from slipway.target import Target
 
-    registry._load()
-    places = {e.schedule.__module__.split(".")[2] for e in registry._IMPLEMENTATIONS.get(name, ())}
+    targets = (Target("llvm"), Target("c -mtriple=arm-none-eabi"))
+    entries = (entry for target in targets for entry in registry.strategies(name, target))
+    places = {entry.home.split(".")[2] for entry in entries}
     return ", ".join(sorted(places))
 
 

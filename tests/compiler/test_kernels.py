@@ -161,9 +161,9 @@ def test_what_the_user_has_a_say_in_has_no_key(monkeypatch):
 
 
 def register(monkeypatch, op, applies):
-    mine = registry.Implementation("mine", op, lambda *a: None, None, applies, 99)
-    every = {**registry._IMPLEMENTATIONS, op: [*registry.implementations(op), mine]}
-    monkeypatch.setattr(registry, "_IMPLEMENTATIONS", every)
+    mine = registry.Strategy("mine", op, lambda *a: None, None, applies, 99)
+    every = {**registry._STRATEGIES, op: [*registry.strategies(op, Target("llvm")), mine]}
+    monkeypatch.setattr(registry, "_STRATEGIES", every)
 
 
 def test_what_the_user_does_elsewhere_changes_no_key(monkeypatch):
@@ -210,7 +210,8 @@ def test_a_kernel_without_a_key_still_finds_its_text_compiled(cache_folder, monk
 
 def test_every_operator_of_slipway_has_a_key():
     assert all(kernels._is_ours(op_registry.get(name).compute_function) for name in op_registry.OPS)
-    entries = [entry for name in op_registry.OPS for entry in registry.implementations(name)]
+    target = Target("llvm")
+    entries = [e for name in op_registry.OPS for e in registry.strategies(name, target)]
     assert all(map(kernels._implements_ours, entries))
 
 

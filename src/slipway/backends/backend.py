@@ -82,11 +82,13 @@ class Backend:
 
 
 _REGISTERED: list[Backend] = []
+_PACKAGES: set[str] = set()  # of strategies, those of backends that were taken away too
 
 
 def register_backend(backend: Backend) -> Backend:
     """Add a backend that is not in this folder; it is asked before those that are."""
     _REGISTERED.append(backend)
+    _PACKAGES.update(backend.strategies)
     return backend
 
 
@@ -98,6 +100,11 @@ def unregister_backend(backend: Backend) -> None:
 def backends() -> list[Backend]:
     """Return all backends: the registered ones, then those of this folder."""
     return [*_REGISTERED, *_ours()]
+
+
+def strategy_packages() -> frozenset[str]:
+    """Return all packages whose strategies are some backend's, and nobody else's."""
+    return frozenset(_PACKAGES.union(*(backend.strategies for backend in backends())))
 
 
 @lru_cache(maxsize=1)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slipway import te
-from slipway.backends import strategy as registry
+from slipway.backends.choices import forced_for
 from slipway.backends.cpu.schedules.generic import schedule_injective
 from slipway.backends.cpu.schedules.reduction import schedule_opaque, schedule_reduce
+from slipway.backends.strategy import Choice, Problem, choose
 from slipway.errors import LoweringError
 from slipway.ir import ops as ir_ops
 from slipway.relay import op_registry
@@ -34,6 +35,7 @@ class ScheduledKernel:
     args: tuple[te.Tensor, ...]
     anchor: str
     implementation: str
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class _Anchor:
     op: str
     pattern: OpPattern
     tensor: te.Tensor
-    implementation: registry.Implementation | None
+    choice: Choice | None
 
 
 def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
@@ -81,9 +83,10 @@ def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
         return ScheduledKernel(
             schedule_injective(target, outputs), (*inputs, *outputs), "copy", "injective"
         )
-    name = anchor.implementation.name if anchor.implementation else anchor.pattern.name.lower()
+    choice = anchor.choice
+    name = choice.strategy.name if choice is not None else anchor.pattern.name.lower()
     schedule = _schedule(anchor, outputs, target)
-    return ScheduledKernel(schedule, (*inputs, *outputs), anchor.op, name)
+    return ScheduledKernel(schedule, (*inputs, *outputs), anchor.op, name, choice)
 
 
 def _evaluate(call: Call, values: dict[int, list[te.Tensor]], target: Target) -> _Anchor:
@@ -91,14 +94,16 @@ def _evaluate(call: Call, values: dict[int, list[te.Tensor]], target: Target) ->
         raise LoweringError("a fused function cannot call another function")
     definition = op_registry.get(call.op.name)
     in_types = [argument.checked_type for argument in call.args]
-    chosen = registry.select(call.op.name, call.attrs, in_types, target)
     tensors = [t for argument in call.args for t in values[id(argument)]]
     out_types = flatten(call.checked_type)
-    if chosen is not None and chosen.compute is not None:
-        results = list(chosen.compute(target, call.attrs, tensors, out_types))
-    else:
+    computed = tuple(not isinstance(t.op, te.PlaceholderOp) for t in tensors)
+    problem = Problem(call.op.name, call.attrs, in_types, out_types, target, computed)
+    chosen = choose(problem, forced_for(problem))
+    found = chosen.compute(tensors) if chosen is not None else None
+    if found is None:
         assert definition.compute_function is not None
-        results = list(definition.compute_function(call.attrs, tensors, out_types))
+        found = list(definition.compute_function(call.attrs, tensors, out_types))
+    results = found
     values[id(call)] = results
     return _Anchor(call.op.name, definition.pattern, results[0], chosen)
 
@@ -128,8 +133,8 @@ def _own_output(tensor: te.Tensor, inputs: Sequence[te.Tensor]) -> te.Tensor:
 
 
 def _schedule(anchor: _Anchor, outputs: list[te.Tensor], target: Target) -> te.Schedule:
-    if anchor.implementation is not None:
-        return anchor.implementation.schedule(target, outputs, anchor.tensor)
+    if anchor.choice is not None:
+        return anchor.choice.schedule(outputs, anchor.tensor)
     if anchor.pattern <= OpPattern.INJECTIVE:
         return schedule_injective(target, outputs)
     if anchor.pattern == OpPattern.COMM_REDUCE:

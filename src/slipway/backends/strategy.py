@@ -1,40 +1,76 @@
-"""Which schedule an operator gets on a target.
+"""Strategies: the ways to compute an operator, each with its knobs.
 
-An `Implementation` belongs to one operator: a schedule function, perhaps its own compute (a
-Winograd convolution, say), and the condition under which it applies.  `select` takes the one of
-greatest priority that applies.  An operator without any gets the schedule of its fusion pattern,
-from ``backends/cpu/schedules/generic``.
+A `Strategy` belongs to one operator: a condition under which it applies, perhaps its own compute (a
+Winograd convolution, say), a schedule, and knobs, a frozen dataclass of the decisions that both
+take (`Knobs`): tiles, widths, parts.  `default` chooses the knobs for a `Problem` from the target's
+description, `space` says which values are legal.  `choose` takes the strategy of highest priority
+that applies, or what a user has forced.  An operator without any gets the schedule of its
+fusion pattern.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.backend import backend_of, backends
+from slipway.backends.backend import backend_of, strategy_packages
+from slipway.errors import ScheduleError, did_you_mean
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
-ScheduleFunction = Callable[["Target", Sequence[te.Tensor], te.Tensor], te.Schedule]
-ComputeFunction = Callable[
-    ["Target", Any, Sequence[te.Tensor], Sequence[Type]], Sequence[te.Tensor]
-]
 Condition = Callable[[Any, Sequence[Type], "Target"], bool]
 
 
 @dataclass(frozen=True)
-class Implementation:
+class Knobs:
+    """The decisions of a strategy: each field an int, bool or str.  This one has none."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An operator with its types on a target: what knobs are chosen for.
+
+    `computed` says of each input whether the kernel computes it, so that it is no memory.
+    """
+
+    op: str
+    attrs: Any
+    in_types: Sequence[Any]
+    out_types: Sequence[Any]
+    target: Target
+    computed: tuple[bool, ...] = ()
+
+    def reads_memory(self, number: int) -> bool:
+        """Return whether input `number` is a tensor in memory."""
+        return not (self.computed and self.computed[number])
+
+
+# compute(problem, inputs, knobs) and schedule(problem, outs, anchor, knobs); of a strategy without
+# knobs compute(target, attrs, inputs, out_types) and schedule(target, outs, anchor)
+ComputeFunction = Callable[..., Sequence[te.Tensor]]
+ScheduleFunction = Callable[..., te.Schedule]
+Space = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Strategy:
     """One way to compute and schedule an operator.
 
     `schedule(target, outs, anchor)` gets the outputs of the whole fused kernel and the operator's
-    own tensor among them.  `compute` None means the operator's own.
+    own tensor among them.  `compute` None means the operator's own.  Both get the problem and the
+    knobs where the strategy has any, which is where it has a `default`.  `cost` is the cycles that
+    knobs are predicted to take.
     """
 
     name: str
@@ -43,6 +79,9 @@ class Implementation:
     compute: ComputeFunction | None
     applies: Condition
     priority: int
+    default: Callable[[Problem], Knobs] | None = None
+    space: Callable[[Problem], Space] | None = None
+    cost: Callable[[Problem, Any], float] | None = None
 
     @property
     def home(self) -> str:
@@ -50,33 +89,99 @@ class Implementation:
         function = getattr(self.schedule, "func", self.schedule)
         return str(getattr(function, "__module__", ""))
 
+    def candidates(self, problem: Problem) -> Iterator[Knobs]:
+        """Yield all legal knobs, the default first."""
+        first = self.knobs_for(problem)
+        yield first
+        if self.space is None:
+            return
+        space = self.space(problem)
+        for values in product(*space.values()):
+            knobs = type(first)(**dict(zip(space, values, strict=True)))
+            if knobs != first:
+                yield knobs
 
-_IMPLEMENTATIONS: dict[str, list[Implementation]] = {}
+    def knobs_for(self, problem: Problem, wanted: Mapping[str, Any] | None = None) -> Knobs:
+        """Return the default knobs with those of `wanted` in place of them.
+
+        Raises ScheduleError for a knob or value that there is not.
+        """
+        knobs = self.default(problem) if self.default is not None else Knobs()
+        if not wanted:
+            return knobs
+        space = self.space(problem) if self.space is not None else {}
+        for name, value in wanted.items():
+            if name not in space:
+                raise ScheduleError(
+                    f"the strategy {self.name} has no knob {name!r}.{did_you_mean(name, space)} "
+                    f"It has: {', '.join(space) or 'none'}"
+                )
+            if value not in space[name]:
+                legal = ", ".join(map(str, space[name]))
+                raise ScheduleError(
+                    f"the knob {name} of {self.name} cannot be {value!r} for this {self.op}: "
+                    f"its legal values are {legal}"
+                )
+        return type(knobs)(**{**{f.name: getattr(knobs, f.name) for f in fields(knobs)}, **wanted})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A strategy with its knobs for one problem."""
+
+    strategy: Strategy
+    problem: Problem
+    knobs: Knobs
+
+    def compute(self, inputs: Sequence[te.Tensor]) -> list[te.Tensor] | None:
+        """Return the outputs, or None where the operator's own compute serves."""
+        strategy, problem = self.strategy, self.problem
+        if strategy.compute is None:
+            return None
+        if strategy.default is not None:
+            return list(strategy.compute(problem, inputs, self.knobs))
+        return list(strategy.compute(problem.target, problem.attrs, inputs, problem.out_types))
+
+    def schedule(self, outs: Sequence[te.Tensor], anchor: te.Tensor) -> te.Schedule:
+        """Return the schedule of the kernel with the outputs `outs`."""
+        if self.strategy.default is not None:
+            return self.strategy.schedule(self.problem, outs, anchor, self.knobs)
+        return self.strategy.schedule(self.problem.target, outs, anchor)
+
+    @property
+    def cycles(self) -> float | None:
+        """The predicted cycles, where the strategy has a model of its cost."""
+        cost = self.strategy.cost
+        return None if cost is None else cost(self.problem, self.knobs)
+
+
+_STRATEGIES: dict[str, list[Strategy]] = {}
+_imported: set[str] = set()
 
 
 def _always(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return True
 
 
-def register_implementation(
+def register_strategy(
     *ops: str,
     name: str,
     priority: int = 10,
     compute: ComputeFunction | None = None,
     applies: Condition = _always,
+    default: Callable[[Problem], Knobs] | None = None,
+    space: Callable[[Problem], Space] | None = None,
+    cost: Callable[[Problem, Any], float] | None = None,
 ) -> Callable[[ScheduleFunction], ScheduleFunction]:
     """Decorator: enter a schedule function for the operators `ops`."""
 
     def register(schedule: ScheduleFunction) -> ScheduleFunction:
         for op in ops:
-            entry = Implementation(name, op, schedule, compute, applies, priority)
-            _IMPLEMENTATIONS.setdefault(op, []).append(entry)
+            entry = Strategy(name, op, schedule, compute, applies, priority, default, space, cost)
+            _STRATEGIES.setdefault(op, []).append(entry)
         return schedule
 
     return register
-
-
-_imported: set[str] = set()
 
 
 def _import(package: str) -> None:
@@ -89,31 +194,54 @@ def _import(package: str) -> None:
         importlib.import_module(item.name)
 
 
-def implementations(op: str, target: Target) -> list[Implementation]:
+def strategies(op: str, target: Target) -> list[Strategy]:
     """Return the strategies for an operator that the target's backend has, or that a user added."""
     packages = backend_of(target).strategies
     for package in packages:
         _import(package)
-    return [e for e in _IMPLEMENTATIONS.get(op, ()) if _is_of(e.home, packages)]
+    every = strategy_packages()
+    return [e for e in _STRATEGIES.get(op, ()) if _is_of(e.home, packages, every)]
 
 
 @lru_cache(maxsize=4096)
-def _is_of(module: str, packages: tuple[str, ...]) -> bool:
+def _is_of(module: str, packages: tuple[str, ...], every: frozenset[str]) -> bool:
     """Return whether a module lies in one of `packages`, or in no backend's."""
-    every = {name for backend in backends() for name in backend.strategies}
     inside = [name for name in every if module.startswith(f"{name}.")]
     return not inside or any(name in packages for name in inside)
 
 
-def candidates(
-    op: str, attrs: Any, in_types: Sequence[Type], target: Target
-) -> list[Implementation]:
-    """Return the implementations that apply, the preferred first; empty if there is none."""
-    fitting = [e for e in implementations(op, target) if e.applies(attrs, in_types, target)]
+def applicable(problem: Problem) -> list[Strategy]:
+    """Return the strategies that apply, the preferred first; empty if there is none."""
+    every = strategies(problem.op, problem.target)
+    fitting = [e for e in every if e.applies(problem.attrs, problem.in_types, problem.target)]
     return sorted(fitting, key=lambda e: -e.priority)
 
 
-def select(op: str, attrs: Any, in_types: Sequence[Type], target: Target) -> Implementation | None:
-    """Return the implementation to use, or None: the operator gets the schedule of its pattern."""
-    fitting = candidates(op, attrs, in_types, target)
-    return fitting[0] if fitting else None
+@dataclass(frozen=True)
+class Forced:
+    """What a user wants for an operator: a strategy by name, and values of its knobs."""
+
+    strategy: str = ""
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+
+
+def choose(problem: Problem, forced: Forced | None = None) -> Choice | None:
+    """Return the strategy and knobs to use, or None: the operator gets its pattern's schedule.
+
+    Raises ScheduleError for a forced strategy that does not apply, or knobs that are not legal.
+    """
+    fitting = applicable(problem)
+    if forced is not None and forced.strategy:
+        named = [entry for entry in fitting if entry.name == forced.strategy]
+        if not named:
+            names = [entry.name for entry in fitting]
+            raise ScheduleError(
+                f"the strategy {forced.strategy!r} does not apply to this {problem.op} on "
+                f"{problem.target}.{did_you_mean(forced.strategy, names)} These do: "
+                f"{', '.join(names) or 'none'}"
+            )
+        fitting = named
+    if not fitting:
+        return None
+    wanted = forced.knobs if forced is not None else None
+    return Choice(fitting[0], problem, fitting[0].knobs_for(problem, wanted))

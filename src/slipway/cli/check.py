@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from slipway.cli import console
+from slipway.cli.explain import explained, print_explained
 from slipway.cli.model_file import (
     parse_bindings,
     parse_shapes,
@@ -46,6 +47,9 @@ def check(
     summary: Annotated[
         bool, typer.Option("--summary", help="One row for each kind of operator.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="How each kernel is computed: strategy and knobs.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Tell what becomes of every node of MODEL on a target, without compiling it.
@@ -62,6 +66,8 @@ def check(
 
         slipway check vad.onnx --input-shapes "input:[1,576] state:[2,1,128]" --bind sr=16000
 
+        slipway check mobilenet.onnx --explain
+
         slipway check encoder.pt2 --json
     """
     from slipway.target import Target
@@ -75,7 +81,7 @@ def check(
     except OpenShapeError as error:
         shapes, assumed = error.shapes, shapes_option(error.shapes)
         entries = survey_model(model, shapes, model_format, constants)
-    found: dict[str, Any] = {"schedules": {}, "memory": {}, "problem": ""}
+    found: dict[str, Any] = {"schedules": {}, "memory": {}, "kernels": [], "problem": ""}
     if all(entry.status not in ("unsupported", "unchecked") for entry in entries):
         module, parameters = read_model(model, shapes, model_format, constants)
         found = on_target(module, parameters, chosen)
@@ -88,6 +94,7 @@ def check(
         "problem": found["problem"],
         "assumed": assumed,
         "memory": found["memory"],
+        **({"kernels": found["kernels"]} if explain else {}),
         "nodes": [
             {
                 "name": e.name, "kind": e.kind, "status": e.status, "detail": e.detail,
@@ -100,6 +107,8 @@ def check(
         print(json.dumps(report, indent=1))
     else:
         print_report(report, only, summary)
+        if explain:
+            print_explained(report["kernels"])
     if not report["supported"]:
         raise typer.Exit(1)
 
@@ -128,12 +137,9 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
         with slipway.transform.PassContext(opt_level=3):
             graph = kernel_graph(module, chosen, parameters, aot=program)
     except LoweringError as error:
-        return {"schedules": {}, "memory": {}, "problem": str(error)}
-    schedules = {
-        layer: kernel.schedule or "general"
-        for kernel in kernel_schedules(graph, chosen)
-        for layer in kernel.layers
-    }
+        return {"schedules": {}, "memory": {}, "kernels": [], "problem": str(error)}
+    kernels = kernel_schedules(graph, chosen)
+    schedules = {layer: k.schedule or "general" for k in kernels for layer in k.layers}
     ports = [n.types[0] for n in graph.nodes if not n.function and n.name not in graph.params]
     ports += [graph.type_of(ref) for ref in graph.outputs]
     memory: dict[str, Any] = {
@@ -144,7 +150,12 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
     }
     if backend_of(chosen).name == "micro":
         memory["boards"] = boards_that_fit(chosen, memory)
-    return {"schedules": schedules, "memory": memory, "problem": ""}
+    return {
+        "schedules": schedules,
+        "memory": memory,
+        "kernels": explained(kernels),
+        "problem": "",
+    }
 
 
 def boards_that_fit(target: Any, memory: dict[str, Any]) -> dict[str, bool]:

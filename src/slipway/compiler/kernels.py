@@ -21,6 +21,7 @@ from typing import Any
 from slipway import te
 from slipway.backends import strategy as registry
 from slipway.backends.backend import backend_of
+from slipway.backends.choices import RECORDS, records_digest
 from slipway.backends.primitive import schedule_primitive
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
@@ -136,6 +137,8 @@ def kernel_key(function: Function, target: Target) -> str:
     context = PassContext.current()
     options = context.config.items()
     config = sorted((name, value) for name, value in options if not name.startswith(_OF_GRAPHS))
+    if path := context.option(RECORDS):
+        config.append((RECORDS, records_digest(str(path))))
     known = all(_is_plain(value) for _, value in config)
     rules = custom.changes_own_code(target.kind.name)
     if not known or context.instruments or rules or not _all_ours(function, target):
@@ -175,9 +178,7 @@ def _all_ours(function: Function, target: Target) -> bool:
             continue
         if not _is_ours(op_registry.get(expr.op.name).compute_function):
             return False
-        theirs = [
-            e for e in registry.implementations(expr.op.name, target) if not _implements_ours(e)
-        ]
+        theirs = [e for e in registry.strategies(expr.op.name, target) if not _implements_ours(e)]
         in_types = [arg.checked_type for arg in expr.args] if theirs else []
         if any(entry.applies(expr.attrs, in_types, target) for entry in theirs):
             return False
@@ -191,8 +192,9 @@ def _all_ours(function: Function, target: Target) -> bool:
     return True
 
 
-def _implements_ours(entry: registry.Implementation) -> bool:
-    return all(map(_is_ours, (entry.schedule, entry.applies, entry.compute)))
+def _implements_ours(entry: registry.Strategy) -> bool:
+    functions = (entry.schedule, entry.applies, entry.compute, entry.default)
+    return all(map(_is_ours, functions))
 
 
 def _is_ours(function: Any) -> bool:

@@ -98,6 +98,10 @@ CONFIG: dict[str, ConfigKey] = {
                                           "there is one way"),
     "relay.ext.cmsisnn.options": _fixed("dict", {}, "options of CMSIS-NN", _NO_CODE),
     "relay.ext.ethos-u.options": _fixed("dict", {}, "options of the Ethos-U", _NO_CODE),
+    "schedules.force": ConfigKey(
+        "dict", "operator: strategy, or operator: {strategy, knobs}; see slipway check --explain"
+    ),
+    "schedules.records": ConfigKey("str", "a file of strategies for single problems, JSON lines"),
     "te.keep_schedule_record": ConfigKey("bool", "either value: the steps are always kept"),
 }  # fmt: skip
 

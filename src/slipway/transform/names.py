@@ -18,7 +18,8 @@ NAMES = set(
     AlterOpLayout CanonicalizeOps DeadCodeElimination EliminateCommonSubexpr
     FakeQuantizationToInteger FixShapes FoldConstant FoldScaleAxis FuseAttention FuseOps
     InferType Inline KernelPerOp MoveActivations NarrowRescale OptimizeLoops OwnOutputs
-    PackQuantizedWeights RemoveDeadChannels RoundOnce SimplifyExpr SimplifyInference SinkReshape SubpixelConv
+    PackQuantizedWeights RemoveDeadChannels RoundOnce SimplifyExpr SimplifyInference
+    SinkReshape SubpixelConv
     ToGraphNormalForm ToMixedPrecision WidenProducts cut_loops flatten_storage hoist_choice
     inject_double_buffer inject_prefetch instrument_bounds loop_partition lower_custom_calls
     remove_assertions remove_unused serialize_threads simplify storage_rewrite transpose_loads

@@ -8,7 +8,7 @@ from slipway import relay, te
 from slipway.backends.cpu.schedules.attention.blocks import SCORE_BYTES, choose_blocks
 from slipway.backends.cpu.schedules.generic import producers
 from slipway.backends.primitive import schedule_primitive
-from slipway.backends.strategy import select
+from slipway.backends.strategy import Problem, applicable, choose
 from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.operator_module import OperatorModule
@@ -170,7 +170,9 @@ def test_c_code_with_keys_in_chunks():
 
 
 def test_few_rows_get_the_plain_way():
-    chosen = select("nn.attention", AttentionAttrs(), types((1, 3, 2, 8)), Target("llvm"))
+    (chosen, *_) = applicable(
+        Problem("nn.attention", AttentionAttrs(), types((1, 3, 2, 8)), (), Target("llvm"))
+    ) or [None]
     assert chosen is None
     run(relay.nn.attention(*qkv(3, 30)), "llvm")
 
@@ -197,8 +199,8 @@ def test_key_and_value_are_copied_where_many_tasks_read_them_from_far_apart():
         tensors = [te.placeholder(shape, name=name) for name in "qkv"]
         attrs = AttentionAttrs(None, "", layout, layout, layout, layout)
         out = [TensorType(shape, "float32")]
-        chosen = select("nn.attention", attrs, types(shape), Target("llvm"))
-        (made,) = chosen.compute(Target("llvm"), attrs, tensors, out)
+        problem = Problem("nn.attention", attrs, types(shape), out, Target("llvm"))
+        (made,) = choose(problem).compute(tensors)
         return sum(getattr(op, "tag", "") == "attention_packed" for op in producers([made]))
 
     assert [copies("BSNH", 100), copies("BSNH", 900), copies("BNSH", 900)] == [0, 2, 0]

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TYPE_CHECKING
 
+from slipway.backends.strategy import Knobs, Space
+
 if TYPE_CHECKING:
     from slipway.target import Target
 
 
 @dataclass(frozen=True)
-class Tile:
+class Tile(Knobs):
     """`rows` output positions by `vectors` vectors of output channels."""
 
     rows: int
@@ -91,6 +93,15 @@ def tiles_in_registers(
         weights = vectors * width
         for rows in range(1, max(1, min(positions, (registers - 1 - weights) // weights)) + 1):
             yield Tile(rows, vectors)
+
+
+def tile_space(positions: int, chunks: int, target: Target, width: int = 1) -> Space:
+    """Return the sides that a tile may have; a tile that spills registers is slow, not wrong."""
+    registers = vector_registers(target)
+    return {
+        "rows": range(1, max(1, min(positions, registers)) + 1),
+        "vectors": range(1, max(1, min(chunks, 4)) + 1),
+    }
 
 
 def choose_tile(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.primitive import schedule_primitive
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -60,7 +60,7 @@ def loop(
     return list(made) if isinstance(made, list) else [made]
 
 
-@register_implementation("scan", name="scan.kernels", compute=loop)
+@register_strategy("scan", name="scan.kernels", compute=loop)
 def schedule_scan(target: Target, outs: Sequence[te.Tensor], scan: te.Tensor) -> te.Schedule:
     """The statements are scheduled already."""
     return schedule_opaque(target, outs)

@@ -19,7 +19,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
 )
 from slipway.backends.micro.cores import is_microcontroller
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return is_microcontroller(target)
 
 
-@register_implementation(*_OPS, name="micro.direct", priority=20, applies=_applies)
+@register_strategy(*_OPS, name="micro.direct", priority=20, applies=_applies)
 def schedule_direct(target: Target, outs: Sequence[te.Tensor], anchor: te.Tensor) -> te.Schedule:
     """One output element at a time: reduce into a register, then the epilogue, then one store."""
     schedule = te.create_schedule([t.op for t in outs])

@@ -15,6 +15,7 @@ from slipway.backends.cpu.tile import (
     vector_registers,
     worth_sharing,
 )
+from slipway.backends.strategy import Knobs, Space
 from slipway.relay.ops.nn.attention import LEAST_LANES, widest_lanes
 
 if TYPE_CHECKING:
@@ -30,6 +31,14 @@ _OFTEN = 3
 _NEAR_BYTES = 36 << 10
 _FAR = 1.1
 _BEGIN = 25  # cycles that the loop of a tile takes to begin and to end
+
+
+@dataclass(frozen=True)
+class AttentionKnobs(Knobs):
+    """`rows` of the query are a task, in which `chunk` keys are looked at together."""
+
+    rows: int
+    chunk: int
 
 
 @dataclass(frozen=True)
@@ -71,9 +80,9 @@ def value_lanes(size: int, target: Target) -> int:
     return half if size % lanes and size % half == 0 and half >= LEAST_LANES else lanes
 
 
-def choose_blocks(
+def choose_knobs(
     heads: int, rows: int, keys: int, size: int, value_size: int, target: Target
-) -> Blocks:
+) -> AttentionKnobs:
     """Choose the sizes for that many heads of all batch entries.
 
     The rows of a task are those for which the core that has most to do has least: rows that tasks
@@ -94,15 +103,46 @@ def choose_blocks(
     most = max(1, min(rows, _MOST_ROWS) // lanes)
     vectors = min(range(1, most + 1), key=busiest)
     chunks = max(1, ceil(keys * vectors * lanes * 4 / SCORE_BYTES))
+    return AttentionKnobs(vectors * lanes, ceil(keys / chunks))
+
+
+def knob_space(rows: int, keys: int, target: Target) -> Space:
+    """Return the legal knobs: whole vectors of rows, chunks that split the keys evenly."""
+    lanes = lanes_for(rows, target)
+    most = max(1, min(rows, _MOST_ROWS) // lanes)
+    chunks = sorted({ceil(keys / n) for n in range(1, min(keys, 64) + 1)})
+    return {"rows": range(lanes, most * lanes + 1, lanes), "chunk": chunks}
+
+
+def blocks_of(
+    knobs: AttentionKnobs,
+    heads: int,
+    rows: int,
+    keys: int,
+    size: int,
+    value_size: int,
+    target: Target,
+) -> Blocks:
+    """Return all sizes that follow from the knobs."""
+    lanes, v_lanes = lanes_for(rows, target), value_lanes(value_size, target)
+    value_blocks, vectors = ceil(value_size / v_lanes), knobs.rows // lanes
     return Blocks(
         rows=vectors * lanes,
-        chunk=ceil(keys / chunks),
+        chunk=knobs.chunk,
         lanes=lanes,
         value_lanes=v_lanes,
-        scores=_score_tile(vectors, ceil(keys / chunks), size, target)[0],
+        scores=_score_tile(vectors, knobs.chunk, size, target)[0],
         values=_value_tile(vectors * lanes, value_blocks, target)[0],
         parallel=worth_sharing(heads * rows * keys * (size + value_size), target),
     )
+
+
+def choose_blocks(
+    heads: int, rows: int, keys: int, size: int, value_size: int, target: Target
+) -> Blocks:
+    """Return the sizes of the chosen knobs."""
+    sizes = heads, rows, keys, size, value_size
+    return blocks_of(choose_knobs(*sizes, target), *sizes, target)
 
 
 def _score_tile(vectors: int, keys: int, size: int, target: Target) -> tuple[Tile, float]:

@@ -21,7 +21,13 @@ from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.attention.blocks import Blocks, choose_blocks
+from slipway.backends.cpu.schedules.attention.blocks import (
+    AttentionKnobs,
+    Blocks,
+    blocks_of,
+    choose_knobs,
+    knob_space,
+)
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
     is_injective,
@@ -32,7 +38,7 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, multiply_by_lane
 from slipway.backends.cpu.schedules.norm.exponential import power_of
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.attention import Operands, extents, fills_vectors
 from slipway.relay.types import TensorType, Type
 
@@ -40,15 +46,31 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
+def _sizes(problem: Problem) -> tuple[int, int, int, int, int]:
+    """Return all heads, the query's rows, the keys, and the sizes of key and value."""
+    attrs = problem.attrs
+    operands = zip(problem.in_types[:3], attrs.layouts(), strict=True)
+    q, k, v = (extents(x.shape, layout) for x, layout in operands)
+    return q["B"] * q["N"], q["S"], k["S"], q["H"], v["H"]
+
+
+def _default(problem: Problem) -> AttentionKnobs:
+    return choose_knobs(*_sizes(problem), problem.target)
+
+
+def _space(problem: Problem) -> Space:
+    _, rows, keys, *_ = _sizes(problem)
+    return knob_space(rows, keys, problem.target)
+
+
 def _attention_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: AttentionKnobs
 ) -> list[te.Tensor]:
-    """The stages of the module's text; t is a key's place in its chunk."""
-    (out,) = out_types
-    assert isinstance(out, TensorType)
+    """The stages of the module's text; t is the offset of a key in its chunk."""
+    target, attrs = problem.target, problem.attrs
+    (out,) = problem.out_types
     x = Operands(attrs, inputs, out.dtype)
-    heads = x.batch * x.heads
-    blocks = choose_blocks(heads, x.rows, x.keys, x.size, x.value_size, target)
+    blocks = blocks_of(knobs, *_sizes(problem), target)
     key, (value, width) = _key_of(x, blocks), _value_of(x, blocks)
     length = blocks.chunk
     chunks = ceil(x.keys / length)
@@ -127,7 +149,7 @@ def _attention_compute(
         at = dict(zip(attrs.out_layout, i, strict=True))
         return quotient(*(at[axis] for axis in "BNSH"))
 
-    tag = f"attention_output,{attrs.out_layout},{x.keys}"
+    tag = "attention_output"
     return [te.compute(out.shape, result, name="T_attention", tag=tag)]
 
 
@@ -236,32 +258,31 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return query.dtype == "float32" and query.size > 0 and fills_vectors(rows, value_size, lanes)
 
 
-@register_implementation(
+@register_strategy(
     "nn.attention", "nn.attention_bias", name="attention.rows", compute=_attention_compute,
-    applies=_applies,
+    applies=_applies, default=_default, space=_space,
 )  # fmt: skip
 def schedule_attention(
-    target: Target, outs: Sequence[te.Tensor], attention: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], attention: te.Tensor, knobs: AttentionKnobs
 ) -> te.Schedule:
     """All stages of a block of rows inside the loop over tasks."""
+    target, layout = problem.target, problem.attrs.out_layout
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    _, layout, keys = attention.op.tag.split(",")
     stages = {
         op.tag.removeprefix("attention_"): op.output(0)
         for op in producers(outs)
         if getattr(op, "tag", "").startswith("attention_")
     }
-    queries, scores, values = stages["queries"], stages["scores"], stages["values"]
+    queries, values = stages["queries"], stages["values"]
     copied = _copied(stages)
     kept = [tensor for tag, tensor in stages.items() if not tag.startswith("output")]
     inline_injective(schedule, outs, keep=[*kept, *copied])
     for tensor in copied:
         schedule_elementwise_stage(schedule, tensor, target)
 
-    batch, heads, _, _, rows = shape_of(scores)
-    sizes = shape_of(queries)[2], shape_of(attention)[layout.index("H")]
-    blocks = choose_blocks(batch * heads, rows, int(keys), *sizes, target)
+    sizes = _sizes(problem)
+    blocks = blocks_of(knobs, *sizes, target)
     stage = schedule[output]
     axis = dict(zip(layout, stage.op.axis, strict=True))
     s_task, s = stage.split(axis["S"], factor=blocks.rows, tail="shift")
@@ -293,7 +314,7 @@ def schedule_attention(
     *_, h, s = part.op.axis
     s_block, s_lane = part.split(s, factor=blocks.lanes)
     steps = [h]
-    if sizes[0] % 4 == 0:  # four columns are transposed together
+    if sizes[3] % 4 == 0:  # four columns are transposed together
         steps = list(part.split(h, factor=4))
         part.unroll(steps[1])
     part.reorder(s_block, *steps, s_lane)

@@ -9,23 +9,27 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.schedules.conv.halo import cut, window_at
 from slipway.backends.cpu.schedules.generic import inline_injective, shape_of
-from slipway.backends.cpu.tile import choose_tile, rows_per_part, vector_registers, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import (
+    Tile,
+    choose_tile,
+    rows_per_part,
+    vector_registers,
+    worth_sharing,
+)
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import taps_of
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
-    from slipway.target import Target
+    pass
 
 _RUN = 8  # positions whose taps are taken together
 _UNROLLED = 128  # taps of a run
 
 
-def _compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
-    data, kernel = inputs
-    (out,) = out_types
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
+    attrs, (data, kernel) = problem.attrs, inputs
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
     taps = taps_of(kernel)
 
@@ -38,14 +42,28 @@ def _compute(
     return [te.compute(out.shape, element, name="depthwise_blocked", tag="depthwise_blocked")]
 
 
-@register_implementation(
+def _width(problem: Problem) -> int:
+    (out,) = problem.out_types
+    return min(int(out.shape[-2]), _RUN)
+
+
+def _default(problem: Problem) -> Tile:
+    return choose_tile(_width(problem), 1, problem.target)
+
+
+def _space(problem: Problem) -> Space:
+    return {"rows": range(1, _width(problem) + 1), "vectors": (1,)}
+
+
+@register_strategy(
     *(f"nn.contrib_depthwise_conv{n}d_nchwc" for n in (1, 2, 3)), name="depthwise_nchwc.direct",
-    compute=_compute,
+    compute=_compute, default=_default, space=_space,
 )  # fmt: skip
 def schedule_depthwise_nchwc(
-    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Direct depthwise convolution, a window of a few taps unrolled."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     inline_injective(schedule, outs, keep=[conv])
@@ -55,7 +73,6 @@ def schedule_depthwise_nchwc(
         schedule[conv].set_scope("local")
         sums = conv
     images, planes, *size, _ = shape_of(output)
-    tile = choose_tile(min(size[-1], _RUN), 1, target)
     window = prod(shape_of(sums.op.input_tensors[1])[2:-2])
     # Written out as C, the copies for each border are long.
     unrolled = window * tile.rows <= _UNROLLED and target.kind.name == "llvm"

@@ -9,8 +9,9 @@ stored.  The padded border is a copy of the data, made once for the whole kernel
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import (
@@ -27,24 +28,68 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     multiply_by_lane,
 )
 from slipway.backends.cpu.tile import (
+    Tile,
     choose_tile,
     crowds_cache,
     positions_per_part,
+    step_cost,
     steps_ahead,
+    tile_space,
     worth_sharing,
 )
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
-from slipway.relay.types import TensorType, Type
-
-if TYPE_CHECKING:
-    from slipway.target import Target
+from slipway.relay.types import TensorType
 
 
-def _flat_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+@dataclass(frozen=True)
+class _Shape:
+    """What the tile of a blocked convolution is chosen by."""
+
+    positions: int
+    blocks: int
+    width: int
+    by_lane: bool
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Shape:
+        (out,), kernel = problem.out_types, problem.in_types[1]
+        _, blocks, *size, block = out.shape
+        lanes = vector_lanes(problem.target, out.dtype)
+        by_lane = convolves_by_lane(
+            problem.target, kernel.shape[-2], problem.attrs.groups, out.dtype
+        )
+        return cls(prod(size), blocks, max(1, block // lanes), by_lane)
+
+
+def _default(problem: Problem) -> Tile:
+    shape, groups = _Shape.of(problem), problem.attrs.groups
+    if shape.by_lane:
+        return choose_lane_tile(shape.positions, shape.blocks, problem.target, shape.width)
+    chunks = shape.blocks // groups
+    return choose_tile(shape.positions, chunks, problem.target, shape.width, divides=groups > 1)
+
+
+def _space(problem: Problem) -> Space:
+    shape, groups = _Shape.of(problem), problem.attrs.groups
+    chunks = shape.blocks // groups
+    space = dict(tile_space(shape.positions, chunks, problem.target, shape.width))
+    if groups > 1:
+        space["vectors"] = [v for v in space["vectors"] if chunks % v == 0]
+    return space
+
+
+def _cost(problem: Problem, tile: Tile) -> float:
+    shape, kernel = _Shape.of(problem), problem.in_types[1].shape
+    steps = prod(kernel[1:-1]) * -(-shape.positions // tile.rows)
+    steps *= -(-shape.blocks // tile.vectors)
+    each = step_cost(tile.rows, tile.vectors * shape.width, problem.target)
+    return float(steps * tile.rows * tile.vectors * shape.width * each)
+
+
+def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """The convolution with the positions of an image as one axis, cut back at the end."""
+    target, attrs, out_types = problem.target, problem.attrs, problem.out_types
     data, kernel = padded(inputs[0], attrs), inputs[1]
     (out,) = out_types
     assert isinstance(out, TensorType)
@@ -90,8 +135,7 @@ def _flat_compute(
             axis=[chunk, *taps, lane],
         )
 
-    tag = f"conv_sums,{attrs.groups}"
-    flat = te.compute((n, blocks, prod(size), lanes), element, name="sums", tag=tag)
+    flat = te.compute((n, blocks, prod(size), lanes), element, name="sums", tag="conv_sums")
 
     def spread(b: Any, o: Any, *rest: Any) -> Any:
         *at, ob = rest
@@ -112,18 +156,22 @@ def _position(place: Any, size: Sequence[int]) -> list[Any]:
     return [place, *reversed(at)]
 
 
-@register_implementation(
+@register_strategy(
     *(f"nn.contrib_conv{n}d_nchwc" for n in (1, 2, 3)),
     name="conv2d_nchwc.direct",
     compute=_flat_compute,
+    default=_default,
+    space=_space,
+    cost=_cost,
 )
 def schedule_conv2d_nchwc(
-    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
+    target, parts = problem.target, problem.attrs.groups
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    tagged = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
+    tagged = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
     sums, near, groups = tagged["conv_sums"], tagged.get("conv_near"), tagged.get("conv_groups")
     stages = [t for t in (near, groups, sums) if t is not None]
     data, kernel = stages[0].op.input_tensors[0], sums.op.input_tensors[1]
@@ -133,12 +181,6 @@ def schedule_conv2d_nchwc(
         _schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
     schedule[sums].set_scope("local")
     _, blocks, positions, block = shape_of(sums)
-    width = max(1, block // vector_lanes(target, sums.dtype))
-    parts = int(sums.op.tag.split(",")[1])  # groups of channels
-    if groups is None:
-        tile = choose_tile(positions, blocks // parts, target, width, divides=parts > 1)
-    else:
-        tile = choose_lane_tile(positions, blocks, target, width)
     data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
     data_bytes //= parts
     panel_bytes = weight_bytes * tile.vectors

@@ -19,7 +19,7 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.tile import rows_per_part, vector_registers, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return plain and same and data.dtype == "float32" and few_filters(attrs, data, kernel, lanes)
 
 
-@register_implementation("nn.conv2d", name="conv2d.few_filters", applies=_applies)
+@register_strategy("nn.conv2d", name="conv2d.few_filters", applies=_applies)
 def schedule_few_filters(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
     """Some rows at a time, with the border beside them."""
     schedule = te.create_schedule([t.op for t in outs])

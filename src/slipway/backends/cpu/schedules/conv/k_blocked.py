@@ -30,8 +30,15 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
-from slipway.backends.cpu.tile import Tile, choose_tile, even_tasks, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import (
+    Tile,
+    choose_tile,
+    even_tasks,
+    step_cost,
+    tile_space,
+    worth_sharing,
+)
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir import ops
 from slipway.relay.ops.packed.blocked_conv import input_channel, padded
 from slipway.relay.types import TensorType, Type
@@ -57,18 +64,43 @@ def _chunks_in_block(chunks: int, chunk_bytes: int, target: Target) -> int:
     return max(fitting, default=1)
 
 
-def _compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _registers(problem: Problem) -> int:
+    (out,) = problem.out_types
+    return max(1, int(out.shape[-1]) // vector_lanes(problem.target, out.dtype))
+
+
+def _default(problem: Problem) -> Tile:
+    (out,) = problem.out_types
+    _, blocks, height, width, _ = out.shape
+    registers = _registers(problem)
+    return choose_tile(height * width, blocks, problem.target, registers, divides=True)
+
+
+def _space(problem: Problem) -> Space:
+    (out,) = problem.out_types
+    _, blocks, height, width, _ = out.shape
+    space = dict(tile_space(height * width, blocks, problem.target))
+    space["vectors"] = [v for v in space["vectors"] if blocks % v == 0]
+    return space
+
+
+def _cost(problem: Problem, tile: Tile) -> float:
+    (out,), kernel = problem.out_types, problem.in_types[1].shape
+    _, blocks, height, width, _ = out.shape
+    steps = prod(kernel[1:-1]) * -(-height * width // tile.rows) * -(-blocks // tile.vectors)
+    registers = tile.vectors * _registers(problem)
+    return float(steps * tile.rows * registers * step_cost(tile.rows, registers, problem.target))
+
+
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
+    target, attrs = problem.target, problem.attrs
     data, kernel = padded(inputs[0], attrs), inputs[1]
-    (out,) = out_types
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
     n, blocks, height, width, lanes = out.shape
     _, chunks, kh, kw, block, _ = shape_of(kernel)
     (sh, sw), (dh, dw) = attrs.strides, attrs.dilation
     positions = height * width
-    registers = max(1, lanes // vector_lanes(target, out.dtype))
-    tile = choose_tile(positions, blocks, target, registers, divides=True)
     tiles = -(-positions // tile.rows)
     each = _chunks_in_block(chunks, 4 * kh * kw * block * lanes * tile.vectors, target)
     parts = chunks // each
@@ -101,7 +133,7 @@ def _compute(
         (n, blocks, tiles, tile.rows, lanes),
         lambda b, o, t, r, ob: te.sum(partial(b, part, o, t, r, ob), axis=[part]),
         name="sums",
-        tag=f"streamed_sums,{tile.vectors}",
+        tag="streamed_sums",
     )
 
     def element(b: Any, o: Any, y: Any, x: Any, ob: Any) -> Any:
@@ -128,19 +160,21 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return few and not target.multiplies_by_lane  # short vectors take longer than memory
 
 
-@register_implementation(
+@register_strategy(
     "nn.contrib_conv2d_nchwc", name="conv2d_nchwc.streamed", priority=12, compute=_compute,
-    applies=_applies,
+    applies=_applies, default=_default, space=_space, cost=_cost,
 )  # fmt: skip
-def schedule_streamed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+def schedule_k_blocked(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
+) -> te.Schedule:
     """Blocks of the sum, panels of weights, tiles of positions, from outside to inside."""
+    target, vectors = problem.target, tile.vectors
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    stages = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
+    stages = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
     near, partial, sums = (stages[f"streamed_{n}"] for n in ("near", "partial", "sums"))
     kernel = partial.op.input_tensors[1]
     inline_injective(schedule, outs, keep=[near, partial, sums])
-    vectors = int(sums.op.tag.split(",")[1])
     blocks = shape_of(sums)[1]
     panels = blocks // vectors
     shared = worth_sharing(prod(shape_of(sums)) * prod(shape_of(kernel)[1:5]), target)

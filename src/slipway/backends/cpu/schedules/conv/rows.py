@@ -25,11 +25,12 @@ from slipway.backends.cpu.tile import (
     positions_per_part,
     step_cost,
     steps_ahead,
+    tile_space,
     tiles_in_registers,
     vector_registers,
     worth_sharing,
 )
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.windows import conv_extents
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, taps_of
 from slipway.relay.types import TensorType, Type
@@ -41,11 +42,9 @@ _COPY_CYCLES = 4  # for a line of the padded copy, from one cache to another
 _LEAST_STEPS = 5  # of the innermost loop, which is not unrolled as that over a copy is
 
 
-def _compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
-    data, kernel = inputs
-    (out,) = out_types
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
+    attrs, (data, kernel) = problem.attrs, inputs
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
     _, chunks, *_, block, _ = shape_of(kernel)
     chunk = te.reduce_axis((0, chunks), name="ic_chunk")
@@ -60,10 +59,7 @@ def _compute(
         right = kernel(o, chunk, *taps, lane, ob).astype(out.dtype)
         return te.sum(left * right, [chunk, *taps, lane], inside)
 
-    costs = _Costs(attrs, shape_of(data), shape_of(kernel), out.dtype, target)
-    tile = costs.best_of_rows()
-    tag = f"conv_rows,{attrs.groups},{tile.rows},{tile.vectors}"
-    return [te.compute(out.shape, element, name="conv_NCHWc", tag=tag)]
+    return [te.compute(out.shape, element, name="conv_NCHWc", tag="conv_rows")]
 
 
 class _Costs:
@@ -124,6 +120,30 @@ class _Costs:
         return float(tiles * steps + lines * _COPY_CYCLES / channels)
 
 
+def _costs_of(problem: Problem) -> _Costs:
+    data, kernel = problem.in_types
+    (out,) = problem.out_types
+    return _Costs(problem.attrs, data.shape, kernel.shape, out.dtype, problem.target)
+
+
+def _default(problem: Problem) -> Tile:
+    return _costs_of(problem).best_of_rows()
+
+
+def _space(problem: Problem) -> Space:
+    costs = _costs_of(problem)
+    chunks = costs.blocks // costs.groups
+    space = dict(tile_space(costs.size[-1], chunks, problem.target, costs.width))
+    if costs.groups > 1:
+        space["vectors"] = [v for v in space["vectors"] if chunks % v == 0]
+    return space
+
+
+def _cost(problem: Problem, tile: Tile) -> float:
+    costs, kernel = _costs_of(problem), problem.in_types[1].shape
+    return float(costs.of_rows(tile) * kernel[1] * kernel[-2])
+
+
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     """A border, and a row takes less time than a copy."""
     data, kernel = in_types
@@ -144,18 +164,19 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return costs.of_rows(costs.best_of_rows()) < costs.of_copy()
 
 
-@register_implementation(
+@register_strategy(
     "nn.contrib_conv2d_nchwc", "nn.contrib_conv3d_nchwc", name="conv2d_nchwc.rows", priority=11,
-    compute=_compute, applies=_applies,
+    compute=_compute, applies=_applies, default=_default, space=_space, cost=_cost,
 )  # fmt: skip
-def schedule_conv_rows(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+def schedule_conv_rows(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
+) -> te.Schedule:
     """`tile.rows` positions of a row by `tile.vectors` channel blocks at a time."""
+    target, parts = problem.target, problem.attrs.groups
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     inline_injective(schedule, outs, keep=[conv])
     data, kernel = conv.op.input_tensors
-    parts, *sides = map(int, conv.op.tag.split(",")[1:])
-    tile = Tile(*sides)
     if output.op is conv.op:
         sums = schedule.cache_write(output, "local")
     else:

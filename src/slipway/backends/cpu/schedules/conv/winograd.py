@@ -9,6 +9,7 @@ channels follow at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,9 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, choose_lane_tile, multiply_by_lane
 from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
-from slipway.backends.cpu.tile import Tile, choose_tile
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import Tile, choose_tile, tile_space
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
-from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -61,25 +61,56 @@ def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
     return choose(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
 
 
-def _winograd_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
-    (out,) = out_types
-    assert isinstance(out, TensorType)
-    _, blocks, height, width, lanes = out.shape
-    _, chunks, _, _, ic = shape_of(inputs[0])
-    side = shape_of(inputs[1])[1]
+@dataclass(frozen=True)
+class WinogradTile(Tile):
+    """A tile of the products, and how many rows of tiles of the image are in a block."""
+
+    block_rows: int = 1
+
+
+def _tiles_of(problem: Problem) -> tuple[int, int, int]:
+    """Return the rows and columns of tiles of an image, and the elements of one in all channels."""
+    (out,) = problem.out_types
+    _, _, height, width, _ = out.shape
+    _, chunks, _, _, ic = problem.in_types[0].shape
+    side = problem.in_types[1].shape[1]
     rows, columns = -(-height // (side - 2)), -(-width // (side - 2))
-    size = blocks_of_rows(rows, columns, side * side * chunks * ic, target)
-    tile = _product_tile(size * columns, blocks, lanes, target)
-    return [winograd_stages(attrs, list(inputs), out, TileBlocks(size, tile.rows))]
+    return rows, columns, side * side * chunks * ic
 
 
-@register_implementation(
-    "nn.contrib_conv2d_winograd_nchwc", name="conv2d_winograd", compute=_winograd_compute
-)
-def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+def _default(problem: Problem) -> WinogradTile:
+    (out,), target = problem.out_types, problem.target
+    rows, columns, elements = _tiles_of(problem)
+    size = blocks_of_rows(rows, columns, elements, target)
+    tile = _product_tile(size * columns, out.shape[1], out.shape[-1], target)
+    return WinogradTile(tile.rows, tile.vectors, size)
+
+
+def _space(problem: Problem) -> Space:
+    (out,), target = problem.out_types, problem.target
+    rows, columns, _ = _tiles_of(problem)
+    width = max(1, out.shape[-1] // vector_lanes(target, "float32"))
+    space = tile_space(rows * columns, out.shape[1], target, width)
+    return {**space, "block_rows": range(1, rows + 1)}
+
+
+def _winograd_compute(
+    problem: Problem, inputs: Sequence[te.Tensor], tile: WinogradTile
+) -> list[te.Tensor]:
+    (out,) = problem.out_types
+    blocks = TileBlocks(tile.block_rows, tile.rows)
+    return [winograd_stages(problem.attrs, list(inputs), out, blocks)]
+
+
+@register_strategy(
+    "nn.contrib_conv2d_winograd_nchwc", name="conv2d_winograd", compute=_winograd_compute,
+    default=_default, space=_space,
+)  # fmt: skip
+def schedule_winograd(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: WinogradTile
+) -> te.Schedule:
     """Into the transform, the products, and back, a block of tiles and some channels at once."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     stages = {
@@ -94,11 +125,10 @@ def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
     kept = [half, data, products, rest, *([pad] if pad is not None else [])]
     inline_injective(schedule, outs, keep=kept)
 
-    _, parts, blocks, side, *_, lanes = shape_of(products)
+    _, parts, _, side, *_ = shape_of(products)
     m = side - 2
-    _, _, lines, columns, *_ = shape_of(rest)
+    _, _, lines, *_ = shape_of(rest)
     step = lines // parts
-    tile = _product_tile(step // m * columns, blocks, lanes, target)
     stage = schedule[output]
     n, o, y, x, ob = stage.op.axis
     part, y_inside = stage.split(y, factor=step)

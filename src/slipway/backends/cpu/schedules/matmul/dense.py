@@ -4,28 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import inline_injective, shape_of, vector_lanes
 from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
-from slipway.backends.cpu.tile import choose_tile, steps_ahead, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import (
+    Tile,
+    choose_tile,
+    step_cost,
+    steps_ahead,
+    tile_space,
+    worth_sharing,
+)
+from slipway.backends.strategy import Problem, Space, register_strategy
 
-if TYPE_CHECKING:
-    from slipway.target import Target
+
+def packed_sides(problem: Problem) -> tuple[int, int, int]:
+    """Return the rows of data, the blocks of units, and the vectors in a block."""
+    (out,) = problem.out_types
+    blocks, _, lanes = problem.in_types[1].shape
+    return out.shape[0], blocks, max(1, lanes // vector_lanes(problem.target, out.dtype))
 
 
-@register_implementation("nn.contrib_dense_pack", name="dense_pack.tile")
-def schedule_dense_pack(target: Target, outs: Sequence[te.Tensor], dense: te.Tensor) -> te.Schedule:
+def _default(problem: Problem) -> Tile:
+    rows, blocks, width = packed_sides(problem)
+    return choose_tile(rows, blocks, problem.target, width)
+
+
+def packed_space(problem: Problem) -> Space:
+    """Return the legal tiles of a product with weights in blocks."""
+    rows, blocks, width = packed_sides(problem)
+    return tile_space(rows, blocks, problem.target, width)
+
+
+def _cost(problem: Problem, tile: Tile) -> float:
+    rows, blocks, width = packed_sides(problem)
+    depth, registers = problem.in_types[1].shape[1], tile.vectors * width
+    tiles = -(-rows // tile.rows) * -(-blocks // tile.vectors)
+    each = step_cost(tile.rows, registers, problem.target)
+    return float(tiles * depth * tile.rows * registers * each)
+
+
+@register_strategy(
+    "nn.contrib_dense_pack", name="dense_pack.tile", default=_default, space=packed_space,
+    cost=_cost,
+)  # fmt: skip
+def schedule_dense_pack(
+    problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
+) -> te.Schedule:
     """Rows of data by blocks of units; each step of k multiplies a row's value by a vector."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     inline_injective(schedule, outs, keep=[dense])
     blocks, depth, lanes = shape_of(dense.op.input_tensors[1])
     rows = shape_of(output)[0]
-    width = max(1, lanes // vector_lanes(target, output.dtype))
-    tile = choose_tile(rows, blocks, target, width)
     if output.op is dense.op:
         accumulator = schedule.cache_write(output, "local")
     else:

@@ -20,8 +20,14 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, choose_lane_tile, load_groups
-from slipway.backends.cpu.tile import Tile, choose_tile, positions_per_part, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import (
+    Tile,
+    choose_tile,
+    positions_per_part,
+    tile_space,
+    worth_sharing,
+)
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.dot_pairs import PAIR, conv_compute, dense_compute
 from slipway.relay.types import TensorType, Type
 from slipway.te.hardware import hardware_intrinsic
@@ -60,27 +66,41 @@ def _group(target: Target, pairs: int) -> int:
     return gcd(GROUP, pairs) if target.multiplies_by_lane else 1
 
 
-def _conv_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
-    """The operator's own compute, perhaps with a stage for the groups of a tile."""
-    grouped = _group(target, shape_of(inputs[1])[-3]) > 1
-    return conv_compute(attrs, list(inputs), list(out_types), grouped)  # type: ignore[arg-type]
+def _is_grouped(problem: Problem) -> bool:
+    return _group(problem.target, problem.in_types[1].shape[-3]) > 1
 
 
-def _dense_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """The operator's own compute, perhaps with a stage for the groups of a tile."""
-    grouped = _group(target, shape_of(inputs[1])[-3]) > 1
-    made: list[te.Tensor] = dense_compute(attrs, list(inputs), list(out_types), grouped)
+    return conv_compute(problem.attrs, list(inputs), list(problem.out_types), _is_grouped(problem))
+
+
+def _dense_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
+    """The operator's own compute, perhaps with a stage for the groups of a tile."""
+    grouped = _is_grouped(problem)
+    made: list[te.Tensor] = dense_compute(
+        problem.attrs, list(inputs), list(problem.out_types), grouped
+    )
     return made
 
 
-def _tile(rows: int, blocks: int, groups: te.Tensor | None, target: Target) -> Tile:
+def _sides(problem: Problem) -> tuple[int, int]:
+    """Return the rows or positions, and the blocks of units or channels."""
+    (out,) = problem.out_types
+    if problem.op == "nn.contrib_dense_pairs":
+        return out.shape[0], problem.in_types[1].shape[0]
+    _, blocks, *size, _ = out.shape
+    return prod(size), blocks
+
+
+def _default(problem: Problem) -> Tile:
     """Choose the tile, as for float32."""
-    choose = choose_tile if groups is None else choose_lane_tile
-    return choose(rows, blocks, target)
+    choose = choose_lane_tile if _is_grouped(problem) else choose_tile
+    return choose(*_sides(problem), problem.target)
+
+
+def _space(problem: Problem) -> Space:
+    return tile_space(*_sides(problem), problem.target)
 
 
 def _multiply(
@@ -109,12 +129,15 @@ def _stages(outs: Sequence[te.Tensor]) -> tuple[te.Tensor, te.Tensor | None]:
     return tags["paired"], tags.get("paired_groups")
 
 
-@register_implementation(
+@register_strategy(
     *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.direct",
-    compute=_conv_compute, applies=_applies,
+    compute=_conv_compute, applies=_applies, default=_default, space=_space,
 )  # fmt: skip
-def schedule_conv_pairs(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+def schedule_conv_pairs(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
+) -> te.Schedule:
     """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     sums, groups = _stages(outs)
@@ -124,7 +147,6 @@ def schedule_conv_pairs(target: Target, outs: Sequence[te.Tensor], conv: te.Tens
     inline_injective(schedule, outs, keep=[data] if groups is None else [data, groups])
     schedule[sums].set_scope("local")
     images, blocks, positions, _ = shape_of(sums)
-    tile = _tile(positions, blocks, groups, target)
     stage: Any = schedule[output]
     n, oc, *place, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
@@ -159,21 +181,22 @@ def schedule_border(stage: Any, parallel: bool) -> None:
         stage.parallel(rows)
 
 
-@register_implementation(
-    "nn.contrib_dense_pairs", name="dense_pairs.tile", compute=_dense_compute, applies=_applies
-)
+@register_strategy(
+    "nn.contrib_dense_pairs", name="dense_pairs.tile", compute=_dense_compute, applies=_applies,
+    default=_default, space=_space,
+)  # fmt: skip
 def schedule_dense_pairs(
-    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Rows of data by blocks of units."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     sums, groups = _stages(outs)
     inline_injective(schedule, outs, keep=[] if groups is None else [groups])
     schedule[sums].set_scope("local")
-    rows, blocks, lanes = shape_of(sums)
+    rows, _, lanes = shape_of(sums)
     weight = sums.op.input_tensors[1]
-    tile = _tile(rows, blocks, groups, target)
     stage: Any = schedule[output]
     m, n = stage.op.axis
     m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
@@ -191,19 +214,32 @@ def schedule_dense_pairs(
     return schedule
 
 
-def _matmul_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _matmul_sides(problem: Problem) -> tuple[int, int]:
+    (out,), entry = problem.out_types, _entry(problem.target)
+    assert entry is not None  # it applied
+    return out.shape[-2], -(-out.shape[-1] // entry.columns)
+
+
+def _matmul_default(problem: Problem) -> Tile:
+    return choose_tile(*_matmul_sides(problem), problem.target, divides=True)
+
+
+def _matmul_space(problem: Problem) -> Space:
+    rows, blocks = _matmul_sides(problem)
+    space = dict(tile_space(rows, blocks, problem.target))
+    space["vectors"] = [v for v in space["vectors"] if blocks % v == 0]
+    return space
+
+
+def _matmul_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """(b, M, K) by (b, K, N) or (b, N, K), the right one copied into blocks of pairs."""
-    a, b = inputs
-    (out,) = out_types
-    assert isinstance(out, TensorType)
+    attrs, (a, b) = problem.attrs, inputs
+    (out,) = problem.out_types
     *batch, rows, columns = out.shape
-    entry = _entry(target)
+    entry = _entry(problem.target)
     assert entry is not None  # it applied
     depth, lanes = shape_of(a)[-1], entry.columns
     blocks = -(-columns // lanes)
-    tile = choose_tile(rows, blocks, target, divides=True)
 
     def element(*i: Any) -> Any:
         *p, block, k, lane, odd = i
@@ -230,7 +266,7 @@ def _matmul_compute(
         (*batch, rows, blocks, lanes),
         sum_of,
         name="tiles",
-        tag=f"paired,{tile.rows},{tile.vectors}",
+        tag="paired",
     )
 
     def spread(*i: Any) -> Any:
@@ -261,18 +297,19 @@ def _matmul_applies(attrs: Any, in_types: Sequence[Type], target: Target) -> boo
     )
 
 
-@register_implementation(
+@register_strategy(
     "nn.batch_matmul", "nn.matmul", name="matmul_pairs.tile", priority=30,
-    compute=_matmul_compute, applies=_matmul_applies,
+    compute=_matmul_compute, applies=_matmul_applies, default=_matmul_default,
+    space=_matmul_space,
 )  # fmt: skip
 def schedule_matmul_pairs(
-    target: Target, outs: Sequence[te.Tensor], product: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, tile: Tile
 ) -> te.Schedule:
-    """As float32 products (`cpu.gemm`): a task is a tile of rows by all columns."""
+    """As float32 products (`matmul.gemm`): a task is a tile of rows by all columns."""
+    target, height, vectors = problem.target, tile.rows, tile.vectors
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     tiles, _ = _stages(outs)
-    height, vectors = (int(x) for x in tiles.op.tag.split(",")[1:])
     packed = tiles.op.input_tensors[1]
     inline_injective(schedule, outs, keep=[packed, tiles])
     accumulator = schedule.cache_write(tiles, "local")

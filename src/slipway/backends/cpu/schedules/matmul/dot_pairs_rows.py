@@ -16,9 +16,10 @@ from slipway.backends.cpu.schedules.matmul.mmla import (
     Squares,
     choose_squares,
     joined_squares,
+    squares_space,
 )
-from slipway.backends.cpu.tile import positions_per_part, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import Tile, positions_per_part, worth_sharing
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import padded, read_at
 from slipway.relay.ops.tensor.tensors import flat_index, unflatten
 from slipway.relay.types import TensorType, Type
@@ -45,12 +46,29 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     )
 
 
-def _conv_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _sides(problem: Problem) -> tuple[int, int, int]:
+    """Return rows, pairs of columns, and how many pairs are contiguous in the weights."""
+    (out,) = problem.out_types
+    if problem.op == "nn.contrib_dense_pairs":
+        return out.shape[0], out.shape[1] // SIDE, problem.in_types[1].shape[2] // SIDE
+    _, blocks, *size, lanes = out.shape
+    return prod(size), blocks * (lanes // SIDE), lanes // SIDE
+
+
+def _default(problem: Problem) -> Tile:
+    return choose_squares(*_sides(problem), problem.target)
+
+
+def _space(problem: Problem) -> Space:
+    _, pairs, block = _sides(problem)
+    return squares_space(pairs, block)
+
+
+def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """Squares of sums, and their rows at the places of the result."""
+    attrs = problem.attrs
     data, kernel = padded(inputs[0], attrs), inputs[1]
-    (out,) = out_types
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
     n, blocks, *size, lanes = out.shape
     _, chunks, *window, quads, _, depth = shape_of(kernel)
@@ -73,7 +91,6 @@ def _conv_compute(
         chunk, quad = te.floordiv(c, quads), te.floormod(c, quads)
         return kernel(te.floordiv(o, block), chunk, *at, quad, inside, k)
 
-    tile = choose_squares(prod(size), blocks * block, block, target)
     joined = joined_squares(
         (n, prod(size), blocks * lanes), datum, column, reduced, tile, out.dtype
     )
@@ -85,19 +102,20 @@ def _conv_compute(
     return [te.compute(out.shape, spread, name="conv_pairs", tag="injective")]
 
 
-@register_implementation(
+@register_strategy(
     *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.squares",
-    compute=_conv_compute, applies=_applies,
+    compute=_conv_compute, applies=_applies, default=_default, space=_space,
 )  # fmt: skip
 def schedule_conv_squares(
-    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Tiles of squares of sums in registers."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     squares, entry = Squares(outs), _entry(target)
     assert entry is not None  # it applied
-    data, kernel, tile = squares.data, squares.weight, squares.tile
+    data, kernel = squares.data, squares.weight
     inline_injective(schedule, outs, keep=[squares.joined, squares.near, data])
     stage: Any = schedule[output]
     n, o, *place, ob = stage.op.axis
@@ -122,12 +140,10 @@ def schedule_conv_squares(
     return schedule
 
 
-def _dense_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _dense_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """Squares of sums, and their rows at the places of the result."""
     data, weight = inputs
-    (out,) = out_types
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
     rows, units = out.shape
     _, steps, lanes, depth = shape_of(weight)
@@ -137,7 +153,6 @@ def _dense_compute(
     def column(c: Any, o: Any, lane: Any, k: Any) -> Any:
         return weight(te.floordiv(o, block), c, te.floormod(o, block) * SIDE + lane, k)
 
-    tile = choose_squares(rows, units // SIDE, block, target)
     joined = joined_squares(
         (1, rows, units),
         lambda b, c, m, k: data(m, c * depth + k),
@@ -151,19 +166,21 @@ def _dense_compute(
     ]
 
 
-@register_implementation(
-    "nn.contrib_dense_pairs", name="dense_pairs.squares", compute=_dense_compute, applies=_applies
-)
+@register_strategy(
+    "nn.contrib_dense_pairs", name="dense_pairs.squares", compute=_dense_compute, applies=_applies,
+    default=_default, space=_space,
+)  # fmt: skip
 def schedule_dense_squares(
-    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Tiles of squares of sums in registers."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     squares, entry = Squares(outs), _entry(target)
     assert entry is not None  # it applied
     inline_injective(schedule, outs, keep=[squares.joined, squares.near])
-    tile, weight = squares.tile, squares.weight
+    weight = squares.weight
     stage: Any = schedule[output]
     m, n = stage.op.axis
     n_outer, n_inner = stage.split(n, factor=tile.vectors * SIDE)

@@ -18,15 +18,24 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.matmul.gemm import (
+    PanelTile,
     packed_columns,
-    panel,
+    panel_cost,
+    panel_space,
+    panel_tile,
     reads_groups,
     schedule_batch_matmul,
     tiled_product,
     widened,
 )
-from slipway.backends.cpu.tile import choose_tile, vector_registers, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import (
+    Tile,
+    choose_tile,
+    tile_space,
+    vector_registers,
+    worth_sharing,
+)
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -35,19 +44,28 @@ if TYPE_CHECKING:
 FEW_ROWS = 4
 
 
+def _sides(problem: Problem) -> tuple[int, int, str, Target, bool]:
+    (out,) = problem.out_types
+    return out.shape[0], out.shape[1], out.dtype, problem.target, reads_groups(problem)
+
+
+def _dense_cost(problem: Problem, knobs: PanelTile) -> float:
+    rows, columns, dtype, target, _ = _sides(problem)
+    return panel_cost(rows, columns, problem.in_types[0].shape[-1], dtype, target, knobs)
+
+
 def _dense_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: PanelTile
 ) -> list[te.Tensor]:
     """(M, K) by (N, K), both of them computed."""
     data, weight = inputs
-    (out,) = out_types
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
     columns, depth = shape_of(weight)
-    by_lane = reads_groups(target, data)
-    lanes, tile = panel(target, out.shape[0], columns, out.dtype, by_lane)
-    packed = packed_columns(weight, (depth, columns), True, lanes, tile.vectors, out.dtype)
+    lanes = knobs.width * vector_lanes(problem.target, out.dtype)
+    packed = packed_columns(weight, (depth, columns), True, lanes, knobs.vectors, out.dtype)
     data = widened(data, out.dtype)
-    return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile, by_lane)]
+    return [tiled_product(lambda p, k, m: data(m, k), packed, out)]
 
 
 def _many_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -60,22 +78,37 @@ def _many_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return enough and data.dtype == weight.dtype and dtypes.is_float(data.dtype)
 
 
-register_implementation("nn.dense", name="dense.tile", compute=_dense_compute, applies=_many_rows)(
-    schedule_batch_matmul
-)
+register_strategy(
+    "nn.dense", name="dense.tile", compute=_dense_compute, applies=_many_rows,
+    default=lambda problem: panel_tile(*_sides(problem)),
+    space=lambda problem: panel_space(*_sides(problem)), cost=_dense_cost,
+)(schedule_batch_matmul)  # fmt: skip
 
 
-def _cut_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _cut_sides(problem: Problem) -> tuple[int, int, int]:
+    """Return rows, blocks of units, and vectors in a block."""
+    (out,) = problem.out_types
+    blocks, _, lanes = problem.in_types[1].shape
+    return out.shape[0], blocks, max(1, lanes // vector_lanes(problem.target, out.dtype))
+
+
+def _cut_default(problem: Problem) -> Tile:
+    rows, blocks, width = _cut_sides(problem)
+    return choose_tile(rows, blocks, problem.target, width, divides=True)
+
+
+def _cut_space(problem: Problem) -> Space:
+    rows, blocks, width = _cut_sides(problem)
+    space = dict(tile_space(rows, blocks, problem.target, width))
+    space["vectors"] = [v for v in space["vectors"] if blocks % v == 0]
+    return space
+
+
+def _cut_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """(M, K) by blocks of units, of which the last is not full."""
     data, packed = inputs
-    (out,) = out_types
-    assert isinstance(out, TensorType)
-    blocks, _, lanes = shape_of(packed)
-    width = max(1, lanes // vector_lanes(target, out.dtype))
-    tile = choose_tile(out.shape[0], blocks, target, width, divides=True)
-    return [tiled_product(lambda p, k, m: data(m, k), packed, out, tile)]
+    (out,) = problem.out_types
+    return [tiled_product(lambda p, k, m: data(m, k), packed, out)]
 
 
 def _is_cut(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -84,9 +117,9 @@ def _is_cut(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return bool(attrs.units) and attrs.units % weight.shape[-1] != 0
 
 
-register_implementation(
+register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.cut", priority=30, compute=_cut_compute,
-    applies=_is_cut,
+    applies=_is_cut, default=_cut_default, space=_cut_space,
 )(schedule_batch_matmul)  # fmt: skip
 
 
@@ -109,7 +142,7 @@ def _few_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     )
 
 
-@register_implementation(
+@register_strategy(
     "nn.batch_matmul", "nn.matmul", name="matmul.rows", priority=20, applies=_few_rows
 )
 def schedule_rows(target: Target, outs: Sequence[te.Tensor], product: te.Tensor) -> te.Schedule:

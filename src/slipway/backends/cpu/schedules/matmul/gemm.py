@@ -10,6 +10,7 @@ Matrices of a narrower type than the result are converted once, before the produ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -28,33 +29,91 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     multiply_by_lane,
 )
 from slipway.backends.cpu.schedules.transpose import schedule_turned
-from slipway.backends.cpu.tile import Tile, choose_tile, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import Tile, choose_tile, step_cost, tile_space, worth_sharing
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
 
+@dataclass(frozen=True)
+class PanelTile(Tile):
+    """A tile over panels of `width` vectors of contiguous columns.
+
+    With `lane_fma` values of rows are loaded a vector at a time and multiplied by lane.
+    """
+
+    width: int = 1
+    lane_fma: bool = False
+
+
+def panel_tile(rows: int, columns: int, dtype: str, target: Target, lane_fma: bool) -> PanelTile:
+    """Return the best panels and tile for a product of `rows` by `columns`."""
+    vectors = -(-columns // vector_lanes(target, dtype))
+    if not lane_fma:
+        tile = choose_tile(rows, vectors, target)
+        return PanelTile(tile.rows, tile.vectors)
+    width = choose_width(rows, vectors, target)
+    tile = choose_lane_tile(rows, -(-vectors // width), target, width)
+    return PanelTile(tile.rows, tile.vectors, width, True)
+
+
+def panel_space(rows: int, columns: int, dtype: str, target: Target, lane_fma: bool) -> Space:
+    """Return the legal tiles and panels of a product of `rows` by `columns`."""
+    vectors = -(-columns // vector_lanes(target, dtype))
+    space = tile_space(rows, vectors, target)
+    return {**space, "width": (1, 2, 3, 4) if lane_fma else (1,), "lane_fma": (lane_fma,)}
+
+
+def panel_cost(rows: int, columns: int, depth: int, dtype: str, target: Target, k: Tile) -> float:
+    """Return the predicted cycles of a product with the tile `k`."""
+    width = getattr(k, "width", 1)
+    vectors = -(-columns // vector_lanes(target, dtype))
+    registers = k.vectors * width
+    tiles = -(-rows // k.rows) * -(-vectors // registers)
+    return float(tiles * depth * k.rows * registers * step_cost(k.rows, registers, target))
+
+
+def _sides(problem: Problem) -> tuple[int, int, str, Target, bool]:
+    (out,) = problem.out_types
+    lane_fma = not problem.attrs.transpose_a and reads_groups(problem)
+    return out.shape[-2], out.shape[-1], out.dtype, problem.target, lane_fma
+
+
+def _default(problem: Problem) -> PanelTile:
+    return panel_tile(*_sides(problem))
+
+
+def _space(problem: Problem) -> Space:
+    return panel_space(*_sides(problem))
+
+
+def _cost(problem: Problem, knobs: PanelTile) -> float:
+    (out,), a = problem.out_types, problem.in_types[0]
+    depth = a.shape[-2 if problem.attrs.transpose_a else -1]
+    one = panel_cost(out.shape[-2], out.shape[-1], depth, out.dtype, problem.target, knobs)
+    return float(prod(out.shape[:-2]) * one)
+
+
 def _matmul_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: PanelTile
 ) -> list[te.Tensor]:
     """(b, M, K) by (b, K, N), either of them perhaps stored transposed; or both without batch."""
-    a, b = inputs
-    (out,) = out_types
+    target, attrs, (a, b) = problem.target, problem.attrs, inputs
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
-    *batch, rows, columns = out.shape
+    *batch, _, columns = out.shape
     depth = shape_of(a)[-2 if attrs.transpose_a else -1]
-    by_lane = not attrs.transpose_a and reads_groups(target, a)
-    lanes, tile = panel(target, rows, columns, out.dtype, by_lane)
-    packed = packed_columns(b, (depth, columns), attrs.transpose_b, lanes, tile.vectors, out.dtype)
+    lanes = knobs.width * vector_lanes(target, out.dtype)
+    packed = packed_columns(b, (depth, columns), attrs.transpose_b, lanes, knobs.vectors, out.dtype)
     a = widened(a, out.dtype)
 
     def row(p: Sequence[Any], k: Any, m: Any) -> Any:
         place = p if not batch or shape_of(a)[0] > 1 else [0]
         return a(*place, *((k, m) if attrs.transpose_a else (m, k)))
 
-    return [tiled_product(row, packed, out, tile, by_lane)]
+    return [tiled_product(row, packed, out)]
 
 
 def packed_columns(
@@ -91,9 +150,7 @@ def widened(a: te.Tensor, dtype: str) -> te.Tensor:
     return made
 
 
-def tiled_product(
-    row: Callable[..., Any], packed: te.Tensor, out: TensorType, tile: Tile, by_lane: bool = False
-) -> te.Tensor:
+def tiled_product(row: Callable[..., Any], packed: te.Tensor, out: TensorType) -> te.Tensor:
     """Return the product of type `out` by tiles; ``row(batch, k, m)`` reads the left matrix."""
     *batch, rows, _ = out.shape
     *b_batch, blocks, depth, lanes = shape_of(packed)
@@ -109,7 +166,7 @@ def tiled_product(
         (*batch, rows, blocks, lanes),
         sum_of,
         name="tiles",
-        tag=f"matmul_tiles,{tile.rows},{tile.vectors},{'by_lane' if by_lane else ''}",
+        tag="matmul_tiles",
     )
 
     def spread(*i: Any) -> Any:
@@ -120,20 +177,11 @@ def tiled_product(
     return made
 
 
-def panel(target: Target, rows: int, columns: int, dtype: str, by_lane: bool) -> tuple[int, Tile]:
-    """Return (columns that are packed side by side, the tile in blocks of so many)."""
-    lanes = vector_lanes(target, dtype)
-    if not by_lane:
-        return lanes, choose_tile(rows, -(-columns // lanes), target)
-    width = choose_width(rows, -(-columns // lanes), target)
-    return width * lanes, choose_lane_tile(rows, -(-columns // (width * lanes)), target, width)
-
-
-def reads_groups(target: Target, a: te.Tensor) -> bool:
-    """Tell whether rows of the left matrix (..., M, K) are loaded a few values at a time."""
-    depth = shape_of(a)[-1]
-    plain = isinstance(a.op, te.PlaceholderOp)
-    return target.multiplies_by_lane and plain and a.dtype == "float32" and depth % GROUP == 0
+def reads_groups(problem: Problem) -> bool:
+    """Return whether rows of the left matrix (..., M, K) are loaded a few values at a time."""
+    a, memory = problem.in_types[0], problem.reads_memory(0)
+    fits = a.dtype == "float32" and a.shape[-1] % GROUP == 0
+    return problem.target.multiplies_by_lane and memory and fits
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -145,19 +193,19 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return dtypes.is_float(a.dtype) and columns >= vector_lanes(target, a.dtype)
 
 
-@register_implementation(
+@register_strategy(
     "nn.batch_matmul", "nn.matmul", name="batch_matmul.tile", compute=_matmul_compute,
-    applies=_applies,
+    applies=_applies, default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_batch_matmul(
-    target: Target, outs: Sequence[te.Tensor], product: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, knobs: Tile
 ) -> te.Schedule:
-    """Tiles of registers over packed columns; what is fused behind is applied on the way out."""
+    """Tiles of registers over packed columns, with the epilogue on the way out."""
+    target, height, vectors = problem.target, knobs.rows, knobs.vectors
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    stages = {getattr(op, "tag", "").split(",")[0]: op for op in producers(outs)}
+    stages = {getattr(op, "tag", ""): op for op in producers(outs)}
     tiles = stages["matmul_tiles"].output(0)
-    _, height, vectors, by_lane = tiles.op.tag.split(",")
     packed = [t for t in tiles.op.input_tensors if "pack" in getattr(t.op, "tag", "")]
     inline_injective(schedule, outs, keep=packed)
     left = tiles.op.input_tensors[0]
@@ -169,11 +217,11 @@ def schedule_batch_matmul(
 
     copy = schedule[output]
     *batch, rows, columns = copy.op.axis
-    m_outer, m_inner = copy.split(rows, factor=int(height), tail="shift")
+    m_outer, m_inner = copy.split(rows, factor=height, tail="shift")
     *images, high, wide = shape_of(output)
     run = min(together, wide)
-    whole = together * int(vectors)
-    alone = prod(images) * -(-high // int(height)) < target.num_cores and wide > whole
+    whole = together * vectors
+    alone = prod(images) * -(-high // height) < target.num_cores and wide > whole
     if alone:  # too few rows for all cores: columns are shared too, in whole tiles
         n_part, columns = copy.split(columns, factor=whole)
         n_outer, n_lane = copy.split(columns, factor=run)
@@ -190,7 +238,7 @@ def schedule_batch_matmul(
     stage = schedule[tiles]
     stage.compute_at(copy, task)
     *p, row, block, lane = stage.op.axis
-    part, block = stage.split(block, factor=int(vectors))
+    part, block = stage.split(block, factor=vectors)
     vector, lane = stage.split(lane, factor=lanes)
     stage.reorder(*p, part, row, block, vector, lane)
     stage.unroll(row)
@@ -199,7 +247,7 @@ def schedule_batch_matmul(
     stage.vectorize(lane)
 
     schedule[accumulator].compute_at(stage, part)
-    if by_lane:
+    if getattr(knobs, "lane_fma", False):
         groups = schedule.cache_read(left, "local", [accumulator])
         first = len(p)
         multiply_by_lane(

@@ -18,8 +18,8 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.tile import Tile, vector_registers, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import Tile, tile_space, vector_registers, worth_sharing
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -129,20 +129,38 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return target.multiplies_by_lane and data.dtype == "float32" and data.shape[1] % GROUP == 0
 
 
-@register_implementation(
-    "nn.contrib_dense_pack", name="dense_pack.by_lane", applies=_applies, priority=20
-)
+def _sides(problem: Problem) -> tuple[int, int, int]:
+    (out,) = problem.out_types
+    blocks, _, block = problem.in_types[1].shape
+    lanes = min(block, vector_lanes(problem.target, out.dtype))
+    return out.shape[0], blocks, block // lanes
+
+
+def _default(problem: Problem) -> Tile:
+    rows, blocks, width = _sides(problem)
+    return choose_lane_tile(rows, blocks, problem.target, width)
+
+
+def _space(problem: Problem) -> Space:
+    rows, blocks, width = _sides(problem)
+    return tile_space(rows, blocks, problem.target, width)
+
+
+@register_strategy(
+    "nn.contrib_dense_pack", name="dense_pack.by_lane", applies=_applies, priority=20,
+    default=_default, space=_space,
+)  # fmt: skip
 def schedule_dense_by_lane(
-    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Rows of data by blocks of units, four steps of k at once."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     inline_injective(schedule, outs, keep=[dense])
     blocks, depth, block = shape_of(dense.op.input_tensors[1])
     lanes = min(block, vector_lanes(target, output.dtype))
     rows = shape_of(output)[0]
-    tile = choose_lane_tile(rows, blocks, target, block // lanes)
     if output.op is dense.op:
         accumulator = schedule.cache_write(output, "local")
     else:

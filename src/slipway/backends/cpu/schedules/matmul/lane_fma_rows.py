@@ -23,7 +23,7 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.transpose import schedule_turned
 from slipway.backends.cpu.tile import vector_registers, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     )
 
 
-@register_implementation(
+@register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.rows_by_lane", compute=_compute, applies=_applies,
     priority=25,
 )  # fmt: skip

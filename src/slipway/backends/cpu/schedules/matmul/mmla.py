@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.schedules.generic import extent_of, producers
 from slipway.backends.cpu.tile import Tile, vector_registers
+from slipway.backends.strategy import Space
 from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
@@ -50,12 +51,21 @@ def choose_squares(rows: int, pairs: int, block: int, target: Target) -> Tile:
     tiles = [
         Tile(height, vectors)
         for height in range(SIDE, 10, SIDE)
-        for vectors in range(2, pairs + 1, 2)
-        if pairs % vectors == 0
-        and (block % vectors == 0 or vectors % block == 0)
-        and height // SIDE * (vectors + _AT_ONCE) <= room
+        for vectors in _columns(pairs, block)
+        if height // SIDE * (vectors + _AT_ONCE) <= room
     ]
     return min(tiles, key=cost)
+
+
+def _columns(pairs: int, block: int) -> list[int]:
+    """Return the legal widths of a tile, in pairs of columns."""
+    even = [v for v in range(2, pairs + 1, 2) if pairs % v == 0]
+    return [v for v in even if block % v == 0 or v % block == 0]
+
+
+def squares_space(pairs: int, block: int) -> Space:
+    """Return the legal tiles for so many pairs of columns, `block` of them contiguous."""
+    return {"rows": range(SIDE, 18, SIDE), "vectors": [v for v in _columns(pairs, block) if v < 18]}
 
 
 def joined_squares(
@@ -93,7 +103,7 @@ def joined_squares(
 
     sums = te.compute(
         (images, whole // SIDE, columns // SIDE, SIDE, SIDE), square, name="sums",
-        tag=f"squares_sums,{tile.rows},{tile.vectors}",
+        tag="squares_sums",
     )  # fmt: skip
 
     def row_of(b: Any, p: Any, c: Any) -> Any:
@@ -110,11 +120,10 @@ class Squares:
     """The stages of products in squares, found again among what a kernel computes."""
 
     def __init__(self, outs: Sequence[te.Tensor]) -> None:
-        tags = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
+        tags = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
         self.near, self.sums, self.joined = (
             tags[f"squares_{name}"] for name in ("near", "sums", "joined")
         )
-        self.tile = Tile(*(int(x) for x in self.sums.op.tag.split(",")[1:]))
         (self.data,) = self.near.op.input_tensors
         self.weight = self.sums.op.input_tensors[1]
 

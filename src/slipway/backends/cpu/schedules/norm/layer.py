@@ -21,7 +21,7 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.reduction import SUMS, reduce_row, row_axes
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -67,7 +67,5 @@ def schedule_rows(target: Target, outs: Sequence[te.Tensor], norm: te.Tensor) ->
     return schedule
 
 
-register_implementation("nn.layer_norm", name="norm.rows", applies=_rows_are_long(0))(schedule_rows)
-register_implementation("nn.instance_norm", name="norm.rows", applies=_rows_are_long(1))(
-    schedule_rows
-)
+register_strategy("nn.layer_norm", name="norm.rows", applies=_rows_are_long(0))(schedule_rows)
+register_strategy("nn.instance_norm", name="norm.rows", applies=_rows_are_long(1))(schedule_rows)

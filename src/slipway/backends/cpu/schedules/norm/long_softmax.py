@@ -21,7 +21,7 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.norm.exponential import power
 from slipway.backends.cpu.schedules.reduction import SUMS, reduce_row
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -148,6 +148,6 @@ def schedule_long_softmax(
 
 
 for _op, _compute in (("nn.softmax", _softmax_compute), ("nn.log_softmax", _log_compute)):
-    register_implementation(
-        _op, name="softmax.long", priority=20, compute=_compute, applies=_applies
-    )(schedule_long_softmax)
+    register_strategy(_op, name="softmax.long", priority=20, compute=_compute, applies=_applies)(
+        schedule_long_softmax
+    )

@@ -19,7 +19,7 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.norm.exponential import power_of
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -122,9 +122,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     )
 
 
-@register_implementation(
-    "nn.softmax", name="softmax.rows", compute=_softmax_compute, applies=_applies
-)
+@register_strategy("nn.softmax", name="softmax.rows", compute=_softmax_compute, applies=_applies)
 def schedule_softmax(target: Target, outs: Sequence[te.Tensor], softmax: te.Tensor) -> te.Schedule:
     """All stages of a row inside the loop over rows, each in vectors."""
     schedule = te.create_schedule([t.op for t in outs])

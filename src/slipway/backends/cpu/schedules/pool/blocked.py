@@ -22,7 +22,7 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.tile import rows_per_part, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
 
@@ -34,7 +34,7 @@ _UNROLLED = 128  # taps of a run
 _KINDS = ("max", "avg")
 
 
-@register_implementation(
+@register_strategy(
     *(f"nn.{prefix}{kind}_pool{n}d" for prefix in ("", "global_", "adaptive_") for kind in _KINDS
       for n in (1, 2, 3)),
     name="pool.whole",
@@ -116,7 +116,7 @@ def _schedule_windows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor
 
 
 for _kind in _KINDS:
-    register_implementation(
+    register_strategy(
         *(f"nn.{_kind}_pool{n}d" for n in (1, 2, 3)), name="pool.window", priority=11,
         compute=partial(_compute, kind=_kind), applies=_applies,
     )(_schedule_windows)  # fmt: skip

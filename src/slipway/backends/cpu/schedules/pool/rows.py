@@ -21,7 +21,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
 
@@ -68,7 +68,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return attrs.layout in _LAYOUTS and wide and last > 1 and prod(others) > 1
 
 
-@register_implementation(
+@register_strategy(
     *_LAYOUTS.values(), name="pool.rows", priority=20, compute=_in_turn, applies=_applies
 )
 def schedule_pool_rows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:

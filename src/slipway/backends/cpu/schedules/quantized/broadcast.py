@@ -19,8 +19,8 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
-from slipway.backends.cpu.tile import choose_tile, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, worth_sharing
+from slipway.backends.strategy import Problem, Space, register_strategy
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -36,10 +36,32 @@ def _lanes(channels: int, target: Target, dtype: str) -> int:
     return lanes if lanes >= 4 else 1
 
 
-@register_implementation("qnn.conv2d_nhwc", "qnn.depthwise_conv2d_nhwc", name="qnn_conv.tile")
-def schedule_qnn_conv(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+def _sides(problem: Problem) -> tuple[int, int]:
+    """Return how many rows and vectors a tile may have; a depthwise one has a single vector."""
+    (out,) = problem.out_types
+    lanes = _lanes(out.shape[-1], problem.target, out.dtype)
+    rows, vectors = out.shape[-2], out.shape[-1] // lanes
+    return (min(rows, 8), 1) if "depthwise" in problem.op else (rows, vectors)
+
+
+def _default(problem: Problem) -> Tile:
+    return choose_tile(*_sides(problem), problem.target)
+
+
+def _space(problem: Problem) -> Space:
+    return tile_space(*_sides(problem), problem.target)
+
+
+@register_strategy(
+    "qnn.conv2d_nhwc", "qnn.depthwise_conv2d_nhwc", name="qnn_conv.tile", default=_default,
+    space=_space,
+)  # fmt: skip
+def schedule_qnn_conv(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
+) -> te.Schedule:
     """Rows of output positions by vectors of output channels."""
-    _, height, width, channels = shape_of(conv)
+    target = problem.target
+    _, height, _, channels = shape_of(conv)
     lanes = _lanes(channels, target, conv.dtype)
     distinct = {id(t.op): t for t in outs}
     if lanes == 1 or len(distinct) != 1:
@@ -54,11 +76,7 @@ def schedule_qnn_conv(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
     else:
         sums = conv
         schedule[conv].set_scope("local")
-    depthwise = "depthwise" in conv.op.tag
-    if depthwise:
-        tile = choose_tile(min(width, 8), 1, target)
-    else:
-        tile = choose_tile(width, channels // lanes, target)
+    depthwise = "depthwise" in problem.op
     rows, vectors = tile.rows, tile.vectors
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
@@ -106,9 +124,12 @@ def _schedule_border(schedule: te.Schedule, tensor: te.Tensor, parallel: bool) -
         stage.parallel(rows)
 
 
-@register_implementation("qnn.dense_packed", name="qnn_dense.tile")
-def schedule_qnn_dense(target: Target, outs: Sequence[te.Tensor], dense: te.Tensor) -> te.Schedule:
+@register_strategy("qnn.dense_packed", name="qnn_dense.tile", default=_default, space=_space)
+def schedule_qnn_dense(
+    problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
+) -> te.Schedule:
     """Rows of data by vectors of units."""
+    target = problem.target
     *batch, units = shape_of(dense)
     lanes = _lanes(units, target, dense.dtype)
     distinct = {id(t.op): t for t in outs}
@@ -122,7 +143,6 @@ def schedule_qnn_dense(target: Target, outs: Sequence[te.Tensor], dense: te.Tens
     else:
         sums = dense
         schedule[dense].set_scope("local")
-    tile = choose_tile(batch[0], units // lanes, target)
     stage: Any = schedule[output]
     m, n = stage.op.axis
     m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")

@@ -19,7 +19,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
 )
 from slipway.backends.cpu.tile import worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.packed.qnn_packed import data_kind
@@ -59,9 +59,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
 
 
-@register_implementation(
-    "qnn.contrib_depthwise_packed", name="qnn_depthwise.taps", applies=_applies
-)
+@register_strategy("qnn.contrib_depthwise_packed", name="qnn_depthwise.taps", applies=_applies)
 def schedule_taps(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
     """Neighbouring results of a block of channels in registers."""
     schedule = te.create_schedule([t.op for t in outs])

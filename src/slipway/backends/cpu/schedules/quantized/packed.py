@@ -24,18 +24,18 @@ from slipway.backends.cpu.tile import (
     Tile,
     positions_per_part,
     step_cost,
+    tile_space,
     tiles_in_registers,
     vector_registers,
     worth_sharing,
 )
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.packed.qnn_packed import data_kind, packed_product
 from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
-    from slipway.relay.types import Type
     from slipway.target import Target
 
 
@@ -82,19 +82,47 @@ def _group(target: Target, weight: te.Tensor) -> int:
     return gcd(GROUP, shape_of(weight)[3]) if by_lane else 1
 
 
-def compute_packed(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _sides(problem: Problem) -> tuple[int, int, int]:
+    """Return the positions, the blocks of channels of a group, and the vectors in a block."""
+    (out,), (data, weight) = problem.out_types, problem.in_types
+    _, height, width, channels = out.shape
+    entry = instruction_for(data.dtype, weight, problem.target)
+    if entry is None:
+        raise LoweringError(f"{problem.target} has no instruction for weights {weight}")
+    vectors = max(1, entry.c_size * 32 // problem.target.vector_bits)
+    blocks = channels // entry.columns
+    return height * width, blocks // problem.attrs.groups, vectors
+
+
+def _default(problem: Problem) -> Tile:
+    positions, blocks, _ = _sides(problem)
+    entry = instruction_for(problem.in_types[0].dtype, problem.in_types[1], problem.target)
+    assert entry is not None  # it applied
+    return product_tile(positions, blocks, problem.target, entry)
+
+
+def _space(problem: Problem) -> Space:
+    positions, blocks, vectors = _sides(problem)
+    space = dict(tile_space(positions, blocks, problem.target, vectors))
+    space["vectors"] = [v for v in space["vectors"] if blocks % v == 0]
+    return space
+
+
+def compute_packed(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """The operator's own compute, perhaps with a stage for the groups of a tile."""
-    grouped = attrs.groups == 1 and _group(target, inputs[1]) > 1
-    return packed_product(attrs, list(inputs), out_types, grouped)
+    grouped = problem.attrs.groups == 1 and _group(problem.target, inputs[1]) > 1
+    return packed_product(problem.attrs, list(inputs), problem.out_types, grouped)
 
 
-@register_implementation(
-    "qnn.contrib_conv2d_packed", name="qnn_conv.packed", compute=compute_packed, applies=_applies
-)
-def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+@register_strategy(
+    "qnn.contrib_conv2d_packed", name="qnn_conv.packed", compute=compute_packed, applies=_applies,
+    default=_default, space=_space,
+)  # fmt: skip
+def schedule_packed(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
+) -> te.Schedule:
     """`tile.rows` positions by `tile.vectors` blocks of channels at a time."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     tags = {getattr(op, "tag", ""): op for op in producers(outs)}
@@ -109,8 +137,6 @@ def schedule_packed(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) 
         raise LoweringError(f"{target} has no instruction for weights {weight}")
     schedule[sums].set_scope("local")
     _, positions, blocks, lanes = shape_of(sums)
-    read = shape_of(weight)[3] * (1 if data.dtype == "int32" else shape_of(weight)[5])
-    tile = product_tile(positions, blocks * read // shape_of(data)[-1], target, entry)
     parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if copies:
         schedule_copy(schedule, data, target, parallel)

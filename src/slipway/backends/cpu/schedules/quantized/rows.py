@@ -19,10 +19,11 @@ from slipway.backends.cpu.schedules.matmul.mmla import (
     Squares,
     choose_squares,
     joined_squares,
+    squares_space,
 )
 from slipway.backends.cpu.schedules.quantized.packed import schedule_copy
-from slipway.backends.cpu.tile import positions_per_part, worth_sharing
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import Tile, positions_per_part, worth_sharing
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.packed.qnn_packed import copied
 from slipway.relay.types import TensorType, Type
@@ -48,12 +49,25 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
 
 
-def _compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _sides(problem: Problem) -> tuple[int, int, int]:
+    (out,), weight = problem.out_types, problem.in_types[1]
+    _, height, width, channels = out.shape
+    return height * width, channels // SIDE, weight.shape[4] // SIDE
+
+
+def _default(problem: Problem) -> Tile:
+    return choose_squares(*_sides(problem), problem.target)
+
+
+def _space(problem: Problem) -> Space:
+    _, pairs, block = _sides(problem)
+    return squares_space(pairs, block)
+
+
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """Squares of sums, and their rows at the places of the result."""
-    weight = inputs[1]
-    (out,) = out_types
+    attrs, weight = problem.attrs, inputs[1]
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
     n, height, width, channels = out.shape
     _, kh, kw, chunks, lanes, depth = shape_of(weight)
@@ -72,7 +86,6 @@ def _compute(
         te.reduce_axis((0, extent), name=name)
         for extent, name in ((kh, "ky"), (kw, "kx"), (chunks, "kc"), (depth, "k"))
     ]
-    tile = choose_squares(height * width, channels // SIDE, block, target)
     joined = joined_squares((n, height * width, channels), datum, column, reduced, tile, out.dtype)
     return [
         te.compute(
@@ -82,17 +95,19 @@ def _compute(
     ]  # fmt: skip
 
 
-@register_implementation(
-    "qnn.contrib_conv2d_packed", name="qnn_conv.rows", compute=_compute, applies=_applies
-)
+@register_strategy(
+    "qnn.contrib_conv2d_packed", name="qnn_conv.rows", compute=_compute, applies=_applies,
+    default=_default, space=_space,
+)  # fmt: skip
 def schedule_rows_of_squares(
-    target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Tiles of squares of sums in registers."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     squares = Squares(outs)
-    data, weight, tile = squares.data, squares.weight, squares.tile
+    data, weight = squares.data, squares.weight
     inline_injective(schedule, outs, keep=[squares.joined, squares.near, data])
     entry = _instruction(data, weight, target)
     assert entry is not None  # it applied

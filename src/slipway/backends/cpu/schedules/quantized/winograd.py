@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.conv.winograd import blocks_of_rows
+from slipway.backends.cpu.schedules.conv.winograd import WinogradTile, blocks_of_rows
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
     producers,
@@ -21,12 +21,12 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.matmul.panels import Progress, Steps, ask_for_next
 from slipway.backends.cpu.schedules.quantized.packed import instruction_for, product_tile
-from slipway.backends.cpu.tile import Tile
-from slipway.backends.strategy import register_implementation
+from slipway.backends.cpu.tile import Tile, tile_space
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.relay.ops.packed.qnn_winograd import FILTERING, winograd_stages
 from slipway.relay.ops.packed.winograd import TileBlocks
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import Type
 from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
@@ -34,25 +34,36 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
-def _compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
-    (out,) = out_types
-    assert isinstance(out, TensorType)
+def _tiles_of(problem: Problem) -> tuple[int, int]:
+    (out,), m = problem.out_types, FILTERING.tile
     _, height, width, _ = out.shape
-    m = FILTERING.tile
-    rows, columns = -(-height // m), -(-width // m)
-    words = FILTERING.side**2 * shape_of(inputs[0])[3] // 2  # of a tile, two int16 each
+    return -(-height // m), -(-width // m)
+
+
+def _default(problem: Problem) -> WinogradTile:
+    (data, weight), target = problem.in_types, problem.target
+    rows, columns = _tiles_of(problem)
+    words = FILTERING.side**2 * data.shape[3] // 2  # of a tile, two int16 each
     size = blocks_of_rows(rows, columns, words, target)
-    tile = _tile(size * columns, inputs[1], target)
-    return [winograd_stages(attrs, inputs, out, TileBlocks(size, tile.rows))]
+    tile = product_tile(size * columns, weight.shape[0], target, _entry(weight, target))
+    return WinogradTile(tile.rows, tile.vectors, size)
 
 
-def _tile(tiles: int, weight: te.Tensor, target: Target) -> Tile:
-    return product_tile(tiles, shape_of(weight)[0], target, _entry(weight, target))
+def _space(problem: Problem) -> Space:
+    rows, columns = _tiles_of(problem)
+    blocks = problem.in_types[1].shape[0]
+    space = dict(tile_space(rows * columns, blocks, problem.target))
+    space["vectors"] = [v for v in space["vectors"] if blocks % v == 0]
+    return {**space, "block_rows": range(1, rows + 1)}
 
 
-def _entry(weight: te.Tensor, target: Target) -> HardwareIntrinsic:
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: WinogradTile) -> list[te.Tensor]:
+    (out,) = problem.out_types
+    blocks = TileBlocks(tile.block_rows, tile.rows)
+    return [winograd_stages(problem.attrs, inputs, out, blocks)]
+
+
+def _entry(weight: Any, target: Target) -> HardwareIntrinsic:
     entry = instruction_for(weight.dtype, weight, target)
     if entry is None:
         raise LoweringError(f"{target} has no instruction for weights {weight}")
@@ -64,11 +75,15 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return target.kind.name == "llvm" and bool(instruction_for("int16", weight, target))
 
 
-@register_implementation(
-    "qnn.contrib_conv2d_winograd", name="qnn_conv.winograd", compute=_compute, applies=_applies
-)
-def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+@register_strategy(
+    "qnn.contrib_conv2d_winograd", name="qnn_conv.winograd", compute=_compute, applies=_applies,
+    default=_default, space=_space,
+)  # fmt: skip
+def schedule_winograd(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: WinogradTile
+) -> te.Schedule:
     """Into the transform, the products, and back, a block of tiles and some channels at once."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     stages = {
@@ -82,10 +97,9 @@ def schedule_winograd(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor
     kept = [half, data, products, rest, *([pad] if pad is not None else [])]
     inline_injective(schedule, outs, keep=kept)
     _, parts, _, _, _, _, lanes = shape_of(products)
-    _, lines, columns, *_ = shape_of(rest)
+    _, lines, *_ = shape_of(rest)
     m, step = FILTERING.tile, lines // parts
     weight = products.op.input_tensors[1]
-    tile = _tile(step // m * columns, weight, target)
 
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis

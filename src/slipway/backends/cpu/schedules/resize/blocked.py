@@ -22,7 +22,7 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.resize.plain import resize_in_turn
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return whole and resized[-2] and resized[-3] and not resized[-1]
 
 
-@register_implementation(
+@register_strategy(
     "image.resize",
     name="resize.blocked",
     compute=partial(resize_in_turn, along=-2),

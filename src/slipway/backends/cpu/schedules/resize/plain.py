@@ -20,7 +20,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.strategy import register_implementation
+from slipway.backends.strategy import register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
 
@@ -69,9 +69,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return resized and min(sizes[-1], data.shape[-1]) >= lanes > 1
 
 
-@register_implementation(
-    "image.resize", name="resize.in_turn", compute=resize_in_turn, applies=_applies
-)
+@register_strategy("image.resize", name="resize.in_turn", compute=resize_in_turn, applies=_applies)
 def schedule_resize(target: Target, outs: Sequence[te.Tensor], resize: te.Tensor) -> te.Schedule:
     """A few rows in the cache, and blocks of columns of them."""
     schedule = te.create_schedule([t.op for t in outs])

@@ -1,0 +1,112 @@
+"""What a user wants an operator to be computed by: the options "schedules.force" and ".records".
+
+::
+
+    {"nn.dense": "dense_pack.tile"}                                     a strategy
+    {"nn.contrib_dense_pack": {"strategy": "dense_pack.tile", "rows": 4}}     and knobs of it
+
+A record is the same for one problem alone, a line of JSON::
+
+    {"op": "nn.dense", "inputs": ["float32[4, 64]", "float32[10, 64]"], "target": "llvm ...",
+     "strategy": "dense.tile", "knobs": {"rows": 4, "vectors": 2}}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from slipway.backends.strategy import Choice, Forced, Problem
+from slipway.errors import ScheduleError
+from slipway.transform.context import PassContext
+
+FORCE, RECORDS = "schedules.force", "schedules.records"
+
+
+def forced_for(problem: Problem) -> Forced | None:
+    """Return what the current PassContext wants for a problem, or None.
+
+    A wish for the operator comes before a record.
+    """
+    context = PassContext.current()
+    wishes = context.option(FORCE) or {}
+    if problem.op in wishes:
+        return _wish(problem.op, wishes[problem.op])
+    path = context.option(RECORDS)
+    if not path:
+        return None
+    found = records(str(path)).get(key_of(problem))
+    return None if found is None else Forced(found["strategy"], found.get("knobs") or {})
+
+
+def _wish(op: str, value: Any) -> Forced:
+    if isinstance(value, str):
+        return Forced(value)
+    if isinstance(value, Mapping):
+        return Forced(
+            str(value.get("strategy", "")), {k: v for k, v in value.items() if k != "strategy"}
+        )
+    raise ScheduleError(
+        f"the option {FORCE!r} gives {value!r} for {op}: it takes a strategy's name, or a dict of "
+        '"strategy" and knobs'
+    )
+
+
+def key_of(problem: Problem) -> tuple[str, ...]:
+    """Return what a record is found by: the operator, its attributes and types, the target."""
+    types = (str(t) for t in problem.in_types)
+    return (problem.op, str(problem.attrs), *types, str(problem.target))
+
+
+def record_of(choice: Choice) -> dict[str, Any]:
+    """Return a choice as a record, which ``schedules.records`` reads."""
+    problem = choice.problem
+    return {
+        "op": problem.op,
+        "attrs": str(problem.attrs),
+        "inputs": [str(t) for t in problem.in_types],
+        "target": str(problem.target),
+        "strategy": choice.strategy.name,
+        "knobs": {k: getattr(choice.knobs, k) for k in choice.knobs.__dataclass_fields__},
+    }
+
+
+def records(path: str) -> Mapping[tuple[str, ...], Mapping[str, Any]]:
+    """Return the records of a file by their keys; the last one of a key counts.
+
+    Raises ScheduleError for a file that cannot be read, with the line at fault.
+    """
+    return _records(path, records_digest(path))
+
+
+def records_digest(path: str) -> str:
+    """Return what stands for a file's content."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise ScheduleError(
+            f"the option {RECORDS!r} names {path}, which cannot be read: {error.strerror}"
+        ) from error
+
+
+@lru_cache(maxsize=8)
+def _records(path: str, digest: str) -> Mapping[tuple[str, ...], Mapping[str, Any]]:
+    found: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            key = (record["op"], record["attrs"], *record["inputs"], record["target"])
+            record["strategy"].strip()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ScheduleError(
+                f"{path}, line {number}: this is no record of a strategy ({error!r}); `slipway "
+                "check MODEL --explain` shows what one says"
+            ) from None
+        found[key] = record
+    return found
