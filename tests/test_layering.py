@@ -204,3 +204,43 @@ def test_files_stay_short():
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in tracked}
     long = [f"{p.relative_to(SOURCE)}: {n} lines" for p, n in lengths.items() if n > MAX_LINES]
     assert not long, f"split what is above {MAX_LINES} lines:\n" + "\n".join(long)
+
+
+# What depends on the kind of a target is asked of its backend, of its description or capability.
+KNOWS_TARGETS = ("target", "backends", "toolchain")
+
+
+def asks_for_the_kind(node: ast.AST) -> bool:
+    """Return whether a node compares a target's kind or triple, or asks a processor's trait."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "multiplies_by_lane"
+    if not isinstance(node, ast.Compare):
+        return False
+    texts = [ast.unparse(part) for part in (node.left, *node.comparators)]
+    whole = " ".join(texts)
+    return "target.kind.name" in whole or "target.triple" in whole or "'thumb'" in texts
+
+
+def test_kinds_of_target_are_asked_in_backends_only():
+    asked = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
+        for module, path in MODULES.items()
+        if module.partition(".")[2].split(".")[0] not in KNOWS_TARGETS
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if asks_for_the_kind(node)
+    ]
+    assert not asked, "ask the backend (backends/backend.py) instead:\n" + "\n".join(asked)
+
+
+def test_no_tag_is_parsed_for_data():
+    """A stage's tag names what it is; decisions travel as knobs (backends/strategy.py)."""
+    parsed = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("int", "map")
+        and ".tag" in ast.unparse(node)
+    ]
+    assert not parsed, "\n".join(parsed)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from slipway.errors import CodegenError
 from slipway.target import Target
+from slipway.target.capability import capability_of
 
 LONGEST_NAME = 1000
 _IN_C = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -15,7 +16,7 @@ _IN_LLVM = re.compile(r"[A-Za-z_.$-][\w.$-]*", re.ASCII)
 
 def check_names(names: Iterable[str], target: Target) -> None:
     """Raise CodegenError for a name that no function of a library for `target` can have."""
-    in_c = target.kind.name == "c"
+    in_c = capability_of(target).in_c
     for name in names:
         known = (_IN_C if in_c else _IN_LLVM).fullmatch(name)
         # The loops of `name` are the symbol `name`.compute, and LLVM keeps llvm.* for intrinsics.

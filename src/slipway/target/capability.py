@@ -16,7 +16,7 @@ class Capability:
     `rounding`: floor, ceil, trunc, nearbyint are instructions.  `fma`: fused multiply-add is.
     `fma64`, `rounding64`: the same for float64.  `rounds_to_bfloat`: an instruction rounds float32
     to bfloat16, perhaps with zero for denormal numbers.  `shuffles`: the code generator spells
-    shuffles of vectors.
+    shuffles of vectors.  `in_c`: what it writes is C, with C's rules for names.
     """
 
     target: Target
@@ -28,6 +28,7 @@ class Capability:
     fma64: bool
     rounds_to_bfloat: bool = False
     shuffles: bool = False
+    in_c: bool = False
 
     def extremes(self, bits: int, lanes: int) -> frozenset[str]:
         """Return the instructions for a maximum of floats of `bits`, by what they do with a NaN.
@@ -59,7 +60,8 @@ class Capability:
 def capability_of(target: Target) -> Capability:
     """Return the capabilities of a CPU target."""
     found = _processor(target)
-    return replace(found, shuffles=target.kind.name == "llvm")
+    kind = target.kind.name
+    return replace(found, shuffles=kind == "llvm", in_c=kind == "c")
 
 
 def _processor(target: Target) -> Capability:
