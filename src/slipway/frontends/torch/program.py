@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError, OpenShapeError
+from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
 
 DTYPES = (
@@ -78,8 +79,9 @@ def exported_program(model: Any, infos: list[Info]) -> tuple[Any, list[Info]]:
     """
     torch = torch_package()
     if isinstance(model, (str, Path)):
-        program = _loaded(torch, Path(model))
-    elif isinstance(model, torch.export.ExportedProgram):
+        with stand_ins(torch, Path(model)):
+            return _closed(torch, _loaded(torch, Path(model)), infos)
+    if isinstance(model, torch.export.ExportedProgram):
         program = model
     elif isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         program = _converted(torch, model, _examples(torch, infos, model))
@@ -90,6 +92,11 @@ def exported_program(model: Any, infos: list[Info]) -> tuple[Any, list[Info]]:
             "from_pytorch takes an ExportedProgram, an nn.Module, a traced or scripted module, or "
             f"the path of a .pt2 file, not a {type(model).__name__}"
         )
+    return _closed(torch, program, infos)
+
+
+def _closed(torch: Any, program: Any, infos: list[Info]) -> tuple[Any, list[Info]]:
+    """Return a program of fixed shapes whose operators have a converter, and all its inputs."""
     inputs = user_inputs(program)
     infos = _completed(inputs, infos)
     if any(_is_open(value) for value in inputs.values()):
