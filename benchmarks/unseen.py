@@ -86,6 +86,8 @@ def judged(path, run):
     def judge(_):
         arrays = np.load(path.with_suffix(".npz"))
         given = [arrays[f"in{i}"] for i in range(len(arrays.files) - 1)]
+        if not arrays["out"].any():
+            return json.dumps({"refused": "torch's own result is all zeros: nothing to compare"})
         try:
             got, seconds = run(path, given)
         except Exception as error:
