@@ -36,7 +36,7 @@ BOUNDS = [
     ("aarch64-i8mm", "int8 dense, 32 rows", 0.08),
     ("aarch64-sve256", "conv 1x1", 0.28),
     ("aarch64-sve256", "transpose of a matrix", 1.12),
-    ("riscv64-v128", "add, relu", 0.63),
+    ("riscv64-v128", "add, relu", 0.64),  # a comparison and a choice, since fmax drops a NaN
     ("riscv64-v128", "int8 conv 3x3", 0.39),
     ("riscv64-v256", "exp", 3.7),
 ]
