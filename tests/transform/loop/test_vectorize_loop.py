@@ -157,6 +157,80 @@ def test_a_choice_between_two_loads_has_a_vector_form_for_each():
     np.testing.assert_array_equal(z, np.concatenate([x, y]))
 
 
+def joined(widths, body, right=True, lanes=8):
+    """Lower ``C[i] = body(parts of `widths` joined, i)``; return it, its inputs and their row."""
+    parts = [te.placeholder((n,), name=f"P{k}") for k, n in enumerate(widths)]
+    starts = np.cumsum([0, *widths])
+
+    def pick(i):
+        loads = [
+            p[te.min(te.max(i - int(s), 0), p.shape[0] - 1)]
+            for p, s in zip(parts, starts, strict=False)
+        ]
+        if right:  # the first part is asked for first
+            value = loads[-1]
+            for load, end in list(zip(loads, starts[1:], strict=True))[-2::-1]:
+                value = te.if_then_else(i < int(end), load, value)
+        else:
+            value = loads[0]
+            for load, start in list(zip(loads, starts, strict=False))[1:]:
+                value = te.if_then_else(i >= int(start), load, value)
+        return value
+
+    whole = te.compute((int(starts[-1]),), lambda i: body(pick, i), name="C")
+    s = te.create_schedule(whole.op)
+    _, inner = s[whole].split(whole.op.axis[0], factor=lanes, tail="shift")
+    s[whole].vectorize(inner)
+    func = verify(run_pipeline(te.lower(s, [*parts, whole])), "ready")
+    rows = [np.arange(n, dtype="float32") + 10 * k for k, n in enumerate(widths)]
+    return func, rows, np.concatenate(rows)
+
+
+READERS = (
+    lambda pick, i: pick(i),
+    lambda pick, i: pick(i) * pick(i) + pick(i),
+    lambda pick, i: pick(i) + te.if_then_else(i < 33, pick(i), 2 * pick(i)),
+)
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("body", READERS)
+@pytest.mark.parametrize(
+    "widths", [(20, 9), (17, 3, 30), (3, 2, 1, 5, 4, 6), (40, 1, 24, 8, 16), (8, 16, 24)]
+)
+def test_lanes_of_joined_parts_have_the_numbers_of_the_row(widths, body, right):
+    func, rows, row = joined(widths, body, right)
+    z = np.zeros(len(row), "float32")
+    run(func, *rows, z)
+    np.testing.assert_array_equal(
+        z,
+        [row, row * row + row, row + np.where(np.arange(len(row)) < 33, row, 2 * row)][
+            READERS.index(body)
+        ],
+    )
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_forms_of_joined_parts_are_as_many_as_parts_for_any_number_of_readers(right):
+    """Not one for each part and reader, and nothing of what is left inside of each of them."""
+
+    def nodes(parts, readers):
+        def body(pick, i):
+            value = pick(i)
+            for _ in range(readers - 1):
+                value = value * pick(i)
+            return value
+
+        func, _, _ = joined((24,) * parts, body, right)
+        stores = [n.value.lanes for n in walk(func.body) if isinstance(n, S.BufferStore)]
+        assert sorted(stores) == [1] + [8] * parts
+        return sum(1 for _ in walk(func.body))
+
+    assert nodes(32, 1) < 2.5 * nodes(16, 1)
+    assert nodes(16, 4) < 4.5 * nodes(16, 1)
+    assert nodes(32, 4) < 2.5 * nodes(16, 4)
+
+
 def test_mirrored_lanes_are_one_load_and_a_shuffle():
     func = vectorized(lambda a, i: a[te.max(i - 3, 3 - i)], n=64)
     assert lanes_stored(func) == {16}

@@ -35,6 +35,11 @@ def given(stmt: Any, condition: E.PrimExpr, holds: bool) -> Any:
     return _Given(condition, holds).visit(stmt)
 
 
+def decides(known: E.PrimExpr, condition: E.PrimExpr) -> bool | None:
+    """Return what `condition` is wherever `known` holds; None where their sums leave it open."""
+    return _Given(known, True).decide(condition)
+
+
 def conjuncts(condition: E.PrimExpr) -> list[E.PrimExpr]:
     """Return the conditions that must hold together for `condition`."""
     if isinstance(condition, E.And):

@@ -9,8 +9,8 @@ that no register of the target holds, in powers of two: a sum of 14 lanes that p
 step in two registers is 14 scalars to LLVM.  Up to 16 pieces are written out, more run in a serial
 loop.  Where a boundary check differs between lanes, the vector form runs when the check holds in
 all of them, and a serial loop otherwise; the same goes for a load that an if_then_else guards
-(padding).  Where it chooses between two loads (concatenation) there is a vector form for each.
-What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
+(padding).  Where it chooses between loads (concatenation) there is a vector form for each, side by
+side.  What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import INTRINSICS, is_pure
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.transform.context import PassContext
+from slipway.transform.loop.decide import decides, given
 
 VECTOR_BYTES = 64
 WRITTEN_OUT = 16
+MOST_FORMS = 128  # of one store whose lanes choose between loads; what has none runs lane by lane
 _OPPOSITES: dict[type, Any] = {E.LT: E.GE, E.GE: E.LT, E.LE: E.GT, E.GT: E.LE}
 
 
@@ -179,7 +181,7 @@ class _Lanes:
         if not choices:
             return self.store(node)
         everywhere = ops.all_of([self.in_all_lanes(c) for c in choices])
-        if isinstance(everywhere, E.IntImm) and not everywhere.value:
+        if _never(everywhere):
             raise _CannotVectorizeError
         chosen = {c: ops.TRUE for c in choices}
         value = _decided(substitute(node.value, chosen))
@@ -199,15 +201,39 @@ class _Lanes:
         return None
 
     def either(self, node: S.BufferStore, choice: Any) -> S.Stmt:
-        """Return a form for lanes that all choose yes, one for all no, and one for mixed lanes."""
-        opposite = _OPPOSITES[type(choice)](choice.a, choice.b)
-        forms = []
-        for condition, chosen in ((choice, ops.TRUE), (opposite, ops.FALSE)):
-            value = _decided(substitute(node.value, {choice: chosen}))
-            form = self.guarded_store(S.BufferStore(node.buffer, value, node.indices))
-            forms.append((self.in_all_lanes(condition), form))
-        (all_yes, yes), (all_no, no) = forms
-        return S.IfThenElse(all_yes, yes, S.IfThenElse(all_no, no, self.steps(node)))
+        """Return a form for each way in which all lanes choose alike, and one for mixed lanes.
+
+        The forms stand side by side behind one another's conditions: nested, each would hold the
+        loop over mixed lanes of what is left.
+        """
+        result = self.steps(node)
+        for condition, form in reversed(self._forms(node, choice)):
+            result = S.IfThenElse(condition, form, result)
+        return result
+
+    def _forms(self, node: S.BufferStore, choice: Any) -> list[tuple[PrimExpr, S.Stmt]]:
+        """Return the forms for lanes that choose alike, each with the condition it runs under."""
+        forms: list[tuple[PrimExpr, S.Stmt]] = []
+        pending: list[tuple[S.BufferStore, Any, list[PrimExpr]]] = [(node, choice, [])]
+        while pending and len(forms) < MOST_FORMS:
+            node, choice, known = pending.pop()
+            if choice is None:
+                condition = ops.all_of([self.in_all_lanes(c) for c in known])
+                forms.append((condition, self.guarded_store(node)))
+                continue
+            opposite = _OPPOSITES[type(choice)](choice.a, choice.b)
+            for met, holds in ((opposite, False), (choice, True)):
+                everywhere = self.in_all_lanes(met)
+                if _never(everywhere) or any(
+                    decides(everywhere, self.in_all_lanes(c)) is False for c in known
+                ):
+                    continue  # a part narrower than the lanes is never all of them
+                under = [c for c in known if not decides(met, c)] + [met]
+                # What holds decides the other choices on the same sum, whoever reads it: n parts
+                # stay n forms, not n for each reader.
+                rest = given(node, choice, holds)
+                pending.append((rest, self._choice_of_loads(rest.value), under))
+        return forms
 
     def _lane_choices(self, value: PrimExpr) -> list[PrimExpr]:
         """Conditions of if_then_else that differ between lanes and guard a load."""
@@ -406,6 +432,10 @@ def _decided(value: Any) -> Any:
         if isinstance(condition, E.IntImm):
             return _decided(value.args[1 if condition.value else 2])
     return map_children(value, _decided)
+
+
+def _never(condition: PrimExpr) -> bool:
+    return isinstance(condition, E.IntImm) and not condition.value
 
 
 def _reads_memory(expr: PrimExpr) -> bool:
