@@ -17,8 +17,8 @@ from slipway.compiler.memory_plan import (
     plan_svg,
     plan_table,
 )
+from slipway.compiler.memory_plan.optimal import _Searcher, search_below
 from slipway.compiler.memory_plan.place import Layout
-from slipway.errors import LoweringError
 
 
 def blocks_strategy(most=14, alignments=(1, 4, 16, 64)):
@@ -199,3 +199,42 @@ def test_picture_has_one_rectangle_per_block_and_the_table_one_line():
     lines = plan_table(result).splitlines()
     assert len(lines) == 1 + 5 + 1
     assert lines[-1] == "912 B by greedy_by_size, equal to the lower bound"
+
+
+def test_the_exact_search_looks_only_at_the_steps_of_the_block_it_placed(monkeypatch):
+    """In a long model a block lives in few steps; all of them at each move took seconds."""
+    blocks = [Block(f"b{i}", 64 * (3 + i * 7 % 11), i, i + 2 + i % 3) for i in range(100)]
+    looked, wrong = [], []
+    asked = _Searcher.hopeless
+
+    class Counted(list):
+        def __getitem__(self, step):
+            looked.append(step)
+            return super().__getitem__(step)
+
+        def __iter__(self):
+            return (self[step] for step in range(len(self)))
+
+    def hopeless(self, *placed):
+        plain, self.floor = self.floor, Counted(self.floor)
+        found = asked(self, *placed)
+        self.floor = plain
+        alive = [
+            [b for i, b in enumerate(blocks) if self.offsets[i] < 0 and b.first <= t <= b.last]
+            for t in self.steps
+        ]
+        rest = [sum(b.size_bytes for b in there) for there in alive]
+        wrong.append(
+            found
+            != any(
+                r and max(floor, placed[-1]) + r > self.limit
+                for floor, r in zip(plain, rest, strict=True)
+            )
+        )
+        return found
+
+    monkeypatch.setattr(_Searcher, "hopeless", hopeless)
+    search_below(blocks, (), lower_bound(blocks), 3000)
+    assert len(wrong) > 20
+    assert not any(wrong)
+    assert len(looked) <= 5 * len(wrong)

@@ -65,10 +65,11 @@ class _Searcher:
             self.slack[self.steps.index(blocks[out].first)] += saving
         self.offsets = [-1] * len(blocks)
         self.floor = [0] * len(self.steps)
-        self.remaining = [0] * len(self.steps)
+        # By step: bytes still to be placed, less what shares save there.
+        self.ahead = [-saved for saved in self.slack]
         for index, block in enumerate(blocks):
             for t in self.alive[index]:
-                self.remaining[t] += block.size_bytes
+                self.ahead[t] += block.size_bytes
 
     def lowest(self, index: int, last: int) -> int:
         """Return the lowest offset, not below `last`, above every placed neighbour."""
@@ -84,11 +85,13 @@ class _Searcher:
             offset = max(offset, end)
         return align_up(offset, self.blocks[index].alignment_bytes)
 
-    def hopeless(self, last: int) -> bool:
-        """Tell whether some step cannot take what is still to come within the limit."""
-        return any(
-            rest and max(floor, last) + rest - slack > self.limit
-            for floor, rest, slack in zip(self.floor, self.remaining, self.slack, strict=True)
+    def hopeless(self, index: int, last: int) -> bool:
+        """Tell whether some step cannot take what is still to come within the limit.
+
+        `index` was placed last, so that only where it is alive a step's floor has changed.
+        """
+        return last + max(self.ahead) > self.limit or any(
+            self.floor[t] + self.ahead[t] > self.limit for t in self.alive[index]
         )
 
     def run(self, unplaced: list[int], last: int) -> bool:
@@ -128,13 +131,13 @@ class _Searcher:
         self.offsets[index] = offset
         for t, floor in saved:
             self.floor[t] = max(floor, offset + block.size_bytes)
-            self.remaining[t] -= block.size_bytes
-        if not self.hopeless(offset) and self.run(rest, offset):
+            self.ahead[t] -= block.size_bytes
+        if not self.hopeless(index, offset) and self.run(rest, offset):
             return True
         self.offsets[index] = -1
         for t, floor in saved:
             self.floor[t] = floor
-            self.remaining[t] += block.size_bytes
+            self.ahead[t] += block.size_bytes
         return False
 
 
