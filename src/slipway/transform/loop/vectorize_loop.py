@@ -32,7 +32,8 @@ from slipway.transform.loop.decide import decides, given
 
 VECTOR_BYTES = 64
 WRITTEN_OUT = 16
-MOST_FORMS = 128  # of one store whose lanes choose between loads; what has none runs lane by lane
+MOST_FORMS = 256  # of stores whose lanes choose between loads; what has none runs lane by lane
+LONG_SIDE = 8  # choices
 _OPPOSITES: dict[type, Any] = {E.LT: E.GE, E.GE: E.LT, E.LE: E.GT, E.GT: E.LE}
 
 
@@ -145,6 +146,7 @@ class _Lanes:
         self.atom: Atom = an.var_atom(var)
         self.lets: dict[int, Var] = {}
         self.memo: dict[int, tuple[Any, Any]] = {}
+        self.forms = 0  # made for lanes that choose alike
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -191,38 +193,42 @@ class _Lanes:
             self.steps(node),
         )
 
-    def _choice_of_loads(self, value: PrimExpr) -> PrimExpr | None:
-        """The first condition that differs between lanes and chooses between two loads."""
+    def _choice_of_loads(self, value: PrimExpr) -> E.Call | None:
+        """The first choice between two loads whose condition differs between lanes."""
         for n in walk(value):
             if isinstance(n, E.Call) and n.op == "if_then_else" and type(n.args[0]) in _OPPOSITES:
                 chooses = _reads_memory(n.args[1]) and _reads_memory(n.args[2])
                 if chooses and self.expr(n.args[0]).lanes > 1:
-                    return n.args[0]
+                    return n
         return None
 
-    def either(self, node: S.BufferStore, choice: Any) -> S.Stmt:
+    def either(self, node: S.BufferStore, choice: E.Call) -> S.Stmt:
         """Return a form for each way in which all lanes choose alike, and one for mixed lanes.
 
-        The forms stand side by side behind one another's conditions: nested, each would hold the
-        loop over mixed lanes of what is left.
+        Forms stand side by side behind one another's conditions: nested, each would hold the
+        loop over mixed lanes of what is left.  Only where both sides of a choice are long are they
+        nested, so that the parts of a long join are found by halving.
         """
         result = self.steps(node)
         for condition, form in reversed(self._forms(node, choice)):
             result = S.IfThenElse(condition, form, result)
         return result
 
-    def _forms(self, node: S.BufferStore, choice: Any) -> list[tuple[PrimExpr, S.Stmt]]:
+    def _forms(self, node: S.BufferStore, choice: E.Call) -> list[tuple[PrimExpr, S.Stmt]]:
         """Return the forms for lanes that choose alike, each with the condition it runs under."""
+        halves = min(_choices(choice.args[1]), _choices(choice.args[2])) >= LONG_SIDE
         forms: list[tuple[PrimExpr, S.Stmt]] = []
-        pending: list[tuple[S.BufferStore, Any, list[PrimExpr]]] = [(node, choice, [])]
-        while pending and len(forms) < MOST_FORMS:
-            node, choice, known = pending.pop()
-            if choice is None:
+        pending: list[tuple[S.BufferStore, E.Call | None, list[PrimExpr]]] = [(node, choice, [])]
+        while pending and self.forms < MOST_FORMS:
+            rest, open_choice, known = pending.pop()
+            if open_choice is None or (known and halves):
                 condition = ops.all_of([self.in_all_lanes(c) for c in known])
-                forms.append((condition, self.guarded_store(node)))
+                self.forms += open_choice is None
+                forms.append((condition, self.guarded_store(rest)))
                 continue
-            opposite = _OPPOSITES[type(choice)](choice.a, choice.b)
-            for met, holds in ((opposite, False), (choice, True)):
+            asked: Any = open_choice.args[0]
+            opposite = _OPPOSITES[type(asked)](asked.a, asked.b)
+            for met, holds in ((opposite, False), (asked, True)):
                 everywhere = self.in_all_lanes(met)
                 if _never(everywhere) or any(
                     decides(everywhere, self.in_all_lanes(c)) is False for c in known
@@ -231,8 +237,8 @@ class _Lanes:
                 under = [c for c in known if not decides(met, c)] + [met]
                 # What holds decides the other choices on the same sum, whoever reads it: n parts
                 # stay n forms, not n for each reader.
-                rest = given(node, choice, holds)
-                pending.append((rest, self._choice_of_loads(rest.value), under))
+                side = given(rest, asked, holds)
+                pending.append((side, self._choice_of_loads(side.value), under))
         return forms
 
     def _lane_choices(self, value: PrimExpr) -> list[PrimExpr]:
@@ -436,6 +442,10 @@ def _decided(value: Any) -> Any:
 
 def _never(condition: PrimExpr) -> bool:
     return isinstance(condition, E.IntImm) and not condition.value
+
+
+def _choices(expr: PrimExpr) -> int:
+    return sum(isinstance(n, E.Call) and n.op == "if_then_else" for n in walk(expr))
 
 
 def _reads_memory(expr: PrimExpr) -> bool:
