@@ -19,6 +19,7 @@ from slipway.compiler.memory_plan import (
 )
 from slipway.compiler.memory_plan.optimal import _Searcher, search_below
 from slipway.compiler.memory_plan.place import Layout
+from slipway.errors import LoweringError
 
 
 def blocks_strategy(most=14, alignments=(1, 4, 16, 64)):
