@@ -11,14 +11,15 @@ import typer
 from onnx import TensorProto, helper, numpy_helper
 
 from slipway import relay, rpc
+from slipway.backends.cpu import graph
 from slipway.cli import bisect as command
-from slipway.compiler import optimize as pipeline
 from slipway.compiler.relay_build import kernel_graph
 from slipway.frontends.onnx import converters
 from slipway.inspect.bisect import difference, find_kernel, node_values, trace_of
 from slipway.relay import op_registry
 from slipway.relay.interpret import interpret
 from slipway.target import Target
+from slipway.transform.graph.pipeline import graph_pass
 
 
 @pytest.fixture
@@ -154,8 +155,8 @@ def test_a_wrong_pass(model, tmp_path, monkeypatch):
     def wrong(function):
         return relay.Function(function.params, relay.add(function.body, relay.const(0.5)))
 
-    steps = (*pipeline.PIPELINE[:4], ("Wrong", 0, wrong), *pipeline.PIPELINE[4:])
-    monkeypatch.setattr(pipeline, "PIPELINE", steps)
+    steps = (*graph.PASSES[:4], graph_pass("Wrong", 0, wrong), *graph.PASSES[4:])
+    monkeypatch.setattr("slipway.backends.cpu.backend.PASSES", steps)
     found = bisect(model, tmp_path / "out")
     assert (found["kind"], found["name"]) == ("pass", "Wrong")
 

@@ -26,6 +26,7 @@ from slipway.relay.op_registry import span
 from slipway.relay.types import TensorType
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.target import Target
+from slipway.transform.context import PassContext
 
 
 def module_of(result):
@@ -33,7 +34,8 @@ def module_of(result):
 
 
 def costs_of(result):
-    graph = kernel_graph(module_of(result), Target("llvm"), blocked=False)
+    with PassContext(disabled_pass=["AlterOpLayout"]):
+        graph = kernel_graph(module_of(result), Target("llvm"))
     return [kernel_cost(f) for f in graph.kernels.values()]
 
 

@@ -32,7 +32,7 @@ assert len(op_registry.load_ops()) > 100
 
 
 @pytest.mark.parametrize(
-    "program", [THREADS, *(FAMILY.format(name) for name in ("scan", "conv", "qnn_conv"))]
+    "program", [THREADS, *(FAMILY.format(name) for name in ("tensor.scan", "nn.conv", "qnn.conv"))]
 )
 def test_loading(program):
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slipway import te
-from slipway.backends.cpu.schedules.quantized.packed import compute_packed, schedule_packed
+from slipway.backends.strategy import Choice, Problem, strategies
 from slipway.ir.hardware import HARDWARE
 from slipway.relay import op_registry
 from slipway.relay.ops.packed import qnn_packed
@@ -52,8 +52,12 @@ def test_packed_convolution(device, instruction, data, weight, options):
     x = te.placeholder(data, kind, name="x")
     w = te.placeholder(packed.shape, packed.dtype.name, name="w")
     sums = TensorType(want.shape, "int32")
-    (out,) = compute_packed(target, attrs, [x, w], [sums])
-    function = device.build(schedule_packed(target, [out], out), [x, w, out], target)
+    types = [TensorType(data, kind), TensorType(packed.shape, packed.dtype.name)]
+    problem = Problem("qnn.contrib_conv2d_packed", attrs, types, [sums], target)
+    (way,) = (s for s in strategies(problem.op, target) if s.name == "qnn_conv.packed")
+    choice = Choice(way, problem, way.knobs_for(problem))
+    (out,) = choice.compute([x, w])
+    function = device.build(choice.schedule([out], out), [x, w, out], target)
     got = device.array(np.zeros(want.shape, "int32"))
     function(device.array(given), device.array(packed), got)
     np.testing.assert_array_equal(got.numpy(), want)

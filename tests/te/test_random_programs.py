@@ -43,11 +43,11 @@ def check_in_interpreter(program):
     for step in (None, *PIPELINE):
         if step is not None:
             func = step(func)
-            stage = STAGE_AFTER.get(step.__name__, stage)
+            stage = STAGE_AFTER.get(step.name, stage)
         verify(func, stage)
         got = np.full(want.shape, -77, "float32")
         run(func, *arrays, got)
-        np.testing.assert_array_equal(got, want, err_msg=getattr(step, "__name__", "lower"))
+        np.testing.assert_array_equal(got, want, err_msg=getattr(step, "name", "lower"))
 
 
 def check_compiled(program, target):

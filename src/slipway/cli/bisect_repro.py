@@ -80,7 +80,7 @@ def write_source(kernel: Any, target: Any, folder: Path) -> list[str]:
 
     library = relay.build(kernel, target=target)
     spellings = {"c": "c", "ll": "ll", "asm": "s"}
-    endings = {form: spellings[form] for form in library.compiled.sources}
+    endings = {f: spellings[f] for f in library.compiled.sources if f in spellings}
     for form, ending in endings.items():
         (folder / f"kernel.{ending}").write_text(library.get_source(form), encoding="utf-8")
     return [f"kernel.{ending}" for ending in endings.values()]

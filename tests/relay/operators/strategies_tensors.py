@@ -4,6 +4,10 @@ import numpy as np
 from drawing import ALL, FLOATS, NUMBERS, OPS, Case
 from strategies import strategy
 
+from slipway.relay.expr import Function, Tuple, Var
+from slipway.relay.ops.recurrence import LoopAttrs
+from slipway.relay.types import TensorType
+
 
 def attrs_of(d, *fields, **named):
     return OPS[d.name].attrs_type(*fields, **named)
@@ -287,3 +291,20 @@ def grid_sample(d):
     coarse = 2.0**29 if dtype == "float64" else 1.0
     scale = 600.0 * coarse if method != "nearest" else 0.0
     return Case((d.array(shape, dtype), grid), attrs, scale=scale)
+
+
+@strategy("scan")
+def scan(d):
+    """A running maximum and a sum of integers: two states, a sequence or two, one value for all."""
+    shape, steps, two = d.shape(1, 2, size=40), d.int(1, 6), d.bool()
+    kind = TensorType(shape, "int32")
+    names = ("high", "sum", "x", *(("y",) if two else ()), "w")
+    high, total, *rest = (Var(name, kind) for name in names)
+    add, maximum = (OPS[name] for name in ("add", "maximum"))
+    step = add(rest[0], rest[1]) if two else rest[0]
+    new = (maximum(high, step), add(total, add(step, rest[-1])))
+    body = Function((high, total, *rest), Tuple((*new, maximum(*new))))
+    states = tuple(d.array(shape, "int32", -999, 999) for _ in range(2))
+    sequences = tuple(d.array((steps, *shape), "int32", -999, 999) for _ in range(1 + two))
+    others = (d.array(shape, "int32", -999, 999),)
+    return Case((states, sequences, others), LoopAttrs(body, 2, 1 + two, reverse=d.bool()))

@@ -17,7 +17,7 @@ from slipway.frontends.onnx.functions import schema_of, type_proto
 from slipway.frontends.onnx.isolated import objection
 from slipway.frontends.onnx.reader import onnx_package
 from slipway.frontends.onnx.values import Value
-from slipway.relay.expr import Constant
+from slipway.relay.expr import Constant, Expr
 from slipway.relay.types import ANY
 
 TYPE_NAMES = {
@@ -132,6 +132,8 @@ def check_values(view: NodeView) -> None:
         if not np.isfinite(values).all() or (index in divisors and not values.all()):
             bad = values[~np.isfinite(values) | (values == 0)].reshape(-1)[0]
             raise view.unsupported(f"its scale (input {index}) is {bad}, which scales nothing")
+    if not isinstance(view.inputs[0] if view.inputs else None, Expr):
+        return  # its size depends on the data
     if view.kind in AT_POSITIONS:
         positions, shape = _known(view, 1), view.type().shape
         axis = int(view.attr("axis", 0))
@@ -146,7 +148,7 @@ def check_values(view: NodeView) -> None:
 
 
 def _known(view: NodeView, index: int) -> np.ndarray[Any, Any] | None:
-    found = view.optional(index)
+    found = view.inputs[index] if index < len(view.inputs) else None
     return found.array if isinstance(found, Constant) else None
 
 

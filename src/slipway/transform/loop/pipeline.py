@@ -44,9 +44,12 @@ def _has_option(name: str) -> Callable[[Setting], bool]:
     return lambda setting: bool(setting.context.option(name))
 
 
-PIPELINE: tuple[Pass, ...] = (
+# What options ask for, before everything else.
+BY_OPTION: tuple[Pass, ...] = (
     loop_pass(remove_assertions, _has_option("tir.disable_assert")),
     loop_pass(instrument_bounds, _has_option("tir.instrument_bound_checkers")),
+)
+PIPELINE: tuple[Pass, ...] = (
     loop_pass(serialize_threads),
     loop_pass(lower_custom_calls),
     loop_pass(flatten_storage),
@@ -109,9 +112,9 @@ def run_pipeline(
 
 
 def _with_extra(passes: Sequence[Pass], context: PassContext) -> list[Pass]:
-    """Return the passes with those of the option "tir.add_lower_pass" at their phases."""
+    """Return the passes with those that options ask for at their phases."""
     extra = context.option("tir.add_lower_pass") or ()
-    steps: list[Pass] = []
+    steps: list[Pass] = list(BY_OPTION)
     for step in passes:
         steps.append(step)
         steps += [loop_pass(own) for phase, own in extra if _PHASES.get(phase) == step.name]

@@ -40,7 +40,7 @@ def _sides(problem: Problem) -> tuple[int, int]:
     """Return how many rows and vectors a tile may have; a depthwise one has a single vector."""
     (out,) = problem.out_types
     lanes = _lanes(out.shape[-1], problem.target, out.dtype)
-    rows, vectors = out.shape[-2], out.shape[-1] // lanes
+    rows, vectors = out.shape[-2] if out.rank > 1 else 1, out.shape[-1] // lanes
     return (min(rows, 8), 1) if "depthwise" in problem.op else (rows, vectors)
 
 
