@@ -14,11 +14,11 @@ import time
 import numpy as np
 
 from slipway import relay
+from slipway.backends.backend import compile_target
 from slipway.compiler.graph import place_tensors
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.relay_build import kernel_graph
 from slipway.ir.function import IRModule
-from slipway.target.choose import cpu_target
 from slipway.transform.context import PassContext
 
 IMAGE = (1, 8, 6, 6)
@@ -125,7 +125,7 @@ def stages(kind, layers):
     marks = [time.process_time()]
     module = chain(kind, layers)
     marks.append(time.process_time())
-    target = cpu_target("llvm")
+    target = compile_target("llvm")
     with PassContext(opt_level=3):
         graph = kernel_graph(module, target)
         marks.append(time.process_time())
