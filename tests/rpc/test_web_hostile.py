@@ -41,6 +41,10 @@ def test_half_sent_requests_keep_nobody_out(site, case):
         with contextlib.suppress(OSError):
             strangers.append(socket.create_connection(("127.0.0.1", site.port), timeout=5))
             strangers[-1].sendall(HALVES[case])
+    if case == "half a second request":  # while the first ones are answered, all places are taken
+        for stranger in strangers:
+            with contextlib.suppress(OSError):
+                stranger.recv(1)
     for _ in range(3):
         start = time.monotonic()
         assert site.ask("GET", "/api/farm")[0] == 200
