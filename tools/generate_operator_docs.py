@@ -27,7 +27,7 @@ Each operator is one section of a file in `src/slipway/relay/ops/`: attributes, 
 reference, tensor expression, fusion kind, counts, sample cases.  `relay.<name>` or
 `relay.nn.<name>` builds a call; attributes not given have the default shown.  Types are those that
 the first argument may hold; what only moves elements takes the small types too (docs/onnx.md).
-"Tuned for" names the folders of `src/slipway/schedules` with a schedule of the operator's own; the
+"Tuned for" names the backends (`src/slipway/backends`) with a strategy of the operator's own; the
 others get that of their fusion kind.  The last column has the operators of model formats that
 become this one alone; the tables below say everything that an operator of a format may become, as
 the importers report it for the examples of their tests.
