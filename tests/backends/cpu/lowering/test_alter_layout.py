@@ -12,6 +12,13 @@ from slipway.relay.visit import post_order
 RNG = np.random.default_rng(0)
 
 
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order():
+    """Each test draws the same, whatever has run before it in its process."""
+    global RNG
+    RNG = np.random.default_rng(0)
+
+
 def weights(*shape):
     return relay.const(RNG.standard_normal(shape).astype("float32"))
 
