@@ -77,6 +77,11 @@ def test_what_cannot_be_forced_is_an_error(want, words):
         choice_of(dense(), **{"schedules.force": {"nn.dense": want}})
 
 
+def test_a_wish_for_no_operator_is_an_error():
+    with pytest.raises(ScheduleError, match=r"names 'nn.dens', which is no operator. Did you mean"):
+        choice_of(dense(), **{"schedules.force": {"nn.dens": "dense.tile"}})
+
+
 def test_a_record_counts_for_its_problem_alone(tmp_path):
     choice = choice_of(dense(), **{"schedules.force": {"nn.dense": {"rows": 3, "vectors": 2}}})
     path = tmp_path / "records.json"

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from slipway.backends.strategy import Choice, Forced, Problem
-from slipway.errors import ScheduleError
+from slipway.errors import ScheduleError, did_you_mean
+from slipway.relay import op_registry
 from slipway.transform.context import PassContext
 
 FORCE, RECORDS = "schedules.force", "schedules.records"
@@ -34,6 +35,12 @@ def forced_for(problem: Problem) -> Forced | None:
     """
     context = PassContext.current()
     wishes = context.option(FORCE) or {}
+    for name in wishes:
+        if name not in op_registry.load_ops():
+            raise ScheduleError(
+                f"the option {FORCE!r} names {name!r}, which is no operator."
+                f"{did_you_mean(name, op_registry.OPS)}"
+            )
     if problem.op in wishes:
         return _wish(problem.op, wishes[problem.op])
     path = context.option(RECORDS)
