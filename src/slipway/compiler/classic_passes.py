@@ -174,6 +174,7 @@ def function_pass(
                 opt_level or 0,
                 lambda m, s: over_functions(m, lambda f: run(f, m, s.context)),
                 required=required,
+                by_user=True,
             )
 
         return _pass_of(given, name, over, "transform_function")
@@ -191,7 +192,13 @@ def module_pass(
 
     def make(given: Any) -> Any:
         def over(run: Any, title: str) -> Pass:
-            return Pass(title, opt_level or 0, lambda m, s: run(m, s.context), required=required)
+            return Pass(
+                title,
+                opt_level or 0,
+                lambda m, s: run(m, s.context),
+                required=required,
+                by_user=True,
+            )
 
         return _pass_of(given, name, over, "transform_module")
 

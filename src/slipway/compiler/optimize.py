@@ -21,6 +21,12 @@ from slipway.transform.graph.loop_invariants import optimize_loops
 from slipway.transform.graph.pipeline import FOLD_CONSTANT
 from slipway.transform.manager import Pass, Setting, run_pass, run_passes
 
+# Not left to the opt_level or to instruments: what comes after it knows no Let and no function.
+INLINE = Pass(
+    "Inline",
+    0,
+    lambda mod, _: IRModule((("main", distinct_names(inline(main_function(mod), mod))),)),
+)
 LAST_OF_GRAPH = "OwnOutputs"  # the first pass that looks at results as kernels give them
 
 
@@ -59,16 +65,24 @@ def optimize_steps(
     layout_lanes: int = 0,
 ) -> Iterator[tuple[str, Function]]:
     """Yield (name of the pass, "main" after it) for each step of `optimize`, in order."""
-    main = distinct_names(inline(bind(main_function(mod), params or {}), mod))
-    need_fixed(main)
-    yield "Inline", main
     setting = Setting(target, level=-1 if opt_level is None else opt_level, lanes=layout_lanes)
+    start = _inlined(mod.update("main", bind(main_function(mod), params or {})), setting)
+    need_fixed(main_function(start))
+    yield INLINE.name, main_function(start)
     passes = list(passes_for(target))
     cut = next((i for i, step in enumerate(passes) if step.name == LAST_OF_GRAPH), len(passes))
     loops = Pass("OptimizeLoops", 0, partial(_with_loops, mod, passes[:cut], passes[cut:]))
-    start = IRModule((("main", main),))
     for step, module in run_passes([*passes[:cut], loops, *passes[cut:]], start, setting):
         yield step.name, main_function(module)
+
+
+def _inlined(mod: IRModule, setting: Setting) -> IRModule:
+    if not setting.verifies(mod):
+        return INLINE.run(mod, setting)  # type: ignore[no-any-return]
+    setting.verifier.run_before_pass(mod, INLINE)
+    made: IRModule = INLINE.run(mod, setting)
+    setting.verifier.run_after_pass(made, INLINE)
+    return made
 
 
 def _with_loops(

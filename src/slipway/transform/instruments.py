@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slipway.ir.function import PrimFunc
-from slipway.ir.verify import VerifyEachPass
+from slipway.transform.verify import VerifyEachPass
 
 
 class PassTimer:

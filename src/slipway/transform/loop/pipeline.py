@@ -29,7 +29,7 @@ from slipway.transform.loop.storage_rewrite import storage_rewrite
 from slipway.transform.loop.transpose_loads import transpose_loads
 from slipway.transform.loop.unroll_loop import unroll_loop
 from slipway.transform.loop.vectorize_loop import vectorize_loop
-from slipway.transform.manager import Pass, Setting, always, run_passes
+from slipway.transform.manager import Pass, Setting, always, is_ours, run_passes
 
 LoopPass = Callable[[PrimFunc], PrimFunc]
 
@@ -37,7 +37,7 @@ LoopPass = Callable[[PrimFunc], PrimFunc]
 def loop_pass(run: LoopPass, applies: Callable[[Setting], bool] = always) -> Pass:
     """Return a function over loops as a pass of its name."""
     name = getattr(run, "__name__", str(run))
-    return Pass(name, 0, lambda func, setting: run(func), applies=applies)
+    return Pass(name, 0, lambda func, setting: run(func), applies=applies, by_user=not is_ours(run))
 
 
 def _has_option(name: str) -> Callable[[Setting], bool]:
