@@ -18,6 +18,7 @@ from slipway.arith.rules import BUILDERS as _BUILDERS
 from slipway.arith.rules import RULES as _RULES
 from slipway.ir import expr as E
 from slipway.ir import ops
+from slipway.ir.visit import map_children, substitute
 
 _INDEX_TYPES = ("int32", "int64")
 
@@ -431,8 +432,6 @@ class Analyzer:
                 piece = self.substitute(Linear({factor: 1}, 0, dtype), values)
                 product = self.multiply(product, piece)
             return product
-        from slipway.ir.visit import substitute
-
         mapping = {v.expr: self.to_expr(values[v]) for v in atom.variables if v in values}
         return self.linear(substitute(atom.expr, mapping))
 
@@ -481,8 +480,6 @@ class Analyzer:
         return rule(self, expr) if rule is not None else self._map(expr)
 
     def _map(self, expr: Any) -> Any:
-        from slipway.ir.visit import map_children
-
         return map_children(
             expr, lambda child: self.simplify(child) if isinstance(child, E.PrimExpr) else child
         )

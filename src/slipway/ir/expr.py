@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir.node import Node, node
-from slipway.ir.operators import ExprOperators
+from slipway.ir.operators import BUILDERS, ExprOperators
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
@@ -150,9 +150,7 @@ class CmpOp(PrimExpr):
 
 def _take_plain(self: Any, first: str, second: str) -> None:
     """Let scripts write numbers and axes where a node has two operands: tir.Max(x, 0.0)."""
-    from slipway.ir.ops import match
-
-    a, b = match(getattr(self, first), getattr(self, second))
+    a, b = BUILDERS.match(getattr(self, first), getattr(self, second))
     getattr(type(self), first).__set__(self, a)
     getattr(type(self), second).__set__(self, b)
 
@@ -466,10 +464,8 @@ class Range(Node):
     @staticmethod
     def of(extent: Any) -> Range:
         """Return [0, extent)."""
-        from slipway.ir import ops
-
-        size = ops.as_expr(extent)
-        return Range(ops.const(0, size.dtype), size)
+        size = BUILDERS.as_expr(extent)
+        return Range(BUILDERS.const(0, size.dtype), size)
 
 
 @node

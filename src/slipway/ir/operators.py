@@ -9,18 +9,22 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
 
 
-class _LazyOps:
-    """`ir.ops`, which imports this module, looked up on first use."""
+class Builders:
+    """The functions of `ir.ops`, which are written in terms of expressions.
 
-    def __getattr__(self, name: str) -> Callable[..., PrimExpr]:
-        from slipway.ir import ops
+    That module enters them here when it is loaded, as it is with `slipway.ir`.
+    """
 
-        function = getattr(ops, name)
-        setattr(self, name, function)
-        return function  # type: ignore[no-any-return]
+    as_expr: Callable[..., PrimExpr]
+    const: Callable[..., PrimExpr]
+    match: Callable[..., tuple[PrimExpr, PrimExpr]]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., PrimExpr]: ...
 
 
-_ops = _LazyOps()
+BUILDERS = _ops = Builders()
 
 
 class ExprOperators:

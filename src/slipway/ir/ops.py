@@ -19,6 +19,7 @@ from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir.expr import FloatImm, IntImm, IterVar, PrimExpr
+from slipway.ir.operators import BUILDERS
 
 TRUE = IntImm("bool", 1)
 FALSE = IntImm("bool", 0)
@@ -482,3 +483,6 @@ _FLOAT_MAX = {
     "float32": 3.4028234663852886e38,
     "float64": 1.7976931348623157e308,
 }
+
+
+vars(BUILDERS).update({name: made for name, made in globals().items() if callable(made)})

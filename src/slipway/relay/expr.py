@@ -16,7 +16,7 @@ until `InferType`.  `span` names the model's node, for error messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,13 +24,27 @@ import numpy as np
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import BaseFunc, GlobalVar
 from slipway.ir.node import Node, node
-from slipway.ir.printer import register_printer
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 
 __all__ = [
     "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "Tuple",
     "TupleGetItem", "TupleWrapper", "Var",
 ]  # fmt: skip
+
+
+class Language:
+    """What expressions ask of the modules that are written in terms of them.
+
+    `op_registry` and `visit` enter it when they are loaded, as they are with `slipway.relay`.
+    """
+
+    face: Callable[[str], Callable[..., Any]]
+    free_vars: Callable[[Expr], list[Var]]
+    get: Callable[[str], Any]
+    infer_call: Callable[[Call], Type | None]
+
+
+LANGUAGE = Language()
 
 
 class Expr(Node):
@@ -64,9 +78,7 @@ class Expr(Node):
 
     def as_function(self) -> Function:
         """Return the function over the free variables, in order of first use."""
-        from slipway.relay.visit import free_vars
-
-        return Function(tuple(free_vars(self)), self)
+        return Function(tuple(LANGUAGE.free_vars(self)), self)
 
     def astype(self, dtype: str) -> Call:
         """Return this tensor converted to `dtype`."""
@@ -113,9 +125,7 @@ class Expr(Node):
 
 
 def _call(name: str, *arguments: Any) -> Call:
-    from slipway.relay import op_registry
-
-    made = op_registry.face(name)(*arguments)
+    made = LANGUAGE.face(name)(*arguments)
     assert isinstance(made, Call)
     return made
 
@@ -151,15 +161,11 @@ class Op(Expr):
     @property
     def definition(self) -> Any:
         """The operator's entry in the registry."""
-        from slipway.relay import op_registry
-
-        return op_registry.get(self.name)
+        return LANGUAGE.get(self.name)
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
         """Call the operator through its Python face: ``relay.op.get("nn.relu")(x)``."""
-        from slipway.relay import op_registry
-
-        return op_registry.face(self.name)(*args, **attrs)
+        return LANGUAGE.face(self.name)(*args, **attrs)
 
 
 @node
@@ -208,10 +214,8 @@ class Call(Expr):
     span: str = ""
 
     def __post_init__(self) -> None:
-        from slipway.relay import op_registry
-
         known = all(argument._type is not None for argument in self.args)
-        _set_type(self, op_registry.infer_call(self) if known else None)
+        _set_type(self, LANGUAGE.infer_call(self) if known else None)
 
     def with_args(self, args: tuple[Expr, ...]) -> Call:
         """Return the same call on other arguments."""
@@ -363,12 +367,3 @@ class TupleWrapper:
         if not -self.size <= index < self.size:
             raise IndexError(f"the operator has {self.size} results; there is no result {index}")
         return TupleGetItem(self.tuple_value, index % self.size)
-
-
-def _text(expr: Expr) -> str:
-    from slipway.relay.text import astext
-
-    return astext(expr)
-
-
-register_printer(Expr, _text)

@@ -48,7 +48,7 @@ from slipway import dtypes
 from slipway.errors import SlipwayError, TypeInferenceError, did_you_mean
 from slipway.ir.node import Node
 from slipway.relay import open_dims
-from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
+from slipway.relay.expr import LANGUAGE, Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
 from slipway.relay.types import FuncType, TensorType, TupleType, Type, flatten
 
 
@@ -448,3 +448,6 @@ def is_pointwise(call: Call) -> bool:
 def is_primitive(expr: Any) -> bool:
     """Tell whether `expr` is a function made by FuseOps: one kernel."""
     return isinstance(expr, Function) and bool(expr.attr("Primitive"))
+
+
+LANGUAGE.face, LANGUAGE.get, LANGUAGE.infer_call = face, get, infer_call

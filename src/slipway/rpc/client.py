@@ -12,6 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import batch
 from slipway.rpc.array import RemoteNDArray
@@ -415,8 +417,6 @@ def _check_name_size(raw: bytes) -> None:
 
 
 def _address_of(view: memoryview) -> int:
-    import numpy as np
-
     return int(np.frombuffer(view, np.uint8).ctypes.data) if len(view) else 0
 
 

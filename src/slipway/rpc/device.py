@@ -8,6 +8,8 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.rpc import array
+from slipway.rpc.protocol import Tag
+from slipway.rpc.values import MAKERS
 from slipway.runtime.devices import Device
 
 if TYPE_CHECKING:
@@ -70,3 +72,19 @@ class RemoteDevice:
 
     def __repr__(self) -> str:
         return f"{self.type_name}({self.device_id}) of {self.session}"
+
+
+def _remote_array(
+    session: RPCSession,
+    handle: int,
+    shape: tuple[int, ...],
+    dtype: str,
+    nbytes: int,
+    device_type: int,
+    device_id: int,
+) -> array.RemoteNDArray:
+    device = RemoteDevice(session, device_type, device_id)
+    return array.RemoteNDArray(session, handle, shape, dtype, nbytes, device)
+
+
+MAKERS[Tag.TENSOR_DESC] = _remote_array

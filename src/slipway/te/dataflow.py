@@ -7,7 +7,7 @@ operation it has had, so the user's handles keep working.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.linear import Atom, Linear
@@ -26,13 +26,16 @@ from slipway.ir.expr import (
     Select,
     Var,
 )
+from slipway.te.declare import compute
 from slipway.te.loop_nest import LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, ScanOp
 from slipway.te.relayout import Relayout
 from slipway.te.rewrite import replace_nodes, rewrite
-from slipway.te.schedule import Schedule
 from slipway.te.stage import SCOPE, Stage
 from slipway.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from slipway.te.schedule import Schedule
 
 
 def replace_inputs(op: Operation, mapping: dict[Tensor, Tensor]) -> Operation:
@@ -88,8 +91,6 @@ def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tenso
                 f"cannot cache {tensor.name!r} for stage {reader.name!r}: it does not read that "
                 f"tensor. Its readers are: {', '.join(users) or 'none'}"
             )
-    from slipway.te.declare import compute
-
     names = [f"ax{d}" for d in range(source.ndim)]
     name = f"{source.name}.{scope}"
     cache = compute(source.shape, lambda *i: source(*i), name, varargs_names=names)

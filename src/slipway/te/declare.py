@@ -10,7 +10,7 @@ from slipway import dtypes
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, Reduce, SizeVar, Var
+from slipway.ir.expr import IntImm, IterVar, PrimExpr, ProducerLoad, Range, Reduce, SizeVar, Var
 from slipway.ir.stmt import Evaluate, Stmt, seq
 from slipway.ir.visit import walk
 from slipway.te.operation import ComputeOp, ExternOp, PlaceholderOp, ScanOp
@@ -135,8 +135,6 @@ def _check_body(name: str, body: tuple[PrimExpr, ...]) -> None:
 
 def _own_nodes(expr: PrimExpr) -> Any:
     """Nodes of an expression without those of the tensors it reads."""
-    from slipway.ir.expr import ProducerLoad
-
     stack: list[Any] = [expr]
     while stack:
         current = stack.pop()

@@ -17,7 +17,7 @@ from slipway.te.infer_bound import Bounds, Storage
 from slipway.te.inline import inline_bodies
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.scan_loop import scan_statement
-from slipway.te.schedule import Schedule
+from slipway.te.schedule import Schedule, create_schedule
 from slipway.te.stage import IMPORTS, INLINE, SCOPE, Stage
 from slipway.te.tensor import Tensor
 from slipway.te.tensorize import find_tensorized, tensorized_stage
@@ -53,8 +53,6 @@ def create_prim_func(args: Iterable[Any]) -> PrimFunc:
     outputs = [t.op for t in given if isinstance(t, Tensor) and not isinstance(t.op, PlaceholderOp)]
     if not outputs:
         raise ScheduleError("create_prim_func needs at least one computed tensor among its args")
-    from slipway.te.schedule import create_schedule
-
     return lower(create_schedule(list(dict.fromkeys(outputs))), given)
 
 

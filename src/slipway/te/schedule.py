@@ -11,7 +11,9 @@ from typing import Any
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.expr import IterVar
 from slipway.ir.visit import post_order_by
+from slipway.te import dataflow
 from slipway.te.operation import Operation, PlaceholderOp, ScanOp
+from slipway.te.scan_loop import attach_scan_bodies
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
 
@@ -24,8 +26,6 @@ def create_schedule(ops: Any) -> Schedule:
         if not isinstance(one, Operation):
             raise ScheduleError(f"te.create_schedule takes T.op (or a list of them), got {one!r}")
     schedule = Schedule(outputs)
-    from slipway.te.scan_loop import attach_scan_bodies
-
     attach_scan_bodies(schedule)
     return schedule
 
@@ -103,18 +103,14 @@ class Schedule:
 
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
         """Let `readers` read `tensor` through a copy in memory scope `scope`; return the copy."""
-        from slipway.te.dataflow import cache_read
-
-        return cache_read(self, tensor, scope, readers)
+        return dataflow.cache_read(self, tensor, scope, readers)
 
     def cache_write(self, tensor: Any, scope: str) -> Any:
         """Compute `tensor` (or all outputs of one operation) in `scope`, then copy it out.
 
         Returns the tensor that is computed in `scope`; its stage has the original axes.
         """
-        from slipway.te.dataflow import cache_write
-
-        return cache_write(self, tensor, scope)
+        return dataflow.cache_write(self, tensor, scope)
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
         """Compute partial reductions for each step of reduction loop `axis` in a stage of its own.
@@ -122,9 +118,7 @@ class Schedule:
         The new stage has `axis` as data axis number `factor_axis`; `tensor` reduces over it.
         Returns the tensor of partial results.
         """
-        from slipway.te.dataflow import rfactor
-
-        return rfactor(self, tensor, axis, factor_axis)
+        return dataflow.rfactor(self, tensor, axis, factor_axis)
 
 
 def topological_order(outputs: list[Operation]) -> list[Operation]:

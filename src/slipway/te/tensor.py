@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from slipway.ir import ops
@@ -111,15 +112,17 @@ class Tensor(Node):
         return _topi("cast", self, dtype)
 
 
+# Of whole tensors, by name: `topi.elementwise` enters them when it is loaded, as it is with `te`.
+BROADCASTING: dict[str, Callable[..., Any]] = {}
+
+
 def _topi(name: str, *operands: Any) -> Any:
     """A 0-dimensional tensor is a scalar; whole tensors broadcast."""
     scalars = [x.as_prim_expr() if isinstance(x, Tensor) and not x.ndim else x for x in operands]
     if not any(isinstance(x, Tensor) for x in scalars):
         return getattr(ops, {"subtract": "sub", "multiply": "mul", "divide": "div",
                              "negative": "neg"}.get(name, name))(*scalars)  # fmt: skip
-    from slipway.topi import elementwise
-
-    return getattr(elementwise, name)(*scalars)
+    return BROADCASTING[name](*scalars)
 
 
 def _index(value: Any, tensor: Tensor) -> PrimExpr:

@@ -12,7 +12,7 @@ from typing import Any
 from slipway.ir import ops
 from slipway.te import math
 from slipway.te.declare import compute, const
-from slipway.te.tensor import Tensor
+from slipway.te.tensor import BROADCASTING, Tensor
 
 Element = Callable[..., Any]
 
@@ -125,3 +125,8 @@ def where(condition: Tensor, x: Any, y: Any) -> Tensor:
         return ops.if_then_else(chosen, element_of(x, i), element_of(y, i))
 
     return compute(shape, element, "where")  # type: ignore[no-any-return]
+
+
+BROADCASTING.update(
+    add=add, subtract=subtract, multiply=multiply, divide=divide, negative=negative, cast=cast
+)

@@ -25,6 +25,7 @@ from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.reduce import reduced
 from slipway.frontends.onnx.resize import resized
 from slipway.frontends.onnx.values import Counted
+from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
 Shape = tuple[int, ...]
 Shapes = Sequence[Shape | None]
@@ -117,8 +118,6 @@ def _reduce(node: NodeView, shapes: Shapes) -> Any:
 
 @declared("CumSum", "CumProd")
 def _cumulative(node: NodeView, shapes: Shapes) -> Any:
-    from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
-
     rank = node.rank()
     if rank > MAX_CHOICES:
         return None

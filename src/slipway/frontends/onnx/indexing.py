@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
 
 @converter("Slice")
@@ -87,8 +88,6 @@ def non_zero(node: NodeView) -> Any:
 @converter("CumSum", "CumProd")
 def cumulative(node: NodeView) -> Any:
     """Running sum or product."""
-    from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
-
     axis = node.ints(1, "the axis")[0]
     attrs = ScanAttrs(axis, bool(node.attr("exclusive", 0)), bool(node.attr("reverse", 0)))
     return (CUMSUM if node.kind == "CumSum" else CUMPROD)(node.input(0), attrs=attrs)

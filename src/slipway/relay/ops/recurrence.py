@@ -17,6 +17,7 @@ import numpy as np
 
 from slipway.ir.node import node
 from slipway.relay.expr import Call, Function, Tuple, TupleWrapper, Var
+from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import (
     Attrs,
     BadArgument,
@@ -26,6 +27,7 @@ from slipway.relay.op_registry import (
     call_definition,
     register_op,
 )
+from slipway.relay.ops.unrolled import unrolled_steps
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 from slipway.relay.visit import post_order
 
@@ -120,8 +122,6 @@ def _relation(attrs: LoopAttrs, states: TupleType, sequences: TupleType, others:
 
 @SCAN.reference
 def _reference(attrs: LoopAttrs, states: Any, sequences: Any, others: Any) -> Any:
-    from slipway.relay.interpret import interpret
-
     body = attrs.body
     steps = len(sequences[0]) if len(sequences) else int(attrs.steps or 0)
     leaves = body.checked_type.ret_type.fields[len(states) :]
@@ -139,8 +139,6 @@ def _reference(attrs: LoopAttrs, states: Any, sequences: Any, others: Any) -> An
 @SCAN.compute
 def _compute(attrs: LoopAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     """Unroll the steps: the definition, for a backend that has no loop of its own."""
-    from slipway.relay.ops.unrolled import unrolled_steps
-
     return unrolled_steps(attrs, inputs, out_types)
 
 

@@ -14,6 +14,7 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, const, register_op
 from slipway.relay.ops.checks import need_dtype, need_float, need_shape, normal_axis
+from slipway.relay.ops.tensor import binary, reduce, shape, unary
 from slipway.relay.ops.tensor.tensors import elementwise, te, wide
 from slipway.relay.types import TensorType, TupleType, Type
 
@@ -401,8 +402,6 @@ DROPOUT.sample_case((2, 3))
 
 def l2_normalize(data: Any, eps: float = 1e-12, axis: Any = None) -> Call:
     """Return data / sqrt(max(sum of squares over `axis`, eps)), through smaller operators."""
-    from slipway.relay.ops.tensor import binary, reduce, unary
-
     squares = reduce.sum_(binary.multiply(data, data), axis=axis, keepdims=True)
     floor = const(eps, squares.tensor_type.dtype)
     return binary.divide(data, unary.sqrt(binary.maximum(squares, floor)))  # type: ignore[no-any-return]
@@ -413,8 +412,6 @@ def group_norm(
     center: bool = True, scale: bool = True,
 ) -> Any:  # fmt: skip
     """Normalise groups of channels (axis 1) by their own moments, through smaller operators."""
-    from slipway.relay.ops.tensor import binary, shape
-
     given = data.tensor_type
     if axis != 1 or given.shape[1] % num_groups:
         raise BadArgument(

@@ -21,6 +21,7 @@ from slipway.relay.op_registry import (
     register_op,
 )
 from slipway.relay.ops.checks import need_number, normal_axes, normal_axis
+from slipway.relay.ops.tensor import binary, shape, unary
 from slipway.relay.ops.tensor.tensors import te, wide
 from slipway.relay.types import TensorType, Type
 
@@ -366,8 +367,6 @@ def variance(
     unbiased: bool = False, with_mean: Any = None,
 ) -> Call:  # fmt: skip
     """Return the variance over axes; a composite of subtract, multiply and mean."""
-    from slipway.relay.ops.tensor import binary
-
     given = as_expr(data)
     average = mean(given, axis, True, exclude) if with_mean is None else as_expr(with_mean)
     centred = binary.subtract(given, average)
@@ -385,15 +384,11 @@ def std(
     unbiased: bool = False,
 ) -> Call:  # fmt: skip
     """Return the standard deviation over axes."""
-    from slipway.relay.ops.tensor import unary
-
     return unary.sqrt(variance(data, axis, keepdims, exclude, unbiased))  # type: ignore[no-any-return]
 
 
 def logsumexp(data: Any, axis: Any = None, keepdims: bool = False) -> Call:
     """Return log(sum(exp(data))) over axes, computed without overflow."""
-    from slipway.relay.ops.tensor import binary, shape, unary
-
     given = as_expr(data)
     top = max_(given, axis, True)
     total = unary.log(sum_(unary.exp(binary.subtract(given, top)), axis, keepdims))
