@@ -25,7 +25,7 @@ dictionary keys; compare across variables with `structural_equal`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from slipway import dtypes
 from slipway.errors import LoweringError
@@ -33,6 +33,10 @@ from slipway.ir.node import Node, node
 from slipway.ir.operators import BUILDERS, ExprOperators
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
     from slipway.ir.buffer import Buffer
 
 
@@ -481,3 +485,16 @@ class Reduce(PrimExpr):
 
     def __post_init__(self) -> None:
         _set_dtype(self, self.source[self.value_index].dtype)
+
+
+class SupportsPrimExpr(Protocol):
+    """A value that stands for an expression: a tensor without dimensions, say."""
+
+    def as_prim_expr(self) -> PrimExpr:
+        """Return the expression."""
+        ...
+
+
+# What `ops.as_expr` takes: whatever may stand where an expression is asked for.
+PrimExprLike: TypeAlias = "PrimExpr | IterVar | SupportsPrimExpr | np.generic | float | str"
+ShapeLike: TypeAlias = "PrimExprLike | Sequence[PrimExprLike]"

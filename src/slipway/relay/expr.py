@@ -17,7 +17,7 @@ until `InferType`.  `span` names the model's node, for error messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,11 @@ from slipway.errors import TypeInferenceError
 from slipway.ir.function import BaseFunc, GlobalVar
 from slipway.ir.node import Node, node
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
 
 __all__ = [
     "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "Tuple",
@@ -367,3 +372,19 @@ class TupleWrapper:
         if not -self.size <= index < self.size:
             raise IndexError(f"the operator has {self.size} results; there is no result {index}")
         return TupleGetItem(self.tuple_value, index % self.size)
+
+
+Array: TypeAlias = np.ndarray[Any, Any]
+# What `op_registry.as_expr` takes: whatever may stand where a tensor is asked for.
+ExprLike: TypeAlias = (
+    "Expr | TupleWrapper | SupportsNumpy | npt.ArrayLike | Sequence[Expr | TupleWrapper]"
+)
+Extents: TypeAlias = "int | Sequence[int]"  # one for all axes, or one for each
+
+
+class SupportsNumpy(Protocol):
+    """A tensor of somebody's: an NDArray, one of PyTorch."""
+
+    def numpy(self) -> Array:
+        """Return the values."""
+        ...
