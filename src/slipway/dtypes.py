@@ -48,6 +48,8 @@ class NamedType(Protocol):
         """The name: "float32"."""
         ...
 
+    def __hash__(self) -> int: ...
+
 
 DTypeLike: TypeAlias = "str | type | NamedType | np.dtype[np.generic]"  # of `canonical`
 

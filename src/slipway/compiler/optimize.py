@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.backends.backend import backend_of
 from slipway.backends.cpu.graph import PASSES
@@ -20,6 +20,9 @@ from slipway.transform.graph.inline import inline
 from slipway.transform.graph.loop_invariants import optimize_loops
 from slipway.transform.graph.pipeline import FOLD_CONSTANT
 from slipway.transform.manager import Pass, Setting, run_pass, run_passes
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 # Not left to the opt_level or to instruments: what comes after it knows no Let and no function.
 INLINE = Pass(
@@ -42,7 +45,7 @@ def main_function(mod: IRModule) -> Function:
 def optimize(
     mod: IRModule,
     params: Mapping[str, Any] | None = None,
-    target: Any = None,
+    target: Target | None = None,
     opt_level: int | None = None,
     layout_lanes: int = 0,
 ) -> IRModule:
@@ -60,7 +63,7 @@ def optimize(
 def optimize_steps(
     mod: IRModule,
     params: Mapping[str, Any] | None = None,
-    target: Any = None,
+    target: Target | None = None,
     opt_level: int | None = None,
     layout_lanes: int = 0,
 ) -> Iterator[tuple[str, Function]]:
@@ -115,11 +118,13 @@ def _with_loops(
     return run_pass(FOLD_CONSTANT, made, setting) if setting.runs(FOLD_CONSTANT) else made
 
 
-def passes_for(target: Any) -> Sequence[Pass]:
+def passes_for(target: Target | None) -> Sequence[Pass]:
     """Return the graph passes of a target; without one, those of a processor without features."""
     return PASSES if target is None else backend_of(target).graph_passes(target)
 
 
-def lower_ready(mod: IRModule, params: Mapping[str, Any] | None, target: Any = None) -> IRModule:
+def lower_ready(
+    mod: IRModule, params: Mapping[str, Any] | None, target: Target | None = None
+) -> IRModule:
     """Return `optimize` of the module under the current PassContext."""
     return optimize(mod, params, target)

@@ -72,4 +72,4 @@ def __getattr__(name: str) -> typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_PLACES)
+    return sorted([*_PLACES, *(name for name in op_registry.load_ops() if "." not in name)])

@@ -89,43 +89,43 @@ class Expr(Node):
         """Return this tensor converted to `dtype`."""
         return _call("cast", self, dtype)
 
-    def __add__(self, other: Any) -> Call:
+    def __add__(self, other: ExprLike) -> Call:
         return _call("add", self, other)
 
-    def __radd__(self, other: Any) -> Call:
+    def __radd__(self, other: ExprLike) -> Call:
         return _call("add", other, self)
 
-    def __sub__(self, other: Any) -> Call:
+    def __sub__(self, other: ExprLike) -> Call:
         return _call("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Call:
+    def __rsub__(self, other: ExprLike) -> Call:
         return _call("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Call:
+    def __mul__(self, other: ExprLike) -> Call:
         return _call("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Call:
+    def __rmul__(self, other: ExprLike) -> Call:
         return _call("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Call:
+    def __truediv__(self, other: ExprLike) -> Call:
         return _call("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Call:
+    def __rtruediv__(self, other: ExprLike) -> Call:
         return _call("divide", other, self)
 
     def __neg__(self) -> Call:
         return _call("negative", self)
 
-    def __lt__(self, other: Any) -> Call:
+    def __lt__(self, other: ExprLike) -> Call:
         return _call("less", self, other)
 
-    def __le__(self, other: Any) -> Call:
+    def __le__(self, other: ExprLike) -> Call:
         return _call("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> Call:
+    def __gt__(self, other: ExprLike) -> Call:
         return _call("greater", self, other)
 
-    def __ge__(self, other: Any) -> Call:
+    def __ge__(self, other: ExprLike) -> Call:
         return _call("greater_equal", self, other)
 
 

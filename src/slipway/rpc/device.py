@@ -13,6 +13,7 @@ from slipway.rpc.values import MAKERS
 from slipway.runtime.devices import Device
 
 if TYPE_CHECKING:
+    from slipway.dtypes import DTypeLike
     from slipway.rpc.client import RPCSession
 
 
@@ -49,7 +50,9 @@ class RemoteDevice:
         """Wait until the device has done what it was given; requests are synchronous so far."""
         del stream
 
-    def empty(self, shape: tuple[int, ...] | int, dtype: Any = "float32") -> array.RemoteNDArray:
+    def empty(
+        self, shape: tuple[int, ...] | int, dtype: DTypeLike = "float32"
+    ) -> array.RemoteNDArray:
         """Allocate a tensor on this device."""
         extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         return array.allocate(

@@ -35,6 +35,9 @@ from slipway.te.stage import SCOPE, Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slipway.ir.node import Node
     from slipway.te.schedule import Schedule
 
 
@@ -44,7 +47,7 @@ def replace_inputs(op: Operation, mapping: dict[Tensor, Tensor]) -> Operation:
         return op
     if isinstance(op, ComputeOp):
 
-        def rule(node: Any) -> Any:
+        def rule(node: Node) -> Any:
             if isinstance(node, ProducerLoad) and node.producer in mapping:
                 return ProducerLoad(mapping[node.producer], node.indices)
             return None
@@ -76,11 +79,16 @@ def _exchange(sch: Schedule, stage: Stage, fresh: Operation, mapping: dict[Tenso
     sch.stage_map[fresh] = stage
 
 
-def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+def cache_read(
+    sch: Schedule,
+    tensor: Tensor,
+    scope: str,
+    readers: Tensor | Operation | Sequence[Tensor | Operation],
+) -> Tensor:
     """See `Schedule.cache_read`."""
     stage = sch[tensor]
     source = stage.op.output(tensor.value_index)
-    items = list(readers) if isinstance(readers, (tuple, list)) else [readers]
+    items = [readers] if isinstance(readers, (Tensor, Operation)) else list(readers)
     if not items:
         raise ScheduleError(f"cache_read of {tensor.name!r} needs at least one reader, got none")
     reading = [sch[r] for r in items]

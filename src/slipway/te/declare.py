@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.errors import ScheduleError
@@ -17,18 +17,21 @@ from slipway.te.operation import ComputeOp, ExternOp, PlaceholderOp, ScanOp
 from slipway.te.reduction import as_range
 from slipway.te.tensor import Tensor
 
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike, ShapeLike
 
-def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
+
+def var(name: str = "tindex", dtype: str = "int32", span: object = None) -> Var:
     """Return a new scalar variable."""
     return Var(name, dtypes.canonical(dtype))
 
 
-def size_var(name: str = "size", dtype: str = "int32", span: Any = None) -> SizeVar:
+def size_var(name: str = "size", dtype: str = "int32", span: object = None) -> SizeVar:
     """Return a new variable that is at least zero: a symbolic shape."""
     return SizeVar(name, dtypes.canonical(dtype))
 
 
-def const(value: Any, dtype: str | None = None, span: Any = None) -> PrimExpr:
+def const(value: PrimExprLike, dtype: str | None = None, span: object = None) -> PrimExpr:
     """Return a constant."""
     return ops.const(value, None if dtype is None else dtypes.canonical(dtype))
 
@@ -43,7 +46,7 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None
     return IterVar(extent, Var(name or tag, "int32"), "thread", tag)
 
 
-def _shape(shape: Any) -> tuple[PrimExpr, ...]:
+def _shape(shape: ShapeLike) -> tuple[PrimExpr, ...]:
     items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     dims = tuple(ops.as_expr(s) for s in items)
     for extent in dims:

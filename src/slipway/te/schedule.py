@@ -6,7 +6,7 @@ plain data (see `te.steps`), so that it can be stored as JSON and replayed on th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.expr import IterVar
@@ -16,6 +16,9 @@ from slipway.te.operation import Operation, PlaceholderOp, ScanOp
 from slipway.te.scan_loop import attach_scan_bodies
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def create_schedule(ops: Any) -> Schedule:
@@ -54,7 +57,7 @@ class Schedule:
         self.stage_map[op] = stage
         return stage
 
-    def __getitem__(self, key: Any) -> Stage:
+    def __getitem__(self, key: Tensor | Operation) -> Stage:
         op = key.op if isinstance(key, Tensor) else key
         stage = self.stage_map.get(op) if isinstance(op, Operation) else None
         if stage is None:
@@ -66,7 +69,7 @@ class Schedule:
             )
         return stage
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: Tensor | Operation) -> bool:
         return (key.op if isinstance(key, Tensor) else key) in self.stage_map
 
     def normalize(self) -> Schedule:
@@ -84,7 +87,7 @@ class Schedule:
         plain = [self._plain(stage, value) for value in arguments]
         self.steps.append([primitive, None if stage is None else stage.number, *plain])
 
-    def _plain(self, stage: Stage | None, value: Any) -> Any:
+    def _plain(self, stage: Stage | None, value: object) -> Any:
         if isinstance(value, IterVar):
             for owner in ([stage] if stage is not None else []) + self.stages:
                 for place, axis in enumerate(owner.axes_ever):
@@ -105,7 +108,7 @@ class Schedule:
         """Let `readers` read `tensor` through a copy in memory scope `scope`; return the copy."""
         return dataflow.cache_read(self, tensor, scope, readers)
 
-    def cache_write(self, tensor: Any, scope: str) -> Any:
+    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
         """Compute `tensor` (or all outputs of one operation) in `scope`, then copy it out.
 
         Returns the tensor that is computed in `scope`; its stage has the original axes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError
 from slipway.ir.buffer import Buffer
@@ -13,6 +13,9 @@ from slipway.ir.ops import const
 from slipway.ir.stmt import Evaluate, Stmt, seq
 from slipway.te.operation import ComputeOp
 from slipway.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    pass
 
 
 @node

@@ -103,9 +103,9 @@ def trilu(node: NodeView) -> Any:
         k = relay.cast(relay.reshape(node.input(1), ()), "int64")
         side = relay.greater_equal if node.attr("upper", 1) else relay.less_equal
         return relay.where(side(relay.const(above), k), node.input(0), node.like(0))
-    k = node.ints(1, "k")[0] if node.has(1) else 0
+    offset = node.ints(1, "k")[0] if node.has(1) else 0
     keep = np.ones((rows, columns), bool)
-    keep = np.triu(keep, k) if node.attr("upper", 1) else np.tril(keep, k)
+    keep = np.triu(keep, offset) if node.attr("upper", 1) else np.tril(keep, offset)
     return relay.where(relay.const(keep), node.input(0), node.like(0))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from slipway.frontends.tflite.converters import NodeView, array_constant, conver
 from slipway.frontends.tflite.floating import activated, float_weights
 from slipway.frontends.tflite.sigmoid16 import logistic_of, tanh_of
 from slipway.relay.ops.qnn.rescale import rescale_by
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 INPUT, FORGET, CELL, OUTPUT = range(4)
 HIDDEN_STATE, CELL_STATE = 18, 19
@@ -77,7 +80,7 @@ class _FloatCell:
             for gate in range(4)
         ]
 
-    def products(self, data: Any) -> list[Any]:
+    def products(self, data: Expr) -> list[Any]:
         """Return what each gate has of all steps' data (steps * batch, inputs)."""
         return [relay.nn.dense(data, weights) for weights, _, _ in self.gates]
 
@@ -114,7 +117,7 @@ class _Product:
         return _narrowed(rescale_by(total, self.real))
 
 
-def _narrowed(value: Any) -> Any:
+def _narrowed(value: Expr) -> Any:
     return relay.clip(value, -32768, 32767)
 
 
@@ -127,7 +130,7 @@ class _IntegerCell:
     dtype: str
     clip: int
 
-    def products(self, data: Any) -> list[Any]:
+    def products(self, data: Expr) -> list[Any]:
         """Return what each gate has of all steps' data, in the 16 bits that hold it."""
         return [relay.cast(of_data.of(data), "int16") for of_data, _ in self.gates]
 

@@ -11,7 +11,7 @@ it would have in the graph.  `others` are values that all steps share.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from slipway.relay.op_registry import (
 from slipway.relay.ops.unrolled import unrolled_steps
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 from slipway.relay.visit import post_order
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike
 
 
 @node
@@ -121,7 +124,12 @@ def _relation(attrs: LoopAttrs, states: TupleType, sequences: TupleType, others:
 
 
 @SCAN.reference
-def _reference(attrs: LoopAttrs, states: Any, sequences: Any, others: Any) -> Any:
+def _reference(
+    attrs: LoopAttrs,
+    states: tuple[Array, ...],
+    sequences: tuple[Array, ...],
+    others: tuple[Array, ...],
+) -> Any:
     body = attrs.body
     steps = len(sequences[0]) if len(sequences) else int(attrs.steps or 0)
     leaves = body.checked_type.ret_type.fields[len(states) :]
@@ -168,9 +176,9 @@ def body_of(expr: Any) -> Function | None:
 @SCAN.face
 def scan(
     body: Function,
-    states: Any,
-    sequences: Any = (),
-    others: Any = (),
+    states: ExprLike,
+    sequences: ExprLike = (),
+    others: ExprLike = (),
     reverse: bool = False,
     steps: int | None = None,
 ) -> TupleWrapper:

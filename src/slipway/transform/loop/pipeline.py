@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import LoweringError
 from slipway.ir.function import PrimFunc
@@ -30,6 +30,9 @@ from slipway.transform.loop.transpose_loads import transpose_loads
 from slipway.transform.loop.unroll_loop import unroll_loop
 from slipway.transform.loop.vectorize_loop import vectorize_loop
 from slipway.transform.manager import Pass, Setting, always, is_ours, run_passes
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 LoopPass = Callable[[PrimFunc], PrimFunc]
 
@@ -72,7 +75,7 @@ _PHASES = {0: "flatten_storage", 1: "unroll_loop"}
 
 def run_pipeline(
     func: PrimFunc,
-    target: Any = None,
+    target: Target | None = None,
     config: Mapping[str, Any] | None = None,
     instruments: Iterable[Any] = (),
     passes: Sequence[Pass] = PIPELINE,
