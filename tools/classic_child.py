@@ -88,8 +88,8 @@ def state_of(error: BaseException) -> str:
         ):  # fmt: skip
             return f"needs {(seen.name or '').partition('.')[0]}"
         text = str(seen)
-        if type(seen).__name__ == "TuningNotThere":
-            return "needs tuning"
+        if type(seen).__name__ == "NotAvailableError":
+            return "needs tuning" if "tuner" in text else "not there"
         if type(seen).__name__ in ("TargetError", "ExecutionError") and any(
             f"'{kind}'" in text or f"{kind}(" in text or f"{kind} " in text for kind in NEEDS_GPU
         ):

@@ -23,7 +23,7 @@ Before storage is made concrete, te lowering also uses
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, StringImm, Var
@@ -86,6 +86,19 @@ class For(Stmt):
     body: Stmt
     thread: IterVar | None = None
     annotations: tuple[tuple[str, Any], ...] = ()
+
+    # Kinds under the names of TVM 0.6.
+    Serial: ClassVar[str] = ForKind.SERIAL
+    Parallel: ClassVar[str] = ForKind.PARALLEL
+    Vectorized: ClassVar[str] = ForKind.VECTORIZED
+    Unrolled: ClassVar[str] = ForKind.UNROLLED
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.min, PrimExpr) and isinstance(self.extent, PrimExpr)):
+            from slipway.ir.ops import as_expr  # which knows statements through buffers
+
+            for name in ("min", "extent"):
+                getattr(type(self), name).__set__(self, as_expr(getattr(self, name)))
 
 
 @node

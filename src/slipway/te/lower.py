@@ -88,14 +88,10 @@ class Lowering:
         buffer: Buffer
         if isinstance(arg, Tensor):
             stage = self.schedule.stage_map.get(arg.op)
-            if stage is not None and stage.attach_type == INLINE:
-                raise ScheduleError(
-                    f"argument {arg.name!r} is a stage that was inlined, so there is nothing to "
-                    "store. Leave it out of the arguments, or do not inline it"
-                )
-            owner = arg if stage is None else stage.op.output(arg.value_index)
             buffer = binds.get(arg) or decl_buffer(arg.shape, arg.dtype, arg.name)
-            self._own(owner, buffer)
+            # What is inlined is stored nowhere: the caller's array for it stays as it was.
+            if stage is None or stage.attach_type != INLINE:
+                self._own(arg if stage is None else stage.op.output(arg.value_index), buffer)
         elif isinstance(arg, Buffer):
             buffer = arg
             for tensor, bound in binds.items():
