@@ -1,6 +1,7 @@
 """What scripts of classic TVM write that is no misuse."""
 
 import numpy as np
+import pytest
 
 import slipway as tvm
 from slipway import te
@@ -19,3 +20,20 @@ def test_an_inlined_stage_may_stand_among_the_arguments():
     f(a, b, c)
     assert b.numpy().tolist() == [7] * 5
     assert c.numpy().tolist() == [8] * 5
+
+
+def test_a_float_without_fraction_is_an_extent():
+    n, bn = 64, 16
+    A = te.placeholder((n, n / 2), name="A")
+    k = te.reduce_axis((0, n / 2), "k")
+    B = te.compute((n / bn, bn), lambda i, j: te.sum(A[i * bn + j, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    s[B].split(B.op.axis[1], factor=bn / 4)
+    assert [int(e) for e in B.shape] == [4, 16]
+    f = tvm.build(s, [A, B])
+    a = np.random.default_rng(0).integers(-9, 9, (64, 32)).astype("float32")
+    b = tvm.nd.empty((4, 16))
+    f(tvm.nd.array(a), b)
+    np.testing.assert_allclose(b.numpy(), a.sum(1).reshape(4, 16), rtol=1e-5)
+    with pytest.raises(ValueError, match="a shape holds integers"):
+        te.placeholder((2.5,))
