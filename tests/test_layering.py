@@ -20,7 +20,7 @@ FLOORS = {
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
-        "transform.manager", "transform.names", "transform.loop", "codegen",
+        "transform.manager", "transform.names", "transform.loop", "codegen", "blocks", "script",
     ),
     4: ("relay",),
     5: ("transform.graph",),

@@ -11,7 +11,8 @@ from typing import Any
 
 _PACKAGES = (
     "arith auto_scheduler autotvm contrib dtypes error errors exec frontends instrument ir libinfo "
-    "meta_schedule micro nd parser relay rpc runtime target te testing tir toolchain topi transform"
+    "meta_schedule micro nd parser relay rpc runtime script target te testing tir toolchain topi "
+    "transform"
 )
 _OF_RUNTIME = (
     "NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu hexagon "

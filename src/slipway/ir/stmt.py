@@ -11,6 +11,7 @@ The whole grammar::
       | Allocate(buffer, body)              memory that lives while body runs
       | AttrStmt(key, node, value, body)    a note for a later pass
       | AssertStmt(cond, message, body)
+      | Block(name, (axis, ...), (e, ...), predicate, init?, body)   gone after lower_blocks
       | Evaluate(e)                         e for its effect; Evaluate(0) does nothing
 
     ForKind = serial | parallel | vectorized | unrolled | thread
@@ -160,6 +161,23 @@ class AssertStmt(Stmt):
     condition: PrimExpr
     message: StringImm
     body: Stmt
+
+
+@node
+class Block(Stmt):
+    """One instance of a computation that a tir.Schedule moves as a whole.
+
+    While `body` runs, each of `axes` has its value of `bindings`; where `predicate` does not hold,
+    nothing runs.  `init` runs before the first of the steps that differ in reduced axes only.
+    """
+
+    name: str
+    axes: tuple[IterVar, ...]
+    bindings: tuple[PrimExpr, ...]
+    predicate: PrimExpr
+    body: Stmt
+    init: Stmt | None = None
+    annotations: tuple[tuple[str, Any], ...] = ()
 
 
 @node

@@ -47,17 +47,6 @@ def lower(
         ) from None
 
 
-def create_prim_func(args: Iterable[Any]) -> PrimFunc:
-    """Return the loops of the default schedule that computes the tensors among `args`."""
-    given = list(args)
-    outputs = [t.op for t in given if isinstance(t, Tensor) and not isinstance(t.op, PlaceholderOp)]
-    if not outputs:
-        raise ScheduleError("create_prim_func needs at least one computed tensor among its args")
-    from slipway.te.schedule import create_schedule
-
-    return lower(create_schedule(list(dict.fromkeys(outputs))), given)
-
-
 class Lowering:
     """The state of one lowering: bounds, storage of each tensor, and what is attached where."""
 

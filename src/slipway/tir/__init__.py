@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 _PLACES = {
+    "schedule": "slipway.blocks.schedule",
     "ir_builder": "slipway.ir.builder",
     "stmt_functor": "slipway.tir.stmt_functor",
     "transform": "slipway.tir.transform",
@@ -14,6 +15,8 @@ _MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls", "custom")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Schedule":
+        return importlib.import_module("slipway.blocks.schedule").Schedule
     if name in _PLACES:
         return importlib.import_module(_PLACES[name])
     if not name.startswith("_"):

@@ -20,6 +20,7 @@ from slipway.transform.loop.inject_double_buffer import inject_double_buffer
 from slipway.transform.loop.inject_prefetch import inject_prefetch
 from slipway.transform.loop.instrument_bounds import instrument_bounds
 from slipway.transform.loop.loop_partition import loop_partition
+from slipway.transform.loop.lower_blocks import lower_blocks
 from slipway.transform.loop.lower_custom_calls import lower_custom_calls
 from slipway.transform.loop.remove_assertions import remove_assertions
 from slipway.transform.loop.remove_unused import remove_unused
@@ -44,8 +45,9 @@ def _has_option(name: str) -> Callable[[Setting], bool]:
     return lambda setting: bool(setting.context.option(name))
 
 
-# What options ask for, before everything else.
+# Before everything else: loops of blocks, and what options ask for.
 BY_OPTION: tuple[Pass, ...] = (
+    loop_pass(lower_blocks),
     loop_pass(remove_assertions, _has_option("tir.disable_assert")),
     loop_pass(instrument_bounds, _has_option("tir.instrument_bound_checkers")),
 )
