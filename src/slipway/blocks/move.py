@@ -70,6 +70,7 @@ def reverse_compute_inline(root: Any, block: S.Block) -> Any:
         )
     producer, buffer = writers[0], sources[0]
     given = _single_store(producer, f"put {block.name!r} into")
+    tree.check_ready(root, block, producer, buffer)
     loads = [n for n in walk(store.value) if isinstance(n, BufferLoad) and n.buffer is buffer]
     for load in loads:
         _axes_of(block, load.indices, "reverse-inline")
@@ -171,6 +172,14 @@ def cache_write(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any,
     buffer = _buffer_at(tree.written(block), index, block, "writes")
     cache = _cache_of(buffer, scope)
     top = _top(root, block)
+    others = [b for b in tree.blocks_of(top) if b is not block
+              and buffer in (*tree.read(b), *tree.written(b))]  # fmt: skip
+    if others:
+        raise ScheduleError(
+            f"cannot cache what block {block.name!r} writes: block {others[0].name!r} uses it "
+            "inside the same loops. Cache it first, and move the copying block with "
+            "reverse_compute_at"
+        )
     name = tree.fresh_name(root, cache.name)
     inside = tree.exchanged(top, block, tree.replace_buffer(block, buffer, cache))
     made = S.seq((inside, _copy(cache, buffer, name)))
@@ -193,6 +202,11 @@ def cache_read(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any, 
     done = tree.map_blocks(root, change)
     if writers:
         top = _top(done, tree.find_block(done, writers[-1].name))
+        if any(cache in tree.read(b) for b in tree.blocks_of(top)):
+            raise ScheduleError(
+                f"cannot cache {buffer.name!r}: block {writers[-1].name!r} computes it inside the "
+                "loops that read it. Cache it before compute_at"
+            )
         done = tree.exchanged(done, top, S.seq((top, copy)))
     else:
         top = _top(done, tree.find_block(done, tree.blocks_of(root)[0].name))
@@ -250,6 +264,7 @@ def reverse_compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
                     f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: block "
                     f"{producer.name!r} is not done reducing there, over {one.loop_var.name!r}"
                 )
+    tree.check_ready(root, block, producer, buffer)
     reads = [n.indices for n in walk(block.body) if isinstance(n, BufferLoad)
              and n.buffer is buffer]  # fmt: skip
     where = _axes_of(block, reads[0], "move")

@@ -86,7 +86,9 @@ class Schedule:
         print(self.mod.script())
 
     def _set(self, body: Any) -> None:
-        self.mod = self.mod.update(self.func_working_on, self.func.replace(body=body))
+        made = self.func.replace(body=body)
+        tree.check_scopes(made)
+        self.mod = self.mod.update(self.func_working_on, made)
 
     def get(self, rv: Any) -> Any:
         """Return the block or loop that a handle names; a number as it is."""

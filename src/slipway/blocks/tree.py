@@ -10,6 +10,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import BufferLoad, PrimExpr, Var
+from slipway.ir.function import PrimFunc
 from slipway.ir.node import Node
 from slipway.ir.visit import children, map_children, substitute, walk
 
@@ -134,6 +135,38 @@ def fresh_name(root: Node, name: str) -> str:
         number += 1
         made = f"{name}_{number}"
     return made
+
+
+def check_scopes(func: PrimFunc) -> None:
+    """Raise ScheduleError for a buffer that is used outside of the statement it lives in."""
+    given = {id(buffer) for _, buffer in func.buffer_map}
+    stack: list[tuple[Node, frozenset[int]]] = [(func.body, frozenset(given))]
+    while stack:
+        node, known = stack.pop()
+        if isinstance(node, BufferLoad | S.BufferStore) and id(node.buffer) not in known:
+            raise ScheduleError(
+                f"buffer {node.buffer.name!r} would be used outside of the loop that it was put "
+                "into with compute_at"
+            )
+        if isinstance(node, S.Allocate):
+            known = known | {id(node.buffer)}
+        stack += [(child, known) for child in children(node)]
+
+
+def check_ready(root: Node, block: S.Block, place: S.Block, but: Buffer) -> None:
+    """Raise ScheduleError unless what `block` reads, `but` aside, is there when `place` runs."""
+    before: set[Buffer] = set()
+    for one in blocks_of(root):
+        if one is place:
+            break
+        before.update(written(one))
+    every = {buffer for one in blocks_of(root) if one is not block for buffer in written(one)}
+    late = [b for b in read(block) if b is not but and b in every and b not in before]
+    if late:
+        raise ScheduleError(
+            f"cannot move block {block.name!r} up to {place.name!r}: it reads {late[0].name!r}, "
+            "which is computed later"
+        )
 
 
 def uses(expr: PrimExpr, var: Var) -> bool:
