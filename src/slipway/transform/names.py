@@ -21,7 +21,8 @@ NAMES = set(
     PackQuantizedWeights RemoveDeadChannels RoundOnce SimplifyExpr SimplifyInference
     SinkReshape SubpixelConv
     ToGraphNormalForm ToMixedPrecision WidenProducts cut_loops flatten_storage hoist_choice
-    inject_double_buffer inject_prefetch instrument_bounds loop_partition lower_custom_calls
+    inject_double_buffer inject_prefetch instrument_bounds loop_partition lower_blocks
+    lower_custom_calls
     remove_assertions remove_unused serialize_threads simplify storage_rewrite transpose_loads
     unroll_loop vectorize_loop
     """.split()  # noqa: SIM905
