@@ -5,6 +5,8 @@ import pytest
 from builder import T, const, model
 from litert import Peer, compiled, outputs
 
+from slipway.frontends.tflite.importer import initial_state
+
 RNG = np.random.default_rng(11)
 
 
@@ -429,7 +431,7 @@ def stateful(kind, inputs, results, options, intermediates=(), exact=True, **fie
     data = model(kind, inputs, results, options, intermediates, **fields)
     peer, executor = Peer(data), compiled(data, dense_rounding="single")
     peer.run_time.reset_all_variables()
-    states = [np.zeros(t.shape, t.dtype) for t in inputs if t is not None and t.variable]
+    states = list(initial_state(data).values())
     rng = np.random.default_rng(3)
     for _ in range(3):
         (value,) = peer.random_inputs(rng)
@@ -470,6 +472,23 @@ def lstm_inputs(data, hidden, cell, matrix, bias_of_gate):
         data, *weights_in, *weights_back, None, None, None, *biases, None, None, hidden, cell,
         None, None, None, None,
     ]  # fmt: skip
+
+
+def test_reset_variables_hold_zero_points():
+    """LiteRT and TensorFlow Lite Micro reset an int8 variable to its zero point, int16 to 0."""
+    data = model(
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        lstm_inputs(
+            q8(3, 2, 6, scale=0.02), T((2, 4), "int8", 1 / 128, -37, variable=True),
+            T((2, 4), "int16", 2.0**-11, 0, variable=True), lambda *s: weights(*s, scale=0.008),
+            lambda n: bias(n, scale=0.00016),
+        ),
+        [T((3, 2, 4), "int8", 1 / 128, -37)], "UnidirectionalSequenceLSTMOptions", timeMajor=True,
+        fusedActivationFunction=4,
+    )  # fmt: skip
+    hidden, cell = initial_state(data).values()
+    np.testing.assert_array_equal(hidden, np.full((2, 4), -37, np.int8))
+    np.testing.assert_array_equal(cell, np.zeros((2, 4), np.int16))
 
 
 @pytest.mark.parametrize("time_major", [False, True])
