@@ -23,7 +23,7 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.tflite",
     (
         "activation", "arithmetic", "control", "conv", "convert", "detection", "fully_connected",
-        "lstm", "matmul", "mediapipe", "pool", "reduce", "resize", "shape", "spectrum",
+        "lstm", "matmul", "mediapipe", "pool", "reduce", "resize", "rnn", "shape", "spectrum",
         "suppression", "svdf",
     ),
 )  # fmt: skip
