@@ -49,6 +49,7 @@ def from_tflite(
 
     `shape_dict` gives inputs their shapes; it is needed where the file leaves a dimension open.
     `dtype_dict` may repeat the inputs' dtypes; one that differs from the file's is an error.
+    `op_converter` is classic TVM's, and refused.
     `dense_rounding` says how integer matrix products are requantised: "double" as TensorFlow Lite
     Micro does it and every other operator, "single" as LiteRT does it (see docs/quantization.md).
     `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
@@ -59,6 +60,12 @@ def from_tflite(
     or SVDF) become inputs, and their new values outputs behind the model's own.
     Raises ModelError for a file that cannot be read and for what is not supported.
     """
+    if op_converter is not None:
+        raise ModelError(
+            "from_tflite(op_converter=...) takes a converter class of classic TVM, which Slipway "
+            "cannot call; leave it out. An operator of your own is a function decorated with "
+            'slipway.frontends.tflite.converters.converter("CUSTOM:NAME")'
+        )
     description = load_model(model)
     if dense_rounding not in ("double", "single"):
         raise ModelError(f'dense_rounding is {dense_rounding!r}; it must be "double" or "single"')
