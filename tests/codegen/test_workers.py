@@ -206,7 +206,7 @@ def test_a_module_that_nobody_waits_for_ends_llvm_at_once():
     for job in jobs:
         with pytest.raises(CancelledError):
             job.result()
-    assert time.monotonic() - began < 5  # each takes LLVM more than 10 s
+    assert time.monotonic() - began < 5  # the one that has begun is not waited for
     assert compile_text(GOOD.replace("1", "9"))[:4] == b"\x7fELF"
 
 
