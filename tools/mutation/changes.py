@@ -118,6 +118,8 @@ def _under(
 ) -> Iterator[_Place]:
     if isinstance(node, _LEFT_OUT) or _is_text(node) or _is_for_types(node):
         return
+    if isinstance(node, ast.keyword) and node.arg == "strict":
+        return  # an assertion
     if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         scopes = [*scopes, node.name]
         if isinstance(node, _FUNCTIONS) and not owner:

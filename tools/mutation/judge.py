@@ -226,6 +226,8 @@ def _codes(code: types.CodeType) -> list[types.CodeType]:
 def _assign_again(module: Any, tree: ast.Module, mutant: Mutant) -> None:
     """Evaluate the changed statement of the module, here and where the name was imported to."""
     for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            _field_again(getattr(module, node.name), node, mutant, vars(module))
         if node.lineno != mutant.lines[0] or not isinstance(node, (ast.Assign, ast.AnnAssign)):
             continue
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -239,6 +241,22 @@ def _assign_again(module: Any, tree: ast.Module, mutant: Mutant) -> None:
             if vars(other).get(target.id) is old and other.__name__.startswith("slipway"):
                 setattr(other, target.id, new)
         setattr(module, target.id, new)
+
+
+def _field_again(kind: type, tree: ast.ClassDef, mutant: Mutant, names: dict[str, Any]) -> None:
+    """Give the field of a dataclass its changed default, in the function that makes objects too."""
+    for node in tree.body:
+        if node.lineno != mutant.lines[0] or not isinstance(node, ast.AnnAssign) or not node.value:
+            continue
+        assert isinstance(node.target, ast.Name)
+        new = eval(compile(ast.Expression(node.value), "", "eval"), names)
+        setattr(kind, node.target.id, new)
+        make: Any = vars(kind)["__init__"]
+        arguments = make.__code__.co_varnames[: make.__code__.co_argcount]
+        at = arguments.index(node.target.id) - len(arguments)
+        defaults = list(make.__defaults__)
+        defaults[at] = new
+        make.__defaults__ = tuple(defaults)
 
 
 def _default_again(module: Any, tree: ast.Module, mutant: Mutant) -> None:

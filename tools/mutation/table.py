@@ -21,6 +21,7 @@ JUDGES: dict[str, tuple[str, ...]] = {
         f"{_LOOPS}/test_in_place.py",
     ),
     "slipway.transform.loop.storage_rewrite": (
+        f"{_LOOPS}/test_storage_rewrite.py",
         f"{_LOOPS}/test_storage_passes.py",
         f"{_LOOPS}/test_in_place.py",
     ),
@@ -42,7 +43,7 @@ JUDGES: dict[str, tuple[str, ...]] = {
     "slipway.arith.interval": _ARITH,
     "slipway.arith.rules": _ARITH,
     "slipway.backends.in_place": ("tests/compiler/test_in_place.py",),
-    "slipway.compiler.aot.overlap": ("tests/compiler/test_in_place.py",),
+    "slipway.compiler.aot.overlap": ("tests/compiler/test_overlap.py",),
     "slipway.compiler.memory_plan.block": _PLANS,
     "slipway.compiler.memory_plan.check": _PLANS,
     "slipway.compiler.memory_plan.place": _PLANS,
