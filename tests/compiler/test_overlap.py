@@ -21,7 +21,7 @@ from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.interpret import run
 
-BYTES = {"int8": 1, "int16": 2, "float32": 4}
+BYTES = {"int8": 1, "int16": 2, "float32": 4, "float64": 8}
 
 
 def function(body, *buffers):
@@ -329,6 +329,28 @@ def test_each_output_and_operand_is_judged():
     assert found(func, (1,)) == [(1, 0, 8), (1, 1, 4)]
     assert found(func, (1, 2, 3)) == [(1, 0, 8), (1, 1, 4)]
     assert [o.exact for o in overlaps_of(func, (0,))] == [False, False]
+
+
+def test_an_output_is_not_its_own_operand():
+    i = E.Var("i")
+    add = S.BufferStore(I8["Out"], I8["X"][i] + I8["Out"][i], (i,))
+    func = function(loops((i,), (8,), add), I8["X"], I8["Out"])
+    assert found(func, (0, 1)) == [(0, 0, 0)]
+
+
+def test_one_write_ahead_of_the_reads_is_enough_to_count_both():
+    """Out[2 * i] is written before X[i] is read in the same step, Out[2 * i + 1] after it."""
+    i, j = E.Var("i"), E.Var("j")
+    kept = decl_buffer((1,), "int8", "Kept")
+    row = S.For(j, ops.const(0), ops.const(1), S.ForKind.SERIAL,
+                S.BufferStore(kept, I8["X"][i + j], (j,)))  # fmt: skip
+    early = S.BufferStore(I8["Out"], ops.const(0, "int8"), (i * 2,))
+    late = S.BufferStore(I8["Out"], kept[0], (i * 2 + 1,))
+    for extent in (3, 8):
+        for steps in ([early, row, late], [row, early, late]):
+            func = function(loops((i,), (extent,), S.seq(steps)), I8["X"], I8["Out"])
+            lead = least_lead([(n, 2 * n + 2) for n in range(extent)], steps[0] is row)
+            assert found(func) == [(0, 0, lead)]
 
 
 def test_parameters_that_are_no_tensors_allow_nothing():

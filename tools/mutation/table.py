@@ -13,7 +13,7 @@ _ARITH = (
     "tests/te/test_infer_bound.py",
     _PROGRAMS,
 )
-_PLANS = ("tests/compiler/test_memory_plan.py",)
+_PLANS = ("tests/compiler/test_memory_plan_laws.py", "tests/compiler/test_memory_plan.py")
 
 JUDGES: dict[str, tuple[str, ...]] = {
     "slipway.transform.loop.in_place": (

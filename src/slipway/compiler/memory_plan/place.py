@@ -66,24 +66,19 @@ class Layout:
             if as_output is not None:
                 allowed = start - as_output.lead_bytes
                 if as_output.exact:
-                    forbidden.append((low, allowed))
-                forbidden.append((allowed, high))
+                    forbidden.append((low, min(allowed, high)))
+                forbidden.append((max(low, allowed), high))
             elif as_input is not None:
                 allowed = start + as_input.lead_bytes
                 if as_input.exact:
-                    forbidden.append((allowed, high))
-                forbidden.append((low, allowed))
+                    forbidden.append((max(low, allowed), high))
+                forbidden.append((low, min(allowed, high)))
             else:
                 forbidden.append((low, high))
-        forbidden.sort()
         offset = 0
-        moved = True
-        while moved:
-            moved = False
-            for low, high in forbidden:
-                if low < offset < high:
-                    offset = align_up(high, block.alignment_bytes)
-                    moved = True
+        for low, high in sorted(forbidden):  # what is not beyond `low` is in no later one either
+            if low < offset < high:
+                offset = align_up(high, block.alignment_bytes)
         return offset
 
     def peak(self, offsets: Sequence[int], pool_of: Sequence[int]) -> list[int]:
