@@ -19,11 +19,12 @@ PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
 FLOORS = {
-    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo"),
+    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
         "transform.manager", "transform.names", "transform.verify", "transform.loop", "codegen",
+        "blocks", "script",
     ),
     4: ("relay",),
     5: ("transform.graph",),
@@ -31,7 +32,10 @@ FLOORS = {
     7: ("compiler", "frontends"),
     8: ("inspect",),
     9: ("rpc", "micro"),
-    10: ("cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__"),
+    10: (
+        "cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__", "testing",
+        "error", "instrument", "parser", "autotvm", "auto_scheduler", "meta_schedule",
+    ),
 }  # fmt: skip
 FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
 
@@ -40,11 +44,19 @@ FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
 FACES = (
     "slipway",
     "slipway.contrib.*",
+    "slipway.error",
+    "slipway.instrument",
+    "slipway.ir.instrument",
+    "slipway.ir.module",
+    "slipway.ir.transform",
     "slipway.nd",
+    "slipway.parser",
     "slipway.relay",
     "slipway.relay.frontend",
     "slipway.relay.transform",
-    "slipway.tir",
+    "slipway.testing",
+    "slipway.testing.utils",
+    "slipway.tir.*",
     "slipway.transform",
 )
 
@@ -191,7 +203,8 @@ def test_no_import_cycles():
 
 # Optional, or slow to load, and needed by a part of the callers only.
 LATE_LIBRARIES = (
-    "llvmlite", "ml_dtypes", "onnx", "onnxruntime", "rich", "torch", "tvm_ffi", "typer", "ziglang",
+    "llvmlite", "ml_dtypes", "onnx", "onnxruntime", "pytest", "rich", "torch", "tvm_ffi",
+    "typer", "ziglang",
 )  # fmt: skip
 # Rooms of ours that are loaded when they are used: who does it, what, and for whom.  They form no
 # circle either.  A command (cli, exec) loads what it needs when it runs.
@@ -210,6 +223,7 @@ LATE_ROOMS = {
     ("slipway.rpc.client", "slipway.runtime.load"): "a session may upload nothing",
     ("slipway.runtime.load", "slipway.toolchain"): "a device links nothing",
     ("slipway.runtime.module", "slipway.toolchain"): "a device links nothing",
+    ("slipway.runtime.packed_func", "slipway.runtime.library_functions"): "few ask for them",
 }
 
 

@@ -11,17 +11,21 @@ from slipway.codegen.snippets import snippets, without_linkage
 from slipway.errors import CodegenError
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
+from slipway.toolchain.elf_override import last_definitions
 
 
 def snippet_objects(functions: Iterable[PrimFunc], target: Target) -> list[bytes]:
-    """Return objects of everything that `functions` bring along."""
+    """Return objects of everything that `functions` bring along.
+
+    Of functions that several of them define, the one that came last counts.
+    """
     objects = []
     for kind, text in snippets(functions):
         if kind == "import_c":
             objects.append(snippet_to_object(without_linkage(text), target))
         else:
             objects.append(_llvm_object(text, target))
-    return objects
+    return last_definitions(objects)
 
 
 def _llvm_object(text: str, target: Target) -> bytes:

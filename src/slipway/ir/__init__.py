@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from slipway.ir import ops, printer, serialize
+from slipway.ir import ops, printer, script_text, serialize
 
-__all__ = ["ops", "printer", "serialize"]
+__all__ = ["ops", "printer", "script_text", "serialize"]
 
 _NAMES = {
     "slipway.ir.buffer": "Buffer decl_buffer",

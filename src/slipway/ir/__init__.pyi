@@ -2,6 +2,7 @@
 
 from slipway.ir import ops as ops
 from slipway.ir import printer as printer
+from slipway.ir import script_text as script_text
 from slipway.ir import serialize as serialize
 from slipway.ir.buffer import Buffer as Buffer
 from slipway.ir.buffer import decl_buffer as decl_buffer
@@ -39,6 +40,7 @@ __all__ = [
     "register_intrin_lowering",
     "register_op_attr",
     "save_json",
+    "script_text",
     "serialize",
     "structural_equal",
     "structural_hash",

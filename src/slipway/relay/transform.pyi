@@ -22,6 +22,8 @@ from slipway.compiler.classic_passes import module_pass as module_pass
 from slipway.compiler.optimize import lower_ready as lower_ready
 from slipway.compiler.optimize import optimize as optimize
 from slipway.transform.context import PassContext as PassContext
+from slipway.transform.manager import FunctionPass as FunctionPass
+from slipway.transform.manager import ModulePass as ModulePass
 from slipway.transform.manager import Pass as Pass
 from slipway.transform.manager import Sequential as Sequential
 
@@ -33,10 +35,12 @@ __all__ = [
     "FixShapes",
     "FoldConstant",
     "FoldScaleAxis",
+    "FunctionPass",
     "FuseAttention",
     "FuseOps",
     "InferType",
     "Inline",
+    "ModulePass",
     "Pass",
     "PassContext",
     "RemoveDeadChannels",

@@ -11,8 +11,10 @@ from slipway.runtime.devices import ext_dev as ext_dev
 from slipway.runtime.devices import gpu as gpu
 from slipway.runtime.devices import hexagon as hexagon
 from slipway.runtime.devices import metal as metal
+from slipway.runtime.devices import mtl as mtl
 from slipway.runtime.devices import opencl as opencl
 from slipway.runtime.devices import rocm as rocm
+from slipway.runtime.devices import vpi as vpi
 from slipway.runtime.devices import vulkan as vulkan
 from slipway.runtime.devices import webgpu as webgpu
 from slipway.runtime.features import enabled as enabled
@@ -75,6 +77,7 @@ __all__ = [
     "load_param_dict",
     "load_param_dict_from_file",
     "metal",
+    "mtl",
     "num_threads",
     "opencl",
     "register_func",
@@ -83,6 +86,7 @@ __all__ = [
     "save_param_dict",
     "save_param_dict_to_file",
     "set_num_threads",
+    "vpi",
     "vulkan",
     "webgpu",
     "write_artifact",

@@ -16,7 +16,7 @@ import json
 import os
 import shlex
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -49,7 +49,12 @@ class Target:
     Raises TargetError for anything unknown.
     """
 
-    def __init__(self, text: Any, host: Any = None) -> None:
+    def __init__(self, text: Any = None, host: Any = None, *, target: Any = None) -> None:
+        if (text is None) == (target is None):
+            raise TargetError(
+                'Target takes one description of a target, for example Target("llvm")'
+            )
+        text = target if text is None else text  # `target=` is its name in classic scripts
         if isinstance(text, Target):
             options: dict[str, Any] = text.export()
         elif isinstance(text, Mapping):
@@ -195,6 +200,8 @@ class Target:
         words += _FPU_FEATURES.get(str(self.attrs.get("mfpu", "")), ())
         if self.cpu.startswith("generic-rv"):  # Linux on RISC-V means at least rv64gc
             words = ("+m", "+a", "+f", "+d", "+c", *words)
+        if self.parsed_triple.table == "wasm":  # every browser since 2023 has it
+            words = ("+simd128", *words)
         if self.parsed_triple.table == "arm" and self.parsed_triple.system != "none":
             # LLVM avoids vmla where a chain of them waits for each sum.  A kernel has a tile of
             # sums, and multiplying apart from adding takes registers that the tile needs.
@@ -443,3 +450,14 @@ def _options_of_text(text: str) -> dict[str, Any]:
                 raise TargetError(f"option '-{name}' in target {text!r} needs a value: -{name}=...")
         options[name] = value
     return options
+
+
+def __getattr__(name: str) -> Any:
+    """Find the functions of `slipway.target.models` here too, where classic TVM has them."""
+    if name not in MODELS:
+        raise AttributeError(f"module 'slipway.target.target' has no attribute {name!r}")
+    return MODELS[name]
+
+
+# `slipway.target.models`, which makes targets, enters its functions when it is loaded.
+MODELS: dict[str, Callable[..., Target]] = {}

@@ -9,7 +9,14 @@ from slipway.ir.offered import offered
 
 _MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls", "custom")
 # Name -> "module" or "module:attribute" that holds it, where it is none of these modules.
-_PLACES = {"Any": "slipway.relay.types:OpenDim", "ir_builder": "slipway.ir.builder"}
+_PLACES = {
+    "Any": "slipway.relay.types:OpenDim",
+    "Schedule": "slipway.blocks.schedule:Schedule",
+    "ir_builder": "slipway.ir.builder",
+    "schedule": "slipway.blocks.schedule",
+    "stmt_functor": "slipway.tir.stmt_functor",
+    "transform": "slipway.tir.transform",
+}
 
 
 def __getattr__(name: str) -> typing.Any:

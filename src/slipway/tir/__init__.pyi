@@ -1,5 +1,8 @@
 """What type checkers see of slipway.tir; written by tools/stubs.py."""
 
+from slipway.blocks import schedule as schedule
+from slipway.blocks.from_te import create_prim_func as create_prim_func
+from slipway.blocks.schedule import Schedule as Schedule
 from slipway.ir import builder as ir_builder
 from slipway.ir.buffer import Buffer as Buffer
 from slipway.ir.buffer import decl_buffer as decl_buffer
@@ -10,6 +13,7 @@ from slipway.ir.calls import call_packed as call_packed
 from slipway.ir.calls import call_pure_extern as call_pure_extern
 from slipway.ir.calls import prefetch as prefetch
 from slipway.ir.custom import CallEffectKind as CallEffectKind
+from slipway.ir.custom import OpName as OpName
 from slipway.ir.custom import changes_own_code as changes_own_code
 from slipway.ir.custom import has_rules as has_rules
 from slipway.ir.custom import lowered as lowered
@@ -66,6 +70,7 @@ from slipway.ir.ops import add as add
 from slipway.ir.ops import all_of as all_of
 from slipway.ir.ops import any_of as any_of
 from slipway.ir.ops import as_expr as as_expr
+from slipway.ir.ops import as_extent as as_extent
 from slipway.ir.ops import as_int as as_int
 from slipway.ir.ops import bitwise_not as bitwise_not
 from slipway.ir.ops import broadcast_to as broadcast_to
@@ -106,6 +111,7 @@ from slipway.ir.ops import truncmod as truncmod
 from slipway.ir.stmt import Allocate as Allocate
 from slipway.ir.stmt import AssertStmt as AssertStmt
 from slipway.ir.stmt import AttrStmt as AttrStmt
+from slipway.ir.stmt import Block as Block
 from slipway.ir.stmt import BufferStore as BufferStore
 from slipway.ir.stmt import Evaluate as Evaluate
 from slipway.ir.stmt import For as For
@@ -128,7 +134,6 @@ from slipway.te.declare import scan as scan
 from slipway.te.declare import size_var as size_var
 from slipway.te.declare import thread_axis as thread_axis
 from slipway.te.declare import var as var
-from slipway.te.lower import create_prim_func as create_prim_func
 from slipway.te.lower import lower as lower
 from slipway.te.math import abs as abs
 from slipway.te.math import clz as clz
@@ -152,13 +157,14 @@ from slipway.te.reduction import min as min
 from slipway.te.reduction import prod as prod
 from slipway.te.reduction import reduce_axis as reduce_axis
 from slipway.te.reduction import sum as sum
-from slipway.te.schedule import Schedule as Schedule
 from slipway.te.schedule import create_schedule as create_schedule
 from slipway.te.stage import Stage as Stage
 from slipway.te.tensor import Tensor as Tensor
 from slipway.te.tensor import TensorSlice as TensorSlice
 from slipway.te.tensor_intrin import TensorIntrin as TensorIntrin
 from slipway.te.tensor_intrin import decl_tensor_intrin as decl_tensor_intrin
+from slipway.tir import stmt_functor as stmt_functor
+from slipway.tir import transform as transform
 
 __all__ = [
     "Add",
@@ -169,6 +175,7 @@ __all__ = [
     "AttrStmt",
     "BaseFunc",
     "BinaryOp",
+    "Block",
     "Broadcast",
     "Buffer",
     "BufferLoad",
@@ -206,6 +213,7 @@ __all__ = [
     "NE",
     "NOP",
     "Not",
+    "OpName",
     "Operation",
     "Or",
     "PlaceholderOp",
@@ -242,6 +250,7 @@ __all__ = [
     "any",
     "any_of",
     "as_expr",
+    "as_extent",
     "as_int",
     "asin",
     "asinh",
@@ -339,6 +348,7 @@ __all__ = [
     "round",
     "rsqrt",
     "scan",
+    "schedule",
     "select",
     "seq",
     "shift_left",
@@ -348,12 +358,14 @@ __all__ = [
     "sinh",
     "size_var",
     "sqrt",
+    "stmt_functor",
     "sub",
     "sum",
     "tan",
     "tanh",
     "thread_axis",
     "to_integer",
+    "transform",
     "trunc",
     "truncdiv",
     "truncmod",
