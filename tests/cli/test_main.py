@@ -71,3 +71,14 @@ def test_an_unknown_device_is_named():
 def test_debug_shows_the_traceback():
     done = slipway("compile", "nowhere.onnx", SLIPWAY_DEBUG="1")
     assert "Traceback" in done.stderr
+
+
+def test_targets_end_with_options_that_describe_this_machine():
+    """Without them code is planned for no machine in particular; with them it is a valid target."""
+    import re
+
+    from slipway.target import Target
+
+    shown = " ".join(slipway("targets", COLUMNS="400").stdout.split())
+    (text,) = re.findall(r"sizes of its caches: (llvm .*)$", shown)
+    assert Target(text).core_counts == (os.cpu_count(),)

@@ -13,7 +13,6 @@ option, CPU, feature or triple raises TargetError and names the nearest known on
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import threading
 from collections.abc import Mapping
@@ -38,6 +37,8 @@ _ARM_PROFILES = {
     "armv8.1-m.main": "thumbv8.1m.main", "armv7-a": "armv7a", "armv7-r": "armv7r",
     "armv8-a": "armv8a", "armv6": "armv6",
 }  # fmt: skip
+# Of the machines that a target without -num-cores may mean.
+USUAL_CORE_COUNTS = (1, 2, 4, 8)
 _SCOPE = threading.local()
 
 
@@ -285,12 +286,21 @@ class Target:
 
     @property
     def num_cores(self) -> int:
-        """CPU cores to plan for: -num-cores, this machine's for a host target, else 4."""
+        """The most CPU cores that work is cut for: -num-cores, or that of `core_counts`."""
+        return self.core_counts[-1]
+
+    @property
+    def core_counts(self) -> tuple[int, ...]:
+        """The numbers of CPU cores between which a cut of the work has to be good.
+
+        One number where `-num-cores` gives it.  Else those of usual machines: never that of the
+        one that compiles, whose code would then differ from another one's.  How many tasks each
+        thread gets is decided when the code runs.
+        """
         if "num-cores" in self.attrs:
-            return int(self.attrs["num-cores"])
-        if not self.kind.is_cpu or self.parsed_triple.system == "none":
-            return 1
-        return (os.cpu_count() or 1) if self._is_host() else 4
+            return (int(self.attrs["num-cores"]),)
+        alone = not self.kind.is_cpu or self.parsed_triple.system == "none"
+        return (1,) if alone else USUAL_CORE_COUNTS
 
     @property
     def max_num_threads(self) -> int:

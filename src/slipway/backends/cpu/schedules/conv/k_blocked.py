@@ -178,7 +178,7 @@ def schedule_k_blocked(
     blocks = shape_of(sums)[1]
     panels = blocks // vectors
     shared = worth_sharing(prod(shape_of(sums)) * prod(shape_of(kernel)[1:5]), target)
-    each = blocks // (even_tasks(panels, target.num_cores) if shared else 1)
+    each = blocks // (even_tasks(panels, target.core_counts) if shared else 1)
 
     stage = schedule[output]
     n, o, y, x, ob = stage.op.axis

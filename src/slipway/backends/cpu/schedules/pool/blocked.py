@@ -88,7 +88,7 @@ def _schedule_windows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor
     inside = []
     if rows:
         planes = prod(extent_of(axis) for axis in outer)
-        each = rows_per_part(extent_of(rows[0]), planes, target.num_cores)
+        each = rows_per_part(extent_of(rows[0]), planes, target.core_counts)
         first, rest = stage.split(rows[0], factor=each, tail="shift")
         outer, inside = [*outer, first], [rest, *rows[1:]]
     stage.reorder(*outer, *inside, ow_outer, *blocks, ow_inner, lane)
