@@ -57,7 +57,7 @@ def test_planes_are_cut_only_where_they_do_not_divide_among_the_cores():
 
 
 def test_a_cut_for_several_numbers_of_cores_serves_each_of_them():
-    """What the busiest core does is at most a quarter more than with the best cut for its number."""
+    """The busiest core has at most a quarter more to do than with the best cut for its number."""
     counts = WIDE.core_counts
     assert len(counts) > 1
     for height, planes in [(56, 1), (56, 3), (112, 2), (28, 12), (300, 1)]:
