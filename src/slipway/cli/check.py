@@ -31,7 +31,7 @@ MEANINGS = {
     "rewritten": "several operators together",
     "folded": "known at compile time",
     "unsupported": "cannot be compiled",
-    "unchecked": "behind an unsupported node",
+    "unchecked": "after an unsupported node",
 }
 
 

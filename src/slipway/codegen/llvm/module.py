@@ -63,7 +63,7 @@ def arena_symbol(first: str) -> str:
 def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> KernelText:
     """Return the LLVM IR of `func`, exported as `name`: a module of its own.
 
-    So functions compile side by side, and stay as they are when others change.
+    So functions compile in parallel, and stay as they are when others change.
     """
     state = ModuleState(
         capability_of(target),
