@@ -192,12 +192,12 @@ def rows_per_part(height: int, planes: int, counts: Sequence[int]) -> int:
     return -(-height // min(range(1, most + 1), key=cost))
 
 
-def crowds_cache(chunks: int, plane: Sequence[int], target: Target) -> bool:
+def causes_conflict_misses(chunks: int, plane: Sequence[int], target: Target) -> bool:
     """Return whether a few positions of all channel blocks are too much for the first-level cache.
 
     Half of its ways may hold data: weights pass through it.
     `plane` is the (height, width, block) between one channel block and the next.  Planes whose
-    distance is a multiple of many lines fall on few of the cache's sets, and put each other out.
+    distance is a multiple of many lines fall on few of the cache's sets, and evict each other.
     """
     core = target.core
     all_sets, ways = core.l1_sets, max(1, core.l1_ways // 2)

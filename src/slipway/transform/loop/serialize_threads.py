@@ -1,4 +1,4 @@
-"""Loops bound to GPU threads, for a target that has none: blocks in parallel, threads in turn.
+"""Loops bound to GPU threads, for a target that has none: blocks in parallel, threads serially.
 
 before: ``blockIdx.x for b in range(16): threadIdx.x for t in range(64): C[b * 64 + t] = ...``
 after:  ``parallel for b in range(16): for t in range(64): C[b * 64 + t] = ...``

@@ -71,7 +71,7 @@ class _Outer:
         return self.pieces(node, extent, VECTOR_BYTES // each, self.register_bytes // each)
 
     def pieces(self, node: S.For, extent: int, lanes: int, together: int) -> S.Stmt:
-        """Cut a vectorized loop into vectors of at most `lanes`, its rest by halves.
+        """Cut a vectorized loop into vectors of at most `lanes`, its tail by halves.
 
         So many lanes as stay `together` are a vector whatever their number.
         """
@@ -367,7 +367,7 @@ class _Lanes:
         raise _CannotVectorizeError
 
     def picked_load(self, node: E.BufferLoad) -> Any | None:
-        """A load whose lanes lie near each other, in any order: all of them, then a shuffle.
+        """A load whose lanes lie close together, in any order: all of them, then a shuffle.
 
         x[(8 * i + v) // 2] reads half as many elements as there are lanes, each of them twice.
         """

@@ -37,8 +37,8 @@ from slipway.ir.visit import walk
 if TYPE_CHECKING:
     from slipway.target import Target
 
-SUMS = 4  # vectors of partial results that are added to in turn
-# Of many steps, each of those vectors, some are written out: counting takes instructions too.
+SUMS = 4  # vectors of partial results that are added to one after another
+# Of many steps, each of those vectors, some are unrolled: counting takes instructions too.
 STEPS = 4
 MANY_STEPS = 16
 LANES_IN_THE_END = 4

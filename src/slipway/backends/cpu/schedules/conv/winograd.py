@@ -26,7 +26,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     choose_lane_tile,
     schedule_lane_fma,
 )
-from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
+from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
 from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, time_of_all
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
@@ -216,14 +216,14 @@ def _schedule_products(
         return o + vector, x, y + 1, 0, line, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):
-        ask_for_next(inner, kernel, split, at, partial(place, vector))
+        prefetch_next(inner, kernel, split, at, partial(place, vector))
     inner.unroll(o)
     inner.unroll(q)
     inner.vectorize(ob)
 
 
 def _schedule_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
-    """One tile of results at a time, with what is fused behind the convolution."""
+    """One tile of results at a time, with the epilogue of the convolution."""
     inner = schedule[rest]
     inner.compute_at(stage, at)
     inner.set_scope("local")

@@ -40,7 +40,7 @@ _KINDS = ("max", "avg")
     name="pool.whole",
 )  # fmt: skip
 def schedule_whole_pool(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
-    """One loop nest for the windows, one for what is fused behind them."""
+    """One loop nest for the windows, one for their epilogue."""
     return schedule_opaque(target, outs)
 
 
