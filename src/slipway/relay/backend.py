@@ -72,4 +72,7 @@ class Executor(_Choice):
 class Runtime(_Choice):
     """What the built code runs under: "cpp" (a process with an operating system) or "crt"."""
 
-    OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {"cpp": {}, "crt": {"system-lib": False}}
+    OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {
+        "cpp": {"system-lib": False},
+        "crt": {"system-lib": False},
+    }
