@@ -1,4 +1,4 @@
-"""Classic import paths: ``slipway.contrib.<name>`` offers what lives on lower floors."""
+"""Classic import paths: ``slipway.contrib.<name>`` offers what lives in lower layers."""
 
 from __future__ import annotations
 

@@ -41,6 +41,10 @@ class ForKind:
     THREAD = "thread"
 
 
+# An annotation of a loop that is compiled as it stands: a code generator is not to unroll it.
+KEEP_LOOP = ("unroll", False)
+
+
 class Stmt(Node):
     """Base of all statements."""
 
