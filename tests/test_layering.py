@@ -1,8 +1,8 @@
-"""The floors of docs/architecture.md: imports go down only, and never in a circle.
+"""The layers of docs/architecture.md: imports go down only, and never in a circle.
 
 Every import statement counts, those inside functions too: an import that hides in a function is
-still a room that needs the other one.  Where two modules need each other, the lower one has a place
-for what the upper one enters into it (`ir.node.WRITERS`, `relay.expr.LANGUAGE`).
+still a package that needs the other one.  Where two modules need each other, the lower one has a
+table that the upper one fills when it is loaded (`ir.node.WRITERS`, `relay.expr.LANGUAGE`).
 What is left of imports inside functions is listed, with what it saves.
 """
 
@@ -18,8 +18,9 @@ SOURCE = Path(__file__).parent.parent / "src"
 PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
-FLOORS = {
-    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders"),
+LAYERS = {
+    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders",
+        "classic_names"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
@@ -37,11 +38,11 @@ FLOORS = {
         "error", "instrument", "parser", "autotvm", "auto_scheduler", "meta_schedule",
     ),
 }  # fmt: skip
-FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
+LAYER_OF = {package: layer for layer, packages in LAYERS.items() for package in packages}
 
-# Modules that offer names of any floor, and define nothing: the only ones that may look up.
+# Modules that offer names of any layer, and define nothing: the only ones that may look up.
 # A trailing `.*` names every module of a package.
-FACES = (
+RE_EXPORTS = (
     "slipway",
     "slipway.contrib.*",
     "slipway.error",
@@ -71,21 +72,21 @@ PATHS = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).part
 MODULES = {module_name(path): path for path in PATHS}
 
 
-def is_face(module: str) -> bool:
+def only_re_exports(module: str) -> bool:
     return any(
-        module == face or (face.endswith(".*") and f"{module}.".startswith(face[:-1]))
-        for face in FACES
+        module == name or (name.endswith(".*") and f"{module}.".startswith(name[:-1]))
+        for name in RE_EXPORTS
     )
 
 
-def floor_of(module: str) -> int:
-    """Return the floor of the longest listed name that `module` lies under."""
-    room = module.partition(".")[2] or "__init__"
-    while room not in FLOOR_OF:
-        outer = room.rpartition(".")[0]
-        assert outer, f"{module} has no floor; give its package one in FLOORS"
-        room = outer
-    return FLOOR_OF[room]
+def layer_of(module: str) -> int:
+    """Return the layer of the longest listed name that `module` lies under."""
+    package = module.partition(".")[2] or "__init__"
+    while package not in LAYER_OF:
+        outer = package.rpartition(".")[0]
+        assert outer, f"{module} has no layer; give its package one in LAYERS"
+        package = outer
+    return LAYER_OF[package]
 
 
 @cache
@@ -152,35 +153,39 @@ def named(module: str) -> Iterator[tuple[str, int]]:
 
 def test_imports_go_down():
     upward = [
-        f"{MODULES[module].relative_to(SOURCE)}:{line}: floor {floor_of(module)} imports "
-        f"{target} of floor {floor_of(target)}"
+        f"{MODULES[module].relative_to(SOURCE)}:{line}: layer {layer_of(module)} imports "
+        f"{target} of layer {layer_of(target)}"
         for module in MODULES
-        if not is_face(module)
+        if not only_re_exports(module)
         for target, line in (*imported(module), *named(module))
-        if floor_of(target) > floor_of(module)
+        if layer_of(target) > layer_of(module)
     ]
     assert not upward, "imports that climb:\n" + "\n".join(upward)
 
 
-def test_rooms_do_not_import_faces():
-    """A face is for whoever stands above it; a room below would depend on every floor at once."""
+def test_packages_do_not_import_re_exports():
+    """Re-exports are for higher layers; a lower package would depend on every layer at once."""
     through = [
-        f"{MODULES[module].relative_to(SOURCE)}:{line}: imports the face {target}"
+        f"{MODULES[module].relative_to(SOURCE)}:{line}: imports {target}, which re-exports"
         for module in MODULES
-        if not is_face(module) and floor_of(module) < 7
+        if not only_re_exports(module) and layer_of(module) < 7
         for target, line in imported(module)
-        if is_face(target) and floor_of(module) <= floor_of(target)
+        if only_re_exports(target) and layer_of(module) <= layer_of(target)
     ]
-    assert not through, "imports of faces:\n" + "\n".join(through)
+    assert not through, "imports of re-exports:\n" + "\n".join(through)
 
 
 def test_no_import_cycles():
     graph = {
         module: sorted(
-            {target for target, _ in imported(module, for_types=False) if not is_face(target)}
+            {
+                target
+                for target, _ in imported(module, for_types=False)
+                if not only_re_exports(target)
+            }
         )
         for module in MODULES
-        if not is_face(module)
+        if not only_re_exports(module)
     }
     finished: set[str] = set()
     for start in graph:
@@ -206,9 +211,9 @@ LATE_LIBRARIES = (
     "llvmlite", "ml_dtypes", "onnx", "onnxruntime", "pytest", "rich", "torch", "tvm_ffi",
     "typer", "ziglang",
 )  # fmt: skip
-# Rooms of ours that are loaded when they are used: who does it, what, and for whom.  They form no
+# Modules of ours that are loaded when they are used: who does it, what, and for whom.  They form no
 # circle either.  A command (cli, exec) loads what it needs when it runs.
-LATE_ROOMS = {
+LATE_MODULES = {
     ("slipway.backends.cpu.backend", "slipway.codegen.llvm"): "a target of C needs no LLVM",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
     ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",
@@ -221,6 +226,8 @@ LATE_ROOMS = {
     ("slipway.relay.ops.packed.qnn_packed", "slipway.te"): "a graph is built without loops",
     ("slipway.relay.ops.tensor.tensors", "slipway.te"): "a graph is built without loops",
     ("slipway.rpc.client", "slipway.runtime.load"): "a session may upload nothing",
+    ("slipway.runtime", "slipway.classic_names"): "only a misspelt name asks",
+    ("slipway.te", "slipway.classic_names"): "only a misspelt name asks",
     ("slipway.runtime.load", "slipway.toolchain"): "a device links nothing",
     ("slipway.runtime.module", "slipway.toolchain"): "a device links nothing",
     ("slipway.runtime.packed_func", "slipway.runtime.library_functions"): "few ask for them",
@@ -228,11 +235,11 @@ LATE_ROOMS = {
 
 
 def is_late(module: str, target: str) -> bool:
-    if target.split(".")[0] in LATE_LIBRARIES or is_face(module):
+    if target.split(".")[0] in LATE_LIBRARIES or only_re_exports(module):
         return True
     if module.split(".")[1:2] in (["cli"], ["exec"]):
         return target in MODULES or target in sys.stdlib_module_names
-    return any(module == who and f"{target}.".startswith(f"{what}.") for who, what in LATE_ROOMS)
+    return any(module == who and f"{target}.".startswith(f"{what}.") for who, what in LATE_MODULES)
 
 
 def test_imports_inside_functions_are_listed():
@@ -251,15 +258,15 @@ def test_listed_late_imports_exist():
     }
     unused = [
         (who, what)
-        for who, what in LATE_ROOMS
+        for who, what in LATE_MODULES
         if not any(m == who and f"{t}.".startswith(f"{what}.") for m, t in made)
     ]
-    assert not unused, f"take these out of LATE_ROOMS: {unused}"
+    assert not unused, f"take these out of LATE_MODULES: {unused}"
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if is_face(m)])
-def test_faces_define_nothing(module):
-    """A face holds names, strings and a lazy ``__getattr__``; code lives on its floor."""
+@pytest.mark.parametrize("module", [m for m in MODULES if only_re_exports(m)])
+def test_re_exports_define_nothing(module):
+    """They hold names, strings and a lazy ``__getattr__``; code lives in its layer."""
     tree = tree_of(MODULES[module])
     defined = [
         node.name
@@ -267,19 +274,23 @@ def test_faces_define_nothing(module):
         if isinstance(node, ast.ClassDef)
         or (isinstance(node, ast.FunctionDef) and node.name not in ("__getattr__", "__dir__"))
     ]
-    assert not defined, f"{module} is a face and defines {defined}"
+    assert not defined, f"{module} only re-exports and defines {defined}"
 
 
-def test_listed_faces_exist():
-    missing = [face for face in FACES if face.removesuffix(".*") not in MODULES]
-    assert not missing, f"take these out of FACES: {missing}"
+def test_listed_re_exports_exist():
+    missing = [name for name in RE_EXPORTS if name.removesuffix(".*") not in MODULES]
+    assert not missing, f"take these out of RE_EXPORTS: {missing}"
 
 
-def test_rooms_are_those_of_the_floors():
+def test_packages_are_those_of_the_layers():
     """Nothing is listed that is not there; `tests/faces/test_docs.py` compares with the page."""
-    missing = [room for room in FLOOR_OF if room != "__init__" and f"slipway.{room}" not in MODULES]
-    assert not missing, f"take these out of FLOORS: {missing}"
-    assert all(floor_of(module) for module in MODULES)
+    missing = [
+        package
+        for package in LAYER_OF
+        if package != "__init__" and f"slipway.{package}" not in MODULES
+    ]
+    assert not missing, f"take these out of LAYERS: {missing}"
+    assert all(layer_of(module) for module in MODULES)
 
 
 def test_arrays_keep_their_rank():

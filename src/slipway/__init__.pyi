@@ -50,6 +50,7 @@ from slipway.ir.calls import call_llvm_pure_intrin as call_llvm_pure_intrin
 from slipway.ir.calls import call_packed as call_packed
 from slipway.ir.calls import call_pure_extern as call_pure_extern
 from slipway.ir.function import IRModule as IRModule
+from slipway.ir.node import Node as Object
 from slipway.ir.ops import floordiv as floordiv
 from slipway.ir.ops import floormod as floormod
 from slipway.ir.ops import truncdiv as truncdiv
@@ -123,6 +124,7 @@ from slipway.version import VERSION as __version__
 __all__ = [
     "IRModule",
     "NDArray",
+    "Object",
     "PackedFunc",
     "TVMError",
     "__version__",

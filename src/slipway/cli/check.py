@@ -32,7 +32,7 @@ MEANINGS = {
     "rewritten": "several operators together",
     "folded": "known at compile time",
     "unsupported": "cannot be compiled",
-    "unchecked": "behind an unsupported node",
+    "unchecked": "after an unsupported node",
 }
 
 

@@ -148,7 +148,7 @@ def shapes_option(shapes: Mapping[str, Sequence[Any]]) -> str:
 
 
 def parse_bindings(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return {name: array} of ``--bind``: a number, nested lists, or @FILE.npy behind "name=".
+    """Return {name: array} of ``--bind``: a number, nested lists, or @FILE.npy after "name=".
 
     Raises ModelError with an example when a text is spelled otherwise.
     """

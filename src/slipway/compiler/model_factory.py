@@ -41,7 +41,7 @@ def graph_tables(graph: ModelGraph, places: TensorPlaces) -> GraphTables:
             size = type_.size_bytes
             if place.group not in index:
                 index[place.group] = len(storages)
-                if place.offset is None:  # a parameter: memory of its own behind the arena
+                if place.offset is None:  # a parameter: memory of its own after the arena
                     arena = -(-arena // 64) * 64
                     storages.append(Storage(arena, size))
                     arena += size

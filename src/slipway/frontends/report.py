@@ -89,7 +89,7 @@ class ReportBook:
 
 
 def problem_text(entries: Iterable[NodeReport], where: str = "") -> str:
-    """Return the words on what is unsupported; `where` is put behind the count of nodes."""
+    """Return the message on what is unsupported; `where` is put after the count of nodes."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for entry in entries:
         if entry.status == UNSUPPORTED:

@@ -125,7 +125,7 @@ class Machine:
     # -- memory ------------------------------------------------------------------------------------
 
     def find(self, buffer: Buffer, verb: str) -> Any:
-        """Return the flat memory behind a buffer that is `verb` ("read", "written") now."""
+        """Return the flat memory of a buffer that is `verb` ("read", "written") now."""
         try:
             return self.memory[id(buffer.data)]
         except KeyError:

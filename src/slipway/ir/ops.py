@@ -464,7 +464,7 @@ def bitwise_not(value: PrimExprLike) -> PrimExpr:
 
 
 def min_value(dtype: str) -> PrimExpr:
-    """The least value of `dtype`; minus infinity is not used: float32 gives -FLT_MAX."""
+    """The minimum of `dtype`; minus infinity is not used: float32 gives -FLT_MAX."""
     if dtypes.is_float(dtype):
         return const(-_FLOAT_MAX[dtypes.scalar_of(dtype)], dtype)
     return const(dtypes.int_range(dtypes.scalar_of(dtype))[0], dtype)

@@ -112,7 +112,7 @@ class GraphModule:
             if value is None:
                 raise ExecutionError(f"set_input({key!r}): the value is missing.")
             self._set_one(key, value)
-        # Larger ones first, as classic TVM does: they find the memory least in pieces.
+        # Larger ones first, as classic TVM does: they find the memory least fragmented.
         for name in sorted(params, key=lambda name: -int(np.prod(np.shape(params[name]) or (1,)))):
             self._set_one(name, params[name])
 
@@ -278,7 +278,7 @@ class GraphModule:
     ) -> list[tuple[str, str, float]]:
         """Measure every layer: (layer, function, seconds), in order, inputs left out.
 
-        The time of a layer is the least of `repeat` means over `number` runs each.
+        The time of a layer is the minimum of `repeat` means over `number` runs each.
         """
         self.set_input(**inputs)
         names = self.node_names()

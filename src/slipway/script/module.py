@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import sys
+from types import SimpleNamespace
 from typing import Any
 
 from slipway.errors import ModelError
@@ -33,8 +33,7 @@ def from_source(text: str, **names: Any) -> Any:
     file = f"<script {next(_TEXTS)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {
-        "__name__": file, "tvm": sys.modules["slipway"], "I": sys.modules["slipway.script"],
-        "T": tir, "tir": tir, **names,
+        "__name__": file, "tvm": SimpleNamespace(script=_LANGUAGE), "T": tir, **names
     }  # fmt: skip
     before = set(scope)
     try:
@@ -45,3 +44,6 @@ def from_source(text: str, **names: Any) -> Any:
     if not made:
         raise ModelError("the script makes neither a module nor a function")
     return made[-1]
+
+
+_LANGUAGE = SimpleNamespace(ir_module=ir_module, tir=tir)  # what a printed module speaks of

@@ -121,7 +121,7 @@ def max_of_numbers(*args: Any, axis: Any = None, where: Any = None) -> Any:
 
 
 def min(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
-    """``te.min(e, axis=k)``: least value over axes; ``te.min(a, b, ...)``: of the values."""
+    """``te.min(e, axis=k)``: minimum over axes; ``te.min(a, b, ...)``: of the values."""
     return _extreme(args, axis, where, init, _min, ops.minimum)
 
 

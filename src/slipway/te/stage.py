@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT, INLINE, SCOPE, GROUP_ROOT = "root", "inline", "scope", "group_root"
 IMPORTS = ("import_c", "import_llvm")  # pragmas that bring source along
-# Those behind the imports say nothing to this compiler: it always writes unrolled loops out, and
+# Those after the imports say nothing to this compiler: it always expands unrolled loops, and
 # launches a parallel loop where it stands.
 PRAGMAS = ("auto_unroll_max_step", "loop_partition_hint", *IMPORTS, "unroll_explicit",
            "parallel_launch_point", "parallel_stride_pattern",

@@ -32,7 +32,9 @@ def __getattr__(name: str) -> typing.Any:
         te = importlib.import_module("slipway.te")
         if name in te.__all__:  # functions of elements have the same names there
             return getattr(te, name)
-    raise AttributeError(f"module 'slipway.tir' has no attribute {name!r}")
+    from slipway.classic_names import missing
+
+    raise AttributeError(missing("slipway.tir", name))
 
 
 def __dir__() -> list[str]:

@@ -132,6 +132,7 @@ from slipway.te.declare import extern as extern
 from slipway.te.declare import placeholder as placeholder
 from slipway.te.declare import scan as scan
 from slipway.te.declare import size_var as size_var
+from slipway.te.declare import tag_scope as tag_scope
 from slipway.te.declare import thread_axis as thread_axis
 from slipway.te.declare import var as var
 from slipway.te.lower import lower as lower
@@ -361,6 +362,7 @@ __all__ = [
     "stmt_functor",
     "sub",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
     "thread_axis",

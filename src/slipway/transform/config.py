@@ -41,8 +41,8 @@ _UNROLL = {
     "auto_max_step": ConfigKey("int", "serial loops of at most so many statements are unrolled"),
     "auto_max_depth": ConfigKey("int", "loops nested deeper than this are not (8)"),
     "auto_max_extent": ConfigKey("int", "nor loops of more steps than this (0: any)"),
-    "explicit_unroll": _fixed("bool", True, "unrolled loops are written out",
-                              "loops are always written out"),
+    "explicit_unroll": _fixed("bool", True, "unrolled loops are expanded",
+                              "loops are always expanded"),
     "unroll_local_access": _fixed("bool", False, "unroll what indexes local memory",
                                   "mark the loops in the schedule: s[T].unroll(axis)"),
 }  # fmt: skip
@@ -51,7 +51,7 @@ _PARTITION = {
     "no_unroll_loop_with_extent_one": _fixed("bool", False, "keep loops of one step",
                                              "the pipeline drops loops of one step"),
 }  # fmt: skip
-_DOUBLE = {"split_loop": ConfigKey("int", "steps of a double-buffered loop to write out (1)")}
+_DOUBLE = {"split_loop": ConfigKey("int", "steps of a double-buffered loop to unroll (1)")}
 _NO_CODE = "there is no code generator of this name; partition the graph for your own"
 _NO_SUCH = "there is no such pass"
 

@@ -101,7 +101,7 @@ def bound(model: Any, constants: Constants) -> Any:
 def prepare(model: Any, least_opset: int = LEAST_OPSET) -> Graph:
     """Return the graph of a model (path, bytes or ModelProto), which is not changed itself.
 
-    Constant nodes become initialisers, Identity goes, BatchNormalization behind a convolution is
+    Constant nodes become initialisers, Identity goes, BatchNormalization after a convolution is
     folded into its weights, and every node has a name of its own.  Raises ModelError for a model
     that is quantised already or that cannot be brought to an opset with scales per channel.
     """
