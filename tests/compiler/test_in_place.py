@@ -80,15 +80,17 @@ def lead_by_definition(case):
 
 
 @given(
-    st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3)),
-    st.tuples(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3)),
-    st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    st.tuples(st.integers(0, 2), st.integers(0, 2)),
-    st.sampled_from([1, 2, 4]),
-    st.sampled_from([0, 1, 2, 3, 4, 16]),
-    st.booleans(),
+    st.tuples(
+        st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3)),
+        st.tuples(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3)),
+        st.tuples(st.integers(1, 3), st.integers(1, 3)),
+        st.tuples(st.integers(0, 2), st.integers(0, 2)),
+        st.sampled_from([1, 2, 4]),
+        st.sampled_from([0, 1, 2, 3, 4, 16]),
+        st.booleans(),
+    )
 )
-def test_the_lead_is_that_of_the_definition(*case):
+def test_the_lead_is_that_of_the_definition(case):
     out, shape, strides, pads, element, at_once, in_turns = case
     found = window_lead_bytes(shape, out, strides, pads, element, at_once, in_turns)
     assert found == lead_by_definition(case)
