@@ -331,3 +331,30 @@ def test_shifts_are_products():
         assert an.linear(shifted).terms == {an.var_atom(x): 1 << count}
     wide = E.Call("int32", "shift_left", (x, ops.const(31)))
     assert an.linear(wide).terms.keys() != {an.var_atom(x)}
+
+
+def test_sums():
+    an, x = bound(0, 3)
+    y = Var("y")
+    sum_of = an.linear(x * 4 + y * 6 + 7)
+    assert sum_of.modular() == (2, 1)
+    assert an.linear(x * 4 + 9).modular() == (4, 1)
+    assert an.linear(x * 4 - 1).modular() == (4, 3)
+    assert an.constant(9).modular() == (0, 9)
+    assert an.constant(-9).modular() == (0, -9)
+    assert (sum_of.scaled(0).terms, sum_of.scaled(0).const) == ({}, 0)
+    assert sum_of.scaled(1) is sum_of is sum_of.shifted(0)
+    assert sum_of.scaled(-2).const == -14
+    assert sum_of.minus(sum_of).terms == {}
+    assert sum_of.plus(sum_of, 3).key == sum_of.scaled(4).key
+    assert an.constant(2).plus(sum_of, 3).key == sum_of.scaled(3).shifted(2).key
+    assert sum_of.plus(an.constant(2), -3).const == 1
+    assert str(an.constant(-4).to_expr()) == "-4"
+    texts = {
+        x * 4 + 1: "x * 4 + 1", x - 1: "x - 1", 5 - x: "5 - x", 0 - x: "0 - x",
+        y - x * 3: "y - x * 3", y * 2 - x * 3 - 4: "y * 2 - x * 3 - 4",
+        x + y * 8 + x: "y * 8 + x * 2",
+    }  # fmt: skip
+    for expr, text in texts.items():
+        fresh_one = Analyzer()
+        assert str(fresh_one.simplify(expr)) == text
