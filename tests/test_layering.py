@@ -16,11 +16,11 @@ PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
 LAYERS = {
-    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo"),
+    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
-        "transform.manager", "transform.names", "transform.loop", "codegen",
+        "transform.manager", "transform.names", "transform.loop", "codegen", "blocks", "script",
     ),
     4: ("relay",),
     5: ("transform.graph",),
@@ -28,7 +28,10 @@ LAYERS = {
     7: ("compiler", "frontends"),
     8: ("inspect",),
     9: ("rpc", "micro"),
-    10: ("cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__"),
+    10: (
+        "cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__", "testing",
+        "error", "instrument", "parser", "autotvm", "auto_scheduler", "meta_schedule",
+    ),
 }  # fmt: skip
 LAYER_OF = {package: layer for layer, packages in LAYERS.items() for package in packages}
 
@@ -37,11 +40,19 @@ LAYER_OF = {package: layer for layer, packages in LAYERS.items() for package in 
 RE_EXPORTS = (
     "slipway",
     "slipway.contrib.*",
+    "slipway.error",
+    "slipway.instrument",
+    "slipway.ir.instrument",
+    "slipway.ir.module",
+    "slipway.ir.transform",
     "slipway.nd",
+    "slipway.parser",
     "slipway.relay",
     "slipway.relay.frontend",
     "slipway.relay.transform",
-    "slipway.tir",
+    "slipway.testing",
+    "slipway.testing.utils",
+    "slipway.tir.*",
     "slipway.transform",
 )
 

@@ -82,3 +82,20 @@ def test_targets_end_with_options_that_describe_this_machine():
     shown = " ".join(slipway("targets", COLUMNS="400").stdout.split())
     (text,) = re.findall(r"sizes of its caches: (llvm .*)$", shown)
     assert Target(text).core_counts == (os.cpu_count(),)
+
+
+READERS = (
+    ("compile",), ("bisect",), ("check",), ("profile",), ("demo",), ("fit",),
+    ("micro", "create"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_commands_that_read_a_model_have_the_same_options_for_it(command):
+    shown = slipway(*command, "--help").stdout
+    for option in ("--input-shapes", "--bind", "--model-format", "--dense-rounding"):
+        assert option in shown, option
+
+
+def test_the_demo_wants_a_model_for_what_is_said_of_it():
+    assert "--model FILE" in failure("demo", "--bind", "x=1")

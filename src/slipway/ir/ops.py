@@ -79,6 +79,14 @@ def as_expr(value: Any, dtype: str | None = None) -> PrimExpr:
     return const(value, dtype)
 
 
+def as_extent(value: Any) -> PrimExpr:
+    """Return a size as an expression; a float without fraction, such as 32 / 4, as an integer."""
+    number = getattr(value, "value", value)
+    if isinstance(number, float) and number.is_integer():
+        return const(int(number))
+    return as_expr(value)
+
+
 def const_value(value: Any) -> int | float | None:
     """Return the Python number of a constant expression (or number), else None."""
     if isinstance(value, (IntImm, FloatImm)):

@@ -45,7 +45,12 @@ class Target:
     Raises TargetError for anything unknown.
     """
 
-    def __init__(self, text: Any, host: Any = None) -> None:
+    def __init__(self, text: Any = None, host: Any = None, *, target: Any = None) -> None:
+        if (text is None) == (target is None):
+            raise TargetError(
+                'Target takes one description of a target, for example Target("llvm")'
+            )
+        text = target if text is None else text  # `target=` is its name in classic scripts
         if isinstance(text, Target):
             options: dict[str, Any] = text.export()
         elif isinstance(text, Mapping):
@@ -458,3 +463,12 @@ def _options_of_text(text: str) -> dict[str, Any]:
                 raise TargetError(f"option '-{name}' in target {text!r} needs a value: -{name}=...")
         options[name] = value
     return options
+
+
+def __getattr__(name: str) -> Any:
+    """Find the functions of `slipway.target.models` here too, where classic TVM has them."""
+    from slipway.target import models
+
+    if name.startswith("_") or not hasattr(models, name):
+        raise AttributeError(f"module 'slipway.target.target' has no attribute {name!r}")
+    return getattr(models, name)

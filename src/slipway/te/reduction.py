@@ -20,9 +20,9 @@ def as_range(dom: Any) -> Range:
     if isinstance(dom, Range):
         return dom
     if isinstance(dom, (tuple, list)):
-        begin, end = (ops.as_expr(d) for d in dom)
+        begin, end = (ops.as_extent(d) for d in dom)
         return Range(begin, ops.sub(end, begin))
-    return Range.of(dom)
+    return Range.of(ops.as_extent(dom))
 
 
 def _axes(axis: Any) -> tuple[IterVar, ...]:

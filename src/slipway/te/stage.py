@@ -128,7 +128,7 @@ class Stage:
             )
 
     def _positive(self, value: Any, what: str, axis: IterVar) -> PrimExpr:
-        amount = ops.as_expr(value)
+        amount = ops.as_extent(value)
         if isinstance(amount, IntImm) and amount.value < 1:
             raise ScheduleError(
                 f"cannot split axis {axis.name!r} of stage {self.name!r} with {what}="

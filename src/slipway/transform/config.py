@@ -68,7 +68,7 @@ CONFIG: dict[str, ConfigKey] = {
     "tir.disable_cse_tir": ConfigKey("bool", "either value: LLVM shares common expressions"),
     "tir.disable_storage_rewrite": ConfigKey("bool", "do not share the memory of dead buffers"),
     "tir.add_lower_pass": ConfigKey(
-        "list", "pairs (phase, pass): more passes, after flatten 0, loops 1, everything 2 and 3"
+        "list", "(phase, pass): on te's loops 0, flat storage 1, vectorized loops 2, at the end 3"
     ),
     "tir.enable_buffer_level_predication": _fixed("bool", False, "mask vector accesses", _NO_SUCH),
     "tir.detect_global_barrier": _fixed("bool", False, "barriers between GPU blocks", _NO_SUCH),

@@ -110,10 +110,10 @@ def _function_text(name: str, func: PrimFunc, state: ModuleState, target: Target
         lines.append(f"{symbol} = private unnamed_addr constant {_c_string(text)}")
     lines += state.statics
     lines += [f"{symbol} = internal global ptr null" for symbol in state.caches.values()]
-    loops = [f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)]
-    if loops:
-        loops.insert(0, '!0 = !{!"llvm.loop.unroll.full"}')
-    return "\n".join([*lines, *state.functions, *sorted(state.declarations), *loops]) + "\n"
+    return (
+        "\n".join([*lines, *state.functions, *sorted(state.declarations), *state.loop_lines()])
+        + "\n"
+    )
 
 
 def _exported(target: Target) -> str:

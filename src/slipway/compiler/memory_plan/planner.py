@@ -68,7 +68,8 @@ def _by_order(layout: Layout, shares: Sequence[Share], bound: int, name: str) ->
         orders = [heuristics.hill_climb(layout, bound)]
     else:
         order = _ORDERS[name](layout)
-        orders = [order, heuristics.outputs_first(layout, order)]
+        moved = heuristics.outputs_first(layout, order)
+        orders = [order] if moved == order else [order, moved]
     placed = [found for o in orders if (found := layout.place(o)) is not None]
     if not placed:
         return None

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError
+from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.onnx.isolated import Refused, converted
-from slipway.frontends.onnx.reader import array_of, load_model, onnx_package
+from slipway.frontends.onnx.reader import array_of, load_model, onnx_package, value_type
 
 Array = np.ndarray[Any, Any]
 LEAST_OPSET = 13  # per-channel scales
@@ -75,6 +76,26 @@ def _names_in_subgraphs(node: Any) -> set[str]:
             graphs += [a.g for a in inner.attribute if a.type == 5]
         found.update(o.name for o in graph.output)
     return found
+
+
+def bound(model: Any, constants: Constants) -> Any:
+    """Return a ModelProto whose inputs named in `constants` are initialisers.
+
+    Raises ModelError for a name that is no input, and for a value that does not fit it.
+    """
+    if not constants:
+        return model
+    onnx = onnx_package()
+    proto = onnx.ModelProto()
+    proto.CopyFrom(load_model(model))
+    weights = {t.name for t in proto.graph.initializer}
+    inputs = {i.name: i for i in proto.graph.input if i.name not in weights}
+    check_input_names(constants, list(inputs))
+    for name, value in constants.items():
+        array = bound_constant(name, value, *value_type(name, inputs[name].type)).array
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        proto.graph.input.remove(inputs[name])
+    return proto
 
 
 def prepare(model: Any, least_opset: int = LEAST_OPSET) -> Graph:

@@ -1,4 +1,4 @@
-"""The recipe for an operator in docs/architecture.md, followed with its example section."""
+"""The example of an operator in relay/op_registry.py, put into a copy of the package."""
 
 import os
 import shutil
