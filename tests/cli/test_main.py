@@ -73,17 +73,6 @@ def test_debug_shows_the_traceback():
     assert "Traceback" in done.stderr
 
 
-def test_targets_end_with_options_that_describe_this_machine():
-    """Without them code is planned for no machine in particular; with them it is a valid target."""
-    import re
-
-    from slipway.target import Target
-
-    shown = " ".join(slipway("targets", COLUMNS="400").stdout.split())
-    (text,) = re.findall(r"sizes of its caches: (llvm .*)$", shown)
-    assert Target(text).core_counts == (os.cpu_count(),)
-
-
 READERS = (
     ("compile",), ("bisect",), ("check",), ("profile",), ("demo",), ("fit",),
     ("micro", "create"),
@@ -99,3 +88,14 @@ def test_commands_that_read_a_model_have_the_same_options_for_it(command):
 
 def test_the_demo_wants_a_model_for_what_is_said_of_it():
     assert "--model FILE" in failure("demo", "--bind", "x=1")
+
+
+def test_targets_end_with_options_that_describe_this_machine():
+    """Without them code is planned for no machine in particular; with them it is a valid target."""
+    import re
+
+    from slipway.target import Target
+
+    shown = " ".join(slipway("targets", COLUMNS="400").stdout.split())
+    (text,) = re.findall(r"sizes of its caches: (llvm .*)$", shown)
+    assert Target(text).core_counts == (os.cpu_count(),)

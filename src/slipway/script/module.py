@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import sys
 from typing import Any
 
 from slipway.errors import ModelError
@@ -28,14 +29,13 @@ def from_source(text: str, **names: Any) -> Any:
 
     `names` are further values that the text uses.  Raises ModelError where it makes nothing.
     """
-    import slipway
     from slipway import script
     from slipway.script import tir
 
     file = f"<script {next(_TEXTS)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {
-        "__name__": file, "tvm": slipway, "T": tir, "I": script, "tir": tir, **names
+        "__name__": file, "tvm": sys.modules["slipway"], "T": tir, "I": script, "tir": tir, **names
     }  # fmt: skip
     before = set(scope)
     try:

@@ -137,8 +137,7 @@ class Layout:
         others[sharing] = False
         start = placed.offset[others]
         low, high = start - block.size_bytes, start + self._size[others]
-        if sharing:
-            apart = self._taken(index, pool, offsets, pool_of, sharing)
+        if apart := self._taken(index, pool, offsets, pool_of, sharing):
             low = np.concatenate([low, [interval[0] for interval in apart]])
             high = np.concatenate([high, [interval[1] for interval in apart]])
         order = np.argsort(low, kind="stable")
