@@ -23,7 +23,7 @@ FLOORS = {
         "transform.manager", "transform.names", "transform.loop", "codegen",
     ),
     4: ("relay",),
-    5: ("transform.graph",),
+    5: ("transform.graph", "relay.testing"),
     6: ("backends",),
     7: ("compiler", "frontends"),
     8: ("inspect",),

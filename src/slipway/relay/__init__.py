@@ -12,8 +12,8 @@ import typing
 _OF_EXPR = "Call Constant Expr Function GlobalVar If Let Op Tuple TupleGetItem TupleWrapper Var"
 _OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
 _MODULES = (
-    "analysis backend expr frontend image interpret nn op op_registry qnn quantization transform "
-    "vision visit"
+    "analysis backend expr frontend image interpret nn op op_registry qnn quantization testing "
+    "transform vision visit"
 )
 _COMPOSITES = {
     "tensor.create": "full_like ones ones_like zeros zeros_like",
@@ -34,6 +34,7 @@ _PLACES = {
     },
     "Any": "slipway.relay.types:OpenDim",
     "ty": "slipway.relay.types",
+    "ScopeBuilder": "slipway.relay.scope_builder:ScopeBuilder",
     "var": "slipway.relay.construct:var",
     "bind": "slipway.relay.construct:bind",
     "const": "slipway.relay.op_registry:const",
