@@ -39,6 +39,7 @@ FACES = (
     "slipway.contrib.*",
     "slipway.nd",
     "slipway.relay",
+    "slipway.relay.build_module",
     "slipway.relay.frontend",
     "slipway.relay.transform",
     "slipway.tir",

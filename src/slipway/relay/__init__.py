@@ -11,9 +11,10 @@ import typing
 
 _OF_EXPR = "Call Constant Expr Function GlobalVar If Let Op Tuple TupleGetItem TupleWrapper Var"
 _OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
+_OF_FUNCTOR = "ExprFunctor ExprMutator ExprVisitor MixedModeMutator MixedModeVisitor"
 _MODULES = (
-    "analysis backend expr frontend image interpret nn op op_registry qnn quantization testing "
-    "transform vision visit"
+    "analysis backend build_module dataflow_pattern expr expr_functor frontend image interpret nn "
+    "op op_registry qnn quantization testing transform vision visit"
 )
 _COMPOSITES = {
     "tensor.create": "full_like ones ones_like zeros zeros_like",
@@ -33,6 +34,9 @@ _PLACES = {
         for name in names.split()
     },
     "Any": "slipway.relay.types:OpenDim",
+    **{name: f"slipway.relay.expr_functor:{name}" for name in _OF_FUNCTOR.split()},
+    "bind_params_by_name": "slipway.relay.construct:bind",
+    "function": "slipway.relay.expr",
     "ty": "slipway.relay.types",
     "ScopeBuilder": "slipway.relay.scope_builder:ScopeBuilder",
     "var": "slipway.relay.construct:var",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from slipway.relay import nn, op_registry
@@ -17,6 +18,8 @@ def get(name: str) -> Op:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "op":  # relay.op.op is the module itself: here there is one
+        return sys.modules[__name__]
     definition = None if name.startswith("_") else op_registry.load_ops().get(name)
     if definition is None:
         raise AttributeError(f"module 'slipway.relay.op' has no attribute {name!r}")

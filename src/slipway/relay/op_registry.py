@@ -70,6 +70,28 @@ class Attrs(Node):
     __slots__ = ()
     KIND: ClassVar[str] = "relay.Attrs"
 
+    def keys(self) -> list[str]:
+        """Return the names of the attributes."""
+        return list(self.FIELDS)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.FIELDS:
+            names = ", ".join(self.FIELDS) or "none"
+            raise KeyError(f"there is no attribute {key!r}; there are: {names}")
+        return getattr(self, key)
+
+    def get_int(self, key: str) -> int:
+        """Return an integer attribute."""
+        return int(self[key])
+
+    def get_str(self, key: str) -> str:
+        """Return an attribute as text."""
+        return str(self[key])
+
+    def get_int_tuple(self, key: str) -> tuple[int, ...]:
+        """Return an attribute of several integers."""
+        return tuple(int(v) for v in self[key])
+
 
 class BadArgument(TypeInferenceError):
     """What a type relation raises: the argument (or attribute) at fault, and what is wrong."""
