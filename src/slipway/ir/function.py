@@ -72,6 +72,15 @@ class FunctionTable(tuple[tuple[str, BaseFunc], ...]):
 
     __slots__ = ()
 
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, (str, GlobalVar)):
+            return tuple.__getitem__(self, key)
+        name = _function_name(key)
+        for known, function in self:
+            if known == name:
+                return function
+        raise KeyError(f"the module has no function {name!r}")
+
     def keys(self) -> list[GlobalVar]:
         """Return the names."""
         return [GlobalVar(name) for name, _ in self]
@@ -152,7 +161,7 @@ class IRModule(Node):
 
     def items(self) -> tuple[tuple[str, BaseFunc], ...]:
         """Return (name, function) pairs in order of definition."""
-        return self.functions
+        return tuple(self.functions)
 
     def update(
         self, name: str | GlobalVar | IRModule, function: BaseFunc | None = None
