@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import Var
@@ -53,9 +53,11 @@ class PrimFunc(BaseFunc):
 
 @node
 class GlobalVar(Node):
-    """The name of a function in a module."""
+    """The name of a function in a module, with its type where that is known."""
 
+    IS_PROGRAM: ClassVar[bool] = True  # callable, but an argument to functions as it is
     name: str
+    function_type: Any = None
 
     @property
     def name_hint(self) -> str:

@@ -13,8 +13,8 @@ _OF_EXPR = "Call Constant Expr Function GlobalVar If Let Op Tuple TupleGetItem T
 _OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
 _OF_FUNCTOR = "ExprFunctor ExprMutator ExprVisitor MixedModeMutator MixedModeVisitor"
 _MODULES = (
-    "analysis backend build_module dataflow_pattern expr expr_functor frontend image interpret nn "
-    "op op_registry qnn quantization testing transform vision visit"
+    "analysis annotation backend build_module dataflow_pattern expr expr_functor frontend image "
+    "interpret nn op op_registry qnn quantization testing transform vision visit"
 )
 _COMPOSITES = {
     "tensor.create": "full_like ones ones_like zeros zeros_like",

@@ -328,6 +328,7 @@ class Function(Expr, BaseFunc):
     """A function of `params`.  Attribute "Primitive" = 1 marks one kernel made by FuseOps."""
 
     KIND: ClassVar[str] = "relay.Function"
+    IS_PROGRAM: ClassVar[bool] = True  # callable, but an argument to functions as it is
     params: tuple[Var, ...]
     body: Expr
     ret_type: Type | None = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from slipway.relay import nn, op_registry
+from slipway.relay import annotation, nn, op_registry
 from slipway.relay.expr import Op
+from slipway.relay.op import contrib
 from slipway.relay.op_registry import OpPattern
 
-__all__ = ["Op", "OpPattern", "get", "nn"]
+__all__ = ["Op", "OpPattern", "annotation", "contrib", "get", "nn"]
 
 
 def get(name: str) -> Op:
