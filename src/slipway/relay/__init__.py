@@ -17,7 +17,17 @@ _MODULES = (
     "interpret nn op op_registry qnn quantization testing transform vision visit"
 )
 _COMPOSITES = {
+    "tensor.arithmetic": "fixed_point_multiply mean_std mean_variance trunc_divide trunc_mod",
     "tensor.create": "full_like ones ones_like zeros zeros_like",
+    "tensor.like": (
+        "broadcast_to_like cast_like collapse_sum_like collapse_sum_to ndarray_size reshape_like "
+        "reverse_reshape shape_of slice_like"
+    ),
+    "tensor.places": (
+        "adv_index invert_permutation matrix_set_diag meshgrid reverse_sequence scatter "
+        "scatter_add searchsorted segment_sum sequence_mask sliding_window sparse_to_dense "
+        "strided_set trilu unravel_index"
+    ),
     "tensor.reduce": "logsumexp std variance",
     "tensor.shape": "swapaxes",
     "tensor.sort": "argsort sort",
