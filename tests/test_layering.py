@@ -41,6 +41,7 @@ FACES = (
     "slipway.relay",
     "slipway.relay.build_module",
     "slipway.relay.frontend",
+    "slipway.relay.qnn.transform",
     "slipway.relay.transform",
     "slipway.tir",
     "slipway.transform",

@@ -38,10 +38,10 @@ from slipway.transform.manager import Pass, Sequential, Setting
 __all__ = [
     "AlterOpLayout", "AnnotateTarget", "CanonicalizeOps", "DeadCodeElimination",
     "EliminateCommonSubexpr", "FixShapes", "FoldConstant", "FoldScaleAxis", "FuseAttention",
-    "FuseOps", "InferType", "Inline", "MergeCompilerRegions", "MergeComposite", "PartitionGraph",
-    "Pass", "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr", "SimplifyInference",
-    "ToGraphNormalForm", "ToMixedPrecision", "build_config", "function_pass", "lower_ready",
-    "module_pass", "optimize",
+    "FuseOps", "InferType", "Inline", "Legalize", "MergeCompilerRegions", "MergeComposite",
+    "PartitionGraph", "Pass", "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr",
+    "SimplifyInference", "ToGraphNormalForm", "ToMixedPrecision", "build_config", "function_pass",
+    "lower_ready", "module_pass", "optimize",
 ]  # fmt: skip
 
 
@@ -159,6 +159,21 @@ def FuseAttention(least_rows: int = 4) -> Pass:
         return rows >= least_rows and value_size > 0
 
     return _on_functions("FuseAttention", 2, lambda f, m: fuse_attention(infer_type(f), serves))
+
+
+def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
+    """Type the module: what a target needs otherwise its backend's own passes do."""
+    return _on_functions("Legalize", 1, lambda f, m: infer_type(f))
+
+
+def QnnCanonicalizeOps() -> Pass:
+    """Type the module: quantised operators are compositions of plain ones from the start."""
+    return _on_functions("qnn.CanonicalizeOps", 0, lambda f, m: infer_type(f))
+
+
+def QnnLegalize() -> Pass:
+    """Type the module: a backend chooses how it multiplies integers itself."""
+    return _on_functions("qnn.Legalize", 1, lambda f, m: infer_type(f))
 
 
 def MergeComposite(pattern_table: Sequence[Any]) -> Pass:

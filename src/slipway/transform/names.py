@@ -17,7 +17,7 @@ NAMES = set(
     """
     AlterOpLayout AnnotateTarget CanonicalizeOps DeadCodeElimination EliminateCommonSubexpr
     FakeQuantizationToInteger FixShapes FoldConstant FoldScaleAxis FuseAttention FuseOps
-    InferType Inline KernelPerOp MergeCompilerRegions MergeComposite MoveActivations
+    InferType Inline KernelPerOp Legalize MergeCompilerRegions MergeComposite MoveActivations
     NarrowRescale OptimizeLoops OwnOutputs PackQuantizedWeights PartitionGraph
     RemoveDeadChannels RoundOnce SimplifyExpr SimplifyInference SinkReshape SubpixelConv
     ToGraphNormalForm ToMixedPrecision WidenProducts cut_loops flatten_storage hoist_choice
@@ -35,7 +35,7 @@ _CLASSIC = frozenset(
     CombineParallelDense ConvertLayout Defunctionalization DefuseOps DivToMul DynamicToStatic
     EtaExpand FastMath FirstOrderGradient FlattenAtrousConv FlattenNestedTuples
     ForwardFoldScaleAxis GradientCellTransform ImplicitPermuteQuantize InferTypeLocal LabelOps
-    LambdaLift LazyGradientInit Legalize ManifestAlloc ManifestLifetimes MemoryPlan
+    LambdaLift LazyGradientInit ManifestAlloc ManifestLifetimes MemoryPlan
     OutlineCompilerFunctions PartialEval
     PlanDevices RelayToTIRTargetHook RemoveStandaloneReshapes RemoveUnusedFunctions
     SimplifyFCTranspose SplitArgs ToANormalForm ToBasicBlockNormalForm ToCPS
