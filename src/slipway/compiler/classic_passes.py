@@ -17,6 +17,7 @@ from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
 from slipway.relay.open_dims import fix_shapes
 from slipway.transform.context import PassContext
+from slipway.transform.graph.annotate_target import annotate_target
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.dead_channels import remove_dead_channels
 from slipway.transform.graph.dead_code import eliminate_dead_code
@@ -25,18 +26,29 @@ from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.inline import inline
+from slipway.transform.graph.merge_composite import merge_composite
+from slipway.transform.graph.merge_regions import merge_regions
 from slipway.transform.graph.mixed_precision import to_mixed_precision
+from slipway.transform.graph.partition_graph import partition_graph
 from slipway.transform.graph.pipeline import over_functions
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
-from slipway.transform.manager import Pass, Sequential, Setting
+from slipway.transform.manager import (
+    FunctionPass,
+    ModulePass,
+    Pass,
+    Sequential,
+    Setting,
+    pass_of,
+)
 
 __all__ = [
-    "AlterOpLayout", "CanonicalizeOps", "DeadCodeElimination", "EliminateCommonSubexpr",
-    "FixShapes", "FoldConstant", "FoldScaleAxis", "FuseAttention", "FuseOps", "InferType",
-    "Inline", "Pass", "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr",
-    "SimplifyInference", "ToGraphNormalForm", "ToMixedPrecision", "build_config", "function_pass",
-    "lower_ready", "module_pass", "optimize",
+    "AlterOpLayout", "AnnotateTarget", "CanonicalizeOps", "DeadCodeElimination",
+    "EliminateCommonSubexpr", "FixShapes", "FoldConstant", "FoldScaleAxis", "FunctionPass",
+    "FuseAttention", "FuseOps", "InferType", "Inline", "Legalize", "MergeCompilerRegions",
+    "MergeComposite", "ModulePass", "PartitionGraph", "Pass", "PassContext", "RemoveDeadChannels",
+    "Sequential", "SimplifyExpr", "SimplifyInference", "ToGraphNormalForm", "ToMixedPrecision",
+    "build_config", "function_pass", "lower_ready", "module_pass", "optimize",
 ]  # fmt: skip
 
 
@@ -156,11 +168,49 @@ def FuseAttention(least_rows: int = 4) -> Pass:
     return _on_functions("FuseAttention", 2, lambda f, m: fuse_attention(infer_type(f), serves))
 
 
+def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
+    """Type the module: what a target needs otherwise its backend's own passes do."""
+    return _on_functions("Legalize", 1, lambda f, m: infer_type(f))
+
+
+def QnnCanonicalizeOps() -> Pass:
+    """Type the module: quantised operators are compositions of plain ones from the start."""
+    return _on_functions("qnn.CanonicalizeOps", 0, lambda f, m: infer_type(f))
+
+
+def QnnLegalize() -> Pass:
+    """Type the module: a backend chooses how it multiplies integers itself."""
+    return _on_functions("qnn.Legalize", 1, lambda f, m: infer_type(f))
+
+
+def MergeComposite(pattern_table: Sequence[Any]) -> Pass:
+    """Make composite functions of what matches the patterns of an accelerator."""
+    return _on_functions(
+        "MergeComposite", 0, lambda f, m: merge_composite(infer_type(f), pattern_table)
+    )
+
+
+def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = True) -> Pass:
+    """Mark what accelerators take; of several the first that takes a call gets it."""
+    names = [targets] if isinstance(targets, str) else list(targets)
+    return _on_functions("AnnotateTarget", 0, lambda f, m: annotate_target(infer_type(f), names))
+
+
+def MergeCompilerRegions() -> Pass:
+    """Join neighbouring parts for one accelerator."""
+    return _on_functions("MergeCompilerRegions", 0, lambda f, m: merge_regions(infer_type(f)))
+
+
+def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:
+    """Make a function of the module of each part for an accelerator."""
+    return Pass("PartitionGraph", 0, lambda m, s: partition_graph(m, mod_name, bind_constants))
+
+
 def function_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
-    required: Sequence[str] = (),
+    required: Sequence[str] | None = None,
 ) -> Any:
     """Make a pass of ``f(function, module, context) -> function``, or of a class.
 
@@ -169,14 +219,14 @@ def function_pass(
 
     def make(given: Any) -> Any:
         def over(run: Any, title: str) -> Pass:
-            return Pass(
+            return FunctionPass(
                 title,
                 opt_level or 0,
                 lambda m, s: over_functions(m, lambda f: run(f, m, s.context)),
-                required=required,
+                required=required or (),
             )
 
-        return _pass_of(given, name, over, "transform_function")
+        return pass_of(given, name, "transform_function", over)
 
     return make if pass_func is None else make(pass_func)
 
@@ -185,34 +235,19 @@ def module_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
-    required: Sequence[str] = (),
+    required: Sequence[str] | None = None,
 ) -> Any:
     """Make a pass of ``f(module, context) -> module``, or of a class with ``transform_module``."""
 
     def make(given: Any) -> Any:
         def over(run: Any, title: str) -> Pass:
-            return Pass(title, opt_level or 0, lambda m, s: run(m, s.context), required=required)
+            return ModulePass(
+                title, opt_level or 0, lambda m, s: run(m, s.context), required=required or ()
+            )
 
-        return _pass_of(given, name, over, "transform_module")
+        return pass_of(given, name, "transform_module", over)
 
     return make if pass_func is None else make(pass_func)
-
-
-def _pass_of(given: Any, name: str | None, over: Callable[[Any, str], Pass], method: str) -> Any:
-    """Return the pass of a function; of a class, what makes one with the class's arguments."""
-    title = name or given.__name__
-    if not isinstance(given, type):
-        return over(given, title)
-    if not callable(getattr(given, method, None)):
-        raise LoweringError(f"the class {title} has no method {method}, which a pass runs")
-
-    def create(*args: Any, **kwargs: Any) -> Pass:
-        instance = given(*args, **kwargs)
-        made = over(getattr(instance, method), title)
-        made.instance = instance
-        return made
-
-    return create
 
 
 def build_config(opt_level: int = 2, **options: Any) -> PassContext:

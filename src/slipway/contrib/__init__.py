@@ -1,16 +1,26 @@
-"""Classic import paths: ``slipway.contrib.<name>`` offers what lives on lower floors."""
+"""Classic import paths: ``slipway.contrib.<name>`` offers what lives in lower layers."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-_MODULES = ("cc", "graph_executor", "graph_runtime", "ndk", "rpc", "util", "utils")
+_MODULES = (
+    "cblas", "cc", "clang", "debugger", "dlpack", "download", "graph_executor", "graph_runtime",
+    "mkl", "ndk", "random", "rpc", "tar", "util", "utils",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module 'slipway.contrib' has no attribute {name!r}")
+        from slipway.classic_names import NOT_THERE, missing
+
+        advice = NOT_THERE.get(f"tvm.contrib.{name}")
+        if advice is None:
+            raise AttributeError(missing("slipway.contrib", name, _MODULES))
+        return importlib.import_module("slipway.placeholders").placeholder_of(
+            __name__, name, advice
+        )
     return importlib.import_module(f"slipway.contrib.{name}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway import dtypes
 from slipway.ir.expr import BufferLoad, IntImm, PrimExpr, Var
@@ -49,6 +49,8 @@ class Buffer(Node):
             total *= extent
         return total
 
+    __iter__: ClassVar[None] = None  # else Python counts indices without end
+
     def __getitem__(self, indices: Any) -> BufferLoad:
         from slipway.ir.ops import as_expr
 
@@ -70,7 +72,7 @@ class Buffer(Node):
         return BufferLoad(self, picked)
 
     def access_ptr(self, mode: str = "rw", offset: Any = 0) -> PrimExpr:
-        """Return a pointer to the element `offset` elements behind the start, for an extern call.
+        """Return a pointer to the element `offset` elements after the start, for an extern call.
 
         `mode` is any of "r", "w", "rw" (the classic bit mask 1, 2, 3 works too).
         """

@@ -16,6 +16,7 @@ from typing import Any
 from slipway.errors import LoweringError
 from slipway.ir.expr import Call, PrimExpr
 from slipway.ir.intrin import INTRINSICS, Intrinsic
+from slipway.ir.op_attrs import set_op_attr
 
 Rule = Callable[[Call], Any]
 DEFAULT = "default"  # the kind that stands for all others
@@ -33,16 +34,31 @@ class CallEffectKind:
     Opaque = "opaque"
 
 
+class OpName(str):
+    """The operator of a call as rules see it: a text that has a `name` with "tir." in front."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name as classic scripts write it."""
+        return f"tir.{plain_name(self)}"
+
+
 def plain_name(name: str) -> str:
     """Return an intrinsic's name without the "tir." that classic scripts write."""
     return name.removeprefix("tir.")
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
-    """Declare an intrinsic: "TCallEffectKind" says whether calls of it may be moved or dropped.
+    """Declare an intrinsic, or say of a graph's operator what takes it; usable as a decorator.
 
-    Other attributes describe operators of graphs, which cannot be declared here.
+    "TCallEffectKind" says whether calls of an intrinsic may be moved or dropped.  The attribute
+    ``target.<compiler>`` of an operator is a function of a call: whether that code generator takes
+    it (`AnnotateTarget` asks).
     """
+    if attr_key.startswith("target."):
+        return set_op_attr(op_name, attr_key, value, level)
     if attr_key == "TCallEffectKind" and value is not None:
         name = plain_name(op_name)
         known = INTRINSICS.get(name)
@@ -53,7 +69,7 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
         return value
     raise LoweringError(
         f"register_op_attr({op_name!r}, {attr_key!r}): only TCallEffectKind, with its value, "
-        "is an attribute of intrinsics"
+        "is an attribute of intrinsics, and target.<compiler> one of operators"
     )
 
 
@@ -100,9 +116,11 @@ def lowered(call: Call, kind: str) -> PrimExpr | None:
     """Return what the rules make of a call on targets of `kind`; None where none applies."""
     name = plain_name(call.op)
     found = _RULES.get((name, kind)) or _RULES.get((name, DEFAULT))
-    result = None if found is None else found[1](call)
+    result = None if found is None else found[1](call.replace(op=OpName(call.op)))
     if result is None or result is call:
         return None
+    if isinstance(result, Call) and isinstance(result.op, OpName):
+        return None  # the call that the rule was given
     if not isinstance(result, PrimExpr) or result.dtype != call.dtype:
         raise LoweringError(
             f"the rule for {call.op} on {kind} must return an expression of type {call.dtype}, "

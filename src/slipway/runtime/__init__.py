@@ -12,7 +12,8 @@ _NAMES = {
     "slipway.runtime.artifact_writer": "write_artifact",
     "slipway.runtime.timing": "BenchmarkResult",
     "slipway.runtime.devices": (
-        "Device cl context cpu cuda device ext_dev gpu hexagon metal opencl rocm vulkan webgpu"
+        "Device cl context cpu cuda device ext_dev gpu hexagon metal mtl opencl rocm "
+        "vpi vulkan webgpu"
     ),
     "slipway.runtime.features": "enabled",
     "slipway.runtime.graph_executor": "GraphModule",
@@ -39,7 +40,9 @@ def __getattr__(name: str) -> Any:
         try:
             return importlib.import_module(f"slipway.runtime.{name}")
         except ModuleNotFoundError:
-            raise AttributeError(f"module 'slipway.runtime' has no attribute {name!r}") from None
+            from slipway.classic_names import missing
+
+            raise AttributeError(missing("slipway.runtime", name, list(_PLACES))) from None
     value = getattr(importlib.import_module(module), name)
     globals()[name] = value
     return value

@@ -1,5 +1,10 @@
 """Tensor expressions and their schedules (a face: the names live in the modules beside it)."""
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from slipway.ir.expr import IterVar, Range, Reduce, Select, SizeVar, Var
 from slipway.ir.ops import (
     cast,
@@ -22,10 +27,11 @@ from slipway.te.declare import (
     placeholder,
     scan,
     size_var,
+    tag_scope,
     thread_axis,
     var,
 )
-from slipway.te.lower import create_prim_func, lower
+from slipway.te.lower import lower
 from slipway.te.math import (
     abs,
     acos,
@@ -91,6 +97,15 @@ from slipway.te.schedule import Schedule, create_schedule
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor, TensorSlice
 from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
+
+
+def __getattr__(name: str) -> Any:
+    if name == "create_prim_func":
+        return importlib.import_module("slipway.blocks.from_te").create_prim_func
+    from slipway.classic_names import missing
+
+    raise AttributeError(missing("slipway.te", name, __all__))
+
 
 __all__ = [
     "ComputeOp",
@@ -181,6 +196,7 @@ __all__ = [
     "size_var",
     "sqrt",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
     "thread_axis",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,7 +47,7 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None
 
 def _shape(shape: Any) -> tuple[PrimExpr, ...]:
     items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    dims = tuple(ops.as_expr(s) for s in items)
+    dims = tuple(ops.as_extent(s) for s in items)
     for extent in dims:
         if not dtypes.is_integral(extent.dtype):
             raise ValueError(f"a shape holds integers, got {extent} of type {extent.dtype}")
@@ -58,6 +60,49 @@ def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Ten
     """Return an input tensor of `shape` (ints or variables) and `dtype` (float32 by default)."""
     kind = dtypes.canonical(dtype) if dtype is not None else "float32"
     return PlaceholderOp(name, _shape(shape), kind).output(0)
+
+
+class TagScope:
+    """``with te.tag_scope(tag):`` gives every compute inside, or in a decorated function, a tag."""
+
+    _entered = threading.local()
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    @classmethod
+    def current(cls) -> str:
+        """Return the tag of this thread's scope, "" outside of any."""
+        stack = getattr(cls._entered, "stack", ())
+        return stack[-1] if stack else ""
+
+    def __enter__(self) -> TagScope:
+        stack = self._entered.__dict__.setdefault("stack", [])
+        if stack:
+            raise ScheduleError(
+                f"tag_scope({self.tag!r}) stands inside tag_scope({stack[-1]!r}): a compute has "
+                "one tag"
+            )
+        stack.append(self.tag)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.stack.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose computes have the tag."""
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def tag_scope(tag: str) -> TagScope:
+    """Return a scope in which computes get `tag`."""
+    return TagScope(tag)
 
 
 def compute(
@@ -85,7 +130,7 @@ def compute(
     body = tuple(ops.as_expr(r) for r in (result if many else (result,)))
     _check_body(name, body)
     pairs = tuple(sorted(attrs.items())) if attrs else ()
-    op = ComputeOp(name, axes, body, tag, pairs)
+    op = ComputeOp(name, axes, body, tag or TagScope.current(), pairs)
     return op.outputs if many else op.output(0)
 
 
@@ -268,6 +313,7 @@ __all__ = [
     "placeholder",
     "scan",
     "size_var",
+    "tag_scope",
     "thread_axis",
     "var",
     "walk",

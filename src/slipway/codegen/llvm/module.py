@@ -31,11 +31,14 @@ ATTRIBUTES = 'nounwind "no-builtins"'
 
 
 def attributes_of(target: Target) -> str:
-    """Return the attributes of functions: with SVE, the one length that its vectors have."""
-    if not target.sve_bits:
-        return ATTRIBUTES
-    scale = target.sve_bits // 128
-    return f"{ATTRIBUTES} vscale_range({scale},{scale})"
+    """Return the attributes of functions: -mtune's CPU, and the one length of SVE's vectors."""
+    words = [ATTRIBUTES]
+    if target.tuned_for != target.mcpu:
+        words.append(f'"tune-cpu"="{target.tuned_for}"')
+    if target.sve_bits:
+        scale = target.sve_bits // 128
+        words.append(f"vscale_range({scale},{scale})")
+    return " ".join(words)
 
 
 @lru_cache(maxsize=8)
@@ -60,7 +63,7 @@ def arena_symbol(first: str) -> str:
 def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> KernelText:
     """Return the LLVM IR of `func`, exported as `name`: a module of its own.
 
-    So functions compile side by side, and stay as they are when others change.
+    So functions compile in parallel, and stay as they are when others change.
     """
     state = ModuleState(
         capability_of(target),

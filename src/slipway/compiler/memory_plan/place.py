@@ -115,16 +115,16 @@ class Layout:
             if as_output is not None:
                 allowed = start - as_output.lead_bytes
                 if as_output.exact:
-                    forbidden.append((low, allowed))
-                forbidden.append((allowed, high))
+                    forbidden.append((low, min(allowed, high)))
+                forbidden.append((max(low, allowed), high))
             elif as_input is not None:
                 allowed = start + as_input.lead_bytes
                 if as_input.exact:
-                    forbidden.append((allowed, high))
-                forbidden.append((low, allowed))
+                    forbidden.append((max(low, allowed), high))
+                forbidden.append((low, min(allowed, high)))
             else:
                 forbidden.append((low, high))
-        return forbidden
+        return [(low, high) for low, high in forbidden if low < high]
 
     def _lowest_of_many(
         self, index: int, pool: int, offsets: list[int], pool_of: list[int], placed: _Placed
@@ -137,8 +137,7 @@ class Layout:
         others[sharing] = False
         start = placed.offset[others]
         low, high = start - block.size_bytes, start + self._size[others]
-        if sharing:
-            apart = self._taken(index, pool, offsets, pool_of, sharing)
+        if apart := self._taken(index, pool, offsets, pool_of, sharing):
             low = np.concatenate([low, [interval[0] for interval in apart]])
             high = np.concatenate([high, [interval[1] for interval in apart]])
         order = np.argsort(low, kind="stable")

@@ -29,9 +29,9 @@ def plan(
 ) -> Plan:
     """Place `blocks` in one arena, or in several pools.
 
-    `algorithm` is one of `ALGORITHMS`, or "best", which runs them in turn and stops at the lower
-    bound; ties go to the first.  `shares` lists outputs that may take over dying inputs.  The
-    same arguments always give the same plan, unless `time_budget_s` cuts the exact search short.
+    `algorithm` is one of `ALGORITHMS`, or "best", which runs them all until one reaches
+    the lower bound; ties go to the first.  `shares` lists outputs that may take over dying inputs.
+    The same arguments give the same plan, unless `time_budget_s` cuts the exact search short.
 
     Raises ValueError for an unknown algorithm or pool, and LoweringError when the blocks do not
     fit into the pools; the message lists the blocks alive at the fullest step.

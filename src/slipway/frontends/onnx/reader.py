@@ -9,6 +9,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ModelError, TypeInferenceError
+from slipway.frontends.onnx.external_data import check_external_data
 from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import numpy_dtype
 
@@ -50,9 +51,12 @@ def load_model(model: Any) -> Any:
     if not path.is_file():
         raise ModelError(f"there is no model file {str(path)!r}")
     proto = _parse(onnx, path.read_bytes(), repr(str(path)))
+    check_external_data(proto, path.parent, DTYPE_OF)
     try:
         onnx.load_external_data_for_model(proto, str(path.parent))
     except Exception as error:  # onnx raises several unrelated classes here
+        if isinstance(error, MemoryError):
+            raise
         raise ModelError(
             f"{str(path)!r} keeps weights in other files that cannot be read: {error}"
         ) from error
@@ -133,7 +137,7 @@ def value_type(name: str, type_: Any) -> tuple[tuple[Any, ...], str]:
         found = {8: "strings", 14: "complex numbers", 15: "complex numbers"}
         what = found.get(tensor.elem_type, f"elements of type {tensor.elem_type}")
         raise ModelError(
-            f"the input {name!r} holds {what}, which Slipway does not have: cut the model behind "
+            f"the input {name!r} holds {what}, which Slipway does not have: cut the model after "
             "the nodes that make numbers of them"
         )
     if not tensor.HasField("shape"):

@@ -1,4 +1,4 @@
-"""Stand-ins for the results of unsupported nodes, so that the nodes behind them are checked too."""
+"""Stand-ins for the results of unsupported nodes, so that the nodes after them are checked too."""
 
 from __future__ import annotations
 

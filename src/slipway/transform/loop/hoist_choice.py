@@ -42,7 +42,7 @@ _KINDS = (S.ForKind.SERIAL, S.ForKind.UNROLLED, S.ForKind.VECTORIZED)
 def hoist_choice(func: PrimFunc) -> PrimFunc:
     """Return `func` with the conditions of if_then_else outside of the loops they stay the same in.
 
-    A loop around vectors is one; vectors themselves, and loops that are written out, are not.
+    A loop around vectors is one; vectors themselves, and loops that are unrolled, are not.
     What a condition says decides others on the same sum: where i < 32 holds, i < 48 does.  So n
     tensors joined become n nests, however often their elements are read.
     """

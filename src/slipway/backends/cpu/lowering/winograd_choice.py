@@ -13,14 +13,14 @@ from slipway.transform.graph.widen_products import has_known_weight
 _PRODUCT = 0.5  # two multiply-adds start in a cycle, each for one vector of channels
 _TRANSFORM = 2.4  # for one element of a vector of tiles, in and out
 _VALUE = 0.35  # to read a float32 of the kernel: 11 bytes a cycle come from beyond the caches
-_VALUE_OF_MANY = 0.5  # the same where the kernel is so long that nothing of it stays near
+_VALUE_OF_MANY = 0.5  # the same where the kernel is so long that none of it stays in the cache
 _MANY_BYTES = 8 << 20
 # What the products of few tiles lose, and what is not counted here.
 _WORTHWHILE = 0.85
 
 
 def winograd_tile(call: Call, lanes: int, speed: int = 1) -> int:
-    """Return the m of the F(m x m, 3x3) that takes least time for an nn.conv2d; 0: none does.
+    """Return the m of the F(m x m, 3x3) that takes the least time for an nn.conv2d; 0: none does.
 
     `lanes` is the number of channels in a vector; `speed` how many products the direct way, which
     may use another type, does for one of Winograd's.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
@@ -36,8 +37,8 @@ from slipway.ir.visit import walk
 if TYPE_CHECKING:
     from slipway.target import Target
 
-SUMS = 4  # vectors of partial results that are added to in turn
-# Of many steps, each of those vectors, some are written out: counting takes instructions too.
+SUMS = 4  # vectors of partial results that are added to one after another
+# Of many steps, each of those vectors, some are unrolled: counting takes instructions too.
 STEPS = 4
 MANY_STEPS = 16
 LANES_IN_THE_END = 4
@@ -70,7 +71,7 @@ def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: T
         inner = loops.pop()
         wide = lanes * SUMS
         tasks = prod(loop.extent for loop in loops) * inner.extent // wide
-        enough = inner.extent % wide == 0 and tasks >= 2 * target.num_cores
+        enough = inner.extent % wide == 0 and tasks >= 2 * fmean(target.core_counts)
         inner = vectorize(stage, loops, inner, wide if enough else lanes)
         stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
     elif row and stage.op.num_outputs == 1 and _fills_vectors(row, lanes):

@@ -56,7 +56,8 @@ def schedule_few_filters(target: Target, outs: Sequence[te.Tensor], conv: te.Ten
     vectors = -(-blocks // -(-blocks // most))
     stage: Any = schedule[output]
     n, oc, h, w = stage.op.axis
-    rows = min(height, rows_per_part(height, images, 4 * target.num_cores))
+    parts = [4 * cores for cores in target.core_counts]
+    rows = min(height, rows_per_part(height, images, parts))
     part, row = stage.split(h, factor=rows, tail="shift")
     run, inside = stage.split(w, factor=min(width, lanes * vectors), tail="shift")
     vector, lane = stage.split(inside, factor=lanes)

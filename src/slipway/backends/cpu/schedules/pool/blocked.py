@@ -40,7 +40,7 @@ _KINDS = ("max", "avg")
     name="pool.whole",
 )  # fmt: skip
 def schedule_whole_pool(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
-    """One loop nest for the windows, one for what is fused behind them."""
+    """One loop nest for the windows, one for their epilogue."""
     return schedule_opaque(target, outs)
 
 
@@ -88,7 +88,7 @@ def _schedule_windows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor
     inside = []
     if rows:
         planes = prod(extent_of(axis) for axis in outer)
-        each = rows_per_part(extent_of(rows[0]), planes, target.num_cores)
+        each = rows_per_part(extent_of(rows[0]), planes, target.core_counts)
         first, rest = stage.split(rows[0], factor=each, tail="shift")
         outer, inside = [*outer, first], [rest, *rows[1:]]
     stage.reorder(*outer, *inside, ow_outer, *blocks, ow_inner, lane)
