@@ -120,7 +120,7 @@ def _cumulative(node: NodeView, shapes: Shapes) -> Any:
     from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
     rank = node.rank()
-    if rank > MAX_CHOICES:
+    if not 0 < rank <= MAX_CHOICES:
         return None
     axis = _from_back(relay.reshape(_wide(node.input(1)), ()), rank)
     definition = CUMSUM if node.kind == "CumSum" else CUMPROD
@@ -183,6 +183,8 @@ def _split(node: NodeView, shapes: Shapes) -> Any:
 @declared("OneHot")
 def _one_hot(node: NodeView, shapes: Shapes) -> Any:
     wanted = shapes[0] or ()
+    if not wanted:
+        return None
     axis = node.attr("axis", -1) % len(wanted)
     depth = wanted[axis]
     indices = _wide(node.input(0))
@@ -195,6 +197,8 @@ def _one_hot(node: NodeView, shapes: Shapes) -> Any:
 
 @declared("Range")
 def _range(node: NodeView, shapes: Shapes) -> Any:
+    if len(shapes[0] or ()) != 1:
+        return None
     (count,) = shapes[0] or ()
     dtype = node.type().dtype
     start, step = (relay.reshape(node.input(i), ()) for i in (0, 2))

@@ -136,12 +136,18 @@ def reduce_row(
             part.set_scope("local")
         lane_axis, *axes = part.op.axis
         steps = [a for a in part.leaf_iter_vars if a.kind == "reduce"]
-        count = row.extent // first
-        if not number and len(steps) == 1 and count >= MANY_STEPS and count % STEPS == 0:
-            steps = list(part.split(steps[0], factor=STEPS))
+        unrolled = steps
+        if not number:
+            unrolled = []
+            count = -(-row.extent // first)  # of the steps along memory, the innermost ones
+            if count >= MANY_STEPS and count % STEPS == 0:
+                steps[-1:] = part.split(steps[-1], factor=STEPS)
+                unrolled = steps[-1:]
+            elif len(steps) > 1 and count <= STEPS:
+                unrolled = steps[-1:]
         part.reorder(*axes, *steps, lane_axis)
         part.vectorize(lane_axis)
-        for step in steps[0 if number else 1 :]:
+        for step in unrolled:
             part.unroll(step)
     return outer
 
