@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+# Every program that a test compiles is verified between all passes; so it is in processes that
+# tests start (transform/verify.py).
+os.environ.setdefault("SLIPWAY_VERIFY", "1")
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

@@ -1,12 +1,15 @@
 """The layers of docs/architecture.md: imports go down only, and never in a circle.
 
-For the direction every import statement counts, those inside functions too: an import that hides
-in a function is still a package that needs something from the layer above.  Circles are looked for
-among the imports that run when a module is loaded: within one layer, two files may know each other.
+Every import statement counts, those inside functions too: an import that hides in a function is
+still a package that needs the other one.  Where two modules need each other, the lower one has a
+table that the upper one fills when it is loaded (`ir.node.WRITERS`, `relay.expr.LANGUAGE`).
+What is left of imports inside functions is listed, with what it saves.
 """
 
 import ast
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +24,8 @@ LAYERS = {
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
-        "transform.manager", "transform.names", "transform.loop", "codegen", "blocks", "script",
+        "transform.manager", "transform.names", "transform.verify", "transform.loop", "codegen",
+        "blocks", "script",
     ),
     4: ("relay",),
     5: ("transform.graph", "relay.testing"),
@@ -87,23 +91,35 @@ def layer_of(module: str) -> int:
     return LAYER_OF[package]
 
 
-def statements(node: ast.AST, deferred: bool) -> Iterator[ast.AST]:
-    """Yield the statements under `node`; without `deferred` only those that run on loading."""
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def statements(node: ast.AST, for_types: bool, inside: bool = False) -> Iterator[tuple]:
+    """Yield (statement, whether it is inside a function) for all under `node`.
+
+    Without `for_types`, those that only a type checker reads are left out.
+    """
     for child in ast.iter_child_nodes(node):
-        if not deferred:
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-                continue
-        yield child
-        yield from statements(child, deferred)
+        if (
+            not for_types
+            and isinstance(child, ast.If)
+            and "TYPE_CHECKING" in ast.unparse(child.test)
+        ):
+            continue
+        yield child, inside
+        function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+        yield from statements(child, for_types, inside or function)
 
 
-def imported(module: str, deferred: bool = True) -> Iterator[tuple[str, int]]:
-    """Yield (module, line) for each of our own modules that `module` imports."""
+@cache
+def imports_of(module: str, for_types: bool = True) -> tuple[tuple[str, int, bool], ...]:
+    """Return (name, line, whether inside a function) of what `module` imports, ours and others'."""
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in statements(ast.parse(path.read_text(encoding="utf-8")), deferred):
+    found: list[tuple[str, int, bool]] = []
+    for node, inside in statements(tree_of(path), for_types):
         if isinstance(node, ast.Import):
             pairs = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -114,16 +130,23 @@ def imported(module: str, deferred: bool = True) -> Iterator[tuple[str, int]]:
             pairs = [(f"{base}.{alias.name}", base) for alias in node.names]
         else:
             continue
-        for name, base in pairs:
-            # `from a import b` means the module a.b where there is one, else the name b of a.
-            target = name if name in MODULES else base
-            if target in MODULES and target != module:
-                yield target, node.lineno
+        # `from a import b` means the module a.b where there is one, else the name b of a.
+        found += [
+            (n if n in MODULES or not base else base, node.lineno, inside) for n, base in pairs
+        ]
+    return tuple(found)
+
+
+def imported(module: str, for_types: bool = True) -> Iterator[tuple[str, int]]:
+    """Yield (module, line) for each of our own modules that `module` imports."""
+    for target, line, _ in imports_of(module, for_types):
+        if target in MODULES and target != module:
+            yield target, line
 
 
 def named(module: str) -> Iterator[tuple[str, int]]:
     """Yield (module, line) for each entry "slipway.te:compute" of a lazy table in `module`."""
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(MODULES[module])):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             name, colon, _ = node.value.partition(":")
             if colon and name in MODULES:
@@ -159,7 +182,7 @@ def test_no_import_cycles():
         module: sorted(
             {
                 target
-                for target, _ in imported(module, deferred=False)
+                for target, _ in imported(module, for_types=False)
                 if not only_re_exports(target)
             }
         )
@@ -185,10 +208,68 @@ def test_no_import_cycles():
             stack.extend((target, False) for target in graph[module])
 
 
+# Optional, or slow to load, and needed by a part of the callers only.
+LATE_LIBRARIES = (
+    "llvmlite", "ml_dtypes", "onnx", "onnxruntime", "pytest", "rich", "torch", "tvm_ffi",
+    "typer", "ziglang",
+)  # fmt: skip
+# Modules of ours that are loaded when they are used: who does it, what, and for whom.  They form no
+# circle either.  A command (cli, exec) loads what it needs when it runs.
+LATE_MODULES = {
+    ("slipway.backends.cpu.backend", "slipway.codegen.llvm"): "a target of C needs no LLVM",
+    ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
+    ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",
+    ("slipway.compiler.export", "slipway.runtime.library"): "what only runs here is not linked",
+    ("slipway.compiler.relay_build", "slipway.compiler.aot"): "most models are no program",
+    ("slipway.micro.device_rpc", "slipway.micro.image_parts"): "a board needs no compiler",
+    ("slipway.micro.model_library_format", "slipway.compiler"): "unpacking needs no compiler",
+    ("slipway.micro.model_library_format", "slipway.micro.model_contents"): "the same",
+    ("slipway.relay.expr", "slipway.runtime.ndarray"): "a graph needs no runtime",
+    ("slipway.relay.ops.packed.qnn_packed", "slipway.te"): "a graph is built without loops",
+    ("slipway.relay.ops.tensor.tensors", "slipway.te"): "a graph is built without loops",
+    ("slipway.rpc.client", "slipway.runtime.load"): "a session may upload nothing",
+    ("slipway.runtime", "slipway.classic_names"): "only a misspelt name asks",
+    ("slipway.te", "slipway.classic_names"): "only a misspelt name asks",
+    ("slipway.runtime.load", "slipway.toolchain"): "a device links nothing",
+    ("slipway.runtime.module", "slipway.toolchain"): "a device links nothing",
+    ("slipway.runtime.packed_func", "slipway.runtime.library_functions"): "few ask for them",
+}
+
+
+def is_late(module: str, target: str) -> bool:
+    if target.split(".")[0] in LATE_LIBRARIES or only_re_exports(module):
+        return True
+    if module.split(".")[1:2] in (["cli"], ["exec"]):
+        return target in MODULES or target in sys.stdlib_module_names
+    return any(module == who and f"{target}.".startswith(f"{what}.") for who, what in LATE_MODULES)
+
+
+def test_imports_inside_functions_are_listed():
+    hidden = [
+        f"{MODULES[module].relative_to(SOURCE)}:{line}: imports {target} inside a function"
+        for module in MODULES
+        for target, line, inside in imports_of(module)
+        if inside and not is_late(module, target)
+    ]
+    assert not hidden, "import at the top of the file:\n" + "\n".join(hidden)
+
+
+def test_listed_late_imports_exist():
+    made = {
+        (module, target) for module in MODULES for target, _, inside in imports_of(module) if inside
+    }
+    unused = [
+        (who, what)
+        for who, what in LATE_MODULES
+        if not any(m == who and f"{t}.".startswith(f"{what}.") for m, t in made)
+    ]
+    assert not unused, f"take these out of LATE_MODULES: {unused}"
+
+
 @pytest.mark.parametrize("module", [m for m in MODULES if only_re_exports(m)])
 def test_re_exports_define_nothing(module):
-    """A re-export holds names, strings and a lazy ``__getattr__``; code lives on its layer."""
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    """They hold names, strings and a lazy ``__getattr__``; code lives in its layer."""
+    tree = tree_of(MODULES[module])
     defined = [
         node.name
         for node in tree.body
@@ -248,7 +329,7 @@ def test_kinds_of_target_are_asked_in_backends_only():
         f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
         for module, path in MODULES.items()
         if module.partition(".")[2].split(".")[0] not in KNOWS_TARGETS
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if asks_for_the_kind(node)
     ]
     assert not asked, "ask the backend (backends/backend.py) instead:\n" + "\n".join(asked)
@@ -259,7 +340,7 @@ def test_no_tag_is_parsed_for_data():
     parsed = [
         f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
         for module, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in ("int", "map")

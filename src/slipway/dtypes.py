@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # Small floating point formats by their ml_dtypes names, each with its DLDataTypeCode and bits.
 # Like the integers of 2 bits they are "carried": stored one to a byte, moved and converted, but not
@@ -35,6 +38,20 @@ _WIDTHS = {
 DLPACK_CODE = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4, "bool": 6}
 DLPACK_CODE.update((name, code) for name, (code, _) in _CARRIED_FLOATS.items())
 _CODE_OF_DLPACK = {value: key for key, value in DLPACK_CODE.items()}
+
+
+class NamedType(Protocol):
+    """A type of another package that tells its name, as those of NumPy and tvm_ffi do."""
+
+    @property
+    def name(self) -> str:
+        """The name: "float32"."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+DTypeLike: TypeAlias = "str | type | NamedType | np.dtype[np.generic]"  # of `canonical`
 
 
 class DTypeParts(NamedTuple):
@@ -77,7 +94,7 @@ def make(code: str, bits: int, lanes: int = 1) -> str:
 
 
 @cache
-def canonical(dtype: Any) -> str:
+def canonical(dtype: DTypeLike) -> str:
     """Return the dtype string of a string, a NumPy dtype or scalar type, or a tvm_ffi dtype."""
     text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
     if isinstance(dtype, type):

@@ -32,7 +32,7 @@ def wheel_names(repository, tmp_path_factory):
 
 
 CARRIED = (
-    ("slipway", {".py"}),
+    ("slipway", {".py", ".pyi"}),
     ("slipway/crt", {".c", ".h"}),
     ("slipway/boards", {".c", ".h", ".toml"}),
     ("slipway/models", {".onnx", ".npz"}),

@@ -9,7 +9,8 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.verify import VerifyEachPass, verify
+from slipway.ir.verify import verify
+from slipway.transform.instruments import VerifyEachPass
 from slipway.transform.loop.pipeline import run_pipeline
 
 

@@ -327,3 +327,11 @@ def test_failure_among_many_calls(remote):
     with pytest.raises(ValueError, match="first"):
         remote.call_many(bad, [("first",), ("second",)])
     assert remote.get_function("test.rpc.addone")(1) == 2
+
+
+def test_a_copy_to_a_device_of_this_machine(remote):
+    """The classic spelling of "bring it here"; it gives a local array."""
+    there = nd.array(np.arange(6, dtype="float32").reshape(2, 3), remote.cpu(0))
+    here = there.copyto(nd.cpu(0))
+    assert isinstance(here, nd.NDArray)
+    np.testing.assert_array_equal(here.numpy(), there.numpy())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.arith.linear import INF, Atom, Bound, Linear
@@ -18,6 +18,11 @@ from slipway.arith.rules import BUILDERS as _BUILDERS
 from slipway.arith.rules import RULES as _RULES
 from slipway.ir import expr as E
 from slipway.ir import ops
+from slipway.ir.visit import map_children, substitute
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.ir.node import Node
 
 _INDEX_TYPES = ("int32", "int64")
 
@@ -78,7 +83,7 @@ class Analyzer:
 
     # -- linear form ---------------------------------------------------------------------------
 
-    def linear(self, expr: Any) -> Linear:
+    def linear(self, expr: Node) -> Linear:
         """Return the canonical linear sum equal to `expr` (a scalar int32 or int64 expression)."""
         found = self._memo.get(id(expr))
         if found is not None:
@@ -87,7 +92,7 @@ class Analyzer:
         result = build(self, expr) if build is not None else self.opaque(self.rebuild(expr))
         return self.remember(expr, result)
 
-    def remember(self, expr: Any, linear: Linear) -> Linear:
+    def remember(self, expr: Node, linear: Linear) -> Linear:
         """Memoise that `expr` is `linear`."""
         self._memo[id(expr)] = (expr, linear)
         return linear
@@ -139,7 +144,7 @@ class Analyzer:
             atom.variables = self._variables_in(expr)
         return Linear({atom: 1}, 0, expr.dtype)
 
-    def _variables_in(self, expr: Any) -> frozenset[Atom]:
+    def _variables_in(self, expr: Node) -> frozenset[Atom]:
         variables: set[Atom] = set()
         stack = [expr]
         while stack:
@@ -154,7 +159,7 @@ class Analyzer:
                 stack.extend(item for item in items if isinstance(item, E.PrimExpr))
         return frozenset(variables)
 
-    def _identity(self, expr: Any) -> Any:
+    def _identity(self, expr: Node) -> Any:
         """A key that is equal for equal opaque expressions of simple shape."""
         if isinstance(expr, E.Call):
             return ("call", expr.op, tuple(self._identity(a) for a in expr.args))
@@ -172,7 +177,7 @@ class Analyzer:
                 return (type(expr), self.linear(expr.a).key, self.linear(expr.b).key)
         return expr
 
-    def _opaque_bounds(self, expr: Any) -> tuple[Bound, Bound]:
+    def _opaque_bounds(self, expr: Node) -> tuple[Bound, Bound]:
         if isinstance(expr, E.Cast):
             source = expr.value.dtype
             if source in _INDEX_TYPES:
@@ -431,34 +436,32 @@ class Analyzer:
                 piece = self.substitute(Linear({factor: 1}, 0, dtype), values)
                 product = self.multiply(product, piece)
             return product
-        from slipway.ir.visit import substitute
-
         mapping = {v.expr: self.to_expr(values[v]) for v in atom.variables if v in values}
         return self.linear(substitute(atom.expr, mapping))
 
     # -- proofs --------------------------------------------------------------------------------
 
-    def bounds(self, expr: Any) -> tuple[Bound, Bound]:
+    def bounds(self, expr: PrimExpr) -> tuple[Bound, Bound]:
         """Return constant inclusive bounds of an integer expression."""
         return self.linear(expr).bounds()
 
-    def modular_set(self, expr: Any) -> tuple[int, int]:
+    def modular_set(self, expr: PrimExpr) -> tuple[int, int]:
         """Return (m, r): `expr` is always r modulo m; m is 0 for the constant r."""
         return self.linear(expr).modular()
 
-    def can_prove(self, condition: Any) -> bool:
+    def can_prove(self, condition: PrimExpr) -> bool:
         """Return whether `condition` holds for all values of the variables."""
         result = self.simplify(condition)
         return isinstance(result, E.IntImm) and result.value == 1
 
-    def can_prove_equal(self, a: Any, b: Any) -> bool:
+    def can_prove_equal(self, a: PrimExpr, b: PrimExpr) -> bool:
         """Return whether two integer expressions are always equal."""
         difference = self.recombine(self.linear(a).minus(self.linear(b)))
         return difference.is_const and difference.const == 0
 
     # -- simplification ------------------------------------------------------------------------
 
-    def simplify(self, expr: Any) -> Any:
+    def simplify(self, expr: PrimExpr) -> Any:
         """Return an equal expression in canonical form; the same object when already so."""
         if type(expr) is E.IntImm or type(expr) is E.FloatImm:
             return expr
@@ -480,9 +483,7 @@ class Analyzer:
         rule = _RULES.get(type(expr))
         return rule(self, expr) if rule is not None else self._map(expr)
 
-    def _map(self, expr: Any) -> Any:
-        from slipway.ir.visit import map_children
-
+    def _map(self, expr: Node) -> Any:
         return map_children(
             expr, lambda child: self.simplify(child) if isinstance(child, E.PrimExpr) else child
         )

@@ -9,10 +9,13 @@ sums have equal keys.  The law of the form: a Linear is never changed after it i
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir import expr as E
 from slipway.ir.ops import const as make_const
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
 
 INF = math.inf
 Bound = float | int
@@ -40,7 +43,7 @@ class Atom:
         "variables",
     )
 
-    def __init__(self, kind: str, uid: int, expr: Any, low: Bound, high: Bound) -> None:
+    def __init__(self, kind: str, uid: int, expr: PrimExpr, low: Bound, high: Bound) -> None:
         self.kind = kind
         self.uid = uid
         self.expr = expr

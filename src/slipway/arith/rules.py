@@ -16,6 +16,7 @@ from slipway.ir import ops
 
 if TYPE_CHECKING:
     from slipway.arith.analyzer import Analyzer
+    from slipway.ir.expr import PrimExpr
 
 # -- integer expressions to linear sums --------------------------------------------------------
 
@@ -151,7 +152,7 @@ def _binary(an: Analyzer, e: Any) -> Any:
     return e if a is e.a and b is e.b else kind(a, b)
 
 
-def _is_number(value: Any, number: int) -> bool:
+def _is_number(value: PrimExpr, number: int) -> bool:
     if isinstance(value, E.Broadcast):
         value = value.value
     if isinstance(value, E.FloatImm):
@@ -244,11 +245,11 @@ def _load(an: Analyzer, e: Any) -> Any:
     return E.BufferLoad(e.buffer, indices)
 
 
-def _compare(an: Analyzer, e: Any) -> Any:
+def _compare(an: Analyzer, e: PrimExpr) -> Any:
     return an._compare(e)
 
 
-def _leaf(an: Analyzer, e: Any) -> Any:
+def _leaf(an: Analyzer, e: PrimExpr) -> Any:
     return e
 
 

@@ -18,12 +18,15 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.backends.strategy import Choice, Forced, Problem
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.relay import op_registry
 from slipway.transform.context import PassContext
+
+if TYPE_CHECKING:
+    from slipway.te.tensor import Tensor
 
 FORCE, RECORDS = "schedules.force", "schedules.records"
 
@@ -50,7 +53,7 @@ def forced_for(problem: Problem) -> Forced | None:
     return None if found is None else Forced(found["strategy"], found.get("knobs") or {})
 
 
-def _wish(op: str, value: Any) -> Forced:
+def _wish(op: str, value: Tensor) -> Forced:
     if isinstance(value, str):
         return Forced(value)
     if isinstance(value, Mapping):

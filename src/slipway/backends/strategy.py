@@ -24,6 +24,7 @@ from slipway.errors import ScheduleError, did_you_mean
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
 
 Condition = Callable[[Any, Sequence[Type], "Target"], bool]
@@ -159,7 +160,7 @@ _STRATEGIES: dict[str, list[Strategy]] = {}
 _imported: set[str] = set()
 
 
-def _always(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _always(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     return True
 
 

@@ -11,7 +11,7 @@ from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.expr import BufferLoad, IterVar, PrimExpr, Range, Var
+from slipway.ir.expr import And, BufferLoad, IterVar, PrimExpr, Range, Var
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 
 
@@ -132,8 +132,6 @@ def decompose_reduction(root: Any, block: S.Block, loop: S.For) -> tuple[Any, st
 
 def _without(predicate: PrimExpr, variables: set[Var]) -> PrimExpr:
     """Return those parts of a conjunction that do not depend on the variables."""
-    from slipway.ir.expr import And
-
     if isinstance(predicate, And):
         return ops.logical_and(_without(predicate.a, variables), _without(predicate.b, variables))
     return ops.TRUE if any(tree.uses(predicate, v) for v in variables) else predicate

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 SCRIPT = '''"""Shows how one kernel differs from its NumPy reference: python repro.py [TARGET]."""
 
@@ -32,7 +35,11 @@ for i, got in enumerate(found if isinstance(found, list) else [found]):
 
 
 def write_repro(
-    culprit: Any, folder: Path, target: Any = None, model: Path | None = None, inputs: Any = None
+    culprit: Any,
+    folder: Path,
+    target: Target | None = None,
+    model: Path | None = None,
+    inputs: Any = None,
 ) -> list[str]:
     """Write a culprit into `folder`; return the names of the files.
 
@@ -74,7 +81,7 @@ def write_repro(
     return files
 
 
-def write_source(kernel: Any, target: Any, folder: Path) -> list[str]:
+def write_source(kernel: Any, target: Target | None, folder: Path) -> list[str]:
     """Write what the compiler generates for a kernel: C, or LLVM's form and assembly."""
     from slipway import relay
 

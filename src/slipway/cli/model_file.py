@@ -9,11 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.errors import ModelError, OpenShapeError, did_you_mean
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch"}
 FORMAT_NAMES = "onnx|tflite|pytorch"
@@ -61,16 +64,12 @@ def read_model(
     try:
         match format_of(path, model_format):
             case "onnx":
-                return relay.frontend.from_onnx(  # type: ignore[no-any-return]
-                    path, shape=shapes, constants=bound
-                )
+                return relay.frontend.from_onnx(path, shape=shapes, constants=bound)
             case "pytorch":
                 infos = list(shapes.items()) if shapes else None
-                return relay.frontend.from_pytorch(  # type: ignore[no-any-return]
-                    path, infos, default_dtype="", constants=bound
-                )
+                return relay.frontend.from_pytorch(path, infos, default_dtype="", constants=bound)
             case _:
-                return relay.frontend.from_tflite(  # type: ignore[no-any-return]
+                return relay.frontend.from_tflite(
                     path.read_bytes(),
                     shape_dict=shapes,
                     dense_rounding=dense_rounding,
@@ -103,7 +102,7 @@ class ModelOptions:
         )
 
 
-def rounding_for(target: Any, given: str | None) -> str:
+def rounding_for(target: Target, given: str | None) -> str:
     """Return `from_tflite`'s dense_rounding for a target, as LiteRT or TensorFlow Lite Micro there.
 
     `given` overrides it. Raises ModelError for what is no way of rounding.

@@ -79,6 +79,7 @@ def quantize(
             constants=parse_bindings(bind),
         )
     made.save(destination)
+    assert made.report is not None  # it has just been made
     columns = ("layer", "operator", "SQNR dB", "max error", "scale")
     console.table(columns, made.report.rows(), title="Error of each layer", text_columns=2)
     for name, why in made.report.kept_real:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from slipway.errors import CodegenError
+from slipway.errors import CodegenError, ToolchainError
 from slipway.target import Target
+from slipway.toolchain.zig import run_zig
 
 
 @dataclass
@@ -69,11 +71,6 @@ def merge_objects(objects: tuple[bytes, ...]) -> bytes:
 
     Raises ToolchainError for objects of other formats, which no linker here can join.
     """
-    import tempfile
-
-    from slipway.errors import ToolchainError
-    from slipway.toolchain.zig import run_zig
-
     linkers = {b"\x7fELF": "ld.lld", b"\0asm": "wasm-ld"}
     linker = linkers.get(objects[0][:4])
     if linker is None:

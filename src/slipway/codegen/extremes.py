@@ -8,21 +8,19 @@ so the test does not lengthen the chain from step to step.  The sign of a zero i
 
 from __future__ import annotations
 
-from typing import Any
-
 from slipway import dtypes
 from slipway.ir import expr as E
 from slipway.target.capability import Capability
 
 
-def propagating_word(node: Any, capability: Capability) -> str | None:
+def propagating_word(node: E.BinaryOp, capability: Capability) -> str | None:
     """Return LLVM's name of the CPU's own NaN-propagating instruction for a Max or Min, if any."""
     if "propagates" not in capability.extremes(dtypes.bits_of(node.dtype), node.lanes):
         return None
     return "maximum" if isinstance(node, E.Max) else "minimum"
 
 
-def number_first(node: Any) -> tuple[E.PrimExpr, E.PrimExpr, bool]:
+def number_first(node: E.BinaryOp) -> tuple[E.PrimExpr, E.PrimExpr, bool]:
     """Return the operands (a, b) of a Max or Min, and whether a is known to be a number."""
     if is_number(node.a):
         return node.a, node.b, True

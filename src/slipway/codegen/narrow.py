@@ -71,7 +71,7 @@ def _wrap(value: E.PrimExpr) -> E.PrimExpr:
     return E.Call(dtype, "shift_right", (E.Call(dtype, "shift_left", (value, four)), four))
 
 
-def _reinterpreted(node: Any, fresh: Any) -> Any:
+def _reinterpreted(node: E.Call, fresh: Any) -> Any:
     """A byte that holds a four-bit value has it in its low half, and zeros above."""
     source, target = node.args[0].dtype, node.dtype
     value = fresh.args[0]
@@ -241,7 +241,7 @@ class _Widener:
             return call if node.op in _IN_RANGE else _wrap(call)
         return _wrap(fresh) if isinstance(node, _WRAPPED) else fresh
 
-    def _refuse(self, node: Any) -> None:
+    def _refuse(self, node: E.Call) -> None:
         """Raise CodegenError for a call that sees how four-bit values lie in memory."""
         for part in walk(node):
             if (isinstance(part, E.Var) and part in self.tensors) or _narrow_node(part):

@@ -224,6 +224,7 @@ def function_pass(
                 opt_level or 0,
                 lambda m, s: over_functions(m, lambda f: run(f, m, s.context)),
                 required=required or (),
+                by_user=True,
             )
 
         return pass_of(given, name, "transform_function", over)
@@ -242,7 +243,11 @@ def module_pass(
     def make(given: Any) -> Any:
         def over(run: Any, title: str) -> Pass:
             return ModulePass(
-                title, opt_level or 0, lambda m, s: run(m, s.context), required=required or ()
+                title,
+                opt_level or 0,
+                lambda m, s: run(m, s.context),
+                required=required or (),
+                by_user=True,
             )
 
         return pass_of(given, name, "transform_module", over)

@@ -11,7 +11,7 @@ model with open dimensions (`relay.Any()`) is compiled by "vm" for each size tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from slipway.runtime import graph_executor
 from slipway.runtime.devices import cpu
 from slipway.runtime.ndarray import array
 
+if TYPE_CHECKING:
+    from slipway.target import Target
+
 KINDS = ("graph", "vm", "debug", "aot")
 MAX_SIZES = 16  # compiled libraries that a model with open dimensions keeps
 
@@ -38,7 +41,12 @@ class RelayExecutor:
     """A module bound to a kind of executor; `evaluate` gives the callable."""
 
     def __init__(
-        self, kind: str, mod: IRModule, device: Any, target: Any, params: Mapping[str, Any] | None
+        self,
+        kind: str,
+        mod: IRModule,
+        device: Any,
+        target: Target | str | None,
+        params: Mapping[str, Any] | None,
     ) -> None:
         self.kind, self.mod, self.device, self.target = kind, mod, device, target
         self.params = dict(params or {})

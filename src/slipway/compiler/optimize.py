@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.backends.backend import backend_of
 from slipway.backends.cpu.graph import PASSES
@@ -21,6 +21,15 @@ from slipway.transform.graph.loop_invariants import optimize_loops
 from slipway.transform.graph.pipeline import FOLD_CONSTANT
 from slipway.transform.manager import Pass, Setting, run_pass, run_passes
 
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+# Not left to the opt_level or to instruments: what comes after it knows no Let and no function.
+INLINE = Pass(
+    "Inline",
+    0,
+    lambda mod, _: IRModule((("main", distinct_names(inline(main_function(mod), mod))),)),
+)
 LAST_OF_GRAPH = "OwnOutputs"  # the first pass that looks at results as kernels give them
 
 
@@ -36,7 +45,7 @@ def main_function(mod: IRModule) -> Function:
 def optimize(
     mod: IRModule,
     params: Mapping[str, Any] | None = None,
-    target: Any = None,
+    target: Target | None = None,
     opt_level: int | None = None,
     layout_lanes: int = 0,
 ) -> IRModule:
@@ -54,21 +63,29 @@ def optimize(
 def optimize_steps(
     mod: IRModule,
     params: Mapping[str, Any] | None = None,
-    target: Any = None,
+    target: Target | None = None,
     opt_level: int | None = None,
     layout_lanes: int = 0,
 ) -> Iterator[tuple[str, Function]]:
     """Yield (name of the pass, "main" after it) for each step of `optimize`, in order."""
-    main = distinct_names(inline(bind(main_function(mod), params or {}), mod))
-    need_fixed(main)
-    yield "Inline", main
     setting = Setting(target, level=-1 if opt_level is None else opt_level, lanes=layout_lanes)
+    start = _inlined(mod.update("main", bind(main_function(mod), params or {})), setting)
+    need_fixed(main_function(start))
+    yield INLINE.name, main_function(start)
     passes = list(passes_for(target))
     cut = next((i for i, step in enumerate(passes) if step.name == LAST_OF_GRAPH), len(passes))
     loops = Pass("OptimizeLoops", 0, partial(_with_loops, mod, passes[:cut], passes[cut:]))
-    start = IRModule((("main", main),))
     for step, module in run_passes([*passes[:cut], loops, *passes[cut:]], start, setting):
         yield step.name, main_function(module)
+
+
+def _inlined(mod: IRModule, setting: Setting) -> IRModule:
+    if not setting.verifies(mod):
+        return INLINE.run(mod, setting)  # type: ignore[no-any-return]
+    setting.verifier.run_before_pass(mod, INLINE)
+    made: IRModule = INLINE.run(mod, setting)
+    setting.verifier.run_after_pass(made, INLINE)
+    return made
 
 
 def _with_loops(
@@ -101,11 +118,13 @@ def _with_loops(
     return run_pass(FOLD_CONSTANT, made, setting) if setting.runs(FOLD_CONSTANT) else made
 
 
-def passes_for(target: Any) -> Sequence[Pass]:
+def passes_for(target: Target | None) -> Sequence[Pass]:
     """Return the graph passes of a target; without one, those of a processor without features."""
     return PASSES if target is None else backend_of(target).graph_passes(target)
 
 
-def lower_ready(mod: IRModule, params: Mapping[str, Any] | None, target: Any = None) -> IRModule:
+def lower_ready(
+    mod: IRModule, params: Mapping[str, Any] | None, target: Target | None = None
+) -> IRModule:
     """Return `optimize` of the module under the current PassContext."""
     return optimize(mod, params, target)

@@ -10,6 +10,7 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.data import data_object, wasm_section
 from slipway.codegen.llvm.machine import CompiledText
 from slipway.runtime.library import FUNCTION_PREFIX, GRAPH_SYMBOL, PARAMS_SYMBOL
+from slipway.toolchain.web_runtime import web_runtime
 
 if TYPE_CHECKING:
     from slipway.compiler.export import ModelParts
@@ -22,8 +23,6 @@ METADATA_SECTION = "slipway.metadata"
 
 def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[bytes]:
     """Return the objects that make compiled functions a program: runtime, table, model."""
-    from slipway.toolchain.web_runtime import web_runtime
-
     objects = [web_runtime().read_bytes()]
     blobs = {}
     if model is not None:

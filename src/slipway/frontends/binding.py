@@ -30,7 +30,7 @@ def check_input_names(given: Iterable[str], names: Sequence[str]) -> None:
             )
 
 
-def bound_constant(name: str, value: Any, dims: Sequence[Any], dtype: str) -> Constant:
+def bound_constant(name: str, value: Expr, dims: Sequence[Any], dtype: str) -> Constant:
     """Return `value` as a constant of the input's type.
 
     A dimension that is no int takes any extent; one number fills an input whose shape is fixed.

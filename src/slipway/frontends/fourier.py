@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,8 +10,11 @@ from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.product import product_of
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
-def fourier(x: Any, length: int, inverse: bool, onesided: bool) -> Any:
+
+def fourier(x: Expr, length: int, inverse: bool, onesided: bool) -> Any:
     """Transform the second last axis of `x` (..., n, 1 or 2); the last holds real and imaginary."""
     *lead, size, parts = x.tensor_type.shape
     dtype = x.tensor_type.dtype

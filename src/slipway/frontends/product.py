@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.relay.types import ANY
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
-def product_of(a: Any, b: Any, out_dtype: str = "") -> Any:
+
+def product_of(a: Expr, b: Expr, out_dtype: str = "") -> Any:
     """Return ``np.matmul(a, b)`` of two expressions: dense for 2-D weights, else batch_matmul."""
     left, right = a.tensor_type.shape, b.tensor_type.shape
     if len(left) == 1 or len(right) == 1:
@@ -28,7 +31,7 @@ def product_of(a: Any, b: Any, out_dtype: str = "") -> Any:
     batch = left[:-2] if same else np.broadcast_shapes(left[:-2], right[:-2])
     count = element_count(batch)
 
-    def flattened(x: Any, shape: tuple[int, ...]) -> Any:
+    def flattened(x: Expr, shape: tuple[int, ...]) -> Any:
         own = element_count(shape[:-2])
         if own not in (1, count):
             x = relay.broadcast_to(x, (*batch, *shape[-2:]))

@@ -1,12 +1,17 @@
 """The loop language: expressions, statements, functions, and generic tools over them.
 
-Names are looked up on first use, so that a module which needs one file of it loads that one.
+Names are looked up on first use.  What every node needs is loaded here: the operators between
+expressions, and how nodes are written.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
+
+from slipway.ir import ops, printer, script_text, serialize
+
+__all__ = ["ops", "printer", "script_text", "serialize"]
 
 _NAMES = {
     "slipway.ir.buffer": "Buffer decl_buffer",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from slipway import dtypes
-from slipway.ir.expr import BufferLoad, IntImm, PrimExpr, Var
+from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, Ramp, Var
 from slipway.ir.node import Node, node
+from slipway.ir.ops import as_expr, const
 
 
 @node
@@ -52,16 +53,11 @@ class Buffer(Node):
     __iter__: ClassVar[None] = None  # else Python counts indices without end
 
     def __getitem__(self, indices: Any) -> BufferLoad:
-        from slipway.ir.ops import as_expr
-
         picked = indices if isinstance(indices, tuple) else (indices,)
         return BufferLoad(self, tuple(as_expr(i) for i in picked))
 
     def vload(self, begin: Any, dtype: str | None = None) -> BufferLoad:
         """Return the load of a vector of `dtype` that starts at `begin` along the last axis."""
-        from slipway.ir.expr import Ramp
-        from slipway.ir.ops import as_expr, const
-
         picked = tuple(
             as_expr(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))
         )
@@ -76,9 +72,6 @@ class Buffer(Node):
 
         `mode` is any of "r", "w", "rw" (the classic bit mask 1, 2, 3 works too).
         """
-        from slipway.ir.expr import Call
-        from slipway.ir.ops import as_expr, const
-
         mask = {"r": 1, "w": 2, "rw": 3, "wr": 3}.get(mode, mode) if isinstance(mode, str) else mode
         start = as_expr(offset)
         if self.elem_offset is not None:
@@ -98,8 +91,6 @@ def decl_buffer(
     offset_factor: int = 1,
 ) -> Buffer:
     """Make a new Buffer with a new data pointer (or `data`); the shape may hold ints and Vars."""
-    from slipway.ir.ops import as_expr
-
     dims = shape if isinstance(shape, (tuple, list)) else (shape,)
     return Buffer(
         name,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
@@ -21,6 +21,9 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import PrimExpr, Var
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike, ShapeLike
 
 
 class BufferVar:
@@ -35,7 +38,7 @@ class BufferVar:
         """The element type."""
         return self.buffer.dtype
 
-    def _indices(self, index: Any) -> tuple[PrimExpr, ...]:
+    def _indices(self, index: PrimExprLike | tuple[PrimExprLike, ...]) -> tuple[PrimExpr, ...]:
         picked = index if isinstance(index, (tuple, list)) else (index,)
         indices = tuple(ops.as_expr(i) for i in picked)
         if len(indices) == 1 < self.buffer.ndim:  # as a pointer to the first element has it
@@ -60,10 +63,12 @@ class BufferVar:
             place = ops.floordiv(place, extent)
         return (place, *reversed(found))
 
-    def __getitem__(self, index: Any) -> PrimExpr:
+    def __getitem__(self, index: PrimExprLike | tuple[PrimExprLike, ...]) -> PrimExpr:
         return E.BufferLoad(self.buffer, self._indices(index))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(
+        self, index: PrimExprLike | tuple[PrimExprLike, ...], value: PrimExprLike
+    ) -> None:
         given = ops.cast(ops.as_expr(value, self.buffer.dtype), self.buffer.dtype)
         self._builder.emit(S.BufferStore(self.buffer, given, self._indices(index)))
 
@@ -89,7 +94,12 @@ class IRBuilder:
 
     @contextmanager
     def for_range(
-        self, begin: Any, end: Any, name: str = "i", dtype: str = "int32", kind: str = "serial"
+        self,
+        begin: PrimExprLike,
+        end: PrimExprLike,
+        name: str = "i",
+        dtype: str = "int32",
+        kind: str = "serial",
     ) -> Iterator[Var]:
         """Loop over [begin, end)."""
         var = Var(name, dtype)
@@ -101,14 +111,14 @@ class IRBuilder:
         self.emit(S.For(var, ops.cast(first, dtype), ops.cast(extent, dtype), kind, body))
 
     @contextmanager
-    def while_loop(self, condition: Any) -> Iterator[None]:
+    def while_loop(self, condition: PrimExprLike) -> Iterator[None]:
         """Repeat while the condition holds."""
         self._stack.append([])
         yield
         self.emit(S.While(ops.as_expr(condition), self._close()))
 
     @contextmanager
-    def if_scope(self, condition: Any) -> Iterator[None]:
+    def if_scope(self, condition: PrimExprLike) -> Iterator[None]:
         """Run the block where the condition holds."""
         self._stack.append([])
         yield
@@ -125,20 +135,22 @@ class IRBuilder:
         other = self._close()
         self._stack[-1][-1] = last.replace(else_case=other)
 
-    def allocate(self, dtype: str, shape: Any, name: str = "buf", scope: str = "") -> BufferVar:
+    def allocate(
+        self, dtype: str, shape: ShapeLike, name: str = "buf", scope: str = ""
+    ) -> BufferVar:
         """Return memory that exists for the rest of the block."""
         buffer = decl_buffer(shape, dtype, name, scope=scope or "global")
         self._stack[-1].append(lambda body: S.Allocate(buffer, body))
         return BufferVar(self, buffer)
 
-    def let(self, name: str, value: Any) -> Var:
+    def let(self, name: str, value: PrimExprLike) -> Var:
         """Return a variable that stands for `value` for the rest of the block."""
         given = ops.as_expr(value)
         var = Var(name, given.dtype)
         self._stack[-1].append(lambda body: S.LetStmt(var, given, body))
         return var
 
-    def scope_attr(self, node: Any, key: str, value: Any) -> None:
+    def scope_attr(self, node: object, key: str, value: PrimExprLike) -> None:
         """Put a note for later passes on the rest of the block."""
         given = ops.as_expr(value) if isinstance(value, (int, float, str)) else value
         self._stack[-1].append(lambda body: S.AttrStmt(key, node, given, body))
@@ -147,7 +159,7 @@ class IRBuilder:
         """Return `buffer` in a form that Python can index."""
         return BufferVar(self, buffer)
 
-    def likely(self, condition: Any) -> PrimExpr:
+    def likely(self, condition: PrimExprLike) -> PrimExpr:
         """Mark a condition as mostly true."""
         return E.Call("bool", "likely", (ops.as_expr(condition),))
 

@@ -6,7 +6,7 @@ pointer to its first element for a C symbol.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.ir.buffer import Buffer
@@ -14,8 +14,11 @@ from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, StringImm
 from slipway.ir.ops import as_expr, call_intrin
 from slipway.ir.stmt import Evaluate
 
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
 
-def call_packed(name: str, *args: Any, dtype: str = "int32") -> PrimExpr:
+
+def call_packed(name: str, *args: PrimExprLike, dtype: str = "int32") -> PrimExpr:
     """Call the packed function registered as `name`; Buffers are handed over as tensors."""
     return Call(dtype, "call_packed", (StringImm(name), *(_tensor(a) for a in args)))
 
@@ -30,13 +33,13 @@ def _pointer(value: Any) -> PrimExpr:
     return value.access_ptr("rw") if isinstance(value, Buffer) else as_expr(value)
 
 
-def call_extern(dtype: str, func_name: str, *args: Any) -> PrimExpr:
+def call_extern(dtype: str, func_name: str, *args: PrimExprLike | Buffer) -> PrimExpr:
     """Call the C function `func_name`; Buffers are handed over as pointers."""
     arguments = (StringImm(func_name), *(_pointer(a) for a in args))
     return Call(dtypes.canonical(dtype), "call_extern", arguments)
 
 
-def call_pure_extern(dtype: str, func_name: str, *args: Any) -> PrimExpr:
+def call_pure_extern(dtype: str, func_name: str, *args: PrimExprLike | Buffer) -> PrimExpr:
     """Call a C function that has no effect besides its result."""
     arguments = (StringImm(func_name), *(_pointer(a) for a in args))
     return Call(dtypes.canonical(dtype), "call_pure_extern", arguments)
@@ -57,12 +60,12 @@ def _llvm(op: str, dtype: str, name: str, args: tuple[Any, ...]) -> PrimExpr:
     return Call(dtypes.canonical(dtype), op, (StringImm(name), *given))
 
 
-def call_llvm_intrin(dtype: str, name: str, *args: Any) -> PrimExpr:
+def call_llvm_intrin(dtype: str, name: str, *args: PrimExprLike) -> PrimExpr:
     """Call the LLVM intrinsic `name`, for its effect."""
     return _llvm("call_llvm_intrin", dtype, name, args)
 
 
-def call_llvm_pure_intrin(dtype: str, name: str, *args: Any) -> PrimExpr:
+def call_llvm_pure_intrin(dtype: str, name: str, *args: PrimExprLike) -> PrimExpr:
     """Call the LLVM intrinsic `name`, for its result."""
     return _llvm("call_llvm_pure_intrin", dtype, name, args)
 

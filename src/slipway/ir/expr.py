@@ -25,14 +25,18 @@ dictionary keys; compare across variables with `structural_equal`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir.node import Node, node
-from slipway.ir.operators import ExprOperators
+from slipway.ir.operators import BUILDERS, ExprOperators
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
     from slipway.ir.buffer import Buffer
 
 
@@ -150,9 +154,7 @@ class CmpOp(PrimExpr):
 
 def _take_plain(self: Any, first: str, second: str) -> None:
     """Let scripts write numbers and axes where a node has two operands: tir.Max(x, 0.0)."""
-    from slipway.ir.ops import match
-
-    a, b = match(getattr(self, first), getattr(self, second))
+    a, b = BUILDERS.match(getattr(self, first), getattr(self, second))
     getattr(type(self), first).__set__(self, a)
     getattr(type(self), second).__set__(self, b)
 
@@ -471,10 +473,8 @@ class Range(Node):
     @staticmethod
     def of(extent: Any) -> Range:
         """Return [0, extent)."""
-        from slipway.ir import ops
-
-        size = ops.as_expr(extent)
-        return Range(ops.const(0, size.dtype), size)
+        size = BUILDERS.as_expr(extent)
+        return Range(BUILDERS.const(0, size.dtype), size)
 
 
 @node
@@ -490,3 +490,16 @@ class Reduce(PrimExpr):
 
     def __post_init__(self) -> None:
         _set_dtype(self, self.source[self.value_index].dtype)
+
+
+class SupportsPrimExpr(Protocol):
+    """A value that stands for an expression: a tensor without dimensions, say."""
+
+    def as_prim_expr(self) -> PrimExpr:
+        """Return the expression."""
+        ...
+
+
+# What `ops.as_expr` takes: whatever may stand where an expression is asked for.
+PrimExprLike: TypeAlias = "PrimExpr | IterVar | SupportsPrimExpr | np.generic | float | str"
+ShapeLike: TypeAlias = "PrimExprLike | Sequence[PrimExprLike]"

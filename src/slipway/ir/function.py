@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import Var
-from slipway.ir.node import NODE_CLASSES, Node, node
+from slipway.ir.node import NODE_CLASSES, WRITERS, Node, node
 from slipway.ir.stmt import Stmt
 
 
@@ -56,7 +56,7 @@ class PrimFunc(BaseFunc):
 
     def script(self, *_: Any, **__: Any) -> str:
         """Return the function as TVMScript; there are no options."""
-        return _script(self)
+        return WRITERS.script(self)
 
 
 @node
@@ -200,14 +200,8 @@ class IRModule(Node):
 
     def script(self, *_: Any, **__: Any) -> str:
         """Return the functions as TVMScript; there are no options.  LoweringError for graphs."""
-        return _script(self)
+        return WRITERS.script(self)
 
     def get_global_vars(self) -> list[GlobalVar]:
         """Return the names of all functions."""
         return [GlobalVar(name) for name, _ in self.functions]
-
-
-def _script(node: Any) -> str:
-    from slipway.ir.script_text import script  # which takes functions apart
-
-    return script(node)

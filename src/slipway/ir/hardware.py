@@ -16,7 +16,7 @@ meaning, the code generators emit the spellings; te.hardware makes a tensor intr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from slipway.ir.hardware_taps import (
     pairs_in_c,
     pairs_text,
 )
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class HardwareIntrinsic:
         """Elements of c."""
         return max(self.rows, 1) * self.columns
 
-    def missing(self, target: Any) -> list[str]:
+    def missing(self, target: Target) -> list[str]:
         """Return what `target` lacks: a kind of processor, or features."""
         if target.parsed_triple.arch not in self.architectures:
             return [f"a processor of kind {self.architectures[0]}"]

@@ -69,7 +69,7 @@ def _wrapping(dtype: str, function: Callable[[Any, Any], Any], a: Closure, b: Cl
 def _arithmetic(
     whole: Callable[[Any, Any], Any], real: Callable[[Any, Any], Any]
 ) -> Callable[[Machine, Any], Closure]:
-    def make(m: Machine, node: Any) -> Closure:
+    def make(m: Machine, node: E.BinaryOp) -> Closure:
         a, b = m.compile(node.a), m.compile(node.b)
         code = dtypes.code_of(node.dtype)
         if code in ("int", "uint"):
@@ -82,7 +82,7 @@ def _arithmetic(
 
 
 def _compare(function: Callable[[Any, Any], Any]) -> Callable[[Machine, Any], Closure]:
-    def make(m: Machine, node: Any) -> Closure:
+    def make(m: Machine, node: E.BinaryOp) -> Closure:
         a, b = m.compile(node.a), m.compile(node.b)
         return lambda: function(a(), b())
 

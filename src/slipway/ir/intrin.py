@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,11 @@ class Intrinsic:
 _vector_erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _erf(x: Any) -> Any:
+def _erf(x: PrimExprLike) -> Any:
     return np.asarray(_vector_erf(x)).astype(np.asarray(x).dtype)[()]
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: PrimExprLike) -> Any:
     dtype = np.asarray(x).dtype
     wide = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -44,12 +47,12 @@ def _round_away(x: Any) -> Any:
     return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(np.asarray(x).dtype)
 
 
-def _popcount(x: Any) -> Any:
+def _popcount(x: PrimExprLike) -> Any:
     array = np.asarray(x)  # as unsigned: NumPy counts the bits of the absolute value
     return np.bitwise_count(array.view(f"u{array.itemsize}")).astype(array.dtype)
 
 
-def _clz(x: Any) -> Any:
+def _clz(x: PrimExprLike) -> Any:
     array = np.asarray(x)
     bits = array.dtype.itemsize * 8
     unsigned = array.astype(f"uint{bits}")
@@ -57,7 +60,7 @@ def _clz(x: Any) -> Any:
     return lengths.astype(array.dtype)[()]
 
 
-def _q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Any:
+def _q_multiply_shift(x: PrimExprLike, y: PrimExprLike, q: PrimExprLike, s: PrimExprLike) -> Any:
     """Round half up of x * y * 2^(s - q), computed in 64 bits (classic tir.q_multiply_shift)."""
     product = np.asarray(x, np.int64) * np.asarray(y, np.int64)
     shift = np.asarray(q, np.int64) - np.asarray(s, np.int64)
@@ -66,7 +69,7 @@ def _q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Any:
     return np.where(shift >= 0, right, product << np.maximum(-shift, 0)).astype(np.int32)[()]
 
 
-def _multiply_high(x: Any, y: Any) -> Any:
+def _multiply_high(x: PrimExprLike, y: PrimExprLike) -> Any:
     product = np.asarray(x, np.int64) * np.asarray(y, np.int64)
     return (product >> 32).astype(np.int32)[()]
 

@@ -16,6 +16,7 @@ A class that needs checks on construction defines ``__post_init__``.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 N = TypeVar("N", bound="Node")
@@ -23,6 +24,21 @@ N = TypeVar("N", bound="Node")
 NODE_CLASSES: dict[str, type[Node]] = {}
 _MISSING = object()
 _NO_NODES = {"str", "int", "float", "bool", "tuple[int, ...]"}
+
+
+class Writers:
+    """How nodes are written, which only modules that know all of them can tell.
+
+    `ir.printer` and `ir.serialize` enter it when they are loaded, as they are with `slipway.ir`.
+    """
+
+    to_text: Callable[[Node], str]
+    save_json: Callable[[Any], str]
+    load_json: Callable[[str], Any]
+    script: Callable[[Any], str]  # of `ir.script_text`
+
+
+WRITERS = Writers()
 
 
 class Node:
@@ -50,9 +66,7 @@ class Node:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from slipway.ir.serialize import load_json, save_json
-
-        return load_json, (save_json(self),)
+        return WRITERS.load_json, (WRITERS.save_json(self),)
 
     def replace(self, **changes: Any) -> Any:
         """Return a copy with the given fields changed; `self` when no value is a new object."""
@@ -66,9 +80,7 @@ class Node:
         return type(self)(*new)
 
     def __str__(self) -> str:
-        from slipway.ir.printer import to_text
-
-        return to_text(self)
+        return WRITERS.to_text(self)
 
     def __repr__(self) -> str:
         return str(self)

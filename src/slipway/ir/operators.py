@@ -6,21 +6,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr
+    from slipway.ir.expr import PrimExpr, PrimExprLike
 
 
-class _LazyOps:
-    """`ir.ops`, which imports this module, looked up on first use."""
+class Builders:
+    """The functions of `ir.ops`, which are written in terms of expressions.
 
-    def __getattr__(self, name: str) -> Callable[..., PrimExpr]:
-        from slipway.ir import ops
+    That module enters them here when it is loaded, as it is with `slipway.ir`.
+    """
 
-        function = getattr(ops, name)
-        setattr(self, name, function)
-        return function  # type: ignore[no-any-return]
+    as_expr: Callable[..., PrimExpr]
+    const: Callable[..., PrimExpr]
+    match: Callable[..., tuple[PrimExpr, PrimExpr]]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., PrimExpr]: ...
 
 
-_ops = _LazyOps()
+BUILDERS = _ops = Builders()
 
 
 class ExprOperators:
@@ -28,79 +32,79 @@ class ExprOperators:
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> PrimExpr:
+    def __add__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.add(self, other)
 
-    def __radd__(self, other: Any) -> PrimExpr:
+    def __radd__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.add(other, self)
 
-    def __sub__(self, other: Any) -> PrimExpr:
+    def __sub__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.sub(self, other)
 
-    def __rsub__(self, other: Any) -> PrimExpr:
+    def __rsub__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.sub(other, self)
 
-    def __mul__(self, other: Any) -> PrimExpr:
+    def __mul__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.mul(self, other)
 
-    def __rmul__(self, other: Any) -> PrimExpr:
+    def __rmul__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.mul(other, self)
 
-    def __truediv__(self, other: Any) -> PrimExpr:
+    def __truediv__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.div(self, other)
 
-    def __rtruediv__(self, other: Any) -> PrimExpr:
+    def __rtruediv__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.div(other, self)
 
-    def __floordiv__(self, other: Any) -> PrimExpr:
+    def __floordiv__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.floordiv(self, other)
 
-    def __rfloordiv__(self, other: Any) -> PrimExpr:
+    def __rfloordiv__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.floordiv(other, self)
 
-    def __mod__(self, other: Any) -> PrimExpr:
+    def __mod__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.floormod(self, other)
 
-    def __rmod__(self, other: Any) -> PrimExpr:
+    def __rmod__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.floormod(other, self)
 
     def __neg__(self) -> PrimExpr:
         return _ops.neg(self)
 
-    def __lshift__(self, other: Any) -> PrimExpr:
+    def __lshift__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.shift_left(self, other)
 
-    def __rshift__(self, other: Any) -> PrimExpr:
+    def __rshift__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.shift_right(self, other)
 
-    def __and__(self, other: Any) -> PrimExpr:
+    def __and__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.bitwise_and(self, other)
 
-    def __rand__(self, other: Any) -> PrimExpr:
+    def __rand__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.bitwise_and(other, self)
 
-    def __or__(self, other: Any) -> PrimExpr:
+    def __or__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.bitwise_or(self, other)
 
-    def __ror__(self, other: Any) -> PrimExpr:
+    def __ror__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.bitwise_or(other, self)
 
-    def __xor__(self, other: Any) -> PrimExpr:
+    def __xor__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.bitwise_xor(self, other)
 
     def __invert__(self) -> PrimExpr:
         return _ops.bitwise_not(self)
 
-    def __lt__(self, other: Any) -> PrimExpr:
+    def __lt__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.less(self, other)
 
-    def __le__(self, other: Any) -> PrimExpr:
+    def __le__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.less_equal(self, other)
 
-    def __gt__(self, other: Any) -> PrimExpr:
+    def __gt__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.greater(self, other)
 
-    def __ge__(self, other: Any) -> PrimExpr:
+    def __ge__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.greater_equal(self, other)
 
     def __eq__(self, other: object) -> Any:
@@ -119,6 +123,6 @@ class ExprOperators:
         """Return the expression ``self == other``."""
         return _ops.equal(self, other)
 
-    def astype(self, dtype: str, span: Any = None) -> PrimExpr:
+    def astype(self, dtype: str, span: object = None) -> PrimExpr:
         """Return this value converted to `dtype`."""
         return _ops.cast(self, dtype)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from typing import cast as typed
 
 import numpy as np
@@ -19,6 +19,10 @@ from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir.expr import FloatImm, IntImm, IterVar, PrimExpr
+from slipway.ir.operators import BUILDERS
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
 
 TRUE = IntImm("bool", 1)
 FALSE = IntImm("bool", 0)
@@ -65,7 +69,7 @@ def const(value: Any, dtype: str | None = None) -> PrimExpr:
     return _int_imm(dtype, number)
 
 
-def as_expr(value: Any, dtype: str | None = None) -> PrimExpr:
+def as_expr(value: PrimExprLike, dtype: str | None = None) -> PrimExpr:
     """Return `value` as an expression: numbers become constants, an IterVar its variable."""
     if isinstance(value, PrimExpr):
         return value
@@ -79,7 +83,7 @@ def as_expr(value: Any, dtype: str | None = None) -> PrimExpr:
     return const(value, dtype)
 
 
-def as_extent(value: Any) -> PrimExpr:
+def as_extent(value: PrimExprLike) -> PrimExpr:
     """Return a size as an expression; a float without fraction, such as 32 / 4, as an integer."""
     number = getattr(value, "value", value)
     if isinstance(number, float) and number.is_integer():
@@ -87,7 +91,7 @@ def as_extent(value: Any) -> PrimExpr:
     return as_expr(value)
 
 
-def const_value(value: Any) -> int | float | None:
+def const_value(value: PrimExprLike) -> int | float | None:
     """Return the Python number of a constant expression (or number), else None."""
     if isinstance(value, (IntImm, FloatImm)):
         return value.value
@@ -156,7 +160,7 @@ def match(lhs: Any, rhs: Any) -> tuple[PrimExpr, PrimExpr]:
     return broadcast_to(lhs, lanes), broadcast_to(rhs, lanes)
 
 
-def _number_beside(number: Any, other: PrimExpr) -> PrimExpr:
+def _number_beside(number: PrimExprLike, other: PrimExpr) -> PrimExpr:
     if isinstance(number, (bool, int, float)):
         scalar = dtypes.scalar_of(other.dtype)
         if isinstance(number, float) and not dtypes.is_float(scalar):
@@ -186,7 +190,7 @@ def _is_one(value: PrimExpr) -> bool:
     return isinstance(value, IntImm) and value.value == 1
 
 
-def add(lhs: Any, rhs: Any) -> PrimExpr:
+def add(lhs: PrimExprLike, rhs: Any) -> PrimExpr:
     """Lhs + rhs."""
     a, b = match(lhs, rhs)
     if _is_zero(a):
@@ -196,7 +200,7 @@ def add(lhs: Any, rhs: Any) -> PrimExpr:
     return _fold(E.Add, a, b, lambda x, y: x + y)
 
 
-def sub(lhs: Any, rhs: Any) -> PrimExpr:
+def sub(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Lhs - rhs."""
     a, b = match(lhs, rhs)
     if _is_zero(b):
@@ -204,7 +208,7 @@ def sub(lhs: Any, rhs: Any) -> PrimExpr:
     return _fold(E.Sub, a, b, lambda x, y: x - y)
 
 
-def mul(lhs: Any, rhs: Any) -> PrimExpr:
+def mul(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Lhs * rhs."""
     a, b = match(lhs, rhs)
     if _is_one(a) or _is_zero(b):
@@ -214,7 +218,7 @@ def mul(lhs: Any, rhs: Any) -> PrimExpr:
     return _fold(E.Mul, a, b, lambda x, y: x * y)
 
 
-def div(lhs: Any, rhs: Any) -> PrimExpr:
+def div(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Lhs / rhs: true division of floats; integers truncate toward zero (classic TVM's ``/``)."""
     a, b = match(lhs, rhs)
     if dtypes.is_float(a.dtype):
@@ -222,7 +226,7 @@ def div(lhs: Any, rhs: Any) -> PrimExpr:
     return truncdiv(a, b)
 
 
-def truncdiv(lhs: Any, rhs: Any) -> PrimExpr:
+def truncdiv(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Integer division rounded toward zero."""
     a, b = match(lhs, rhs)
     _reject_zero(a, b, "divide")
@@ -231,7 +235,7 @@ def truncdiv(lhs: Any, rhs: Any) -> PrimExpr:
     return _fold(E.Div, a, b, lambda x, y: abs(x) // abs(y) * (1 if (x >= 0) == (y >= 0) else -1))
 
 
-def truncmod(lhs: Any, rhs: Any) -> PrimExpr:
+def truncmod(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """The remainder of `truncdiv`: it has the sign of lhs."""
     a, b = match(lhs, rhs)
     if dtypes.is_float(a.dtype):
@@ -242,7 +246,7 @@ def truncmod(lhs: Any, rhs: Any) -> PrimExpr:
     return _fold(E.Mod, a, b, lambda x, y: abs(x) % abs(y) * (1 if x >= 0 else -1))
 
 
-def floordiv(lhs: Any, rhs: Any) -> PrimExpr:
+def floordiv(lhs: Any, rhs: PrimExprLike) -> PrimExpr:
     """Division rounded toward minus infinity."""
     a, b = match(lhs, rhs)
     if dtypes.is_float(a.dtype):
@@ -253,7 +257,7 @@ def floordiv(lhs: Any, rhs: Any) -> PrimExpr:
     return _fold(E.FloorDiv, a, b, lambda x, y: x // y)
 
 
-def floormod(lhs: Any, rhs: Any) -> PrimExpr:
+def floormod(lhs: Any, rhs: PrimExprLike) -> PrimExpr:
     """The remainder of `floordiv`: it has the sign of rhs."""
     a, b = match(lhs, rhs)
     if dtypes.is_float(a.dtype):
@@ -269,7 +273,7 @@ def _reject_zero(a: PrimExpr, b: PrimExpr, verb: str) -> None:
         raise LoweringError(f"cannot {verb} by the constant zero: {a} by 0")
 
 
-def neg(value: Any) -> PrimExpr:
+def neg(value: PrimExprLike) -> PrimExpr:
     """Minus value."""
     operand = as_expr(value)
     if isinstance(operand, (IntImm, FloatImm)):
@@ -277,19 +281,19 @@ def neg(value: Any) -> PrimExpr:
     return sub(const(-0.0, operand.dtype), operand)  # of a zero the sign changes too
 
 
-def minimum(lhs: Any, rhs: Any) -> PrimExpr:
+def minimum(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """The smaller of the two (te.min of two values); of floats, a NaN if one is."""
     a, b = match(lhs, rhs)
     return a if a is b else _fold(E.Min, a, b, np.minimum)
 
 
-def maximum(lhs: Any, rhs: Any) -> PrimExpr:
+def maximum(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """The greater of the two (te.max of two values); of floats, a NaN if one is."""
     a, b = match(lhs, rhs)
     return a if a is b else _fold(E.Max, a, b, np.maximum)
 
 
-def max_of_numbers(lhs: Any, rhs: Any) -> PrimExpr:
+def max_of_numbers(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """The greater of the two, neither of them a NaN: else either of them."""
     a, b = match(lhs, rhs)
     if not dtypes.is_float(a.dtype):
@@ -304,37 +308,37 @@ def _compare(node: Any, lhs: Any, rhs: Any, function: Callable[[Any, Any], bool]
     return typed(PrimExpr, node(a, b))
 
 
-def equal(lhs: Any, rhs: Any) -> PrimExpr:
+def equal(lhs: Any, rhs: PrimExprLike) -> PrimExpr:
     """Lhs == rhs as an expression."""
     return _compare(E.EQ, lhs, rhs, lambda x, y: x == y)
 
 
-def not_equal(lhs: Any, rhs: Any) -> PrimExpr:
+def not_equal(lhs: Any, rhs: PrimExprLike) -> PrimExpr:
     """Lhs != rhs as an expression."""
     return _compare(E.NE, lhs, rhs, lambda x, y: x != y)
 
 
-def less(lhs: Any, rhs: Any) -> PrimExpr:
+def less(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Lhs < rhs."""
     return _compare(E.LT, lhs, rhs, lambda x, y: x < y)
 
 
-def less_equal(lhs: Any, rhs: Any) -> PrimExpr:
+def less_equal(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Lhs <= rhs."""
     return _compare(E.LE, lhs, rhs, lambda x, y: x <= y)
 
 
-def greater(lhs: Any, rhs: Any) -> PrimExpr:
+def greater(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Lhs > rhs."""
     return _compare(E.GT, lhs, rhs, lambda x, y: x > y)
 
 
-def greater_equal(lhs: Any, rhs: Any) -> PrimExpr:
+def greater_equal(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Lhs >= rhs."""
     return _compare(E.GE, lhs, rhs, lambda x, y: x >= y)
 
 
-def logical_and(lhs: Any, rhs: Any) -> PrimExpr:
+def logical_and(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """Both hold."""
     a, b = as_expr(lhs), as_expr(rhs)
     for one, other in ((a, b), (b, a)):
@@ -343,7 +347,7 @@ def logical_and(lhs: Any, rhs: Any) -> PrimExpr:
     return E.And(a, b)
 
 
-def logical_or(lhs: Any, rhs: Any) -> PrimExpr:
+def logical_or(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
     """At least one holds."""
     a, b = as_expr(lhs), as_expr(rhs)
     for one, other in ((a, b), (b, a)):
@@ -352,7 +356,7 @@ def logical_or(lhs: Any, rhs: Any) -> PrimExpr:
     return E.Or(a, b)
 
 
-def logical_not(value: Any) -> PrimExpr:
+def logical_not(value: PrimExprLike) -> PrimExpr:
     """The condition does not hold."""
     operand = as_expr(value)
     if isinstance(operand, IntImm):
@@ -376,7 +380,7 @@ def any_of(conditions: Sequence[Any]) -> PrimExpr:
     return result
 
 
-def cast(value: Any, dtype: str) -> PrimExpr:
+def cast(value: PrimExprLike, dtype: str) -> PrimExpr:
     """Convert `value` to `dtype`; constants are converted at once."""
     dtype = dtypes.canonical(dtype)
     operand = as_expr(value)
@@ -395,7 +399,9 @@ def cast(value: Any, dtype: str) -> PrimExpr:
     return E.Cast(dtype, operand)
 
 
-def select(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
+def select(
+    condition: PrimExprLike, true_value: PrimExprLike, false_value: PrimExprLike
+) -> PrimExpr:
     """`true_value` where the condition holds, else `false_value`; both may be evaluated."""
     a, b = match(true_value, false_value)
     test = as_expr(condition)
@@ -404,7 +410,9 @@ def select(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
     return E.Select(test, a, b)
 
 
-def if_then_else(condition: Any, true_value: Any, false_value: Any) -> PrimExpr:
+def if_then_else(
+    condition: PrimExprLike, true_value: PrimExprLike, false_value: PrimExprLike
+) -> PrimExpr:
     """Like `select`, but only the chosen side is evaluated: safe for guarded loads."""
     a, b = match(true_value, false_value)
     test = as_expr(condition)
@@ -423,7 +431,7 @@ def call_intrin(dtype: str, op: str, *args: Any) -> PrimExpr:
 
 
 def _bitwise(op: str, function: Callable[[int, int], int]) -> Callable[[Any, Any], PrimExpr]:
-    def build(lhs: Any, rhs: Any) -> PrimExpr:
+    def build(lhs: PrimExprLike, rhs: PrimExprLike) -> PrimExpr:
         a, b = match(lhs, rhs)
         if op == "bitwise_and" and a.dtype == "bool":
             return logical_and(a, b)
@@ -447,7 +455,7 @@ shift_left = _bitwise("shift_left", lambda x, y: x << y)
 shift_right = _bitwise("shift_right", lambda x, y: x >> y)
 
 
-def bitwise_not(value: Any) -> PrimExpr:
+def bitwise_not(value: PrimExprLike) -> PrimExpr:
     """All bits flipped; on bool, logical not."""
     operand = as_expr(value)
     if operand.dtype == "bool":
@@ -490,3 +498,6 @@ _FLOAT_MAX = {
     "float32": 3.4028234663852886e38,
     "float64": 1.7976931348623157e308,
 }
+
+
+vars(BUILDERS).update({name: made for name, made in globals().items() if callable(made)})

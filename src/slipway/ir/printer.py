@@ -21,7 +21,7 @@ from slipway.ir import expr as E
 from slipway.ir import function as F
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
-from slipway.ir.node import Node
+from slipway.ir.node import WRITERS, Node
 
 _PRINTERS: dict[type, Callable[[Any], str]] = {}
 
@@ -48,6 +48,9 @@ def to_text(node: Node) -> str:
         if cls in _PRINTERS:
             return _PRINTERS[cls](node)
     return _Printer().any(node)
+
+
+WRITERS.to_text = to_text
 
 
 class _Printer:

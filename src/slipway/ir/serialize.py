@@ -17,7 +17,7 @@ import numpy as np
 
 from slipway.errors import SlipwayError
 from slipway.ir.field_types import field_checks
-from slipway.ir.node import NODE_CLASSES, Node
+from slipway.ir.node import NODE_CLASSES, WRITERS, Node
 from slipway.ir.visit import post_order
 
 FORMAT_VERSION = 1
@@ -171,3 +171,6 @@ def _array(record: Any) -> np.ndarray[Any, Any]:
 
 def _damaged(why: str) -> SlipwayError:
     return SlipwayError(f"damaged Slipway IR document: {why}")
+
+
+WRITERS.save_json, WRITERS.load_json = save_json, load_json

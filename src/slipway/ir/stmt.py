@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, StringImm, Var
 from slipway.ir.node import Node, node
+from slipway.ir.operators import BUILDERS
 
 
 class ForKind:
@@ -100,10 +101,8 @@ class For(Stmt):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.min, PrimExpr) and isinstance(self.extent, PrimExpr)):
-            from slipway.ir.ops import as_expr  # which knows statements through buffers
-
             for name in ("min", "extent"):
-                getattr(type(self), name).__set__(self, as_expr(getattr(self, name)))
+                getattr(type(self), name).__set__(self, BUILDERS.as_expr(getattr(self, name)))
 
 
 @node

@@ -9,12 +9,12 @@ stage         rules added to those above it
 ``"ready"``   no vectorized and no unrolled loop; vector values are stored to vector indices
 ============  ==============================================================================
 
-The tests run it after every pass, and so does ``PassContext(instruments=[VerifyEachPass()])``.
+`transform.verify` runs it around passes; the tests do so after every pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from slipway import dtypes
@@ -26,45 +26,36 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import INTRINSICS
 
 STAGES = ("loops", "flat", "ready")
-# The stage that a function has reached after each pass of the pipeline.
-STAGE_AFTER = {
-    "lower": "loops",
-    "flatten_storage": "flat",
-    "loop_partition": "flat",
-    "hoist_choice": "flat",
-    "vectorize_loop": "flat",
-    "unroll_loop": "ready",
+# The passes that make a function legal at a stage.
+_NEEDS = {
+    "ready": ("flatten_storage", "vectorize_loop", "unroll_loop"),
+    "flat": ("flatten_storage",),
 }
+
+
+def stage_behind(passed: Collection[str]) -> str:
+    """Return the stage that a function has reached behind the passes of these names."""
+    stages = (stage for stage, needs in _NEEDS.items() if all(name in passed for name in needs))
+    return next(stages, "loops")
 
 
 def verify(func: PrimFunc, stage: str = "loops") -> PrimFunc:
     """Return `func` when it is legal at `stage`; else raise LoweringError naming each fault."""
     if stage not in STAGES:
         raise ValueError(f"stage must be one of {', '.join(STAGES)}, not {stage!r}")
-    checker = _Checker(func, STAGES.index(stage))
-    checker.function()
-    if checker.faults:
-        listed = "\n  ".join(checker.faults[:8])
-        more = f"\n  and {len(checker.faults) - 8} more" if len(checker.faults) > 8 else ""
+    faults = verify_faults(func, stage)
+    if faults:
+        listed = "\n  ".join(faults[:8])
+        more = f"\n  and {len(faults) - 8} more" if len(faults) > 8 else ""
         raise LoweringError(f"{func.name} is not legal at stage {stage!r}:\n  {listed}{more}")
     return func
 
 
-class VerifyEachPass:
-    """An instrument that verifies the function after every pass."""
-
-    def __init__(self) -> None:
-        self.stage = "loops"
-
-    def run_after_pass(self, func: PrimFunc, info: Any) -> None:
-        """Verify `func` at the stage that the pass leaves it in."""
-        if info.name == "flatten_storage":
-            self.stage = "loops"
-        self.stage = max(self.stage, STAGE_AFTER.get(info.name, self.stage), key=STAGES.index)
-        try:
-            verify(func, self.stage)
-        except LoweringError as error:
-            raise LoweringError(f"after pass {info.name}: {error}") from None
+def verify_faults(func: PrimFunc, stage: str) -> list[str]:
+    """Return what makes `func` not legal at `stage`."""
+    checker = _Checker(func, STAGES.index(stage))
+    checker.function()
+    return checker.faults
 
 
 class _Checker:

@@ -8,8 +8,8 @@ from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.compiler.aot.factory import AotExecutorFactoryModule
+from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.operator_module import OperatorModule
-from slipway.compiler.relay_build import ModelFactory
 from slipway.errors import ArtifactError
 from slipway.micro.baremetal import TEMPLATE_SOURCES
 from slipway.micro.image import ImageParts, linked_already

@@ -7,8 +7,8 @@ from typing import Any
 from slipway.compiler.aot.factory import AotExecutorFactoryModule
 from slipway.compiler.aot.program import AotProgram
 from slipway.compiler.emit import COMPILER
+from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.operator_module import OperatorModule
-from slipway.compiler.relay_build import ModelFactory
 from slipway.micro.model_library import ModelLibrary
 
 _CPU = 1  # DLPack's kDLCPU, as archives number devices

@@ -27,8 +27,8 @@ def export_model_library_format(mod: Any, file_name: str | Path) -> Path:
 
 def _library_of(mod: Any) -> ModelLibrary:
     from slipway.compiler.aot.factory import AotExecutorFactoryModule
+    from slipway.compiler.model_factory import ModelFactory
     from slipway.compiler.operator_module import OperatorModule
-    from slipway.compiler.relay_build import ModelFactory
     from slipway.micro import model_contents
 
     if isinstance(mod, AotExecutorFactoryModule):

@@ -1,13 +1,17 @@
 """The graph language, under classic Relay's names: ``relay.var``, ``relay.nn.conv2d``, ...
 
 A face: every name is looked up on first use, on whatever floor it lives.  A name that is in no
-table is looked for among the operators.
+table is looked for among the operators.  What expressions themselves ask for is loaded here.
 """
 
 from __future__ import annotations
 
 import importlib
 import typing
+
+from slipway.relay import op_registry, text, visit
+
+__all__ = ["op_registry", "text", "visit"]
 
 _OF_EXPR = "Call Constant Expr Function GlobalVar If Let Op Tuple TupleGetItem TupleWrapper Var"
 _OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
@@ -83,4 +87,4 @@ def __getattr__(name: str) -> typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_PLACES)
+    return sorted([*_PLACES, *(name for name in op_registry.load_ops() if "." not in name)])

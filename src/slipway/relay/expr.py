@@ -16,21 +16,40 @@ until `InferType`.  `span` names the model's node, for error messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import BaseFunc, GlobalVar
 from slipway.ir.node import Node, node
-from slipway.ir.printer import register_printer
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
 
 __all__ = [
     "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "Tuple",
     "TupleGetItem", "TupleWrapper", "Var",
 ]  # fmt: skip
+
+
+class Language:
+    """What expressions ask of the modules that are written in terms of them.
+
+    `op_registry` and `visit` enter it when they are loaded, as they are with `slipway.relay`.
+    """
+
+    face: Callable[[str], Callable[..., Any]]
+    free_vars: Callable[[Expr], list[Var]]
+    get: Callable[[str], Any]
+    infer_call: Callable[[Call], Type | None]
+
+
+LANGUAGE = Language()
 
 
 class Expr(Node):
@@ -64,58 +83,54 @@ class Expr(Node):
 
     def as_function(self) -> Function:
         """Return the function over the free variables, in order of first use."""
-        from slipway.relay.visit import free_vars
-
-        return Function(tuple(free_vars(self)), self)
+        return Function(tuple(LANGUAGE.free_vars(self)), self)
 
     def astype(self, dtype: str) -> Call:
         """Return this tensor converted to `dtype`."""
         return _call("cast", self, dtype)
 
-    def __add__(self, other: Any) -> Call:
+    def __add__(self, other: ExprLike) -> Call:
         return _call("add", self, other)
 
-    def __radd__(self, other: Any) -> Call:
+    def __radd__(self, other: ExprLike) -> Call:
         return _call("add", other, self)
 
-    def __sub__(self, other: Any) -> Call:
+    def __sub__(self, other: ExprLike) -> Call:
         return _call("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Call:
+    def __rsub__(self, other: ExprLike) -> Call:
         return _call("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Call:
+    def __mul__(self, other: ExprLike) -> Call:
         return _call("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Call:
+    def __rmul__(self, other: ExprLike) -> Call:
         return _call("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Call:
+    def __truediv__(self, other: ExprLike) -> Call:
         return _call("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Call:
+    def __rtruediv__(self, other: ExprLike) -> Call:
         return _call("divide", other, self)
 
     def __neg__(self) -> Call:
         return _call("negative", self)
 
-    def __lt__(self, other: Any) -> Call:
+    def __lt__(self, other: ExprLike) -> Call:
         return _call("less", self, other)
 
-    def __le__(self, other: Any) -> Call:
+    def __le__(self, other: ExprLike) -> Call:
         return _call("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> Call:
+    def __gt__(self, other: ExprLike) -> Call:
         return _call("greater", self, other)
 
-    def __ge__(self, other: Any) -> Call:
+    def __ge__(self, other: ExprLike) -> Call:
         return _call("greater_equal", self, other)
 
 
 def _call(name: str, *arguments: Any) -> Call:
-    from slipway.relay import op_registry
-
-    made = op_registry.face(name)(*arguments)
+    made = LANGUAGE.face(name)(*arguments)
     assert isinstance(made, Call)
     return made
 
@@ -157,15 +172,11 @@ class Op(Expr):
     @property
     def definition(self) -> Any:
         """The operator's entry in the registry."""
-        from slipway.relay import op_registry
-
-        return op_registry.get(self.name)
+        return LANGUAGE.get(self.name)
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
         """Call the operator through its Python face: ``relay.op.get("nn.relu")(x)``."""
-        from slipway.relay import op_registry
-
-        return op_registry.face(self.name)(*args, **attrs)
+        return LANGUAGE.face(self.name)(*args, **attrs)
 
 
 @node
@@ -218,14 +229,12 @@ class Call(Expr):
     span: str = ""
 
     def __post_init__(self) -> None:
-        from slipway.relay import op_registry
-
         if type(self.args) is not tuple:
             object.__setattr__(self, "args", tuple(self.args))
         if type(self.span) is not str:  # type arguments, which classic Relay has in this place
             object.__setattr__(self, "span", "")
         known = all(argument._type is not None for argument in self.args)
-        _set_type(self, op_registry.infer_call(self) if known else None)
+        _set_type(self, LANGUAGE.infer_call(self) if known else None)
 
     @property
     def type_args(self) -> tuple[Any, ...]:
@@ -452,10 +461,17 @@ class TupleWrapper:
         return TupleGetItem(self.tuple_value, index % self.size)
 
 
-def _text(expr: Expr) -> str:
-    from slipway.relay.text import astext
+Array: TypeAlias = np.ndarray[Any, Any]
+# What `op_registry.as_expr` takes: whatever may stand where a tensor is asked for.
+ExprLike: TypeAlias = (
+    "Expr | TupleWrapper | SupportsNumpy | npt.ArrayLike | Sequence[Expr | TupleWrapper]"
+)
+Extents: TypeAlias = "int | Sequence[int]"  # one for all axes, or one for each
 
-    return astext(expr)
 
+class SupportsNumpy(Protocol):
+    """A tensor of somebody's: an NDArray, one of PyTorch."""
 
-register_printer(Expr, _text)
+    def numpy(self) -> Array:
+        """Return the values."""
+        ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from slipway.errors import did_you_mean
@@ -34,8 +35,6 @@ def __getattr__(name: str) -> Any:
     if definition is not None:
         value: Any = definition.face_function
     elif name in _COMPOSITES:
-        import importlib
-
         family, function = _COMPOSITES[name]
         value = getattr(importlib.import_module(f"slipway.relay.ops.{family}"), function)
     else:

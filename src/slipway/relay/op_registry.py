@@ -43,7 +43,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -51,8 +51,10 @@ from slipway import dtypes
 from slipway.errors import SlipwayError, TypeInferenceError, did_you_mean
 from slipway.ir.node import Node
 from slipway.relay import open_dims
-from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
+from slipway.relay.expr import LANGUAGE, Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
 from slipway.relay.types import FuncType, TensorType, TupleType, Type, flatten
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OpPattern(IntEnum):
@@ -164,32 +166,32 @@ class OpDefinition:
 
     # -- the parts of a section --------------------------------------------------------------
 
-    def type_relation(self, function: Callable[..., Type]) -> Callable[..., Type]:
+    def type_relation(self, function: F) -> F:
         """Decorator: set the type rule, ``f(attrs, *types) -> type``."""
         self.relation_function = function
         return function
 
-    def reference(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def reference(self, function: F) -> F:
         """Decorator: set the NumPy meaning, ``f(attrs, *arrays) -> array or tuple of arrays``."""
         self.reference_function = function
         return function
 
-    def compute(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(self, function: F) -> F:
         """Decorator: set the te expression, ``f(attrs, tensors, out_types) -> [tensor]``."""
         self.compute_function = function
         return function
 
-    def face(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def face(self, function: F) -> F:
         """Decorator: set the Python function that users call, with its classic signature."""
         self.face_function = function
         return function
 
-    def flops(self, function: Callable[..., float]) -> Callable[..., float]:
+    def flops(self, function: F) -> F:
         """Decorator: set the operation count, ``f(attrs, in_types, out_type) -> number``."""
         self.flops_function = function
         return function
 
-    def work(self, function: Callable[..., float]) -> Callable[..., float]:
+    def work(self, function: F) -> F:
         """Decorator: set what the algorithm executes, ``f(attrs, in_types, out_type) -> number``.
 
         In operations of the multiply-add units, two for each lane of an instruction; where it is
@@ -198,7 +200,7 @@ class OpDefinition:
         self.work_function = function
         return function
 
-    def reads(self, function: Callable[..., Sequence[int]]) -> Callable[..., Sequence[int]]:
+    def reads(self, function: F) -> F:
         """Decorator: set the bytes read of each argument, ``f(attrs, in_types, out_type)``.
 
         Without it every argument is read as a whole.
@@ -473,3 +475,6 @@ def is_pointwise(call: Call) -> bool:
 def is_primitive(expr: Any) -> bool:
     """Return whether `expr` is a function made by FuseOps: one kernel."""
     return isinstance(expr, Function) and bool(expr.attr("Primitive"))
+
+
+LANGUAGE.face, LANGUAGE.get, LANGUAGE.infer_call = face, get, infer_call

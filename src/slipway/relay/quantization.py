@@ -83,7 +83,7 @@ def multiply_by_quantized_multiplier(x: Any, multiplier: Any, shift: Any) -> Any
     return rounding_divide_by_power_of_two(high, np.maximum(-shift, 0))
 
 
-def multiply_with_one_rounding(x: Any, multiplier: Any, shift: Any) -> Any:
+def multiply_with_one_rounding(x: Array, multiplier: Array, shift: Array) -> Any:
     """Scale accumulators with a single rounding, halves up: LiteRT's matrix products.
 
     int64 accumulators below 2**46, and shifts up to 16, multiply in two parts that fit 64 bits.
@@ -112,7 +112,7 @@ _EXP_MINUS_EIGHTH = 1895147668
 _ONE_THIRD = 715827883
 
 
-def exp_on_negative_values(a: Any, integer_bits: int) -> Any:
+def exp_on_negative_values(a: Array, integer_bits: int) -> Any:
     """Return exp(a) in Q0.31 for a <= 0 in Q(integer_bits).(31 - integer_bits)."""
     a = np.asarray(a, np.int32)
     fractional = 31 - integer_bits
@@ -138,7 +138,7 @@ def exp_on_negative_values(a: Any, integer_bits: int) -> Any:
 NEWTON_CONSTANT, NEWTON_SLOPE = 1515870810, -1010580540
 
 
-def _half_reciprocal(a: Any) -> Any:
+def _half_reciprocal(a: Array) -> Any:
     """Return 2 / (1 + a) in Q2.29 for a in [0, 1) in Q0.31."""
     total = np.asarray(a, np.int64) + INT32_MAX
     half = ((total + 1) >> 1).astype(np.int32)
@@ -149,12 +149,12 @@ def _half_reciprocal(a: Any) -> Any:
     return x
 
 
-def one_over_one_plus_x(a: Any) -> Any:
+def one_over_one_plus_x(a: Array) -> Any:
     """Return 1 / (1 + a) in Q0.31 for a in [0, 1) in Q0.31."""
     return shift_left_saturating(_half_reciprocal(a), 1)
 
 
-def one_minus_x_over_one_plus_x(a: Any) -> Any:
+def one_minus_x_over_one_plus_x(a: Array) -> Any:
     """Return (1 - a) / (1 + a) in Q0.31 for a in [0, 1) in Q0.31."""
     return shift_left_saturating(_half_reciprocal(a) - (1 << 29), 2)
 
@@ -188,7 +188,7 @@ def inverse_square_root(value: int) -> tuple[int, int]:
     return x, -shift
 
 
-def leading_zeros(x: Any) -> Any:
+def leading_zeros(x: Array) -> Any:
     """Count the leading zero bits of positive int32 values."""
     return 31 - np.floor(np.log2(np.asarray(x, np.float64))).astype(np.int32)
 

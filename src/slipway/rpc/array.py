@@ -13,6 +13,7 @@ from slipway import dtypes
 from slipway.errors import RPCError
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, dtype_parts, get_tensor
+from slipway.runtime import ndarray
 from slipway.runtime.ndarray import PACKED, numpy_dtype, pack_halves, unpack_halves
 
 if TYPE_CHECKING:
@@ -139,9 +140,7 @@ class RemoteNDArray(Remote):
         elif hasattr(target, "empty"):  # a remote device
             return self.copyto(target.empty(self.shape, self.dtype))
         elif hasattr(target, "device_type"):
-            from slipway.runtime import nd
-
-            return nd.array(self.numpy(), target)
+            return ndarray.array(self.numpy(), target)
         else:
             raise TypeError(f"cannot copy a remote tensor to a {type(target).__name__}.")
         return target

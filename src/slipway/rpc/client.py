@@ -10,7 +10,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import batch
@@ -22,6 +24,9 @@ from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
 from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded
 from slipway.rpc.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.values import get_result
+
+if TYPE_CHECKING:
+    pass
 
 Output = Callable[[int, str], None]
 CONNECT_TIMEOUT_S = 10.0
@@ -415,8 +420,6 @@ def _check_name_size(raw: bytes) -> None:
 
 
 def _address_of(view: memoryview) -> int:
-    import numpy as np
-
     return int(np.frombuffer(view, np.uint8).ctypes.data) if len(view) else 0
 
 

@@ -8,9 +8,12 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.rpc import array
+from slipway.rpc.protocol import Tag
+from slipway.rpc.values import MAKERS
 from slipway.runtime.devices import Device
 
 if TYPE_CHECKING:
+    from slipway.dtypes import DTypeLike
     from slipway.rpc.client import RPCSession
 
 
@@ -47,7 +50,9 @@ class RemoteDevice:
         """Wait until the device has done what it was given; requests are synchronous so far."""
         del stream
 
-    def empty(self, shape: tuple[int, ...] | int, dtype: Any = "float32") -> array.RemoteNDArray:
+    def empty(
+        self, shape: tuple[int, ...] | int, dtype: DTypeLike = "float32"
+    ) -> array.RemoteNDArray:
         """Allocate a tensor on this device."""
         extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         return array.allocate(
@@ -70,3 +75,19 @@ class RemoteDevice:
 
     def __repr__(self) -> str:
         return f"{self.type_name}({self.device_id}) of {self.session}"
+
+
+def _remote_array(
+    session: RPCSession,
+    handle: int,
+    shape: tuple[int, ...],
+    dtype: str,
+    nbytes: int,
+    device_type: int,
+    device_id: int,
+) -> array.RemoteNDArray:
+    device = RemoteDevice(session, device_type, device_id)
+    return array.RemoteNDArray(session, handle, shape, dtype, nbytes, device)
+
+
+MAKERS[Tag.TENSOR_DESC] = _remote_array

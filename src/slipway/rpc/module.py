@@ -11,7 +11,7 @@ import numpy as np
 from slipway.errors import ExecutionError
 from slipway.rpc.link import REPLY, UNSENT
 from slipway.rpc.protocol import Code, Tag
-from slipway.rpc.values import Remote, get_result, put_args
+from slipway.rpc.values import MAKERS, Remote, get_result, put_args
 from slipway.runtime.function_table import MAIN, FunctionTable
 from slipway.runtime.timing import BenchmarkResult
 
@@ -159,3 +159,6 @@ class RemoteModule(Remote, FunctionTable):
 
     def __repr__(self) -> str:
         return f"<RemoteModule on {self.session}>"
+
+
+MAKERS.update({Tag.FUNCTION: RemoteFunction, Tag.MODULE: RemoteModule})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,9 @@ _NONE, _INT, _BOOL, _FLOAT, _STR, _BYTES, _DEVICE = (
 _FLOAT64 = struct.Struct("<d")
 _MALFORMED = (struct.error, ValueError, KeyError, OverflowError)
 MAX_NDIM = 16
+# What makes the object of a value that lives on the device, by its tag.  The modules of these
+# objects, which send and receive values themselves, enter it when they are loaded.
+MAKERS: dict[int, Callable[..., Any]] = {}
 _CALLBACK = struct.Struct("<QII")
 
 
@@ -232,14 +235,8 @@ def _get_item(session: RPCSession, reply: memoryview, at: int) -> Any:
     if tag == Tag.TENSOR_DESC:
         return _tensor(session, reply, _checked(reply, payload, TENSOR_HEAD.size))
     handle = payload & 0xFFFFFFFFFFFFFFFF
-    if tag == Tag.FUNCTION:
-        from slipway.rpc.module import RemoteFunction
-
-        return RemoteFunction(session, handle)
-    if tag == Tag.MODULE:
-        from slipway.rpc.module import RemoteModule
-
-        return RemoteModule(session, handle)
+    if tag in MAKERS:
+        return MAKERS[tag](session, handle)
     raise RPCError(f"{session.link.peer} returned a value of a type (tag {tag}) not known here.")
 
 
@@ -259,9 +256,6 @@ def get_tensor(session: RPCSession, at: int) -> Any:
 
 
 def _tensor(session: RPCSession, reply: memoryview, at: int) -> Any:
-    from slipway.rpc.array import RemoteNDArray
-    from slipway.rpc.device import RemoteDevice
-
     handle, device_type, device_id, code, bits, lanes, ndim, nbytes = TENSOR_HEAD.unpack_from(
         reply, at
     )
@@ -272,5 +266,5 @@ def _tensor(session: RPCSession, reply: memoryview, at: int) -> Any:
     # What is read later goes into memory of this size: the runtime's, a byte for four bits.
     if min(shape, default=0) < 0 or nbytes != math.prod(shape) * dtypes.bytes_of(dtype):
         raise ValueError("its size is not that of its shape")
-    device = RemoteDevice(session, device_type, device_id)
-    return RemoteNDArray(session, handle, shape, dtype, nbytes, device)
+    make = MAKERS[Tag.TENSOR_DESC]
+    return make(session, handle, shape, dtype, nbytes, device_type, device_id)

@@ -14,7 +14,6 @@ import numpy as np
 from slipway.errors import ExecutionError
 from slipway.runtime.native_library import tvm_ffi
 from slipway.runtime.ndarray import NDArray
-from slipway.runtime.packed_func import register_func
 
 PREFIX = "tvm.contrib."
 _SOURCE = np.random.default_rng()
@@ -59,8 +58,8 @@ _FUNCTIONS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
-def register() -> None:
-    """Enter the functions that nobody has registered himself."""
+def register(register_func: Callable[[str, Callable[..., Any]], Any]) -> None:
+    """Enter, with `register_func`, the functions that nobody has registered himself."""
     for name, function in _FUNCTIONS.items():
         if tvm_ffi().get_global_func(PREFIX + name, allow_missing=True) is None:
             register_func(PREFIX + name, function)

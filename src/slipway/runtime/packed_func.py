@@ -159,9 +159,9 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     """
     found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name.startswith("tvm.contrib."):
-        from slipway.runtime import library_functions  # which registers functions with this module
+        from slipway.runtime.library_functions import register
 
-        library_functions.register()
+        register(register_func)
         found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name in _OF_THE_RUNTIME:
         found = native_runtime().packed(_OF_THE_RUNTIME[name])

@@ -378,3 +378,6 @@ class _Reader:
         block = self.blocks.pop()
         return S.Block(block.name, tuple(block.axes), tuple(block.bindings), block.predicate, body,
                        block.init, block.annotations)  # fmt: skip
+
+
+tir.READERS["prim_func"] = parse_function

@@ -271,9 +271,12 @@ def broadcast(value: Any, lanes: int) -> E.PrimExpr:
 
 def prim_func(function: Callable[..., Any] | None = None, **_: Any) -> Any:
     """Decorator: return the Python function as a function of loops."""
-    from slipway.script.parse import parse_function  # which reads what is written with this
+    read = READERS["prim_func"]
+    return read if function is None else read(function)
 
-    return parse_function if function is None else parse_function(function)
+
+# `script.parse`, which reads what is written with this module, enters its function when loaded.
+READERS: dict[str, Callable[..., Any]] = {}
 
 
 if_then_else, floordiv, floormod = ops.if_then_else, ops.floordiv, ops.floormod

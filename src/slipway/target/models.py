@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.errors import TargetError, did_you_mean
-from slipway.target.target import Target
+from slipway.target.target import MODELS, Target
 
 _ARM_MODELS = {
     "pixel": "-mtriple=arm64-linux-android -mattr=+neon",
@@ -85,3 +85,8 @@ def hexagon(cpu_ver: str = "v68", hvx: int | None = None, **options: Any) -> Tar
     words = f" -mattr=+hvx{cpu_ver},+hvx-length{bytes_}b" if bytes_ else ""
     extra = "".join(f" -{name.replace('_', '-')}={value}" for name, value in options.items())
     return Target(f"hexagon -mcpu=hexagon{cpu_ver}{words}{extra}")
+
+
+MODELS.update(
+    {n: f for n, f in globals().items() if n[0] != "_" and getattr(f, "__module__", "") == __name__}
+)

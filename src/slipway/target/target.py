@@ -16,7 +16,7 @@ import json
 import re
 import shlex
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -467,8 +467,10 @@ def _options_of_text(text: str) -> dict[str, Any]:
 
 def __getattr__(name: str) -> Any:
     """Find the functions of `slipway.target.models` here too, where classic TVM has them."""
-    from slipway.target import models
-
-    if name.startswith("_") or not hasattr(models, name):
+    if name not in MODELS:
         raise AttributeError(f"module 'slipway.target.target' has no attribute {name!r}")
-    return getattr(models, name)
+    return MODELS[name]
+
+
+# `slipway.target.models`, which makes targets, enters its functions when it is loaded.
+MODELS: dict[str, Callable[..., Target]] = {}

@@ -97,6 +97,7 @@ from slipway.te.schedule import Schedule, create_schedule
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor, TensorSlice
 from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
+from slipway.topi import elementwise  # noqa: F401  (what `a + b` of whole tensors is)
 
 
 def __getattr__(name: str) -> Any:

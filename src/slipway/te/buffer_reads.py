@@ -12,6 +12,7 @@ from slipway.ir.visit import map_children
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
+    from slipway.ir.node import Node
     from slipway.te.lower import Lowering
 
 
@@ -24,7 +25,7 @@ class Converter:
         self.values = values
         self.memo: dict[int, tuple[Any, Any]] = {}
 
-    def convert(self, node: Any) -> Any:
+    def convert(self, node: Node) -> Any:
         """Return the expression over buffers and loop variables."""
         known = self.memo.get(id(node))
         if known is not None:

@@ -7,7 +7,7 @@ operation it has had, so the user's handles keep working.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.linear import Atom, Linear
@@ -26,13 +26,19 @@ from slipway.ir.expr import (
     Select,
     Var,
 )
+from slipway.te.declare import compute
 from slipway.te.loop_nest import LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, ScanOp
 from slipway.te.relayout import Relayout
 from slipway.te.rewrite import replace_nodes, rewrite
-from slipway.te.schedule import Schedule
 from slipway.te.stage import SCOPE, Stage
 from slipway.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slipway.ir.node import Node
+    from slipway.te.schedule import Schedule
 
 
 def replace_inputs(op: Operation, mapping: dict[Tensor, Tensor]) -> Operation:
@@ -41,7 +47,7 @@ def replace_inputs(op: Operation, mapping: dict[Tensor, Tensor]) -> Operation:
         return op
     if isinstance(op, ComputeOp):
 
-        def rule(node: Any) -> Any:
+        def rule(node: Node) -> Any:
             if isinstance(node, ProducerLoad) and node.producer in mapping:
                 return ProducerLoad(mapping[node.producer], node.indices)
             return None
@@ -73,11 +79,16 @@ def _exchange(sch: Schedule, stage: Stage, fresh: Operation, mapping: dict[Tenso
     sch.stage_map[fresh] = stage
 
 
-def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+def cache_read(
+    sch: Schedule,
+    tensor: Tensor,
+    scope: str,
+    readers: Tensor | Operation | Sequence[Tensor | Operation],
+) -> Tensor:
     """See `Schedule.cache_read`."""
     stage = sch[tensor]
     source = stage.op.output(tensor.value_index)
-    items = list(readers) if isinstance(readers, (tuple, list)) else [readers]
+    items = [readers] if isinstance(readers, (Tensor, Operation)) else list(readers)
     if not items:
         raise ScheduleError(f"cache_read of {tensor.name!r} needs at least one reader, got none")
     reading = [sch[r] for r in items]
@@ -88,8 +99,6 @@ def cache_read(sch: Schedule, tensor: Tensor, scope: str, readers: Any) -> Tenso
                 f"cannot cache {tensor.name!r} for stage {reader.name!r}: it does not read that "
                 f"tensor. Its readers are: {', '.join(users) or 'none'}"
             )
-    from slipway.te.declare import compute
-
     names = [f"ax{d}" for d in range(source.ndim)]
     name = f"{source.name}.{scope}"
     cache = compute(source.shape, lambda *i: source(*i), name, varargs_names=names)

@@ -6,31 +6,34 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, Reduce, SizeVar, Var
+from slipway.ir.expr import IntImm, IterVar, PrimExpr, ProducerLoad, Range, Reduce, SizeVar, Var
 from slipway.ir.stmt import Evaluate, Stmt, seq
 from slipway.ir.visit import walk
 from slipway.te.operation import ComputeOp, ExternOp, PlaceholderOp, ScanOp
 from slipway.te.reduction import as_range
 from slipway.te.tensor import Tensor
 
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike, ShapeLike
 
-def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
+
+def var(name: str = "tindex", dtype: str = "int32", span: object = None) -> Var:
     """Return a new scalar variable."""
     return Var(name, dtypes.canonical(dtype))
 
 
-def size_var(name: str = "size", dtype: str = "int32", span: Any = None) -> SizeVar:
+def size_var(name: str = "size", dtype: str = "int32", span: object = None) -> SizeVar:
     """Return a new variable that is at least zero: a symbolic shape."""
     return SizeVar(name, dtypes.canonical(dtype))
 
 
-def const(value: Any, dtype: str | None = None, span: Any = None) -> PrimExpr:
+def const(value: PrimExprLike, dtype: str | None = None, span: object = None) -> PrimExpr:
     """Return a constant."""
     return ops.const(value, None if dtype is None else dtypes.canonical(dtype))
 
@@ -45,7 +48,7 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None
     return IterVar(extent, Var(name or tag, "int32"), "thread", tag)
 
 
-def _shape(shape: Any) -> tuple[PrimExpr, ...]:
+def _shape(shape: ShapeLike) -> tuple[PrimExpr, ...]:
     items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     dims = tuple(ops.as_extent(s) for s in items)
     for extent in dims:
@@ -180,8 +183,6 @@ def _check_body(name: str, body: tuple[PrimExpr, ...]) -> None:
 
 def _own_nodes(expr: PrimExpr) -> Any:
     """Nodes of an expression without those of the tensors it reads."""
-    from slipway.ir.expr import ProducerLoad
-
     stack: list[Any] = [expr]
     while stack:
         current = stack.pop()

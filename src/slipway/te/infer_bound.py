@@ -15,7 +15,7 @@ from slipway.arith.interval import Interval, interval_of, union
 from slipway.arith.linear import INF, Atom, Linear
 from slipway.errors import ScheduleError
 from slipway.ir import ops
-from slipway.ir.buffer import Buffer
+from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.te.inline import inline_bodies
 from slipway.te.loop_nest import Loop, LoopNest
@@ -280,8 +280,6 @@ class Bounds:
                 extent = an.constant(int(extent.high), extent.dtype)
             shape.append(an.to_expr(extent))
         strides = self._aligned_strides(stage, shape)
-        from slipway.ir.buffer import decl_buffer
-
         buffer = decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, scope=scope)
         return Storage(buffer, mins)
 

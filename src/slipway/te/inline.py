@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError
 from slipway.ir.expr import IntImm, PrimExpr, ProducerLoad
@@ -10,6 +10,10 @@ from slipway.te.operation import ComputeOp, Operation
 from slipway.te.rewrite import replace_nodes, rewrite
 from slipway.te.schedule import Schedule
 from slipway.te.stage import INLINE
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
+    from slipway.ir.node import Node
 
 
 def inline_bodies(schedule: Schedule) -> dict[Operation, tuple[PrimExpr, ...]]:
@@ -44,7 +48,7 @@ def _inline(
     often with each further step.  `known` has what was put in so far, by stage and place.
     """
 
-    def rule(node: Any) -> Any:
+    def rule(node: Node) -> Any:
         if not isinstance(node, ProducerLoad) or node.producer.op not in inlined:
             return None
         op, output = node.producer.op, node.producer.value_index
@@ -58,6 +62,6 @@ def _inline(
     return rewrite(body, rule)  # type: ignore[no-any-return]
 
 
-def _name(index: Any) -> Any:
+def _name(index: PrimExprLike) -> Any:
     """What equal indices share: constants by value, all others by identity."""
     return (index.dtype, index.value) if isinstance(index, IntImm) else id(index)

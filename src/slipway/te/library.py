@@ -9,6 +9,7 @@ from typing import Any
 
 from slipway.ir.calls import call_packed
 from slipway.runtime.library_functions import PREFIX, register
+from slipway.runtime.packed_func import register_func
 from slipway.te.declare import extern
 from slipway.te.tensor import Tensor
 
@@ -44,7 +45,7 @@ def _product(
     transb: bool,
     options: dict[str, Any],
 ) -> Tensor:
-    register()
+    register(register_func)
     rows = lhs.shape[-1] if transa else lhs.shape[-2]
     columns = rhs.shape[-2] if transb else rhs.shape[-1]
     made: Tensor = extern(
@@ -74,7 +75,7 @@ def normal(loc: float, scale: float, size: Any) -> Tensor:
 
 
 def _drawn(function: str, first: Any, second: Any, size: Any, dtype: str) -> Tensor:
-    register()
+    register(register_func)
     made: Tensor = extern(
         size,
         [],

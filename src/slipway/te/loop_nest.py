@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from slipway.arith.analyzer import Analyzer
-from slipway.arith.interval import Interval
+from slipway.arith.interval import Interval, interval_of
 from slipway.arith.linear import INF, Atom, Linear
 from slipway.ir import expr as E
 from slipway.ir.expr import IterVar, PrimExpr, Var
@@ -195,8 +195,6 @@ class LoopNest:
 
     def axis_intervals(self, relaxed: Mapping[Atom, Interval]) -> dict[Atom, Interval]:
         """Return the interval each root axis covers while the `relaxed` loops run."""
-        from slipway.arith.interval import interval_of
-
         an, found = self.an, {}
         for axis, (low, extent) in self.ranges.items():
             atom = an.var_atom(axis.var)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import ScheduleError
@@ -21,6 +21,9 @@ from slipway.te.schedule import Schedule
 from slipway.te.stage import IMPORTS, INLINE, SCOPE, Stage
 from slipway.te.tensor import Tensor
 from slipway.te.tensorize import find_tensorized, tensorized_stage
+
+if TYPE_CHECKING:
+    pass
 
 
 def lower(

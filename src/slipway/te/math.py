@@ -6,14 +6,17 @@ Integer arguments of the elementary functions are converted to float32 first, as
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
 
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
 
-def _float(x: Any) -> PrimExpr:
+
+def _float(x: PrimExprLike) -> PrimExpr:
     value = ops.as_expr(x)
     if dtypes.is_float(value.dtype):
         return value
@@ -21,7 +24,7 @@ def _float(x: Any) -> PrimExpr:
 
 
 def _unary(op: str, doc: str) -> Callable[[Any], PrimExpr]:
-    def function(x: Any) -> PrimExpr:
+    def function(x: PrimExprLike) -> PrimExpr:
         value = _float(x)
         return ops.call_intrin(value.dtype, op, value)
 
@@ -54,14 +57,14 @@ log10 = _unary("log10", "Logarithm to base 10.")
 log1p = _unary("log1p", "Logarithm of 1 + x.")
 
 
-def exp10(x: Any) -> PrimExpr:
+def exp10(x: PrimExprLike) -> PrimExpr:
     """10 to the power x."""
     value = _float(x)
     return pow(ops.const(10.0, value.dtype), value)
 
 
 def _rounding(op: str, doc: str) -> Callable[[Any], PrimExpr]:
-    def function(x: Any, span: Any = None) -> PrimExpr:
+    def function(x: PrimExprLike, span: object = None) -> PrimExpr:
         value = ops.as_expr(x)
         if not dtypes.is_float(value.dtype):
             return value
@@ -79,7 +82,7 @@ round = _rounding("round", "The nearest whole number, halves away from zero, as 
 nearbyint = _rounding("nearbyint", "The nearest whole number, halves to even.")
 
 
-def abs(x: Any, span: Any = None) -> PrimExpr:
+def abs(x: PrimExpr, span: object = None) -> PrimExpr:
     """The absolute value."""
     value = ops.as_expr(x)
     if dtypes.is_float(value.dtype):
@@ -90,7 +93,7 @@ def abs(x: Any, span: Any = None) -> PrimExpr:
 
 
 def _test(op: str, doc: str) -> Callable[[Any], PrimExpr]:
-    def function(x: Any, span: Any = None) -> PrimExpr:
+    def function(x: PrimExprLike, span: object = None) -> PrimExpr:
         value = ops.as_expr(x)
         boolean = dtypes.with_lanes("bool", value.lanes)
         if not dtypes.is_float(value.dtype):
@@ -108,7 +111,7 @@ isfinite = _test("isfinite", "x is a finite number.")
 
 
 def _binary(op: str, doc: str) -> Callable[[Any, Any], PrimExpr]:
-    def function(x: Any, y: Any, span: Any = None) -> PrimExpr:
+    def function(x: PrimExprLike, y: PrimExprLike, span: object = None) -> PrimExpr:
         a, b = ops.match(x, y)
         a, b = _float(a), _float(b)
         return ops.call_intrin(a.dtype, op, a, b)
@@ -125,42 +128,44 @@ copysign = _binary("copysign", "x with the sign of y.")
 fmod = _binary("fmod", "The remainder of x / y, with the sign of x.")
 
 
-def ldexp(x: Any, y: Any) -> PrimExpr:
+def ldexp(x: PrimExprLike, y: PrimExprLike) -> PrimExpr:
     """X times 2 to the power y."""
     value = _float(x)
     return ops.mul(value, exp2(ops.cast(y, value.dtype)))
 
 
-def fma(x: Any, y: Any, z: Any) -> PrimExpr:
+def fma(x: PrimExprLike, y: PrimExprLike, z: PrimExprLike) -> PrimExpr:
     """X * y + z."""
     a, b = ops.match(x, y)
     return ops.call_intrin(a.dtype, "fma", a, b, z)
 
 
-def popcount(x: Any) -> PrimExpr:
+def popcount(x: PrimExprLike) -> PrimExpr:
     """The number of one bits."""
     value = ops.as_expr(x)
     return ops.call_intrin(value.dtype, "popcount", value)
 
 
-def clz(x: Any) -> PrimExpr:
+def clz(x: PrimExprLike) -> PrimExpr:
     """The number of leading zero bits."""
     value = ops.as_expr(x)
     return ops.call_intrin(value.dtype, "clz", value)
 
 
-def multiply_high(x: Any, y: Any) -> PrimExpr:
+def multiply_high(x: PrimExprLike, y: PrimExprLike) -> PrimExpr:
     """The upper 32 bits of the 64-bit product of two int32."""
     a, b = ops.match(x, y)
     return ops.call_intrin(a.dtype, "multiply_high", a, b)
 
 
-def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> PrimExpr:
+def q_multiply_shift(
+    x: PrimExprLike, y: PrimExprLike, q: PrimExprLike, s: PrimExprLike
+) -> PrimExpr:
     """Round half up of x * y * 2^(s - q) in 64 bits, as int32."""
     return ops.call_intrin("int32", "q_multiply_shift", x, y, q, s)
 
 
-def to_integer(x: Any, dtype: str) -> PrimExpr:
+def to_integer(x: PrimExprLike, dtype: str) -> PrimExpr:
     """A float as an integer, whatever it is: toward zero, NaN as 0, the low bits of narrow types.
 
     What is beyond int32 (int64 for `dtype` uint32 and those of 64 bits) is its nearest end.  A
@@ -188,7 +193,7 @@ def to_integer(x: Any, dtype: str) -> PrimExpr:
     return ops.cast(ops.select(isnan(value), ops.const(0, middle), held), dtype)
 
 
-def div(a: Any, b: Any, span: Any = None) -> PrimExpr:
+def div(a: PrimExprLike, b: PrimExprLike, span: object = None) -> PrimExpr:
     """A / b; integers truncate toward zero."""
     return ops.div(a, b)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir import ops
 from slipway.ir.expr import CommReducer, IterVar, PrimExpr, Range, Reduce, Var
 
+if TYPE_CHECKING:
+    pass
 
-def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: Any = None) -> IterVar:
+
+def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: object = None) -> IterVar:
     """Return a reduction axis over `dom`: a pair (begin, end), a Range, or an extent."""
     return IterVar(as_range(dom), Var(name, "int32"), "reduce", thread_tag)
 
@@ -25,7 +28,7 @@ def as_range(dom: Any) -> Range:
     return Range.of(ops.as_extent(dom))
 
 
-def _axes(axis: Any) -> tuple[IterVar, ...]:
+def _axes(axis: IterVar | Sequence[IterVar] | None) -> tuple[IterVar, ...]:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     for one in axes:
         if not isinstance(one, IterVar) or one.kind != "reduce":
@@ -74,7 +77,7 @@ def comm_reducer(
     return reducer
 
 
-def _as_tuple(values: Any, types: Sequence[str]) -> tuple[PrimExpr, ...]:
+def _as_tuple(values: object, types: Sequence[str]) -> tuple[PrimExpr, ...]:
     items = values if isinstance(values, (tuple, list)) else (values,)
     return tuple(
         ops.cast(ops.as_expr(v, t) if not isinstance(v, PrimExpr) else v, t)
@@ -135,7 +138,7 @@ def _extreme(args: Any, axis: Any, where: Any, init: Any, reducer: Any, pairwise
     return result
 
 
-def _is_axis(value: Any) -> bool:
+def _is_axis(value: object) -> bool:
     items = value if isinstance(value, (tuple, list)) else (value,)
     return bool(items) and builtins.all(
         isinstance(i, IterVar) and i.kind == "reduce" for i in items

@@ -6,14 +6,19 @@ plain data (see `te.steps`), so that it can be stored as JSON and replayed on th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.expr import IterVar
 from slipway.ir.visit import post_order_by
+from slipway.te import dataflow
 from slipway.te.operation import Operation, PlaceholderOp, ScanOp
+from slipway.te.scan_loop import attach_scan_bodies
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def create_schedule(ops: Any) -> Schedule:
@@ -24,8 +29,6 @@ def create_schedule(ops: Any) -> Schedule:
         if not isinstance(one, Operation):
             raise ScheduleError(f"te.create_schedule takes T.op (or a list of them), got {one!r}")
     schedule = Schedule(outputs)
-    from slipway.te.scan_loop import attach_scan_bodies
-
     attach_scan_bodies(schedule)
     return schedule
 
@@ -54,7 +57,7 @@ class Schedule:
         self.stage_map[op] = stage
         return stage
 
-    def __getitem__(self, key: Any) -> Stage:
+    def __getitem__(self, key: Tensor | Operation) -> Stage:
         op = key.op if isinstance(key, Tensor) else key
         stage = self.stage_map.get(op) if isinstance(op, Operation) else None
         if stage is None:
@@ -66,7 +69,7 @@ class Schedule:
             )
         return stage
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: Tensor | Operation) -> bool:
         return (key.op if isinstance(key, Tensor) else key) in self.stage_map
 
     def normalize(self) -> Schedule:
@@ -84,7 +87,7 @@ class Schedule:
         plain = [self._plain(stage, value) for value in arguments]
         self.steps.append([primitive, None if stage is None else stage.number, *plain])
 
-    def _plain(self, stage: Stage | None, value: Any) -> Any:
+    def _plain(self, stage: Stage | None, value: object) -> Any:
         if isinstance(value, IterVar):
             for owner in ([stage] if stage is not None else []) + self.stages:
                 for place, axis in enumerate(owner.axes_ever):
@@ -103,18 +106,14 @@ class Schedule:
 
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
         """Let `readers` read `tensor` through a copy in memory scope `scope`; return the copy."""
-        from slipway.te.dataflow import cache_read
+        return dataflow.cache_read(self, tensor, scope, readers)
 
-        return cache_read(self, tensor, scope, readers)
-
-    def cache_write(self, tensor: Any, scope: str) -> Any:
+    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
         """Compute `tensor` (or all outputs of one operation) in `scope`, then copy it out.
 
         Returns the tensor that is computed in `scope`; its stage has the original axes.
         """
-        from slipway.te.dataflow import cache_write
-
-        return cache_write(self, tensor, scope)
+        return dataflow.cache_write(self, tensor, scope)
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
         """Compute partial reductions for each step of reduction loop `axis` in a stage of its own.
@@ -122,9 +121,7 @@ class Schedule:
         The new stage has `axis` as data axis number `factor_axis`; `tensor` reduces over it.
         Returns the tensor of partial results.
         """
-        from slipway.te.dataflow import rfactor
-
-        return rfactor(self, tensor, axis, factor_axis)
+        return dataflow.rfactor(self, tensor, axis, factor_axis)
 
 
 def topological_order(outputs: list[Operation]) -> list[Operation]:

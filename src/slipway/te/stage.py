@@ -21,7 +21,10 @@ from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.relations import Fuse, IterVarAttr, Singleton, Split
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
     from slipway.te.schedule import Schedule
+    from slipway.te.tensor import Tensor
+    from slipway.te.tensor_intrin import TensorIntrin
 
 ROOT, INLINE, SCOPE, GROUP_ROOT = "root", "inline", "scope", "group_root"
 IMPORTS = ("import_c", "import_llvm")  # pragmas that bring source along
@@ -89,7 +92,7 @@ class Stage:
 
     # -- checks --------------------------------------------------------------------------------
 
-    def _leaf(self, axis: Any, what: str) -> int:
+    def _leaf(self, axis: IterVar, what: str) -> int:
         """Return the position of a leaf axis, or explain why it is none."""
         if not isinstance(axis, IterVar):
             raise ScheduleError(
@@ -127,7 +130,7 @@ class Stage:
                 "nothing. Use s.cache_read to stage an input"
             )
 
-    def _positive(self, value: Any, what: str, axis: IterVar) -> PrimExpr:
+    def _positive(self, value: PrimExprLike, what: str, axis: IterVar) -> PrimExpr:
         amount = ops.as_extent(value)
         if isinstance(amount, IntImm) and amount.value < 1:
             raise ScheduleError(
@@ -255,7 +258,7 @@ class Stage:
         self._log("reorder", *axes)
 
     def tile(
-        self, x_parent: IterVar, y_parent: IterVar, x_factor: Any, y_factor: Any
+        self, x_parent: IterVar, y_parent: IterVar, x_factor: PrimExprLike, y_factor: PrimExprLike
     ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
         """Split two loops and order them as tiles.
 
@@ -352,7 +355,7 @@ class Stage:
         mark.pragmas = (*mark.pragmas, (pragma_type, pragma_value))
         self._log("pragma", var, pragma_type, pragma_value)
 
-    def prefetch(self, tensor: Any, var: IterVar, offset: Any) -> None:
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: PrimExprLike) -> None:
         """Prefetch what `tensor` is read at, `offset` steps of loop `var` ahead."""
         self._leaf(var, "prefetch in")
         mark = self.attr(var)
@@ -392,7 +395,7 @@ class Stage:
         key = self.schedule.tensor_key(tensor)
         self._log("prefetch_at", key, var, text, *(axes[v] for v in named))
 
-    def tensorize(self, var: IterVar, tensor_intrin: Any) -> None:
+    def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
         """Replace loop `var` and all loops inside it by a tensor intrinsic."""
         self._leaf(var, "tensorize")
         self._computes("tensorize")
@@ -458,7 +461,7 @@ class Stage:
         self.scope = scope
         self._log("set_scope", scope)
 
-    def set_store_predicate(self, predicate: Any) -> None:
+    def set_store_predicate(self, predicate: PrimExprLike) -> None:
         """Store only where `predicate` holds."""
         self.store_predicate = ops.as_expr(predicate)
 
@@ -484,7 +487,7 @@ class Stage:
         raise ScheduleError("rolling_buffer is not supported; use compute_at and double_buffer")
 
 
-def _text_of(value: Any, pragma: str) -> str:
+def _text_of(value: object, pragma: str) -> str:
     """The source (or path) that an import pragma was given."""
     text = getattr(value, "value", value)
     if isinstance(text, (bytes, bytearray)):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir import ops
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.ir.node import Node, node
 from slipway.ir.operators import ExprOperators
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
 
 
 @node
@@ -79,28 +83,28 @@ class Tensor(Node):
 
     # Arithmetic on whole tensors is topi's, which broadcasts.  Comparisons stay Python's own.
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: PrimExprLike) -> Any:
         return _topi("add", self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: PrimExprLike) -> Any:
         return _topi("add", other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: PrimExprLike) -> Any:
         return _topi("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: PrimExprLike) -> Any:
         return _topi("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: PrimExprLike) -> Any:
         return _topi("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: PrimExprLike) -> Any:
         return _topi("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: PrimExprLike) -> Any:
         return _topi("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: PrimExprLike) -> Any:
         return _topi("divide", other, self)
 
     def __neg__(self) -> Any:
@@ -111,18 +115,20 @@ class Tensor(Node):
         return _topi("cast", self, dtype)
 
 
-def _topi(name: str, *operands: Any) -> Any:
+# Of whole tensors, by name: `topi.elementwise` enters them when it is loaded, as it is with `te`.
+BROADCASTING: dict[str, Callable[..., Any]] = {}
+
+
+def _topi(name: str, *operands: PrimExprLike) -> Any:
     """A 0-dimensional tensor is a scalar; whole tensors broadcast."""
     scalars = [x.as_prim_expr() if isinstance(x, Tensor) and not x.ndim else x for x in operands]
     if not any(isinstance(x, Tensor) for x in scalars):
         return getattr(ops, {"subtract": "sub", "multiply": "mul", "divide": "div",
                              "negative": "neg"}.get(name, name))(*scalars)  # fmt: skip
-    from slipway.topi import elementwise
-
-    return getattr(elementwise, name)(*scalars)
+    return BROADCASTING[name](*scalars)
 
 
-def _index(value: Any, tensor: Tensor) -> PrimExpr:
+def _index(value: PrimExprLike, tensor: Tensor) -> PrimExpr:
     index = ops.as_expr(value)
     if index.dtype.startswith(("float", "bfloat")):
         raise TypeError(f"tensor {tensor.name!r} is indexed with the {index.dtype} value {index}")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import PrimExpr, Var
 from slipway.ir.node import Node, node
+from slipway.ir.ops import const
 from slipway.ir.stmt import Evaluate, Stmt, seq
 from slipway.te.operation import ComputeOp
 from slipway.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    pass
 
 
 @node
@@ -80,8 +84,6 @@ def _complete(buffer: Buffer | None, tensor: Tensor, options: dict[str, Any]) ->
         count = tensor.ndim
         strides = tuple(Var(f"{buffer.name}.stride{d}") for d in range(count))
         if count:
-            from slipway.ir.ops import const
-
             strides = (*strides[:-1], const(1))
     offset = buffer.elem_offset
     if offset is None:

@@ -27,6 +27,8 @@ from slipway.te.tensor import Tensor
 from slipway.te.tensor_intrin import TensorIntrin
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
+    from slipway.ir.node import Node
     from slipway.te.lower import Lowering
 
 
@@ -155,7 +157,7 @@ class _Tensorized:
         partner = dict(zip(inputs, self.intrin.inputs, strict=True))
         an = self.an
 
-        def localise(node: Any) -> Any:
+        def localise(node: Node) -> Any:
             if not isinstance(node, ProducerLoad) or node.producer not in partner:
                 return None
             theirs = partner[node.producer]
@@ -174,7 +176,7 @@ class _Tensorized:
                 raise self.fail(f"input {node.producer.name!r} varies in a leading dimension")
             return ProducerLoad(theirs, tuple(local[extra:]))
 
-        def canonical(node: Any) -> Any:
+        def canonical(node: Node) -> Any:
             if isinstance(node, ProducerLoad):
                 return ProducerLoad(node.producer, tuple(an.simplify(i) for i in node.indices))
             return None
@@ -303,5 +305,5 @@ def _same_formula(mine: Any, theirs: Any) -> bool:
     ) and structural_equal(mine.combiner, theirs.combiner)
 
 
-def _formula(body: Any) -> str:
+def _formula(body: PrimExprLike) -> str:
     return str(body.source[0]) if isinstance(body, Reduce) else str(body)

@@ -15,7 +15,7 @@ from typing import Any
 
 from slipway.errors import ArtifactError, ToolchainError
 from slipway.toolchain import cc as user_cc
-from slipway.toolchain.elf import ElfFile, is_elf, machine_of_triple
+from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_triple
 from slipway.toolchain.zig import architecture_of, musl_target, run_zig
 
 Linker = str | os.PathLike[str] | Callable[..., Any]
@@ -141,8 +141,6 @@ def _check_machine(files: Sequence[Path], triple: str) -> None:
         if is_elf(head) and wanted is not None:
             found = int.from_bytes(head[18:20], "little")
             if found != wanted:
-                from slipway.toolchain.elf import MACHINE_NAMES
-
                 raise ToolchainError(
                     f"cannot link {path.name} for {triple}: it is an object for "
                     f"{MACHINE_NAMES.get(found, found)}. Build it for the target you link for."

@@ -7,12 +7,15 @@ stand for tensors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir import ops
 from slipway.te import math
 from slipway.te.declare import compute, const
-from slipway.te.tensor import Tensor
+from slipway.te.tensor import BROADCASTING, Tensor
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr, PrimExprLike, ShapeLike
 
 Element = Callable[..., Any]
 
@@ -47,14 +50,14 @@ def cast(x: Tensor, dtype: str) -> Tensor:
     return compute(x.shape, lambda *i: ops.cast(x(*i), dtype), "cast")  # type: ignore[no-any-return]
 
 
-def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:
+def clip(x: Tensor, a_min: PrimExprLike, a_max: PrimExprLike) -> Tensor:
     """Return the elements, no less than `a_min` and no more than `a_max`."""
     low, high = const(a_min, x.dtype), const(a_max, x.dtype)
     bound = lambda *i: ops.maximum(ops.minimum(x(*i), high), low)  # noqa: E731
     return compute(x.shape, bound, "clip")  # type: ignore[no-any-return]
 
 
-def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
+def full(shape: ShapeLike, dtype: str, fill_value: Tensor | PrimExprLike) -> Tensor:
     """Return a tensor whose elements are all `fill_value`."""
     return compute(shape, lambda *_: const(fill_value, dtype), "full")  # type: ignore[no-any-return]
 
@@ -82,7 +85,7 @@ def broadcast_shape(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(reversed(result))
 
 
-def element_of(x: Any, indices: tuple[Any, ...]) -> Any:
+def element_of(x: Tensor | PrimExprLike, indices: tuple[Any, ...]) -> Any:
     """Return the element of `x` that belongs to `indices` of a shape it broadcasts to."""
     if not isinstance(x, Tensor):
         return x
@@ -91,7 +94,7 @@ def element_of(x: Any, indices: tuple[Any, ...]) -> Any:
 
 
 def _binary(name: str, function: Element) -> Callable[..., Any]:
-    def apply(lhs: Any, rhs: Any) -> Any:
+    def apply(lhs: PrimExprLike, rhs: PrimExprLike) -> Any:
         shapes = [x.shape for x in (lhs, rhs) if isinstance(x, Tensor)]
         if not shapes:
             return function(lhs, rhs)
@@ -115,13 +118,18 @@ greater = _binary("greater", ops.greater)
 less = _binary("less", ops.less)
 
 
-def where(condition: Tensor, x: Any, y: Any) -> Tensor:
+def where(condition: Tensor, x: Tensor | PrimExprLike, y: Tensor | PrimExprLike) -> Tensor:
     """Return elements of `x` where `condition` holds, else of `y`; all three broadcast."""
     shape = broadcast_shape(*(t.shape for t in (condition, x, y) if isinstance(t, Tensor)))
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         test = element_of(condition, i)
         chosen = test if test.dtype == "bool" else ops.not_equal(test, const(0, test.dtype))
         return ops.if_then_else(chosen, element_of(x, i), element_of(y, i))
 
     return compute(shape, element, "where")  # type: ignore[no-any-return]
+
+
+BROADCASTING.update(
+    add=add, subtract=subtract, multiply=multiply, divide=divide, negative=negative, cast=cast
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir import ops
 from slipway.te import math
@@ -14,6 +14,9 @@ from slipway.topi.elementwise import divide, exp, subtract
 from slipway.topi.reduction import max as max_over
 from slipway.topi.reduction import sum as sum_over
 from slipway.topi.transform import matmul, reshape
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr, PrimExprLike
 
 
 def relu(x: Tensor) -> Tensor:
@@ -89,7 +92,7 @@ def _padded(data: Tensor, padding: Any, value: float = 0.0) -> Tensor:
     return pad(data, (0, 0, top, left), (0, 0, bottom, right), value)
 
 
-def _windows(extent: Any, window: int, stride: int) -> Any:
+def _windows(extent: Tensor | PrimExprLike, window: int, stride: int) -> Any:
     return ops.add(ops.floordiv(ops.sub(extent, window), stride), 1)
 
 
@@ -113,7 +116,7 @@ def conv2d_nchw(
         _windows(x.shape[3], (kw - 1) * dw + 1, sw),
     )
 
-    def element(n: Any, o: Any, y: Any, z: Any) -> Any:
+    def element(n: PrimExpr, o: PrimExpr, y: PrimExpr, z: PrimExpr) -> Any:
         value = x(n, rc, y * sh + ry * dh, z * sw + rx * dw)
         return R.sum(
             ops.mul(ops.cast(value, dtype), ops.cast(kernel(o, rc, ry, rx), dtype)), axis=over
@@ -135,7 +138,7 @@ def pool2d(
     shape = (*x.shape[:2], _windows(x.shape[2], kh, sh), _windows(x.shape[3], kw, sw))
     reducer = R.max if pool_type == "max" else R.sum
 
-    def element(n: Any, c: Any, y: Any, z: Any) -> Any:
+    def element(n: PrimExpr, c: PrimExpr, y: PrimExpr, z: PrimExpr) -> Any:
         return reducer(x(n, c, y * sh + ry.var, z * sw + rx.var), axis=[ry, rx])
 
     found = compute(shape, element, "pool2d")

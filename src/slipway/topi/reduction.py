@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.ir import ops
@@ -14,8 +14,13 @@ from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import divide
 from slipway.topi.utils import normalize_axis
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def _axes(x: Tensor, axis: Any) -> tuple[int, ...]:
+    from slipway.ir.expr import PrimExpr
+
+
+def _axes(x: Tensor, axis: int | Sequence[int] | None) -> tuple[int, ...]:
     given = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else (axis,)
     return tuple(sorted({normalize_axis(int(a), x.ndim) for a in given}))
 
@@ -26,7 +31,7 @@ def _reduced(x: Tensor, axis: Any, keepdims: bool, name: str, function: Callable
     kept = [a for a in range(x.ndim) if keepdims or a not in axes]
     shape = tuple(ops.const(1) if a in axes else x.shape[a] for a in kept) or (1,)
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         place: list[Any] = [None] * x.ndim
         for a, index in zip(kept, i, strict=False):
             place[a] = index
@@ -53,7 +58,7 @@ min = _simple("min", R.min)
 prod = _simple("prod", R.prod)
 
 
-def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(data: Tensor, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:
     """Return the mean over `axis` (one, several, or None for all of them)."""
     count: Any = const(1, "int32")
     for a in _axes(data, axis):

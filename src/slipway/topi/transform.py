@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir import ops
 from slipway.te.declare import compute
@@ -13,6 +13,9 @@ from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import broadcast_shape, element_of
 from slipway.topi.utils import normalize_axis
 
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr, PrimExprLike
+
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Return `a` with its dimensions in the order `axes` (reversed without it)."""
@@ -20,7 +23,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     if sorted(order) != list(range(a.ndim)):
         raise ValueError(f"transpose of {a.ndim} dimensions by {tuple(axes or ())}")
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         place: list[Any] = [None] * a.ndim
         for index, axis in zip(i, order, strict=True):
             place[axis] = index
@@ -36,7 +39,7 @@ def _flat(shape: Sequence[Any], indices: Sequence[Any]) -> Any:
     return flat
 
 
-def _unflat(shape: Sequence[Any], flat: Any) -> list[Any]:
+def _unflat(shape: Sequence[Any], flat: Tensor | PrimExprLike) -> list[Any]:
     found: list[Any] = []
     for extent in reversed(shape):
         found.append(ops.floormod(flat, extent))
@@ -76,7 +79,7 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
         raise ValueError(f"squeeze of {a.shape} along {sorted(gone)}: an extent is not 1")
     kept = [x for x in range(a.ndim) if x not in gone]
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         place: list[Any] = [0] * a.ndim
         for index, x in zip(i, kept, strict=False):
             place[x] = index
@@ -108,7 +111,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     for part in parts:
         starts.append(ops.add(starts[-1], part.shape[at]))
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         value = parts[-1](*i[:at], ops.sub(i[at], starts[-2]), *i[at + 1 :])
         for number in range(len(parts) - 2, -1, -1):
             mine = parts[number](*i[:at], ops.sub(i[at], starts[number]), *i[at + 1 :])
@@ -132,7 +135,7 @@ def matmul(
     dtype = out_dtype or a.dtype
     shape = (a.shape[1 if transp_a else 0], b.shape[0 if transp_b else 1])
 
-    def element(i: Any, j: Any) -> Any:
+    def element(i: PrimExprLike, j: PrimExprLike) -> Any:
         left = a(k, i) if transp_a else a(i, k)
         right = b(j, k) if transp_b else b(k, j)
         return te_sum(ops.mul(ops.cast(left, dtype), ops.cast(right, dtype)), axis=k)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir import ops
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def get_const_int(value: Any) -> int:
+    from slipway.ir.expr import PrimExprLike
+
+
+def get_const_int(value: PrimExprLike) -> int:
     """Return a constant expression as an int; ValueError when it is not constant."""
     found = ops.as_int(value)
     if found is None:
@@ -15,7 +20,7 @@ def get_const_int(value: Any) -> int:
     return found
 
 
-def get_const_tuple(values: Any) -> tuple[Any, ...]:
+def get_const_tuple(values: Sequence[PrimExprLike]) -> tuple[Any, ...]:
     """Return a shape with ints where it is constant, and its variables elsewhere."""
     return tuple(v if ops.as_int(v) is None else ops.as_int(v) for v in values)
 

@@ -74,6 +74,7 @@ CONFIG: dict[str, ConfigKey] = {
     "tir.detect_global_barrier": _fixed("bool", False, "barriers between GPU blocks", _NO_SUCH),
     "tir.debug_keep_trivial_loop": _fixed("bool", False, "keep loops of one step",
                                           "lowering drops loops of one step"),
+    "tir.verify": ConfigKey("bool", "verify loops between all passes (False)"),
     "tir.usmp.enable": ConfigKey("bool", "plan the memory of a whole AOT program"),
     "tir.usmp.algorithm": ConfigKey("str", "greedy_by_size, greedy_by_conflicts, hill_climb, ..."),
     "tir.usmp.use_workspace_io": ConfigKey("bool", "inputs and outputs live in the workspace"),
@@ -85,6 +86,7 @@ CONFIG: dict[str, ConfigKey] = {
     "relay.ToMixedPrecision.keep_orig_output_dtype": ConfigKey(
         "bool", "outputs of a model in mixed precision are of the type they were"
     ),
+    "relay.verify": ConfigKey("bool", "verify graphs between all passes (False)"),
     "relay.FuseOps.max_depth": ConfigKey("int", "operators fused into one function at most"),
     "relay.FuseOps.link_params": _fixed("bool", False, "constants inside fused functions",
                                         "parameters travel beside the code"),

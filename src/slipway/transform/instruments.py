@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from slipway.ir.verify import VerifyEachPass
+from slipway.transform.verify import VerifyEachPass
 
 
 class PassInstrument:

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slipway.errors import LoweringError
+from slipway.ir.function import IRModule, PrimFunc
+from slipway.ir.node import Node
 from slipway.transform.context import PassContext
 from slipway.transform.names import NAMES
+from slipway.transform.verify import LAWS, VerifyEachPass, asked_everywhere
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Setting:
     context: PassContext = field(default_factory=PassContext.current)
     level: int = -1
     lanes: int = 0
+    verifier: VerifyEachPass = field(default_factory=VerifyEachPass, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.level < 0:
@@ -47,6 +51,11 @@ class Setting:
             return False
         return (step.exact or not self.is_strict) and step.applies(self)
 
+    def verifies(self, node: Node) -> bool:
+        """Return whether programs of this kind are verified between passes."""
+        known = LAWS.get(type(node))
+        return known is not None and bool(self.context.option(known[0], asked_everywhere()))
+
 
 Run = Callable[[Any, Setting], Any]
 
@@ -61,7 +70,8 @@ class Pass:
 
     `opt_level` is the lowest level at which it runs, `applies` the further condition.  Results of a
     pass that is not `exact` differ by rounding from the model's own; the target option -strict
-    leaves it out.  Calling a pass runs it alone, on a module or a function, under the current
+    leaves it out.  `by_user` says whose mistake it is when the result is not legal; without it, who
+    wrote `run` does.  Calling a pass runs it alone, on a module or a function, under the current
     PassContext.
     """
 
@@ -74,8 +84,10 @@ class Pass:
         applies: Callable[[Setting], bool] = always,
         exact: bool = True,
         required: Sequence[str] = (),
+        by_user: bool | None = None,
     ) -> None:
         self.name, self.opt_level, self.run = name, opt_level, run
+        self.by_user = not is_ours(run) if by_user is None else by_user
         self.applies, self.exact, self.required = applies, exact, list(required)
         self.instance: Any = None  # of the class that a user's pass is made of
         NAMES.add(name)
@@ -173,10 +185,15 @@ class Sequential(Pass):
         return node
 
 
+def is_ours(function: Callable[..., Any]) -> bool:
+    """Return whether a function is one of Slipway's, not its user's."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "slipway"
+
+
 def as_node(node: Any) -> Any:
     """Return what passes run on: a module or loops as they are, another expression as a module."""
-    from slipway.ir.function import IRModule, PrimFunc
-
     return node if isinstance(node, (IRModule, PrimFunc)) else IRModule.from_expr(node)
 
 
@@ -191,12 +208,12 @@ def run_passes(passes: Iterable[Pass], node: Any, setting: Setting) -> Iterator[
 def run_pass(step: Pass, node: Any, setting: Setting) -> Any:
     """Run one pass with the instruments around it; a vetoed pass leaves the node as it is."""
     instruments = setting.context.instruments
-    if not instruments:
-        return step.run(node, setting)
-    if not setting.context.requires(step.name):
+    if instruments and not setting.context.requires(step.name):
         answers = [_call(i, "should_run", node, step) for i in instruments]
         if any(answer is False for answer in answers):
             return node
+    if setting.verifies(node):
+        instruments = (setting.verifier, *instruments)
     for instrument in instruments:
         _call(instrument, "run_before_pass", node, step)
     node = step.run(node, setting)

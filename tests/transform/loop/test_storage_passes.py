@@ -7,9 +7,10 @@ from slipway import te
 from slipway.errors import ScheduleError
 from slipway.ir import stmt as S
 from slipway.ir.interpret import run
-from slipway.ir.verify import VerifyEachPass, verify
+from slipway.ir.verify import verify
 from slipway.ir.visit import walk
 from slipway.transform.context import PassContext
+from slipway.transform.instruments import VerifyEachPass
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.inject_double_buffer import inject_double_buffer
 from slipway.transform.loop.inject_prefetch import inject_prefetch

@@ -105,7 +105,7 @@ class CExpressions:
 
     # -- leaves --------------------------------------------------------------------------------
 
-    def _c_Var(self, node: Any, lane: Lane) -> str:
+    def _c_Var(self, node: E.Var, lane: Lane) -> str:
         name = self.names.get(id(node))
         if name is None:
             raise CodegenError(
@@ -116,15 +116,15 @@ class CExpressions:
 
     _c_SizeVar = _c_Var
 
-    def _c_IntImm(self, node: Any, lane: Lane) -> str:
+    def _c_IntImm(self, node: E.IntImm, lane: Lane) -> str:
         return spelling.int_text(node.value, node.dtype)
 
-    def _c_FloatImm(self, node: Any, lane: Lane) -> str:
+    def _c_FloatImm(self, node: E.FloatImm, lane: Lane) -> str:
         return spelling.float_text(node.value, node.dtype, self.helpers)
 
     # -- arithmetic ----------------------------------------------------------------------------
 
-    def _binary(self, node: Any, lane: Lane) -> str:
+    def _binary(self, node: E.BinaryOp, lane: Lane) -> str:
         scalar = dtypes.scalar_of(node.dtype)
         sign = _SIGNS[type(node)]
         if scalar in _HALVES:
@@ -143,25 +143,25 @@ class CExpressions:
 
     _c_Add = _c_Sub = _c_Mul = _binary
 
-    def _c_Div(self, node: Any, lane: Lane) -> str:
+    def _c_Div(self, node: E.Div, lane: Lane) -> str:
         if dtypes.scalar_of(node.dtype) in _HALVES:
             return self.expr(legalize.in_float32(node), lane)
         if dtypes.is_integral(node.dtype):
             return self.expr(divide.truncated(node, self.bounds), lane)
         return f"({self.expr(node.a, lane)} / {self.expr(node.b, lane)})"
 
-    def _c_Mod(self, node: Any, lane: Lane) -> str:
+    def _c_Mod(self, node: E.Mod, lane: Lane) -> str:
         if dtypes.is_float(node.dtype):
             return self.expr(legalize.fmod(node.a, node.b), lane)
         return self.expr(divide.truncated(node, self.bounds), lane)
 
-    def _c_FloorDiv(self, node: Any, lane: Lane) -> str:
+    def _c_FloorDiv(self, node: E.FloorDiv, lane: Lane) -> str:
         return self.expr(divide.floor_div(node, self.bounds), lane)
 
-    def _c_FloorMod(self, node: Any, lane: Lane) -> str:
+    def _c_FloorMod(self, node: E.FloorMod, lane: Lane) -> str:
         return self.expr(divide.floor_mod(node, self.bounds), lane)
 
-    def _choose(self, node: Any, lane: Lane) -> str:
+    def _choose(self, node: E.BinaryOp, lane: Lane) -> str:
         if dtypes.scalar_of(node.dtype) in _HALVES:
             return self.expr(legalize.in_float32(node), lane)
         sign = "<" if type(node) is E.Min else ">"
@@ -182,21 +182,21 @@ class CExpressions:
 
     _c_EQ = _c_NE = _c_LT = _c_LE = _c_GT = _c_GE = _compare
 
-    def _c_And(self, node: Any, lane: Lane) -> str:
+    def _c_And(self, node: E.And, lane: Lane) -> str:
         return f"({self.expr(node.a, lane)} && {self.expr(node.b, lane)})"
 
-    def _c_Or(self, node: Any, lane: Lane) -> str:
+    def _c_Or(self, node: E.Or, lane: Lane) -> str:
         return f"({self.expr(node.a, lane)} || {self.expr(node.b, lane)})"
 
-    def _c_Not(self, node: Any, lane: Lane) -> str:
+    def _c_Not(self, node: E.Not, lane: Lane) -> str:
         return f"(!{self.expr(node.a, lane)})"
 
-    def _c_Select(self, node: Any, lane: Lane) -> str:
+    def _c_Select(self, node: E.Select, lane: Lane) -> str:
         test = self.expr(node.condition, lane if node.condition.lanes > 1 else None)
         yes, no = self.expr(node.true_value, lane), self.expr(node.false_value, lane)
         return f"({test} ? {yes} : {no})"
 
-    def _c_Let(self, node: Any, lane: Lane) -> str:
+    def _c_Let(self, node: E.Let, lane: Lane) -> str:
         self.let(node.var, node.value, lane)
         return self.expr(node.body, lane)
 
@@ -214,7 +214,7 @@ class CExpressions:
 
     # -- conversion ----------------------------------------------------------------------------
 
-    def _c_Cast(self, node: Any, lane: Lane) -> str:
+    def _c_Cast(self, node: E.Cast, lane: Lane) -> str:
         source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
         if source == target:
             return self.expr(node.value, lane)
@@ -231,7 +231,7 @@ class CExpressions:
 
     # -- vectors -------------------------------------------------------------------------------
 
-    def _c_Broadcast(self, node: Any, lane: Lane) -> str:
+    def _c_Broadcast(self, node: E.Broadcast, lane: Lane) -> str:
         inner = node.value.lanes
         if inner == 1:
             return self.expr(node.value)
@@ -239,7 +239,7 @@ class CExpressions:
             return self.expr(node.value, lane % inner)
         return self.expr(node.value, f"({lane} % {inner})")
 
-    def _c_Ramp(self, node: Any, lane: Lane) -> str:
+    def _c_Ramp(self, node: E.Ramp, lane: Lane) -> str:
         base = self.expr(node.base)
         if isinstance(lane, int) and isinstance(node.stride, E.IntImm):
             step = lane * node.stride.value
@@ -248,7 +248,7 @@ class CExpressions:
         offset = f"{lane}" if is_one else f"{self.expr(node.stride)} * {lane}"
         return f"({offset})" if base == "0" else f"({base} + {offset})"
 
-    def _c_Shuffle(self, node: Any, lane: Lane) -> str:
+    def _c_Shuffle(self, node: E.Shuffle, lane: Lane) -> str:
         if lane is None:
             lane = 0
         if isinstance(lane, str):
@@ -304,7 +304,7 @@ class CExpressions:
             return name
         return f"(({ty}*){name})"
 
-    def _c_BufferLoad(self, node: Any, lane: Lane) -> str:
+    def _c_BufferLoad(self, node: E.BufferLoad, lane: Lane) -> str:
         return self.element(node.buffer, node.indices, lane)
 
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from slipway import dtypes
 from slipway.codegen.c import spelling
@@ -58,7 +57,7 @@ class CFunction(CIntrinsics):
         self.took_workspace = False
         self.arena_used = 0
 
-    def _call_call_packed(self, node: Any, lane: Lane) -> str:
+    def _call_call_packed(self, node: E.Call, lane: Lane) -> str:
         return emit_call_packed(self, node)
 
     # -- functions -----------------------------------------------------------------------------

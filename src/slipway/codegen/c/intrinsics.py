@@ -33,7 +33,7 @@ _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr"
 class CIntrinsics(CExpressions):
     """Adds calls to the expressions."""
 
-    def _c_Call(self, node: Any, lane: Lane) -> str:
+    def _c_Call(self, node: E.Call, lane: Lane) -> str:
         op = node.op
         method = getattr(self, "_call_" + op, None)
         if op in _ANY_TYPE:
@@ -59,52 +59,52 @@ class CIntrinsics(CExpressions):
             return self.expr(expansion, lane)
         return self._extern(node, op, node.args, lane)
 
-    def _helper(self, name: str, node: Any, lane: Lane) -> str:
+    def _helper(self, name: str, node: E.Call, lane: Lane) -> str:
         width = dtypes.bits_of(node.args[0].dtype)
         self.helpers.add(f"{name}{width}")
         return f"{name}{width}({', '.join(self.expr(a, lane) for a in node.args)})"
 
-    def _call_quotient(self, node: Any, lane: Lane) -> str:
+    def _call_quotient(self, node: E.Call, lane: Lane) -> str:
         return self._divide(node, "/", lane)
 
-    def _call_remainder(self, node: Any, lane: Lane) -> str:
+    def _call_remainder(self, node: E.Call, lane: Lane) -> str:
         return self._divide(node, "%", lane)
 
-    def _divide(self, node: Any, sign: str, lane: Lane) -> str:
+    def _divide(self, node: E.Call, sign: str, lane: Lane) -> str:
         a, b = (self.expr(x, lane) for x in node.args)
         text = f"({a} {sign} {b})"
         narrow = dtypes.bits_of(node.dtype) < 32
         return f"({spelling.c_type(node.dtype)}){text}" if narrow else text
 
-    def _call_max_of_numbers(self, node: Any, lane: Lane) -> str:
+    def _call_max_of_numbers(self, node: E.Call, lane: Lane) -> str:
         a, b = (self.simple(x, lane) for x in node.args)
         return f"({a} > {b} ? {a} : {b})"
 
-    def _call_sqrt(self, node: Any, lane: Lane) -> str:
+    def _call_sqrt(self, node: E.Call, lane: Lane) -> str:
         return self._helper("slw_sqrt", node, lane)
 
-    def _call_fabs(self, node: Any, lane: Lane) -> str:
+    def _call_fabs(self, node: E.Call, lane: Lane) -> str:
         return self._helper("slw_fabs", node, lane)
 
-    def _call_copysign(self, node: Any, lane: Lane) -> str:
+    def _call_copysign(self, node: E.Call, lane: Lane) -> str:
         return self._helper("slw_copysign", node, lane)
 
-    def _call_fma(self, node: Any, lane: Lane) -> str:
+    def _call_fma(self, node: E.Call, lane: Lane) -> str:
         return self.expr(math.exact_fma(*node.args), lane)
 
-    def _call_isnan(self, node: Any, lane: Lane) -> str:
+    def _call_isnan(self, node: E.Call, lane: Lane) -> str:
         value = self.simple(node.args[0], lane)
         return f"({value} != {value})"
 
-    def _call_isinf(self, node: Any, lane: Lane) -> str:
+    def _call_isinf(self, node: E.Call, lane: Lane) -> str:
         x = node.args[0]
         return self.expr(E.EQ(legalize.call("fabs", x), legalize.like(float("inf"), x)), lane)
 
-    def _call_isfinite(self, node: Any, lane: Lane) -> str:
+    def _call_isfinite(self, node: E.Call, lane: Lane) -> str:
         x = node.args[0]
         return self.expr(E.LT(legalize.call("fabs", x), legalize.like(float("inf"), x)), lane)
 
-    def _call_abs(self, node: Any, lane: Lane) -> str:
+    def _call_abs(self, node: E.Call, lane: Lane) -> str:
         if dtypes.is_float(node.dtype):
             return self._call_fabs(node, lane)
         if not dtypes.is_int(node.dtype):
@@ -115,33 +115,33 @@ class CIntrinsics(CExpressions):
                 E.LT(v, legalize.like(0, v)), E.Sub(legalize.like(0, v), v), v)), lane
         )  # fmt: skip
 
-    def _call_popcount(self, node: Any, lane: Lane) -> str:
+    def _call_popcount(self, node: E.Call, lane: Lane) -> str:
         self.helpers.add("slw_popcount")
         ty = spelling.c_type(dtypes.make("uint", dtypes.bits_of(node.args[0].dtype)))
         value = self.expr(node.args[0], lane)
         return f"({spelling.c_type(node.dtype)})slw_popcount(({ty}){value})"
 
-    def _call_clz(self, node: Any, lane: Lane) -> str:
+    def _call_clz(self, node: E.Call, lane: Lane) -> str:
         self.helpers.add("slw_clz")
         bits = dtypes.bits_of(node.args[0].dtype)
         value = self.expr(node.args[0], lane)
         return f"({spelling.c_type(node.dtype)})slw_clz((uint{bits}_t){value}, {bits}u)"
 
-    def _call_bitwise_not(self, node: Any, lane: Lane) -> str:
+    def _call_bitwise_not(self, node: E.Call, lane: Lane) -> str:
         return f"({spelling.c_type(node.dtype)})(~{self.expr(node.args[0], lane)})"
 
-    def _call_shift_left(self, node: Any, lane: Lane) -> str:
+    def _call_shift_left(self, node: E.Call, lane: Lane) -> str:
         a, b = (self.expr(a, lane) for a in node.args)
         bits = max(32, dtypes.bits_of(node.dtype))
         return f"({spelling.c_type(node.dtype)})((uint{bits}_t){a} << {b})"
 
-    def _call_shift_right(self, node: Any, lane: Lane) -> str:
+    def _call_shift_right(self, node: E.Call, lane: Lane) -> str:
         a, b = (self.expr(a, lane) for a in node.args)
         text = f"({a} >> {b})"
         narrow = dtypes.bits_of(node.dtype) < 32
         return f"({spelling.c_type(node.dtype)}){text}" if narrow else text
 
-    def _call_reinterpret(self, node: Any, lane: Lane) -> str:
+    def _call_reinterpret(self, node: E.Call, lane: Lane) -> str:
         have, want = dtypes.scalar_of(node.args[0].dtype), dtypes.scalar_of(node.dtype)
         value = self.expr(node.args[0], lane)
         bits = dtypes.bits_of(have)
@@ -155,10 +155,10 @@ class CIntrinsics(CExpressions):
         ty = spelling.c_type(want)
         return f"({ty}){value}" if ty != spelling.c_type(have) else value
 
-    def _call_likely(self, node: Any, lane: Lane) -> str:
+    def _call_likely(self, node: E.Call, lane: Lane) -> str:
         return self.expr(node.args[0], lane)
 
-    def _call_if_then_else(self, node: Any, lane: Lane) -> str:
+    def _call_if_then_else(self, node: E.Call, lane: Lane) -> str:
         condition, first, second = node.args
         test = self.expr(condition, lane if condition.lanes > 1 else None)
         outer, depth = self.lines, self.depth
@@ -190,17 +190,17 @@ class CIntrinsics(CExpressions):
             indices = (*indices[:-1], indices[-1].base)
         return f"(&{self.element(load.buffer, indices, None)})"
 
-    def _call_access_ptr(self, node: Any, lane: Lane) -> str:
+    def _call_access_ptr(self, node: E.Call, lane: Lane) -> str:
         data = self.expr(node.args[0])
         return f"({data} + {self.index(node.args[1])})"
 
-    def _call_prefetch(self, node: Any, lane: Lane) -> str:
+    def _call_prefetch(self, node: E.Call, lane: Lane) -> str:
         return "0"
 
-    def _call_storage_sync(self, node: Any, lane: Lane) -> str:
+    def _call_storage_sync(self, node: E.Call, lane: Lane) -> str:
         return "0"
 
-    def _call_hardware(self, node: Any, lane: Lane) -> str:
+    def _call_hardware(self, node: E.Call, lane: Lane) -> str:
         raise CodegenError(f"the c code generator has {node.args[0]} as a whole stored value only")
 
     def _call_call_extern(self, node: Any, lane: Lane) -> str:
@@ -208,7 +208,7 @@ class CIntrinsics(CExpressions):
 
     _call_call_pure_extern = _call_call_extern
 
-    def _extern(self, node: Any, symbol: str, args: Any, lane: Lane) -> str:
+    def _extern(self, node: E.PrimExpr, symbol: str, args: Any, lane: Lane) -> str:
         if not is_symbol(symbol, in_c=True):
             raise CodegenError(f"{symbol!r} cannot be the name of a C function ({node})")
         ty = "void" if node.dtype in ("", "void") else spelling.c_type(node.dtype)

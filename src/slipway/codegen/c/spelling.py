@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from functools import cache
 from importlib import resources
 
@@ -63,8 +64,6 @@ def float_text(value: float, dtype: str, helpers: set[str]) -> str:
         word = 0x7FF8 << 48 if value != value else (0x7FF0 if value > 0 else 0xFFF0) << 48
         return f"slw_f64_of(UINT64_C(0x{word:016X}))"
     if bits == 32:
-        import struct
-
         value = struct.unpack("<f", struct.pack("<I", float_bits(value)))[0]
     suffix = "f" if bits == 32 else ""
     if (

@@ -19,7 +19,7 @@ from slipway.codegen.llvm.module import (
 )
 from slipway.codegen.names import check_names
 from slipway.codegen.narrow import widen_narrow
-from slipway.codegen.snippets import snippet_objects
+from slipway.codegen.snippet_objects import snippet_objects
 from slipway.codegen.source import FunctionSource
 from slipway.ir.function import PrimFunc
 from slipway.target import Target

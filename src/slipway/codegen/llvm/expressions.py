@@ -35,7 +35,7 @@ _COMPARE = {
 }  # fmt: skip
 
 
-def _product_of(node: Any) -> Any:
+def _product_of(node: E.BinaryOp) -> Any:
     """Return the multiplication in a sum or difference that is fused with it, if there is one."""
     if type(node) is E.Add or type(node) is E.Sub:
         for side in (node.b, node.a):
@@ -139,7 +139,7 @@ class ExpressionEmitter:
 
     # -- arithmetic ----------------------------------------------------------------------------
 
-    def _binary(self, node: Any) -> str:
+    def _binary(self, node: E.BinaryOp) -> str:
         scalar = dtypes.scalar_of(node.dtype)
         if dtypes.is_float(scalar):
             if dtypes.bits_of(scalar) == 16 and not self._native_half(scalar):
@@ -156,7 +156,7 @@ class ExpressionEmitter:
 
     _emit_Add = _emit_Sub = _emit_Mul = _binary
 
-    def _multiply_add(self, node: Any, product: Any) -> str:
+    def _multiply_add(self, node: E.BinaryOp, product: Any) -> str:
         """Emit the sum or difference `node`, one side of which is `product`, rounded once."""
         ty = self.ty(node.dtype)
         other = self.value(node.b if product is node.a else node.a)
@@ -170,29 +170,29 @@ class ExpressionEmitter:
         self.helpers.add(f"declare {ty} @{symbol}({ty}, {ty}, {ty})")
         return self.w.put(f"call {ty} @{symbol}({ty} {x}, {ty} {y}, {ty} {other})")
 
-    def _bool_arithmetic(self, node: Any) -> str:
+    def _bool_arithmetic(self, node: E.BinaryOp) -> str:
         word = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]
         return self.w.put(
             f"{word} {self.ty(node.dtype)} {self.value(node.a)}, {self.value(node.b)}"
         )
 
-    def _emit_Div(self, node: Any) -> str:
+    def _emit_Div(self, node: E.Div) -> str:
         if dtypes.is_float(node.dtype):
             return self._binary(node)
         return self.value(divide.truncated(node, self.bounds))
 
-    def _emit_Mod(self, node: Any) -> str:
+    def _emit_Mod(self, node: E.Mod) -> str:
         if dtypes.is_float(node.dtype):
             return self.value(legalize.fmod(node.a, node.b))
         return self.value(divide.truncated(node, self.bounds))
 
-    def _emit_FloorDiv(self, node: Any) -> str:
+    def _emit_FloorDiv(self, node: E.FloorDiv) -> str:
         return self.value(divide.floor_div(node, self.bounds))
 
-    def _emit_FloorMod(self, node: Any) -> str:
+    def _emit_FloorMod(self, node: E.FloorMod) -> str:
         return self.value(divide.floor_mod(node, self.bounds))
 
-    def _choose(self, node: Any) -> str:
+    def _choose(self, node: E.BinaryOp) -> str:
         """Min and Max: of floats, a NaN on either side is the result."""
         scalar = dtypes.scalar_of(node.dtype)
         ty = self.ty(node.dtype)
@@ -233,7 +233,7 @@ class ExpressionEmitter:
         mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
         return self.w.put(f"select {mask} {test}, {ty} {a}, {ty} {b}")
 
-    def _compare(self, node: Any) -> str:
+    def _compare(self, node: E.BinaryOp) -> str:
         scalar = dtypes.scalar_of(node.a.dtype)
         signed, unsigned, floating = _COMPARE[type(node)]
         if dtypes.is_float(scalar):
@@ -247,24 +247,24 @@ class ExpressionEmitter:
 
     _emit_EQ = _emit_NE = _emit_LT = _emit_LE = _emit_GT = _emit_GE = _compare
 
-    def _emit_And(self, node: Any) -> str:
+    def _emit_And(self, node: E.And) -> str:
         ty = self.ty(node.dtype)
         return self.w.put(f"and {ty} {self.value(node.a)}, {self.value(node.b)}")
 
-    def _emit_Or(self, node: Any) -> str:
+    def _emit_Or(self, node: E.Or) -> str:
         ty = self.ty(node.dtype)
         return self.w.put(f"or {ty} {self.value(node.a)}, {self.value(node.b)}")
 
-    def _emit_Not(self, node: Any) -> str:
+    def _emit_Not(self, node: E.Not) -> str:
         ones = "true" if node.lanes == 1 else "splat (i1 true)"
         return self.w.put(f"xor {self.ty(node.dtype)} {self.value(node.a)}, {ones}")
 
-    def _emit_Select(self, node: Any) -> str:
+    def _emit_Select(self, node: E.Select) -> str:
         test = self.value(node.condition)
         a, b = self.value(node.true_value), self.value(node.false_value)
         return self._select(node.dtype, test, a, b, node.condition.lanes)
 
-    def _emit_Let(self, node: Any) -> str:
+    def _emit_Let(self, node: E.Let) -> str:
         self.define(node.var, node.value)
         return self.value(node.body)
 
@@ -279,7 +279,7 @@ class ExpressionEmitter:
     def _native_half(self, scalar: str) -> bool:
         return scalar == "float16" and self.capability.half == "native"
 
-    def _emit_Cast(self, node: Any) -> str:
+    def _emit_Cast(self, node: E.Cast) -> str:
         source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
         if source == target:
             return self.value(node.value)
@@ -334,7 +334,7 @@ class ExpressionEmitter:
 
     # -- vectors -------------------------------------------------------------------------------
 
-    def _emit_Broadcast(self, node: Any) -> str:
+    def _emit_Broadcast(self, node: E.Broadcast) -> str:
         ty, inner = self.ty(node.dtype), self.ty(node.value.dtype)
         value = self.value(node.value)
         lanes = dtypes.lanes_of(node.value.dtype)
@@ -353,7 +353,7 @@ class ExpressionEmitter:
         mask = ", ".join(f"i32 {i}" for i in picks)
         return self.w.put(f"shufflevector {ty} {a}, {ty} {b}, <{len(picks)} x i32> <{mask}>")
 
-    def _emit_Ramp(self, node: Any) -> str:
+    def _emit_Ramp(self, node: E.Ramp) -> str:
         scalar = dtypes.scalar_of(node.dtype)
         lanes = node.num_lanes
         ramp: E.PrimExpr = E.Broadcast(node.base, lanes)
@@ -368,7 +368,7 @@ class ExpressionEmitter:
         offset = self.w.put(f"mul {ty} {stride}, <{steps}>")
         return self.w.put(f"add {ty} {start}, {offset}")
 
-    def _emit_Shuffle(self, node: Any) -> str:
+    def _emit_Shuffle(self, node: E.Shuffle) -> str:
         parts = [(self.value(v), dtypes.lanes_of(v.dtype)) for v in node.vectors]
         scalar = dtypes.scalar_of(node.dtype)
         if len(node.indices) == 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from slipway import dtypes
 from slipway.codegen.capture import captured
@@ -103,7 +102,7 @@ class FunctionEmitter(IntrinsicEmitter):
         """Bytes of one element behind each data pointer, by id of its Var."""
         return self._element_bytes
 
-    def _call_call_packed(self, node: Any) -> str:
+    def _call_call_packed(self, node: E.Call) -> str:
         return emit_call_packed(self, node)
 
     # -- functions -----------------------------------------------------------------------------

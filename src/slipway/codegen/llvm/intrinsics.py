@@ -36,7 +36,7 @@ _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr"
 class IntrinsicEmitter(MemoryEmitter):
     """Adds calls to the expressions."""
 
-    def _emit_Call(self, node: Any) -> str:
+    def _emit_Call(self, node: E.Call) -> str:
         op = node.op
         method = getattr(self, "_call_" + op, None)
         if op in _ANY_TYPE:
@@ -67,49 +67,49 @@ class IntrinsicEmitter(MemoryEmitter):
         args = ", ".join(f"{ty} {o}" for o in operands)
         return self.w.put(f"call {ty} {symbol}({args})")
 
-    def _round(self, node: Any) -> str:
+    def _round(self, node: E.Call) -> str:
         double = dtypes.bits_of(node.dtype) == 64
         if self.capability.rounding64 if double else self.capability.rounding:
             return self.native(_ROUNDING[node.op], node.dtype, self.value(node.args[0]))
         return self.value(_EXPANDED_ROUNDING[node.op](node.args[0]))
 
-    def _call_round(self, node: Any) -> str:
+    def _call_round(self, node: E.Call) -> str:
         return self.value(legalize.round_away(node.args[0]))
 
-    def _call_quotient(self, node: Any) -> str:
+    def _call_quotient(self, node: E.Call) -> str:
         return self._divide(node, "div")
 
-    def _call_remainder(self, node: Any) -> str:
+    def _call_remainder(self, node: E.Call) -> str:
         return self._divide(node, "rem")
 
-    def _divide(self, node: Any, word: str) -> str:
+    def _divide(self, node: E.Call, word: str) -> str:
         signed = dtypes.is_int(node.dtype) and not all(map(self.bounds.is_nonnegative, node.args))
         a, b = (self.value(x) for x in node.args)
         return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
 
-    def _call_max_of_numbers(self, node: Any) -> str:
+    def _call_max_of_numbers(self, node: E.Call) -> str:
         ty, (a, b) = self.ty(node.dtype), (self.value(x) for x in node.args)
         has = self.capability.extremes(dtypes.bits_of(node.dtype), node.lanes)
         if has:
             return self.of_two("maximum" if "propagates" in has else "maxnum", ty, a, b)
         return self._select(node.dtype, self.w.put(f"fcmp ogt {ty} {a}, {b}"), a, b, node.lanes)
 
-    def _call_sqrt(self, node: Any) -> str:
+    def _call_sqrt(self, node: E.Call) -> str:
         return self.native("sqrt", node.dtype, self.value(node.args[0]))
 
-    def _call_fabs(self, node: Any) -> str:
+    def _call_fabs(self, node: E.Call) -> str:
         return self.native("fabs", node.dtype, self.value(node.args[0]))
 
-    def _call_copysign(self, node: Any) -> str:
+    def _call_copysign(self, node: E.Call) -> str:
         return self.native("copysign", node.dtype, *(self.value(a) for a in node.args))
 
-    def _call_fma(self, node: Any) -> str:
+    def _call_fma(self, node: E.Call) -> str:
         double = dtypes.bits_of(node.dtype) == 64
         if self.capability.fma64 if double else self.capability.fma:
             return self.native("fma", node.dtype, *(self.value(a) for a in node.args))
         return self.value(math.exact_fma(*node.args))
 
-    def _call_scale_by_power(self, node: Any) -> str:
+    def _call_scale_by_power(self, node: E.Call) -> str:
         value, n, _ = node.args
         bits = value.lanes * dtypes.bits_of(value.dtype)
         has = self.capability.target.features.__contains__
@@ -127,10 +127,10 @@ class IntrinsicEmitter(MemoryEmitter):
 
     _call_scale_down_by_power = _call_scale_by_power
 
-    def _call_fmod(self, node: Any) -> str:
+    def _call_fmod(self, node: E.Call) -> str:
         return self.value(legalize.fmod(*node.args))
 
-    def _lane_by_lane(self, node: Any) -> str:
+    def _lane_by_lane(self, node: E.Call) -> str:
         """Call a scalar function of the support object for every lane."""
         lanes = node.lanes
         scalar = self.ty(dtypes.scalar_of(node.dtype))
@@ -149,19 +149,19 @@ class IntrinsicEmitter(MemoryEmitter):
             result = self.w.put(f"insertelement {vector} {result}, {scalar} {one}, i64 {lane}")
         return result
 
-    def _call_isnan(self, node: Any) -> str:
+    def _call_isnan(self, node: E.Call) -> str:
         value = self.value(node.args[0])
         return self.w.put(f"fcmp uno {self.ty(node.args[0].dtype)} {value}, {value}")
 
-    def _call_isinf(self, node: Any) -> str:
+    def _call_isinf(self, node: E.Call) -> str:
         x = node.args[0]
         return self.value(E.EQ(legalize.call("fabs", x), legalize.like(float("inf"), x)))
 
-    def _call_isfinite(self, node: Any) -> str:
+    def _call_isfinite(self, node: E.Call) -> str:
         x = node.args[0]
         return self.value(E.LT(legalize.call("fabs", x), legalize.like(float("inf"), x)))
 
-    def _call_abs(self, node: Any) -> str:
+    def _call_abs(self, node: E.Call) -> str:
         if dtypes.is_float(node.dtype):
             return self._call_fabs(node)
         if not dtypes.is_int(node.dtype):
@@ -171,10 +171,10 @@ class IntrinsicEmitter(MemoryEmitter):
         self.helpers.add(f"declare {ty} {symbol}({ty}, i1)")
         return self.w.put(f"call {ty} {symbol}({self.typed(node.args[0])}, i1 false)")
 
-    def _call_popcount(self, node: Any) -> str:
+    def _call_popcount(self, node: E.Call) -> str:
         return self.native("ctpop", node.dtype, self.value(node.args[0]))
 
-    def _call_clz(self, node: Any) -> str:
+    def _call_clz(self, node: E.Call) -> str:
         ty = self.ty(node.args[0].dtype)
         symbol = f"@llvm.ctlz.{mangle(ty)}"
         self.helpers.add(f"declare {ty} {symbol}({ty}, i1)")
@@ -185,21 +185,21 @@ class IntrinsicEmitter(MemoryEmitter):
         wider = dtypes.bits_of(node.dtype) > dtypes.bits_of(node.args[0].dtype)
         return self.w.put(f"{'zext' if wider else 'trunc'} {ty} {found} to {want}")
 
-    def _call_bitwise_not(self, node: Any) -> str:
+    def _call_bitwise_not(self, node: E.Call) -> str:
         ones = "-1" if node.lanes == 1 else f"splat ({self.ty(dtypes.scalar_of(node.dtype))} -1)"
         return self.w.put(f"xor {self.typed(node.args[0])}, {ones}")
 
-    def _call_shift_right(self, node: Any) -> str:
+    def _call_shift_right(self, node: E.Call) -> str:
         word = "ashr" if dtypes.is_int(node.dtype) else "lshr"
         a, b = (self.value(a) for a in node.args)
         return self.w.put(f"{word} {self.ty(node.dtype)} {a}, {b}")
 
-    def _call_reinterpret(self, node: Any) -> str:
+    def _call_reinterpret(self, node: E.Call) -> str:
         have, want = self.ty(node.args[0].dtype), self.ty(node.dtype)
         value = self.value(node.args[0])
         return value if have == want else self.w.put(f"bitcast {have} {value} to {want}")
 
-    def _call_multiply_high(self, node: Any) -> str:
+    def _call_multiply_high(self, node: E.Call) -> str:
         table = self.capability.target.parsed_triple.table
         if table == "x86" and node.lanes % 2 == 0:
             return self._multiply_high_x86(node)
@@ -209,7 +209,7 @@ class IntrinsicEmitter(MemoryEmitter):
             return self._multiply_high_in_pairs(node)
         return self.value(legalize.multiply_high(*node.args))
 
-    def _multiply_high_x86(self, node: Any) -> str:
+    def _multiply_high_x86(self, node: E.Call) -> str:
         """Even and odd elements by pmuldq, put together by one shuffle.
 
         LLVM finds that itself, unless it first moves the extension of a factor out of a loop.  Odd
@@ -234,7 +234,7 @@ class IntrinsicEmitter(MemoryEmitter):
             f"shufflevector {ty} {products[0]}, {ty} {products[1]}, <{n} x i32> <{order}>"
         )
 
-    def _multiply_high_doubled(self, node: Any) -> str:
+    def _multiply_high_doubled(self, node: E.Call) -> str:
         """Four at a time: sqdmulh doubles a product and takes the upper half.
 
         It saturates where both factors are the smallest number.
@@ -247,7 +247,7 @@ class IntrinsicEmitter(MemoryEmitter):
             parts.append(self.w.put(f"ashr {four} {doubled}, splat (i32 1)"))
         return self._put_together(parts, list(range(8)))
 
-    def _multiply_high_in_pairs(self, node: Any) -> str:
+    def _multiply_high_in_pairs(self, node: E.Call) -> str:
         """Pairs by smull, for the same reason as on x86."""
         pair, wide, symbol = "<2 x i32>", "<2 x i64>", "@llvm.aarch64.neon.smull.v2i64"
         self.helpers.add(f"declare {wide} {symbol}({pair}, {pair})")
@@ -257,7 +257,7 @@ class IntrinsicEmitter(MemoryEmitter):
             products.append(self.w.put(f"bitcast {wide} {product} to <4 x i32>"))
         return self._put_together(products, [1, 3, 5, 7])  # the upper words of each two products
 
-    def _pieces(self, node: Any, size: int) -> list[tuple[str, str]]:
+    def _pieces(self, node: E.Call, size: int) -> list[tuple[str, str]]:
         """The two operands of a call on int32, taken apart into vectors of `size` lanes."""
         ty = f"<{node.lanes} x i32>"
         a, b = (self.value(x) for x in node.args)
@@ -280,13 +280,13 @@ class IntrinsicEmitter(MemoryEmitter):
             size, order = len(order), list(range(2 * len(order)))
         return parts[0]
 
-    def _call_q_multiply_shift(self, node: Any) -> str:
+    def _call_q_multiply_shift(self, node: E.Call) -> str:
         return self.value(legalize.q_multiply_shift(*node.args))
 
-    def _call_likely(self, node: Any) -> str:
+    def _call_likely(self, node: E.Call) -> str:
         return self.value(node.args[0])
 
-    def _call_if_then_else(self, node: Any) -> str:
+    def _call_if_then_else(self, node: E.Call) -> str:
         condition, first, second = node.args
         if condition.lanes > 1:
             return self.value(E.Select(condition, first, second))
@@ -316,7 +316,7 @@ class IntrinsicEmitter(MemoryEmitter):
         ty, size, data = self.element(load.buffer)
         return self.address.pointer(data, ty, size, form)
 
-    def _call_access_ptr(self, node: Any) -> str:
+    def _call_access_ptr(self, node: E.Call) -> str:
         data, offset = node.args[0], node.args[1]
         size = self.element_bytes.get(id(data), 1)
         form = self.address.linear(offset)
@@ -334,10 +334,10 @@ class IntrinsicEmitter(MemoryEmitter):
         self.w.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 {rest[0]}, i32 {rest[1]}, i32 1)")
         return "0"
 
-    def _call_storage_sync(self, node: Any) -> str:
+    def _call_storage_sync(self, node: E.Call) -> str:
         return "0"
 
-    def _call_hardware(self, node: Any) -> str:
+    def _call_hardware(self, node: E.Call) -> str:
         entry = hardware(node, self.capability.target)
         *rows, b, c = node.args[1:]
         if entry.llvm.startswith("llvm."):
@@ -364,7 +364,7 @@ class IntrinsicEmitter(MemoryEmitter):
 
     _call_call_llvm_pure_intrin = _call_call_llvm_intrin
 
-    def _extern(self, node: Any, symbol: str, args: Any) -> str:
+    def _extern(self, node: E.PrimExpr, symbol: str, args: Any) -> str:
         """Call a C function or an LLVM intrinsic by name; its types are those of the call."""
         if not is_symbol(symbol):
             raise CodegenError(
@@ -381,7 +381,7 @@ class IntrinsicEmitter(MemoryEmitter):
         return self.w.put(text)
 
 
-def _is_above_least(node: Any) -> bool:
+def _is_above_least(node: E.PrimExpr) -> bool:
     """Return whether `node` is an integer constant other than the smallest int32."""
     value = node.value if isinstance(node, E.Broadcast) else node
     return isinstance(value, E.IntImm) and value.value > -(1 << 31)

@@ -10,6 +10,7 @@ from typing import Any
 
 from slipway.codegen import cache
 from slipway.codegen.llvm import workers
+from slipway.codegen.llvm.module import emit_part
 from slipway.target import Target
 
 LARGEST_POOL = 16  # processes at once: lowering, which feeds them, goes on in one thread
@@ -118,8 +119,6 @@ def part_object(part: str, target: Target) -> bytes:
 
     The text is optimised already (tools/generate_glue.py), so it only passes the back end.
     """
-    from slipway.codegen.llvm.module import emit_part
-
     text = emit_part(part, target)
 
     return _cached(text, target, lambda: _ask("part", text, target, f"the part {part}"))

@@ -57,7 +57,7 @@ class MemoryEmitter(ExpressionEmitter):
                 best = min(best, offset & -offset)
         return max(best, own)
 
-    def _emit_BufferLoad(self, node: Any) -> str:
+    def _emit_BufferLoad(self, node: E.BufferLoad) -> str:
         buffer = node.buffer
         inner = dtypes.lanes_of(buffer.dtype)
         form, step, lanes = self.flat_index(buffer, node.indices)

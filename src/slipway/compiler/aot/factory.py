@@ -26,8 +26,8 @@ from slipway.compiler.aot.sources import AotSources, ProgramParts
 from slipway.compiler.emit import COMPILER
 from slipway.compiler.graph import ModelGraph, TensorPlaces
 from slipway.compiler.kernels import LoweredKernels, compile_kernels
-from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants
-from slipway.compiler.relay_build import ModelFactory
+from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants, plan_table
+from slipway.compiler.model_factory import ModelFactory
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.backend import Executor, Runtime
@@ -287,6 +287,4 @@ class AotExecutorFactoryModule(ModelFactory):
 
     def get_executor_config(self) -> str:
         """Return the plan as text: there is no graph to interpret."""
-        from slipway.compiler.memory_plan import plan_table
-
         return plan_table(self.program.plan)

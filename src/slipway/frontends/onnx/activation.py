@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import dtypes, relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.product import element_count
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 
 @converter("Relu")
@@ -99,7 +102,7 @@ def thresholded_relu(node: NodeView) -> Any:
     return relay.where(relay.greater(x, node.like(node.attr("alpha", 1.0))), x, node.like(0))
 
 
-def _softplus(node: NodeView, x: Any) -> Any:
+def _softplus(node: NodeView, x: Expr) -> Any:
     """log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|))."""
     tail = relay.log(relay.add(relay.exp(relay.negative(relay.abs(x))), node.like(1)))
     return relay.add(relay.maximum(x, node.like(0)), tail)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from slipway import dtypes, relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.reader import DTYPE_OF
 from slipway.relay.open_dims import has_open
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 UNARY = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh",
@@ -153,7 +156,7 @@ def _cast(node: NodeView, dtype: str) -> Any:
     return relay.cast(x, dtype, bool(node.attr("saturate", 1)) and dtypes.is_carried(dtype))
 
 
-def _power_of_two_above(x: Any) -> Any:
+def _power_of_two_above(x: Expr) -> Any:
     """The smallest power of two that is not less; what has none becomes the largest or smallest."""
     x = relay.clip(relay.cast(x, "float32"), 0.0, 2.0**127)
     bits = relay.reinterpret(x, "uint32")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.binding import inputs_of
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import mapped, tensors_of
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 MAX_STEPS = 1024  # of a loop that is unrolled
 
@@ -40,12 +43,12 @@ def if_(node: NodeView) -> Any:
     if len(tensors[0]) == 1:
         results: Iterator[Any] = iter([relay.If(condition, tensors[0][0], tensors[1][0])])
     else:
-        choice = relay.If(condition, relay.Tuple(tensors[0]), relay.Tuple(tensors[1]))
+        choice = relay.If(condition, relay.Tuple(tuple(tensors[0])), relay.Tuple(tuple(tensors[1])))
         results = iter(relay.TupleWrapper(choice, len(tensors[0])))
     return [mapped(value, lambda _: next(results)) for value in branches[0]]
 
 
-def _decided_by(node: NodeView, condition: Any) -> str:
+def _decided_by(node: NodeView, condition: Expr) -> str:
     """Return what a condition depends on that is only known at run time, and the advice for it."""
     names = [name for name in inputs_of(condition) if name in node.model_inputs]
     if not names:

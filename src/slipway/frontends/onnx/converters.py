@@ -7,7 +7,7 @@ A converter is a function ``f(node: NodeView) -> Expr | TupleWrapper | list[Expr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from slipway.frontends.onnx.reader import array_of
 from slipway.frontends.onnx.values import Value
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 Converter = Callable[["NodeView"], Any]
 
@@ -150,11 +153,11 @@ class NodeView:
         """Return the dtype to accumulate products in: float32 for halves, "" for the data's own."""
         return "float32" if self.type(index).dtype in ("float16", "bfloat16") else ""
 
-    def narrow(self, value: Any) -> Any:
+    def narrow(self, value: Expr) -> Any:
         """Return a value accumulated in `wide` in the dtype of the first input."""
         return relay.cast(value, self.type().dtype) if self.wide() else value
 
-    def like(self, value: Any, index: int = 0) -> Constant:
+    def like(self, value: ExprLike, index: int = 0) -> Constant:
         """Return a rank-0 constant with the dtype of the input."""
         made: Constant = relay.const(value, self.type(index).dtype)
         return made

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.reduce import reduced
 from slipway.frontends.onnx.resize import resized
 from slipway.frontends.onnx.values import Counted
+from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr, ExprLike
 
 Shape = tuple[int, ...]
 Shapes = Sequence[Shape | None]
@@ -47,7 +51,7 @@ def declared(*names: str) -> Callable[[Callable[[NodeView, Shapes], Any]], Any]:
     return enter
 
 
-def _int64(value: Any) -> Any:
+def _int64(value: ExprLike) -> Any:
     return relay.const(np.asarray(value, np.int64))
 
 
@@ -56,7 +60,7 @@ def _places(count: int) -> Any:
     return _int64(np.arange(count))
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: Expr) -> Any:
     return value if value.tensor_type.dtype == "int64" else relay.cast(value, "int64")
 
 
@@ -65,7 +69,7 @@ def _element(vector: Any, index: int) -> Any:
     return relay.reshape(relay.strided_slice(vector, [index], [index + 1]), ())
 
 
-def _from_back(axes: Any, rank: int) -> Any:
+def _from_back(axes: ExprLike, rank: int) -> Any:
     """Count negative axes from the front."""
     negative = relay.less(axes, _int64(0))
     return relay.where(negative, relay.add(axes, _int64(rank)), axes)
@@ -80,7 +84,7 @@ def _fits(shape: Shape, axes: tuple[int, ...], keep: bool, wanted: Shape) -> boo
     return tuple(d for a, d in enumerate(shape) if a not in axes) == wanted
 
 
-def _is_set(axes: Any, chosen: tuple[int, ...]) -> Any:
+def _is_set(axes: Expr, chosen: tuple[int, ...]) -> Any:
     """Tell, at run time, whether the vector `axes` lists exactly the axes `chosen`."""
     result: Any = None
     for axis in chosen:
@@ -117,8 +121,6 @@ def _reduce(node: NodeView, shapes: Shapes) -> Any:
 
 @declared("CumSum", "CumProd")
 def _cumulative(node: NodeView, shapes: Shapes) -> Any:
-    from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
-
     rank = node.rank()
     if not 0 < rank <= MAX_CHOICES:
         return None
@@ -136,6 +138,7 @@ def _cumulative(node: NodeView, shapes: Shapes) -> Any:
 
 @declared("Reshape", "Squeeze", "Unsqueeze")
 def _reshape(node: NodeView, shapes: Shapes) -> Any:
+    assert shapes[0] is not None
     return relay.reshape(node.input(0), shapes[0], allowzero=True)
 
 
@@ -156,6 +159,7 @@ def _tile(node: NodeView, shapes: Shapes) -> Any:
 def _constant_of_shape(node: NodeView, shapes: Shapes) -> Any:
     value = node.attr("value")
     value = np.zeros(1, np.float32) if value is None else value.reshape(-1)
+    assert shapes[0] is not None
     return relay.full(relay.const(value[0], value.dtype.name), shapes[0], value.dtype.name)
 
 
@@ -218,7 +222,7 @@ def _resize(node: NodeView, shapes: Shapes) -> Any:
 # -- where to read ---------------------------------------------------------------------------------
 
 
-def _per_axis(node: NodeView, values: Any, axes: Any, axis: int, rank: int, default: int) -> Any:
+def _per_axis(node: NodeView, values: Expr, axes: Any, axis: int, rank: int, default: int) -> Any:
     """Return the entry of `values` whose entry of `axes` (None: in order) is `axis`."""
     count = values.tensor_type.shape[0]
     if axes is None:
@@ -273,7 +277,7 @@ def _pad(node: NodeView, shapes: Shapes) -> Any:
 # -- elements found at run time --------------------------------------------------------------------
 
 
-def true_places(condition: Any, count: int) -> Any:
+def true_places(condition: Expr, count: int) -> Any:
     """Return the positions (int64) of the first `count` true elements of a bool vector."""
     # Before the k-th true element lie those whose running count is at most k.
     running = relay.cumsum(relay.cast(condition, "int32"), 0)
@@ -283,7 +287,7 @@ def true_places(condition: Any, count: int) -> Any:
     return relay.sum(relay.cast(relay.less_equal(running, rank), "int64"), 1)
 
 
-def _number_of(condition: Any) -> Any:
+def _number_of(condition: Expr) -> Any:
     return relay.sum(relay.cast(condition, "int64"), 0, keepdims=True)
 
 

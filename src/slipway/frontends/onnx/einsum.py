@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -22,7 +25,7 @@ def is_equation(text: str) -> bool:
 class _Term:
     """An operand and the labels of its axes, each once."""
 
-    def __init__(self, value: Any, labels: str) -> None:
+    def __init__(self, value: Expr, labels: str) -> None:
         self.value, self.labels = value, labels
 
     def extent(self, label: str) -> int:
@@ -42,7 +45,7 @@ class _Term:
         return self.value if axes == sorted(axes) else relay.transpose(self.value, axes)
 
 
-def _without_repeats(node: NodeView, value: Any, labels: str) -> _Term:
+def _without_repeats(node: NodeView, value: Expr, labels: str) -> _Term:
     """Take the diagonal of axes with one label: a product with the unit matrix, then a sum."""
     for label in set(labels):
         while labels.count(label) > 1:

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
 
 @converter("Slice")
@@ -87,8 +88,6 @@ def non_zero(node: NodeView) -> Any:
 @converter("CumSum", "CumProd")
 def cumulative(node: NodeView) -> Any:
     """Running sum or product."""
-    from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
-
     axis = node.ints(1, "the axis")[0]
     attrs = ScanAttrs(axis, bool(node.attr("exclusive", 0)), bool(node.attr("reverse", 0)))
     return (CUMSUM if node.kind == "CumSum" else CUMPROD)(node.input(0), attrs=attrs)
@@ -104,9 +103,9 @@ def trilu(node: NodeView) -> Any:
         k = relay.cast(relay.reshape(node.input(1), ()), "int64")
         side = relay.greater_equal if node.attr("upper", 1) else relay.less_equal
         return relay.where(side(relay.const(above), k), node.input(0), node.like(0))
-    k = node.ints(1, "k")[0] if node.has(1) else 0
+    offset = node.ints(1, "k")[0] if node.has(1) else 0
     keep = np.ones((rows, columns), bool)
-    keep = np.triu(keep, k) if node.attr("upper", 1) else np.tril(keep, k)
+    keep = np.triu(keep, offset) if node.attr("upper", 1) else np.tril(keep, offset)
     return relay.where(relay.const(keep), node.input(0), node.like(0))
 
 

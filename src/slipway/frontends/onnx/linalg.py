@@ -25,7 +25,7 @@ def determinant(node: NodeView) -> Any:
     batch = int(np.prod(lead, dtype=np.int64))
     zero, one = node.like(0), node.like(1)
     a = relay.reshape(node.input(0), (batch, rows, rows))
-    result = relay.const(np.ones(batch), node.type().dtype)
+    result: relay.Expr = relay.const(np.ones(batch), node.type().dtype)
     for size in range(rows, 0, -1):
         first = relay.reshape(relay.strided_slice(a, [0, 0, 0], [batch, size, 1]), (batch, size))
         place = relay.argmax(relay.abs(first), 1, dtype="int32")

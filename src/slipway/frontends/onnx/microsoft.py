@@ -7,7 +7,7 @@ again, which is how its kernels are defined.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.quant import quantized
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
-def _scalar(value: Any) -> Any:
+
+def _scalar(value: Expr) -> Any:
     return relay.reshape(value, ()) if value.tensor_type.shape == (1,) else value
 
 
@@ -28,7 +31,7 @@ def _real(node: NodeView, first: int) -> Any:
     return relay.multiply(relay.cast(whole, "float32"), _scalar(node.input(first + 1)))
 
 
-def _requantized(node: NodeView, value: Any, scale: int) -> Any:
+def _requantized(node: NodeView, value: Expr, scale: int) -> Any:
     """Quantise with the scale at input `scale` and the zero point after it."""
     zero = _scalar(node.input(scale + 1)) if node.has(scale + 1) else None
     dtype = zero.tensor_type.dtype if zero is not None else node.type().dtype

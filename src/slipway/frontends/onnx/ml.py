@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 MAX_SKIPS = 256  # between the members of an n-gram; each distance is counted by itself
 
@@ -81,7 +84,7 @@ def tf_idf_vectorizer(node: NodeView) -> Any:
     return relay.reshape(result, (*shape[:-1], len(source)))
 
 
-def _count(x: Any, grams: np.ndarray[Any, Any], gap: int) -> Any:
+def _count(x: Expr, grams: np.ndarray[Any, Any], gap: int) -> Any:
     """Count each n-gram, its members `gap` apart, in each row of `x`."""
     rows, columns = x.tensor_type.shape
     count, n = grams.shape
@@ -92,4 +95,5 @@ def _count(x: Any, grams: np.ndarray[Any, Any], gap: int) -> Any:
         part = relay.reshape(part, (rows, places, 1))
         hit = relay.equal(part, relay.const(grams[:, member].reshape(1, 1, count)))
         all_equal = hit if all_equal is None else relay.logical_and(all_equal, hit)
+    assert all_equal is not None  # an n-gram has a member
     return relay.sum(relay.cast(all_equal, "float32"), 1)

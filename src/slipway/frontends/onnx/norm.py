@@ -22,7 +22,9 @@ def batch_norm(node: NodeView) -> Any:
     x = node.input(0)
     rest = [relay.cast(node.input(i), node.type().dtype) if node.type(i).dtype != node.type().dtype
             else node.input(i) for i in range(1, 5)]  # fmt: skip
-    return relay.nn.batch_norm(x, *rest, axis=1, epsilon=node.attr("epsilon", 1e-5))[0]
+    scale, bias, mean, var = rest
+    epsilon = node.attr("epsilon", 1e-5)
+    return relay.nn.batch_norm(x, scale, bias, mean, var, axis=1, epsilon=epsilon)[0]
 
 
 def _training_batch_norm(node: NodeView) -> Any:

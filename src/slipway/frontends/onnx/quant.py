@@ -6,7 +6,7 @@ is scaled in float32 and rounded to even, as ONNX defines it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from slipway.relay.expr import Constant
 from slipway.relay.ops.qnn.affine import STORED
 from slipway.relay.ops.tensor.small_types import FORMATS
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
-def along_axis(node: NodeView, value: Any, axis: int) -> Any:
+
+def along_axis(node: NodeView, value: Expr, axis: int) -> Any:
     """Return a scale or zero point shaped to broadcast against input 0."""
     shape, target = value.tensor_type.shape, node.type().shape
     block = node.attr("block_size", 0)
@@ -42,7 +45,7 @@ def along_axis(node: NodeView, value: Any, axis: int) -> Any:
     return relay.reshape(value, view)
 
 
-def quantized(value: Any, scale: Any, zero: Any, dtype: str) -> Any:
+def quantized(value: Expr, scale: Any, zero: Any, dtype: str) -> Any:
     """Return saturate(round(value / scale) + zero) in `dtype`."""
     low, high = dtypes.int_range(dtype)
     kind = value.tensor_type.dtype
@@ -168,7 +171,7 @@ def _requantized(node: NodeView, total: Any, scales: tuple[Any, Any, Any], zero:
     return relay.cast(relay.clip(scaled, low, high), zero.tensor_type.dtype)
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: Expr) -> Any:
     return relay.reshape(value, ()) if value.tensor_type.shape == (1,) else value
 
 
@@ -185,7 +188,7 @@ def qlinear_matmul(node: NodeView) -> Any:
     return _requantized(node, product_of(a, b), (first, second, third), _scalar(node.input(7)))
 
 
-def _integer_conv(node: NodeView, data: Any, weight: Any) -> Any:
+def _integer_conv(node: NodeView, data: Expr, weight: Any) -> Any:
     kernel = weight.tensor_type.shape[2:]
     count = len(kernel)
     if count not in (1, 2, 3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.recurrent_activations import ARGUMENTS, activation
 from slipway.frontends.steps import run_steps
 from slipway.relay.expr import Constant
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
@@ -89,16 +92,17 @@ def _activations(node: NodeView, index: int) -> list[Callable[[Any], Any]]:
     return found[index * per :]
 
 
-def _clipped(node: NodeView, value: Any) -> Any:
+def _clipped(node: NodeView, value: Expr) -> Any:
     limit = node.attr("clip")
     return value if limit is None else relay.clip(value, -limit, limit)
 
 
-def _lstm_step(d: _Direction, states: list[Any], x: Any) -> list[Any]:
+def _lstm_step(d: _Direction, states: list[Any], x: Expr) -> list[Any]:
     """Gates in ONNX order i, o, f, c."""
     node = d.node
     h, cell_state = states
-    parts = relay.split(relay.add(x, relay.nn.dense(h, d.recurrence)), 4, axis=1)
+    gates = relay.split(relay.add(x, relay.nn.dense(h, d.recurrence)), 4, axis=1)
+    parts: list[relay.Expr] = list(gates)
     i, o, f, c = parts
     gate, cell, output = d.functions
     peep = list(relay.split(d.peephole, 3, axis=0)) if d.peephole is not None else None
@@ -118,7 +122,7 @@ def _lstm_step(d: _Direction, states: list[Any], x: Any) -> list[Any]:
     return [relay.multiply(gate(_clipped(node, o)), output(new)), new]
 
 
-def _gru_step(d: _Direction, states: list[Any], x: Any) -> list[Any]:
+def _gru_step(d: _Direction, states: list[Any], x: Expr) -> list[Any]:
     """Gates in ONNX order z, r, h."""
     node, size = d.node, d.hidden
     gate, cell = d.functions
@@ -141,7 +145,7 @@ def _gru_step(d: _Direction, states: list[Any], x: Any) -> list[Any]:
     return [relay.add(fresh, relay.multiply(z, h))]
 
 
-def _rnn_step(d: _Direction, states: list[Any], x: Any) -> list[Any]:
+def _rnn_step(d: _Direction, states: list[Any], x: Expr) -> list[Any]:
     total = relay.add(x, relay.nn.dense(states[0], d.recurrence))
     return [d.functions[0](_clipped(d.node, total))]
 

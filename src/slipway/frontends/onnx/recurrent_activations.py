@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 # The arguments of an activation, in the order in which the node lists them, and their defaults.
 ARGUMENTS: dict[str, dict[str, float]] = {
@@ -29,14 +32,14 @@ def activation(node: NodeView, name: str, given: Mapping[str, float]) -> Callabl
     alpha, beta = (node.like(values.get(key, 0.0)) for key in ("alpha", "beta"))
     zero, one = node.like(0), node.like(1)
 
-    def line(x: Any) -> Any:
+    def line(x: Expr) -> Any:
         return relay.add(relay.multiply(x, alpha), beta)
 
-    def elu(x: Any) -> Any:
+    def elu(x: Expr) -> Any:
         fall = relay.subtract(relay.exp(relay.minimum(x, zero)), one)
         return relay.add(relay.maximum(x, zero), relay.multiply(fall, alpha))
 
-    def softplus(x: Any) -> Any:
+    def softplus(x: Expr) -> Any:
         tail = relay.log(relay.add(relay.exp(relay.negative(relay.abs(x))), one))
         return relay.add(relay.maximum(x, zero), tail)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from slipway.frontends.budget import take_nodes
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import Counted
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 
 @converter("RoiAlign")
@@ -104,7 +107,7 @@ def _bins(first: int, last: int, count: int, extent: int) -> list[tuple[int, int
     return [(min(max(a, 0), extent), min(max(b, 0), extent)) for a, b in edges]
 
 
-def _largest(node: NodeView, x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+def _largest(node: NodeView, x: Expr, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
     if rows[0] >= rows[1] or columns[0] >= columns[1]:  # an empty bin
         return relay.zeros(x.tensor_type.shape[:2], node.type().dtype)
     begin, end = [rows[0], columns[0]], [rows[1], columns[1]]

@@ -7,13 +7,16 @@ corners (tf_crop_and_resize).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.relay.ops.image.resize import ResizeAttrs, keys_kernel, rounded, source_coordinates
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 Array = np.ndarray[Any, Any]
 
@@ -54,7 +57,7 @@ def axis_matrix(attrs: ResizeAttrs, x: Array, extent: int, shrink: float) -> Arr
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
-def antialiased(attrs: ResizeAttrs, data: Any) -> Any:
+def antialiased(attrs: ResizeAttrs, data: Expr) -> Any:
     """Resample `data` with filters as wide as the output's step."""
     matrices = {}
     for axis, (extent, out) in enumerate(zip(data.tensor_type.shape, attrs.size, strict=True)):
@@ -67,7 +70,7 @@ def antialiased(attrs: ResizeAttrs, data: Any) -> Any:
 
 
 def cropped(
-    attrs: ResizeAttrs, data: Any, starts: Sequence[float], ends: Sequence[float], outside: float
+    attrs: ResizeAttrs, data: Expr, starts: Sequence[float], ends: Sequence[float], outside: float
 ) -> Any:
     """Resample a region of `data`; positions beyond the input become `outside`."""
     matrices, beyond = {}, np.zeros((1,) * data.tensor_type.rank, bool)
@@ -85,7 +88,7 @@ def cropped(
     return relay.where(relay.const(beyond), relay.const(outside, data.tensor_type.dtype), result)
 
 
-def apply_matrices(data: Any, matrices: dict[int, Array]) -> Any:
+def apply_matrices(data: Expr, matrices: dict[int, Array]) -> Any:
     """Multiply `data` along each axis by a matrix (out, extent)."""
     dtype = data.tensor_type.dtype
     for axis, matrix in matrices.items():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 DOMAIN = "ai.onnx.preview.training"
 
@@ -35,7 +38,7 @@ class _Step:
         places = range(2 + parameter, len(self.node.inputs), self.count)
         return [self.node.input(i) for i in places]
 
-    def gradient(self, x: Any, g: Any) -> Any:
+    def gradient(self, x: Expr, g: Any) -> Any:
         """Return the gradient with that of the squared norm."""
         return relay.add(relay.multiply(self.number("norm_coefficient"), x), g)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from slipway.frontends.tflite.sigmoid16 import logistic16, tanh16
 from slipway.frontends.tflite.softmax16 import softmax16
 from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.ops.qnn.softmax import softmax as integer_softmax
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 
 @converter("SOFTMAX")
@@ -159,7 +162,7 @@ def hard_swish(node: NodeView) -> Any:
     if not node.is_float:
         return _from_table(node, tables.hard_swish_table)
 
-    def apply(value: Any) -> Any:
+    def apply(value: Expr) -> Any:
         three, sixth = relay.const(3.0, "float32"), relay.const(1 / 6, "float32")
         gate = relay.clip(relay.add(value, three), 0.0, 6.0)
         return relay.multiply(relay.multiply(value, gate), sixth)
@@ -178,7 +181,7 @@ def elu(node: NodeView) -> Any:
         return _from_table(node, tables.float_table, _elu)
     zero, one = relay.const(0.0, "float32"), relay.const(1.0, "float32")
 
-    def apply(value: Any) -> Any:
+    def apply(value: Expr) -> Any:
         below = relay.exp(relay.minimum(value, zero)) - one
         return relay.where(relay.less(value, zero), below, value)
 
@@ -204,7 +207,7 @@ def gelu(node: NodeView) -> Any:
         return _from_table(node, tables.float_table, _gelu_tanh if approximate else _gelu_erf)
     half, one = relay.const(0.5, "float32"), relay.const(1.0, "float32")
 
-    def apply(x: Any) -> Any:
+    def apply(x: Expr) -> Any:
         if node.option("approximate"):
             cube = relay.multiply(relay.multiply(x, x), x)
             inner = relay.add(x, relay.multiply(relay.const(0.044715, "float32"), cube))

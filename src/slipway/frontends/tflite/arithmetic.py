@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from slipway.frontends.tflite.quantized import QUANTIZED, centered, out_range, r
 from slipway.frontends.tflite.tables import all_values
 from slipway.relay import quantization as rule
 from slipway.relay.ops.qnn.rescale import rescale_by
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, Expr
 
 
 def is_quantized(node: NodeView) -> bool:
@@ -84,7 +87,7 @@ def divide(node: NodeView) -> Any:
     fraction = ((size << zeros.astype(np.int64)) - (1 << 31)).astype(np.int32)
     inverse = rule.one_over_one_plus_x(fraction)
 
-    def lookup(values: Any) -> Any:
+    def lookup(values: Array) -> Any:
         return relay.qnn.op.lookup(node[1], array_constant(values, "int32"))
 
     dividend = relay.multiply(centered(node, 0), lookup(np.where(divisors < 0, -1, 1)))
@@ -100,7 +103,7 @@ def divide(node: NodeView) -> Any:
     return stored(scaled, out.zero_point, low, high, node.out().dtype)
 
 
-def _sign_bits(value: Any) -> Any:
+def _sign_bits(value: Expr) -> Any:
     """Count the bits after the sign bit that equal it, for magnitudes below 2**9."""
     magnitude = relay.where(
         relay.less(value, relay.const(0, "int32")), relay.bitwise_not(value), value

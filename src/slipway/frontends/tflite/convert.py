@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from slipway.frontends.tflite.converters import NodeView, array_constant, conver
 from slipway.frontends.tflite.quantized import out_range, stored
 from slipway.relay.ops.qnn.rescale import rescale_by
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
-def rounded(value: Any) -> Any:
+
+def rounded(value: Expr) -> Any:
     """Round to the nearest integer, halves away from zero, as C's round()."""
     dtype = value.tensor_type.dtype
     below = relay.trunc(value)

@@ -21,7 +21,7 @@ from slipway.relay.op_registry import is_call_of
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
-def is_transposed(value: Any) -> bool:
+def is_transposed(value: Expr) -> bool:
     """Return whether `value` is channels-first data made channels-last."""
     return (
         isinstance(value, Call)

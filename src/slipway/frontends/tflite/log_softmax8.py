@@ -6,7 +6,7 @@ a quotient of polynomials.  Numbers are called Qm.n: m bits before the point, n 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
 from slipway.relay import quantization as rule
 from slipway.relay.ops.qnn.rescale import rescale_by
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 IN_BITS, SUM_BITS, OUT_BITS = 5, 12, 4  # before the point: of x - max, of the sum, of the result
 ZERO_POINT = 127
@@ -25,12 +28,12 @@ def _const(value: int) -> Any:
     return relay.const(value, "int64")
 
 
-def _high(a: Any, b: Any) -> Any:
+def _high(a: Expr, b: Expr) -> Any:
     """The product of two Q0.31, rounded."""
     return relay.right_shift(relay.add(relay.multiply(a, b), _const(1 << 30)), _const(31))
 
 
-def _divided(x: Any, exponent: int) -> Any:
+def _divided(x: Expr, exponent: int) -> Any:
     """Divide by 2**exponent, halves away from zero."""
     mask = (1 << exponent) - 1
     rest = relay.bitwise_and(x, _const(mask))
@@ -39,17 +42,17 @@ def _divided(x: Any, exponent: int) -> Any:
     return relay.add(relay.right_shift(x, _const(exponent)), carry)
 
 
-def _shifted(x: Any, amount: Any) -> Any:
+def _shifted(x: Expr, amount: Any) -> Any:
     """Multiply by 2**amount; int32 saturates."""
     return relay.clip(relay.left_shift(x, amount), -(1 << 31), rule.INT32_MAX)
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: Expr) -> Any:
     """Count the leading zero bits of positive int32 values."""
     return relay.cast(relay.qnn.op.leading_zeros(relay.cast(x, "int32")), "int64")
 
 
-def _reciprocal(a: Any) -> Any:
+def _reciprocal(a: Expr) -> Any:
     """1 / (1 + a) in Q0.31 by Newton's iteration, as `quantization.one_over_one_plus_x`."""
     total = relay.add(a, _const(rule.INT32_MAX + 1))
     half = relay.right_shift(total, _const(1))
@@ -88,7 +91,7 @@ def _logarithm(z: Any) -> Any:
     return _shifted(relay.add(_high(exponent, _const(LOG_2)), fraction), _const(1))
 
 
-def log_softmax8(data: Any, scale: float) -> Any:
+def log_softmax8(data: Expr, scale: float) -> Any:
     """Return the logarithm of the softmax over the last axis: int8 with scale 1/16, zero at 127."""
     multiplier, shift = rule.quantize_multiplier(
         min(scale * (1 << (31 - IN_BITS)), float(rule.INT32_MAX))

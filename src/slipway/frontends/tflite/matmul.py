@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,13 +25,16 @@ from slipway.frontends.tflite.quantized import (
 )
 from slipway.relay.expr import Constant
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
+
 
 @converter("BATCH_MATMUL")
 def batch_matmul(node: NodeView) -> Any:
     """Matrix products over broadcast batches; either side may come transposed."""
     batch = np.broadcast_shapes(node.shape(0)[:-2], node.shape(1)[:-2])
 
-    def rows(value: Any) -> Any:
+    def rows(value: Expr) -> Any:
         shape = value.tensor_type.shape
         if shape[:-2] != batch:
             value = relay.broadcast_to(value, (*batch, *shape[-2:]))
@@ -47,7 +50,7 @@ def batch_matmul(node: NodeView) -> Any:
     sides = [rows(centered(node, i)) for i in (0, 1)]
     if node.tensor(0).dtype == "int16":
         sides = [relay.cast(side, "int64") for side in sides]
-    total = relay.nn.batch_matmul(*sides, "", *flips)
+    total = relay.nn.batch_matmul(sides[0], sides[1], "", flips[0], flips[1])
     total = relay.reshape(total, (*batch, *total.tensor_type.shape[-2:]), True)
     source, other = (np.float32(node.quantization(i).scale) for i in (0, 1))
     return requantized(node, total, float(source * other) / node.out_quantization().scale)
@@ -137,7 +140,7 @@ class _Shifted(NodeView):
         return self.graph.tensors[self.order[position]]
 
 
-def _spread(data: Any, strides: tuple[int, int], value: int) -> Any:
+def _spread(data: Expr, strides: tuple[int, int], value: int) -> Any:
     """Put stride - 1 elements `value` behind every element of height and width."""
     if strides == (1, 1):
         return data
@@ -148,7 +151,7 @@ def _spread(data: Any, strides: tuple[int, int], value: int) -> Any:
 
 
 def float_transposed(
-    node: NodeView, data: Any, weights: int, bias: int, size: tuple[int, ...],
+    node: NodeView, data: Expr, weights: int, bias: int, size: tuple[int, ...],
     strides: tuple[int, int], before: tuple[int, ...],
 ) -> Any:  # fmt: skip
     """Convolve `data` (N, H, W, C) transposed to the shape `size`; weights and bias are inputs."""

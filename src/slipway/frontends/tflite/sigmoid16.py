@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 # sigmoid(10.7 * i / 256) in Q0.16, as TFLite has it (its last digits follow no formula).
 SIGMOID = (
@@ -75,7 +78,7 @@ def logistic16(node: NodeView) -> Any:
     return logistic_of(_argument(node, (0,)))
 
 
-def logistic_of(value: Any) -> Any:
+def logistic_of(value: Expr) -> Any:
     """1 / (1 + exp(-x)) in Q0.15, of int32 values where 2**17 stands for 10.7."""
     found = _interpolated(relay.abs(value), 9, 0x7FFF << 10)
     above = relay.add(found, _const(1 << 9))
@@ -90,7 +93,7 @@ def tanh16(node: NodeView) -> Any:
     return tanh_of(_argument(node, (0, 1)))
 
 
-def tanh_of(value: Any) -> Any:
+def tanh_of(value: Expr) -> Any:
     """The hyperbolic tangent in Q0.15, of int32 values where 2**17 stands for 10.7."""
     found = _interpolated(relay.abs(value), 8, 0xFFFF << 8)
     above = relay.add(found, _const((1 << 7) - (1 << 23)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
 from slipway.frontends.tflite.reader import Array
 from slipway.relay.ops.qnn.rescale import rescale_by
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 STEPS = 512
 
@@ -45,7 +48,7 @@ def _const(value: int) -> Any:
     return relay.const(value, "int32")
 
 
-def _interpolated(value: Any, table: Array) -> Any:
+def _interpolated(value: Expr, table: Array) -> Any:
     """Look int32 values of the range of int16 up: 9 bits choose the sample, 7 interpolate."""
     place = relay.add(relay.right_shift(value, _const(7)), _const(256))
     part = relay.bitwise_and(value, _const(127))
@@ -56,7 +59,7 @@ def _interpolated(value: Any, table: Array) -> Any:
     return relay.add(base, relay.right_shift(product, _const(7)))
 
 
-def softmax16(data: Any, scale: float, beta: float) -> Any:
+def softmax16(data: Expr, scale: float, beta: float) -> Any:
     """Return the softmax over the last axis in Q0.15."""
     span = np.float32(65535)
     exponential_table = interpolation_table(

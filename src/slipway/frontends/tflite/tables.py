@@ -7,17 +7,20 @@ the stored results.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.frontends.tflite.reader import Array, Quantization
 from slipway.relay import quantization as rule
 
+if TYPE_CHECKING:
+    pass
+
 INPUT_BITS = 4  # integer bits of the fixed-point argument of logistic and tanh
 
 
-def _saturated(values: Any, dtype: str) -> Array:
+def _saturated(values: Array, dtype: str) -> Array:
     info = np.iinfo(dtype)
     return np.clip(np.asarray(values, np.int64), info.min, info.max).astype(dtype)
 
@@ -77,7 +80,7 @@ def tanh_table(source: Quantization, target: Quantization, dtype: str) -> Array:
     return _saturated(np.where(inside, scaled, beyond) + middle, dtype)
 
 
-def _rescale(values: Any, real: float) -> Any:
+def _rescale(values: Array, real: float) -> Any:
     multiplier, shift = rule.quantize_multiplier(real)
     return rule.multiply_by_quantized_multiplier(
         np.asarray(values, np.int32), multiplier, shift

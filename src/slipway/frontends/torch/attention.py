@@ -27,7 +27,7 @@ def linear(node: NodeView) -> Any:
     x, shape = node.input("input"), node.shape("input")
     flat = x if len(shape) == 2 else relay.reshape(x, (-1, shape[-1]))
     wide = node.wide("input")
-    result = relay.nn.dense(flat, node.input("weight"), out_dtype=wide)
+    result: relay.Expr = relay.nn.dense(flat, node.input("weight"), out_dtype=wide)
     result = _biased(result, node.optional("bias"))
     result = result if len(shape) == 2 else relay.reshape(result, node.out.shape)
     return node.narrow(result)

@@ -26,13 +26,13 @@ def convolution(node: NodeView) -> Any:
         function = (
             relay.nn.conv1d_transpose, relay.nn.conv2d_transpose, relay.nn.conv3d_transpose,
         )[count - 1]  # fmt: skip
-        result = function(
+        result: relay.Expr = function(
             data, weight, strides, padding, dilation, groups=groups,
             output_padding=node.ints("output_padding", count), out_dtype=wide,
         )  # fmt: skip
     else:
-        function = (relay.nn.conv1d, relay.nn.conv2d, relay.nn.conv3d)[count - 1]
-        result = function(
+        plain = (relay.nn.conv1d, relay.nn.conv2d, relay.nn.conv3d)[count - 1]
+        result = plain(
             data, weight, strides, padding, dilation, groups, weight.tensor_type.shape[0], kernel,
             out_dtype=wide,
         )  # fmt: skip

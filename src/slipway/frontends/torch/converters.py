@@ -8,7 +8,7 @@ overloads of an operator: it reads arguments by the names of the operator's sche
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 Converter = Callable[["NodeView"], Any]
 REFUSED: dict[str, str] = {}  # operators known and never served, and why
@@ -174,6 +177,6 @@ def number(value: Any, dtype: str) -> Constant:
     return made
 
 
-def like(value: Any, tensor: Expr) -> Constant:
+def like(value: ExprLike, tensor: Expr) -> Constant:
     """Return a rank-0 constant with the dtype of the tensor."""
     return number(value, tensor.tensor_type.dtype)

@@ -55,7 +55,9 @@ def layer_norm(node: NodeView) -> Any:
     if len(own) > 1:
         flat = relay.reshape(flat, (*outer, inner))
         weights = (relay.reshape(weights[0], (inner,)), relay.reshape(weights[1], (inner,)))
-    result = relay.nn.layer_norm(flat, *weights, axis=-1, epsilon=float(node.arg("eps", 1e-5)))
+    result: relay.Expr = relay.nn.layer_norm(
+        flat, *weights, axis=-1, epsilon=float(node.arg("eps", 1e-5))
+    )
     result = node.narrow(relay.reshape(result, shape) if len(own) > 1 else result)
     return [result, None, None] if node.kind == "native_layer_norm" else result
 

@@ -149,7 +149,7 @@ def put_slice(node: NodeView) -> Any:
         start, end, step = bounds_of(node, axis, extent)
     if step != 1:
         raise node.unsupported(f"step={step}; only 1 is served")
-    parts = []
+    parts: list[relay.Expr] = []
     if start > 0:
         parts.append(relay.strided_slice(x, [0], [start], axes=[axis]))
     parts.append(new)

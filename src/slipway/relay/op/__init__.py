@@ -25,3 +25,7 @@ def __getattr__(name: str) -> Any:
     if definition is None:
         raise AttributeError(f"module 'slipway.relay.op' has no attribute {name!r}")
     return definition.face_function
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(name for name in op_registry.load_ops() if "." not in name)])

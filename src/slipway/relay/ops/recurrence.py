@@ -11,12 +11,13 @@ it would have in the graph.  `others` are values that all steps share.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.ir.node import node
 from slipway.relay.expr import Call, Function, Tuple, TupleWrapper, Var
+from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import (
     Attrs,
     BadArgument,
@@ -26,8 +27,12 @@ from slipway.relay.op_registry import (
     call_definition,
     register_op,
 )
+from slipway.relay.ops.unrolled import unrolled_steps
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 from slipway.relay.visit import post_order
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike
 
 
 @node
@@ -119,9 +124,12 @@ def _relation(attrs: LoopAttrs, states: TupleType, sequences: TupleType, others:
 
 
 @SCAN.reference
-def _reference(attrs: LoopAttrs, states: Any, sequences: Any, others: Any) -> Any:
-    from slipway.relay.interpret import interpret
-
+def _reference(
+    attrs: LoopAttrs,
+    states: tuple[Array, ...],
+    sequences: tuple[Array, ...],
+    others: tuple[Array, ...],
+) -> Any:
     body = attrs.body
     steps = len(sequences[0]) if len(sequences) else int(attrs.steps or 0)
     leaves = body.checked_type.ret_type.fields[len(states) :]
@@ -139,8 +147,6 @@ def _reference(attrs: LoopAttrs, states: Any, sequences: Any, others: Any) -> An
 @SCAN.compute
 def _compute(attrs: LoopAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     """Unroll the steps: the definition, for a backend that has no loop of its own."""
-    from slipway.relay.ops.unrolled import unrolled_steps
-
     return unrolled_steps(attrs, inputs, out_types)
 
 
@@ -170,9 +176,9 @@ def body_of(expr: Any) -> Function | None:
 @SCAN.face
 def scan(
     body: Function,
-    states: Any,
-    sequences: Any = (),
-    others: Any = (),
+    states: ExprLike,
+    sequences: ExprLike = (),
+    others: ExprLike = (),
     reverse: bool = False,
     steps: int | None = None,
 ) -> TupleWrapper:

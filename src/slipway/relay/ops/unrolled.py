@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import LoweringError
 from slipway.relay import op_registry
@@ -11,6 +11,10 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleG
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.te.tensor import Tensor
 
 MAX_STEPS = 64
 
@@ -48,12 +52,12 @@ def _row(sequence: Any, step: int) -> Any:
     )
 
 
-def _copy(tensor: Any) -> Any:
+def _copy(tensor: Tensor) -> Any:
     return te().compute(tensor.shape, lambda *i: tensor(*i), name="state", tag="injective")
 
 
 def _stack(rows: Sequence[Any], out: TensorType) -> Any:
-    def element(t: Any, *i: Any) -> Any:
+    def element(t: PrimExpr, *i: PrimExpr) -> Any:
         value = te().const(0, out.dtype)
         for number, row in enumerate(rows):
             value = te().Select(t == number, row(*i), value)

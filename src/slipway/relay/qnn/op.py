@@ -8,7 +8,7 @@ registry are here too, without their "qnn." (``relay.qnn.op.rescale``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,12 +41,15 @@ __all__ = [
     "requantize", "requantize_config", "rsqrt", "sigmoid", "sqrt", "subtract", "tanh",
 ]  # fmt: skip
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike, Extents
+
 
 def _face(name: str) -> Any:
     return op_registry.face(name)
 
 
-def _array(value: Any, what: str) -> np.ndarray[Any, Any]:
+def _array(value: ExprLike, what: str) -> np.ndarray[Any, Any]:
     if isinstance(value, Constant):
         return value.array
     if isinstance(value, Expr):
@@ -63,7 +66,7 @@ def _along(values: np.ndarray[Any, Any], rank: int, axis: int) -> np.ndarray[Any
     return values.reshape(view)
 
 
-def _centered(data: Any, zero_point: Any, axis: int, what: str) -> Any:
+def _centered(data: ExprLike, zero_point: ExprLike, axis: int, what: str) -> Any:
     """Return `data` as int32 less its zero point."""
     given = as_expr(data)
     wide = _face("cast")(given, "int32")
@@ -71,7 +74,7 @@ def _centered(data: Any, zero_point: Any, axis: int, what: str) -> Any:
     return _face("subtract")(wide, const(zeros, "int32")) if zeros.any() else wide
 
 
-def _stored(value: Any, zero_point: Any, dtype: str, axis: int = -1) -> Any:
+def _stored(value: Expr, zero_point: Any, dtype: str, axis: int = -1) -> Any:
     """Add the zero point, clamp to `dtype` and narrow."""
     info = np.iinfo(dtype)
     zeros = _along(_array(zero_point, "output_zero_point"), value.tensor_type.rank, axis)
@@ -80,11 +83,11 @@ def _stored(value: Any, zero_point: Any, dtype: str, axis: int = -1) -> Any:
 
 
 def requantize(
-    data: Any,
-    input_scale: Any,
-    input_zero_point: Any,
-    output_scale: Any,
-    output_zero_point: Any,
+    data: ExprLike,
+    input_scale: ExprLike,
+    input_zero_point: ExprLike,
+    output_scale: ExprLike,
+    output_zero_point: ExprLike,
     axis: int = -1,
     rounding: str | None = None,
     compute_dtype: str | None = None,
@@ -132,7 +135,7 @@ def _one_of(what: str, given: str | None, known: tuple[str, ...]) -> None:
         )
 
 
-def _rescale_away_from_zero(value: Any, factor: Any) -> Any:
+def _rescale_away_from_zero(value: ExprLike, factor: ExprLike) -> Any:
     """Halves upward for what is positive, mirrored for what is not."""
     least = const(-(2**31) + 1, "int32")  # its magnitude is a number of int32
     clamped = _face("maximum")(value, least)
@@ -141,7 +144,7 @@ def _rescale_away_from_zero(value: Any, factor: Any) -> Any:
     return _face("where")(below, _face("negative")(size), size)
 
 
-def _rounded_real(value: Any, factor: Any, rounding: str, dtype: str) -> Any:
+def _rounded_real(value: ExprLike, factor: ExprLike, rounding: str, dtype: str) -> Any:
     """Round value * factor, computed in `dtype`, to int32; halves by `rounding`."""
     real = _face("multiply")(_face("cast")(value, dtype), const(factor, dtype))
     bound = const(2.0**31 - 128, dtype)
@@ -158,17 +161,17 @@ def _rounded_real(value: Any, factor: Any, rounding: str, dtype: str) -> Any:
 
 
 def conv2d(
-    data: Any,
-    kernel: Any,
-    input_zero_point: Any,
-    kernel_zero_point: Any,
-    input_scale: Any,
-    kernel_scale: Any,
-    kernel_size: Any,
+    data: ExprLike,
+    kernel: ExprLike,
+    input_zero_point: ExprLike,
+    kernel_zero_point: ExprLike,
+    input_scale: ExprLike,
+    kernel_scale: ExprLike,
+    kernel_size: Extents,
     channels: int,
-    strides: Any = (1, 1),
-    padding: Any = (0, 0),
-    dilation: Any = (1, 1),
+    strides: Extents = (1, 1),
+    padding: Extents = (0, 0),
+    dilation: Extents = (1, 1),
     groups: int = 1,
     data_layout: str = "NCHW",
     kernel_layout: str = "OIHW",
@@ -185,12 +188,12 @@ def conv2d(
 
 
 def dense(
-    data: Any,
-    weight: Any,
-    input_zero_point: Any,
-    kernel_zero_point: Any,
-    input_scale: Any,
-    kernel_scale: Any,
+    data: ExprLike,
+    weight: ExprLike,
+    input_zero_point: ExprLike,
+    kernel_zero_point: ExprLike,
+    input_scale: ExprLike,
+    kernel_scale: ExprLike,
     units: int | None = None,
     out_dtype: str = "int32",
 ) -> Any:
@@ -251,7 +254,7 @@ def batch_matmul(
 
 
 def _sides(
-    lhs: Any, rhs: Any, scales: Sequence[Any], zeros: Sequence[Any], axes: Sequence[int]
+    lhs: ExprLike, rhs: ExprLike, scales: Sequence[Any], zeros: Sequence[Any], axes: Sequence[int]
 ) -> tuple[list[Any], float]:
     """Bring both sides to one scale, with 20 bits of fraction; return them and that scale."""
     real = [float(_array(s, "scale")) for s in scales]
@@ -266,9 +269,17 @@ def _sides(
 
 
 def add(
-    lhs: Any, rhs: Any, lhs_scale: Any, lhs_zero_point: Any, rhs_scale: Any, rhs_zero_point: Any,
-    output_scale: Any, output_zero_point: Any, lhs_axis: int = -1, rhs_axis: int = -1,
-) -> Any:  # fmt: skip
+    lhs: ExprLike,
+    rhs: ExprLike,
+    lhs_scale: ExprLike,
+    lhs_zero_point: ExprLike,
+    rhs_scale: ExprLike,
+    rhs_zero_point: ExprLike,
+    output_scale: ExprLike,
+    output_zero_point: ExprLike,
+    lhs_axis: int = -1,
+    rhs_axis: int = -1,
+) -> Any:
     """Add quantised tensors of different scales, as TFLite does."""
     return _sum(
         "add", lhs, rhs, (lhs_scale, rhs_scale), (lhs_zero_point, rhs_zero_point), output_scale,
@@ -277,9 +288,17 @@ def add(
 
 
 def subtract(
-    lhs: Any, rhs: Any, lhs_scale: Any, lhs_zero_point: Any, rhs_scale: Any, rhs_zero_point: Any,
-    output_scale: Any, output_zero_point: Any, lhs_axis: int = -1, rhs_axis: int = -1,
-) -> Any:  # fmt: skip
+    lhs: ExprLike,
+    rhs: ExprLike,
+    lhs_scale: ExprLike,
+    lhs_zero_point: ExprLike,
+    rhs_scale: ExprLike,
+    rhs_zero_point: ExprLike,
+    output_scale: ExprLike,
+    output_zero_point: ExprLike,
+    lhs_axis: int = -1,
+    rhs_axis: int = -1,
+) -> Any:
     """Subtract quantised tensors of different scales, as TFLite does."""
     return _sum(
         "subtract", lhs, rhs, (lhs_scale, rhs_scale), (lhs_zero_point, rhs_zero_point),
@@ -288,9 +307,15 @@ def subtract(
 
 
 def _sum(
-    name: str, lhs: Any, rhs: Any, scales: Sequence[Any], zeros: Sequence[Any], out_scale: Any,
-    out_zero: Any, axes: Sequence[int],
-) -> Any:  # fmt: skip
+    name: str,
+    lhs: ExprLike,
+    rhs: ExprLike,
+    scales: Sequence[Any],
+    zeros: Sequence[Any],
+    out_scale: ExprLike,
+    out_zero: ExprLike,
+    axes: Sequence[int],
+) -> Any:
     sides, scale = _sides(lhs, rhs, scales, zeros, axes)
     total = _face(name)(*sides)
     real = scale / float(_array(out_scale, "output_scale"))
@@ -298,9 +323,17 @@ def _sum(
 
 
 def mul(
-    lhs: Any, rhs: Any, lhs_scale: Any, lhs_zero_point: Any, rhs_scale: Any, rhs_zero_point: Any,
-    output_scale: Any, output_zero_point: Any, lhs_axis: int = -1, rhs_axis: int = -1,
-) -> Any:  # fmt: skip
+    lhs: ExprLike,
+    rhs: ExprLike,
+    lhs_scale: ExprLike,
+    lhs_zero_point: ExprLike,
+    rhs_scale: ExprLike,
+    rhs_zero_point: ExprLike,
+    output_scale: ExprLike,
+    output_zero_point: ExprLike,
+    lhs_axis: int = -1,
+    rhs_axis: int = -1,
+) -> Any:
     """Multiply quantised tensors."""
     product = _face("multiply")(
         _centered(lhs, lhs_zero_point, lhs_axis, "lhs_zero_point"),
@@ -315,8 +348,8 @@ def concatenate(
     data: Sequence[Any],
     input_scales: Sequence[Any],
     input_zero_points: Sequence[Any],
-    output_scale: Any,
-    output_zero_point: Any,
+    output_scale: ExprLike,
+    output_zero_point: ExprLike,
     axis: int,
 ) -> Any:
     """Concatenate quantised tensors, each brought to the output's scale."""
@@ -329,6 +362,12 @@ def concatenate(
             value = requantize(value, scale, zero, output_scale, output_zero_point, out_dtype=dtype)
         parts.append(value)
     return _face("concatenate")(parts, axis)
+
+
+def __dir__() -> list[str]:
+    own = {n for n, v in globals().items() if getattr(v, "__module__", "") == __name__}
+    listed = {n[4:] for n in op_registry.load_ops() if n.startswith("qnn.")}
+    return sorted(n for n in own | listed if not n.startswith("_"))
 
 
 def __getattr__(name: str) -> Any:

@@ -174,7 +174,7 @@ def _plus_constant(found: Affine, real: Array, sign: int) -> Affine | None:
     return replace(found, value=_added(found.value, whole.astype(found.dtype)))
 
 
-def _added(value: Any, amount: Array) -> Any:
+def _added(value: Expr, amount: Array) -> Any:
     """Return value + amount, in one step with a constant that was added before."""
     if isinstance(value, Call) and value.op.name in ("add", "subtract"):
         before, other = value.args

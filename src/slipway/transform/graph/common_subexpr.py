@@ -26,7 +26,7 @@ def eliminate_common_subexpr(function: Function) -> Function:
     return done[id(function)]  # type: ignore[return-value]
 
 
-def _key(expr: Any) -> Any:
+def _key(expr: Expr) -> Any:
     match expr:
         case Constant() if expr.array.nbytes <= SMALL_CONSTANT_BYTES:
             return leaf_key(expr.array)

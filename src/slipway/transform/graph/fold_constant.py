@@ -42,7 +42,7 @@ def fold_constant(function: Function) -> Function:
     return rewrite(function, lambda expr: fold_one(expr, take))  # type: ignore[no-any-return]
 
 
-def fold_one(expr: Any, take: Callable[[int], Any] | None = None) -> Expr | None:
+def fold_one(expr: Expr, take: Callable[[int], Any] | None = None) -> Expr | None:
     """Return the Constant (or Tuple of them) that `expr` is, or None when it is not known.
 
     `take` is asked for the bytes of a result before it is made; False leaves the computation.

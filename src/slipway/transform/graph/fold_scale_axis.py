@@ -50,13 +50,13 @@ class _FoldScaleAxis:
                 self.single.add(id(fresh))
         return self.done[id(self.function)]  # type: ignore[return-value]
 
-    def _own(self, made: Any) -> Any:
+    def _own(self, made: Expr) -> Any:
         """Note an expression made here: its only reader is the one being built."""
         self.keep.append(made)
         self.single.add(id(made))
         return made
 
-    def _rule(self, expr: Any) -> Expr:
+    def _rule(self, expr: Call) -> Expr:
         for name, combine in (("multiply", np.multiply), ("add", np.add)):
             if not is_call_of(expr, name):
                 continue
@@ -66,7 +66,7 @@ class _FoldScaleAxis:
                 or not dtypes.is_float(constant.array.dtype.name)
                 or value.type != expr.type
             ):
-                return expr  # type: ignore[no-any-return]
+                return expr
             if name == "multiply":
                 scaled = self._scaled(value, constant.array, expr.span)
                 if scaled is not None:
@@ -75,7 +75,7 @@ class _FoldScaleAxis:
             if inner is not None and id(value) in self.single and inner_value.type == value.type:
                 both = combine(inner.array, constant.array)
                 return self._call(name, inner_value, both, expr.span)
-        return expr  # type: ignore[no-any-return]
+        return expr
 
     def _call(self, name: str, value: Expr, array: Any, span: str) -> Expr:
         with op_registry.span(span):

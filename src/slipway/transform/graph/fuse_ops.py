@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
@@ -323,5 +322,5 @@ class _Kernels:
         return Call(kernel, tuple(self._outside(source) for _, source in params))
 
 
-def _is_operator(expr: Any) -> bool:
+def _is_operator(expr: Expr) -> bool:
     return isinstance(expr, Call) and isinstance(expr.op, Op)

@@ -8,12 +8,17 @@ is replaced by a typed one of the same name.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import TypeInferenceError
 from slipway.relay.expr import Call, Expr, Function, Op, Var
 from slipway.relay.types import TensorType, Type
 from slipway.relay.visit import post_order, rebuild
+
+if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
+    from slipway.relay.ops.nn.conv import ConvAttrs
+    from slipway.relay.ops.nn.dense import DenseAttrs
 
 Guess = Callable[[Any, Sequence[Type | None]], list[Type | None]]
 
@@ -54,7 +59,7 @@ def _guess_arguments(call: Call, done: dict[int, Expr], typed: dict[int, Expr]) 
             typed[id(old)] = Var(current.name, type_)
 
 
-def _channels(attrs: Any, types: Sequence[Type | None], axis: int) -> list[Type | None]:
+def _channels(attrs: Attrs, types: Sequence[Type | None], axis: int) -> list[Type | None]:
     data = types[0]
     if not isinstance(data, TensorType):
         return list(types)
@@ -62,7 +67,7 @@ def _channels(attrs: Any, types: Sequence[Type | None], axis: int) -> list[Type 
     return [data, *(vector if t is None else t for t in types[1:])]
 
 
-def _conv(attrs: Any, types: Sequence[Type | None]) -> list[Type | None]:
+def _conv(attrs: ConvAttrs, types: Sequence[Type | None]) -> list[Type | None]:
     data = types[0]
     if not isinstance(data, TensorType) or attrs.channels is None or attrs.kernel_size is None:
         return list(types)
@@ -74,7 +79,7 @@ def _conv(attrs: Any, types: Sequence[Type | None]) -> list[Type | None]:
     return [data, TensorType(tuple(extents[s] for s in attrs.kernel_layout), data.dtype)]
 
 
-def _dense(attrs: Any, types: Sequence[Type | None]) -> list[Type | None]:
+def _dense(attrs: DenseAttrs, types: Sequence[Type | None]) -> list[Type | None]:
     data = types[0]
     if not isinstance(data, TensorType) or attrs.units is None:
         return list(types)

@@ -53,9 +53,9 @@ class _Rewrite:
             done[id(expr)] = result
         return self._with_real_sums(done[id(exprs[-1])])
 
-    def _one(self, expr: Any) -> Expr:
+    def _one(self, expr: Expr) -> Expr:
         if not isinstance(expr, Call) or not isinstance(expr.op, Op):
-            return expr  # type: ignore[no-any-return]
+            return expr
         if is_call_of(expr, "qnn.dequantize"):
             self._dequantize(expr)
             return expr
@@ -112,9 +112,9 @@ class _Rewrite:
         values = [p.stored(*target, call.attrs.out_dtype) for p in found]
         return self._result(face("concatenate", values, axis), last)
 
-    def _result(self, value: Any, last: bool) -> Expr:
+    def _result(self, value: Expr, last: bool) -> Expr:
         if not last:
-            return value  # type: ignore[no-any-return]
+            return value
         plain = to_second(value)
         self.last[id(plain)] = value
         self.keep.append(plain)

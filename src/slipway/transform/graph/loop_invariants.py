@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
 from slipway.relay.ops.recurrence import LoopAttrs, body_of
@@ -102,7 +101,7 @@ def optimize_loops(
 ) -> Function:
     """Return `function` with the body of each scan `optimized` as a graph, and made of kernels."""
 
-    def rule(expr: Any) -> Expr | None:
+    def rule(expr: Call) -> Expr | None:
         if body_of(expr) is None:
             return None
         call = sink(expr)

@@ -11,6 +11,7 @@ from typing import Any
 
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Function, Op
+from slipway.relay.verify import GraphLaws
 from slipway.relay.visit import post_order
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.dead_channels import remove_dead_channels
@@ -27,8 +28,10 @@ from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
 from slipway.transform.graph.widen_products import widen_products
 from slipway.transform.manager import Pass, Setting, always
+from slipway.transform.verify import LAWS
 
 FunctionPass = Callable[[Function], Function]
+LAWS[IRModule] = ("relay.verify", GraphLaws)
 
 
 def over_functions(module: IRModule, run: FunctionPass) -> IRModule:

@@ -53,7 +53,7 @@ class _RoundOnce:
         body = self.done[id(self.function.body)]
         return Function(self.function.params, body, None, self.function.attrs)
 
-    def computes_wide(self, expr: Any) -> bool:
+    def computes_wide(self, expr: Expr) -> bool:
         """Return whether an operator takes and gives float32 in the new graph."""
         if not isinstance(expr, Call) or not isinstance(expr.op, Op):
             return False

@@ -36,7 +36,7 @@ def simplify_expr(function: Function) -> Function:
     return rewrite(function, simplify_one)  # type: ignore[no-any-return]
 
 
-def simplify_one(expr: Any) -> Expr | None:
+def simplify_one(expr: Expr) -> Expr | None:
     """Apply the first rule that fits, or return None."""
     if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.type is None:
         return None

@@ -19,7 +19,7 @@ def simplify_inference(function: Function) -> Function:
     return rewrite(function, _rule)  # type: ignore[no-any-return]
 
 
-def _rule(expr: Any) -> Expr | None:
+def _rule(expr: Expr) -> Expr | None:
     if not isinstance(expr, TupleGetItem):
         return None
     call: Any = expr.tuple_value

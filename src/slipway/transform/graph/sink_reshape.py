@@ -32,7 +32,7 @@ class _SinkReshape:
     def run(self, function: Function) -> Function:
         return rewrite(function, self.rule)  # type: ignore[no-any-return]
 
-    def rule(self, expr: Any) -> Expr | None:
+    def rule(self, expr: Expr) -> Expr | None:
         if not isinstance(expr, Call) or not isinstance(expr.op, Op):
             return None
         pattern = op_registry.get(expr.op.name).pattern

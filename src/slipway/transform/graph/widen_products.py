@@ -64,7 +64,7 @@ def _is_narrow(expr: Expr) -> bool:
     return types == {BFLOAT16} or (types == {FLOAT16} and has_known_weight(expr))
 
 
-def _rule(expr: Any, narrow: bool) -> Expr | None:
+def _rule(expr: Call, narrow: bool) -> Expr | None:
     if not _is_narrow(expr):
         return None
     low, given = expr.args[0].tensor_type.dtype, expr.tensor_type.dtype

@@ -70,7 +70,7 @@ def prim_func_pass(
                     node = node if made is func else node.update(key, made)
             return node
 
-        return PrimFuncPass(title, opt_level or 0, whole, required=required or ())
+        return PrimFuncPass(title, opt_level or 0, whole, required=required or (), by_user=True)
 
     def make(given: Any) -> Any:
         return pass_of(given, name, "transform_function", over)

@@ -96,7 +96,7 @@ class _Cutter:
             return S.seq(self._piece(node, *piece) for piece in pieces)
         return map_children(node, self.visit)  # type: ignore[no-any-return]
 
-    def _difference(self, condition: Any) -> Linear | None:
+    def _difference(self, condition: E.PrimExpr) -> Linear | None:
         """Return the left side minus the right one; None where that is unknown."""
         if not isinstance(condition, (E.LT, E.LE, E.GT, E.GE)):
             return None

@@ -30,7 +30,7 @@ _MIRRORED: dict[type, type] = {E.LT: E.GT, E.LE: E.GE, E.GT: E.LT, E.GE: E.LE, E
 _COMPLEMENT: dict[type, type] = {E.LT: E.GE, E.LE: E.GT, E.GT: E.LE, E.GE: E.LT}
 
 
-def given(stmt: Any, condition: E.PrimExpr, holds: bool) -> Any:
+def given(stmt: S.Stmt, condition: E.PrimExpr, holds: bool) -> Any:
     """Return `stmt` where `condition` is known, with every choice that it decides made."""
     return _Given(condition, holds).visit(stmt)
 

@@ -86,7 +86,9 @@ class _Partition:
         body = S.IfThenElse(together, clean, node.body)
         return node.replace(body=body)  # type: ignore[no-any-return]
 
-    def _for_all(self, condition: Any, own: Linear, inner: dict[Atom, Interval]) -> PrimExpr | None:
+    def _for_all(
+        self, condition: E.PrimExpr, own: Linear, inner: dict[Atom, Interval]
+    ) -> PrimExpr | None:
         """Return a condition on the outer loops under which `condition` holds for all inner ones.
 
         None when it does not depend on this loop and a loop inside, or cannot be decided so.

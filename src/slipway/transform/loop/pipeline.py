@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import LoweringError
 from slipway.ir.function import PrimFunc
@@ -30,7 +30,10 @@ from slipway.transform.loop.storage_rewrite import storage_rewrite
 from slipway.transform.loop.transpose_loads import transpose_loads
 from slipway.transform.loop.unroll_loop import unroll_loop
 from slipway.transform.loop.vectorize_loop import vectorize_loop
-from slipway.transform.manager import Pass, Setting, always, run_passes
+from slipway.transform.manager import Pass, Setting, always, is_ours, run_passes
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 LoopPass = Callable[[PrimFunc], PrimFunc]
 
@@ -38,7 +41,7 @@ LoopPass = Callable[[PrimFunc], PrimFunc]
 def loop_pass(run: LoopPass, applies: Callable[[Setting], bool] = always) -> Pass:
     """Return a function over loops as a pass of its name."""
     name = getattr(run, "__name__", str(run))
-    return Pass(name, 0, lambda func, setting: run(func), applies=applies)
+    return Pass(name, 0, lambda func, setting: run(func), applies=applies, by_user=not is_ours(run))
 
 
 def _has_option(name: str) -> Callable[[Setting], bool]:
@@ -80,7 +83,7 @@ _PHASES = {
 
 def run_pipeline(
     func: PrimFunc,
-    target: Any = None,
+    target: Target | None = None,
     config: Mapping[str, Any] | None = None,
     instruments: Iterable[Any] = (),
     passes: Sequence[Pass] = PIPELINE,

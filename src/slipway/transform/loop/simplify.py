@@ -84,7 +84,7 @@ class _Simplifier:
             return node
         return S.IfThenElse(condition, then_case, else_case)
 
-    def fact_keys(self, condition: Any) -> list[Any]:
+    def fact_keys(self, condition: E.PrimExpr) -> list[Any]:
         """Return what names each comparison that `condition` is made of."""
         if isinstance(condition, E.And):
             return self.fact_keys(condition.a) + self.fact_keys(condition.b)
@@ -97,7 +97,7 @@ class _Simplifier:
                 return [(type(condition), difference.key)]
         return []  # a condition on memory may change while the branch runs
 
-    def known(self, condition: Any) -> Any:
+    def known(self, condition: E.PrimExpr) -> Any:
         """Return `condition` with the comparisons that enclosing branches decided put in."""
         if not self.facts or isinstance(condition, E.IntImm):
             return condition

@@ -79,7 +79,7 @@ def _absorb(expr: Any, counts: dict[int, int]) -> Expr | None:
     return None
 
 
-def _axes(call: Any) -> list[int]:
+def _axes(call: Call) -> list[int]:
     rank = call.tensor_type.rank
     return [a % rank for a in call.attrs.axes] if call.attrs.axes else list(range(rank))[::-1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -16,6 +16,9 @@ from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.visit import children, post_order
 from slipway.transform.graph.widen_products import has_known_weight
 
+if TYPE_CHECKING:
+    from slipway.target import Target
+
 INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
 # Products for each pixel of an image of few channels that outweigh packing them.
 _IMAGE_WORK = 900
@@ -26,7 +29,7 @@ MATRICES = ("nn.batch_matmul", "nn.matmul")
 CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
 
 
-def pair_instructions(target: Any) -> list[HardwareIntrinsic]:
+def pair_instructions(target: Target | None) -> list[HardwareIntrinsic]:
     """Return the instructions of `target` for products of bfloat16 that beat those of float32.
 
     None with the option -strict: they take denormal numbers for zero.
@@ -37,7 +40,7 @@ def pair_instructions(target: Any) -> list[HardwareIntrinsic]:
     return [i for i in found if not i.missing(target) and 32 * i.c_size == target.vector_bits]
 
 
-def _is_a_gain(name: str, target: Any) -> bool:
+def _is_a_gain(name: str, target: Target) -> bool:
     """Return whether an instruction is known to be faster than float32 on what `target` describes.
 
     ``vdpbf16ps`` is on AMD's cores, which alone have SSE4A: twice as many multiply-adds on Zen 4

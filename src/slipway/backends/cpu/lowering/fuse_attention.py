@@ -90,7 +90,7 @@ def _constant(value: float) -> Constant:
     return Constant(np.asarray(value, "float32"))
 
 
-def _scores(expr: Any, counts: dict[int, int], rows: tuple[int, ...]) -> _Scores | None:
+def _scores(expr: Expr, counts: dict[int, int], rows: tuple[int, ...]) -> _Scores | None:
     """Match scores whose last two extents are `rows`, read by nobody else."""
     if counts.get(id(expr), 0) != 1 or not isinstance(expr, Call):
         return None

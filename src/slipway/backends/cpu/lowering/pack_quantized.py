@@ -12,7 +12,7 @@ the sum of the weights is taken from its result; one that takes signed data gets
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,11 @@ from slipway.relay.ops.packed.qnn_winograd import MOST_CHANNELS, transform_weigh
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs
 from slipway.relay.ops.qnn.words import BYTES
 from slipway.relay.visit import rewrite
+
+if TYPE_CHECKING:
+    from slipway.relay.ops.image.regions import DeformableIm2colAttrs
+    from slipway.relay.ops.nn.conv_transpose import ConvTransposeAttrs
+    from slipway.target import Target
 
 Array = np.ndarray[Any, Any]
 
@@ -52,7 +57,7 @@ LEAST_CHANNELS, LEAST_POSITIONS = 16, 16
 OFFSET = 128  # between signed and unsigned bytes
 
 
-def packing_instructions(target: Any) -> list[HardwareIntrinsic]:
+def packing_instructions(target: Target | None) -> list[HardwareIntrinsic]:
     """Return the instructions that integer products use on `target`, the best first."""
     if target is None or target.kind.name != "llvm":
         return []
@@ -95,7 +100,11 @@ def _convolution(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | No
 
 
 def _by_winograd(
-    data: Any, weight: Array, attrs: Any, instructions: list[HardwareIntrinsic], call: Any
+    data: Expr,
+    weight: Array,
+    attrs: DeformableIm2colAttrs,
+    instructions: list[HardwareIntrinsic],
+    call: Call,
 ) -> Expr | None:
     """Return the convolution by Winograd's algorithm where the best instruction takes int16.
 
@@ -165,7 +174,7 @@ def _packed(
     return _sums(PACKED, data, packed, attrs, entry, totals, span)
 
 
-def _fills(entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any) -> bool:
+def _fills(entry: HardwareIntrinsic, data: Expr, weight: Array, attrs: ConvTransposeAttrs) -> bool:
     """Return whether there are positions and channels enough for an instruction on matrices.
 
     In groups each would read channels of its own.
@@ -198,9 +207,14 @@ def _is_image(data: Any) -> bool:
 
 
 def _sums(
-    name: str, data: Any, weight: Constant, attrs: Any, entry: HardwareIntrinsic, totals: Array,
+    name: str,
+    data: Expr,
+    weight: Constant,
+    attrs: IntegerConvAttrs,
+    entry: HardwareIntrinsic,
+    totals: Array,
     span: Any,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Return the call; with data moved to the other sign where it has to be.
 
     `totals` are the sums of the weights: so many times the move is in the result.
@@ -223,7 +237,7 @@ def _move(given: str, entry: HardwareIntrinsic) -> int:
     return -OFFSET if (given, entry.a_dtype) == ("uint8", "int8") else 0
 
 
-def _is_bytes(data: Any) -> bool:
+def _is_bytes(data: Expr) -> bool:
     return data.tensor_type.dtype in ("int8", "uint8")
 
 
@@ -254,7 +268,7 @@ def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None
 
 
 def _suits(
-    entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any, whole: bool = True
+    entry: HardwareIntrinsic, data: Expr, weight: Array, attrs: Any, whole: bool = True
 ) -> bool:
     """Return whether an instruction can sum these products."""
     given = data.tensor_type.dtype

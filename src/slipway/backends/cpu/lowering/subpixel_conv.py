@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from slipway.relay.expr import Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.visit import rewrite
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Call
 
 WORTH_SPLITTING = 0.85  # of the products of one convolution for all
 MAX_FILLING = 8  # times the taps of the kernel: with great strides most would be zeros
@@ -39,7 +42,7 @@ def subpixel_conv(function: Function) -> Function:
     return rewrite(function, _rule)  # type: ignore[no-any-return]
 
 
-def _rule(call: Any) -> Expr | None:
+def _rule(call: Call) -> Expr | None:
     if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
         return None
     attrs, kernel = call.attrs, call.args[1]
@@ -62,7 +65,7 @@ def _rule(call: Any) -> Expr | None:
         return _joined(call, kernel.array)
 
 
-def _joined(call: Any, kernel: np.ndarray[Any, Any]) -> Expr | None:
+def _joined(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
     """One convolution for all rests, whose kernels have the taps of the longest."""
     attrs, strides = call.attrs, call.attrs.strides
     batch, channels, *size = call.tensor_type.shape
@@ -87,7 +90,7 @@ def _joined(call: Any, kernel: np.ndarray[Any, Any]) -> Expr | None:
     return cut
 
 
-def _conv(call: Any, weight: np.ndarray[Any, Any], padding: Sequence[int]) -> Expr:
+def _conv(call: Call, weight: np.ndarray[Any, Any], padding: Sequence[int]) -> Expr:
     """The convolution of the data of `call` with a kernel (O, C, ...)."""
     made: Expr = op_registry.face(f"nn.conv{len(call.attrs.strides)}d")(
         call.args[0],

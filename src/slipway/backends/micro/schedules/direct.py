@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import (
@@ -23,6 +23,7 @@ from slipway.backends.strategy import register_strategy
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
 
 _OPS = (
@@ -42,7 +43,7 @@ _OPS = (
 )
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     return is_microcontroller(target)
 
 

@@ -6,7 +6,7 @@ arithmetic, of NumPy arrays or of te expressions (see `sample.py`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from slipway.relay.ops.image.sample import NumpyArithmetic, TeArithmetic, workin
 from slipway.relay.ops.tensor.small_types import to_integer
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 MODES = ("avg", "max")
 MAX_SAMPLES = 16  # along each axis of a bin; they are unrolled
@@ -111,7 +115,7 @@ def _bin(
 
 
 @ROI_ALIGN.reference
-def _roi_reference(attrs: RoiAlignAttrs, data: Any, rois: Any) -> Any:
+def _roi_reference(attrs: RoiAlignAttrs, data: Array, rois: Array) -> Any:
     m = NumpyArithmetic(working_dtype(data.dtype.name, rois.dtype.name))
     wide, regions = m.real(data), m.real(rois)
     region = [regions[:, k].reshape(-1, 1, 1, 1) for k in (2, 1, 4, 3)]
@@ -133,7 +137,7 @@ def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[Tensor
     count, _, height, width = (int(d) for d in data.shape)
     m = TeArithmetic(working_dtype(data.dtype, rois.dtype))
 
-    def element(r: Any, c: Any, py: Any, px: Any) -> Any:
+    def element(r: PrimExpr, c: PrimExpr, py: PrimExpr, px: PrimExpr) -> Any:
         region = [m.real(rois(r, k)) for k in (2, 1, 4, 3)]
         sample = te().min(te().max(te().to_integer(rois(r, 0), "int32"), 0), count - 1)
         found = _bin(
@@ -147,9 +151,15 @@ def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[Tensor
 
 @ROI_ALIGN.face
 def roi_align(
-    data: Any, rois: Any, pooled_size: Any, spatial_scale: float, sample_ratio: int = 2,
-    layout: str = "NCHW", mode: str = "avg", aligned: bool = False,
-) -> Call:  # fmt: skip
+    data: ExprLike,
+    rois: ExprLike,
+    pooled_size: Extents,
+    spatial_scale: float,
+    sample_ratio: int = 2,
+    layout: str = "NCHW",
+    mode: str = "avg",
+    aligned: bool = False,
+) -> Call:
     """Pool `data` over regions (R, 5): sample number, x1, y1, x2, y2."""
     if layout != "NCHW":
         raise BadArgument("layout", f"is {layout!r}; only NCHW is served")
@@ -243,7 +253,7 @@ def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any) -> 
 
 
 @IM2COL.reference
-def _im2col_reference(attrs: DeformableIm2colAttrs, data: Any, offset: Any, mask: Any) -> Any:
+def _im2col_reference(attrs: DeformableIm2colAttrs, data: Array, offset: Array, mask: Array) -> Any:
     m = NumpyArithmetic(working_dtype(*(a.dtype.name for a in (data, offset, mask))))
     batch, channels, height, width = data.shape
     kh, kw = attrs.kernel_size
@@ -276,7 +286,7 @@ def _im2col_compute(
     _, ow = _out_size(attrs, (height, width))
     m = TeArithmetic(working_dtype(data.dtype, offset.dtype, mask.dtype))
 
-    def element(n: Any, c: Any, k: Any, p: Any) -> Any:
+    def element(n: PrimExpr, c: PrimExpr, k: PrimExpr, p: PrimExpr) -> Any:
         group = c // (channels // attrs.groups) if attrs.groups > 1 else 0
         at = (p // ow, p % ow)
         position = []
@@ -293,9 +303,15 @@ def _im2col_compute(
 
 @IM2COL.face
 def deformable_im2col(
-    data: Any, offset: Any, mask: Any, kernel_size: Any, strides: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
-) -> Call:  # fmt: skip
+    data: ExprLike,
+    offset: Any,
+    mask: Any,
+    kernel_size: Extents,
+    strides: Extents = 1,
+    padding: Extents = 0,
+    dilation: Extents = 1,
+    groups: int = 1,
+) -> Call:
     """Return what each window reads: (N, channels, window, out positions)."""
     kernel, step, apart = (
         as_tuple(v, 2, name)

@@ -7,7 +7,7 @@ along one axis are a small constant matrix, which the reference multiplies by.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,12 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, re
 from slipway.relay.ops.checks import as_tuple, need_number
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 COORDINATES = (
     "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
@@ -138,7 +144,7 @@ def _resized_axes(attrs: ResizeAttrs, shape: Any, out: Any) -> list[int]:
 
 
 @RESIZE.reference
-def _resize_reference(attrs: ResizeAttrs, data: Any) -> Any:
+def _resize_reference(attrs: ResizeAttrs, data: Array) -> Any:
     out_shape = tuple(s or d for s, d in zip(attrs.size, data.shape, strict=True))
     result = data.astype(np.float64)
     for axis in _resized_axes(attrs, data.shape, out_shape):
@@ -158,7 +164,7 @@ def _resize_reference(attrs: ResizeAttrs, data: Any) -> Any:
     return result.astype(data.dtype)
 
 
-def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any, wide: str) -> Any:
+def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr, wide: str) -> Any:
     """The te source coordinate of output position `i`, as `source_coordinates` computes it.
 
     In float64 for the nearest neighbour, where a tie decides which element is read; in `wide`, the
@@ -186,7 +192,7 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any, wide: 
             return (at + number(0.5)) / number(scale) - number(0.5)
 
 
-def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: Any) -> Any | None:
+def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr) -> Any | None:
     """The nearest element to output position `i` as plain integer arithmetic, if it is that simple.
 
     i // n for an enlargement by n, i * n + c for a reduction.
@@ -214,7 +220,7 @@ def _resize_compute(
     def one(value: float) -> Any:
         return te().const(value, wide)
 
-    def reads(axis: int, i: Any) -> list[tuple[Any, Any]]:
+    def reads(axis: int, i: PrimExpr) -> list[tuple[Any, Any]]:
         """(position, weight) pairs along one axis; a weight of None is one."""
         extent = shape[axis]
         whole = _whole_step(attrs, axis, extent, out.shape[axis], i)
@@ -222,7 +228,7 @@ def _resize_compute(
             return [(whole, None)]
         at = _source(attrs, axis, extent, out.shape[axis], i, wide)
 
-        def inside(position: Any) -> Any:
+        def inside(position: PrimExpr) -> Any:
             return te().min(te().max(position, 0), extent - 1)
 
         if attrs.method == "nearest_neighbor":
@@ -257,7 +263,7 @@ def _resize_compute(
             pairs = [(p, w / total) for p, w in pairs]
         return pairs
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         terms: list[tuple[list[Any], Any]] = [(list(i), None)]
         for axis in axes:
             grown = []
@@ -286,8 +292,8 @@ def _resize_compute(
 
 def resize(
     data: Any,
-    size: Any,
-    scales: Any = (),
+    size: Sequence[int],
+    scales: Sequence[float] = (),
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
     rounding_method: str = "",
@@ -397,7 +403,7 @@ def resize3d(
 
 
 def upsampling(
-    data: Any, scale_h: float = 1, scale_w: float = 1, layout: str = "NCHW",
+    data: ExprLike, scale_h: float = 1, scale_w: float = 1, layout: str = "NCHW",
     method: str = "nearest_neighbor", align_corners: bool = False,
 ) -> Call:  # fmt: skip
     """Enlarge images by factors (the classic nn.upsampling)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_float, need_number, normal_axis
 from slipway.relay.ops.tensor.tensors import elementwise, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 RELU = register_op(
     "nn.relu", "data", pattern=OpPattern.ELEMWISE, flops_per_element=1, doc="max(data, 0)."
@@ -26,7 +30,7 @@ def _relu_type(attrs: None, data: TensorType) -> Type:
 
 
 @RELU.reference
-def _relu_reference(attrs: None, data: Any) -> Any:
+def _relu_reference(attrs: None, data: Array) -> Any:
     return np.maximum(data, data.dtype.type(0))
 
 
@@ -38,7 +42,7 @@ def _relu_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -
 
 
 @RELU.face
-def relu(data: Any) -> Call:
+def relu(data: ExprLike) -> Call:
     """Rectify: max(data, 0)."""
     return RELU(data)
 
@@ -67,7 +71,7 @@ def _leaky_relu_type(attrs: LeakyReluAttrs, data: TensorType) -> Type:
 
 
 @LEAKY_RELU.reference
-def _leaky_relu_reference(attrs: LeakyReluAttrs, data: Any) -> Any:
+def _leaky_relu_reference(attrs: LeakyReluAttrs, data: Array) -> Any:
     return np.where(data >= 0, data, data * data.dtype.type(attrs.alpha))
 
 
@@ -78,14 +82,14 @@ def _leaky_relu_compute(
     (x,) = inputs
     zero, slope = te().const(0, x.dtype), te().const(attrs.alpha, x.dtype)
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         return te().select(x(*i) >= zero, x(*i), x(*i) * slope)
 
     return [elementwise("T_leaky_relu", x.shape, element)]
 
 
 @LEAKY_RELU.face
-def leaky_relu(data: Any, alpha: float = 0.01) -> Call:
+def leaky_relu(data: ExprLike, alpha: float = 0.01) -> Call:
     """Return data where positive, else alpha * data."""
     return LEAKY_RELU(data, attrs=LeakyReluAttrs(float(alpha)))
 
@@ -118,7 +122,7 @@ def _prelu_type(attrs: PReluAttrs, data: TensorType, alpha: TensorType) -> Type:
 
 
 @PRELU.reference
-def _prelu_reference(attrs: PReluAttrs, data: Any, alpha: Any) -> Any:
+def _prelu_reference(attrs: PReluAttrs, data: Array, alpha: Array) -> Any:
     shape = [1] * data.ndim
     shape[attrs.axis] = -1
     return np.where(data >= 0, data, data * alpha.reshape(shape))
@@ -130,14 +134,14 @@ def _prelu_compute(attrs: PReluAttrs, inputs: list[Any], out_types: list[TensorT
     axis = attrs.axis % out_types[0].rank
     zero = te().const(0, x.dtype)
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         return te().select(x(*i) >= zero, x(*i), x(*i) * alpha(i[axis]))
 
     return [elementwise("T_prelu", x.shape, element, tag="broadcast")]
 
 
 @PRELU.face
-def prelu(data: Any, alpha: Any, axis: int = 1) -> Call:
+def prelu(data: ExprLike, alpha: ExprLike, axis: int = 1) -> Call:
     """Return data where positive, else alpha * data with one alpha per entry of `axis`."""
     return PRELU(data, alpha, attrs=PReluAttrs(axis))
 
@@ -177,7 +181,7 @@ def _bounds(attrs: ClipAttrs, dtype: str) -> tuple[Any, Any]:
 
 
 @CLIP.reference
-def _clip_reference(attrs: ClipAttrs, a: Any) -> Any:
+def _clip_reference(attrs: ClipAttrs, a: Array) -> Any:
     low, high = _bounds(attrs, a.dtype.name)
     return np.minimum(np.maximum(a, a.dtype.type(low)), a.dtype.type(high))
 
@@ -190,7 +194,7 @@ def _clip_compute(attrs: ClipAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @CLIP.face
-def clip(a: Any, a_min: float, a_max: float) -> Call:
+def clip(a: ExprLike, a_min: float, a_max: float) -> Call:
     """Keep each element in [a_min, a_max]."""
     return CLIP(a, attrs=ClipAttrs(float(a_min), float(a_max)))
 

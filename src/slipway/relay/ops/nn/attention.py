@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPatter
 from slipway.relay.ops.checks import need_dtype, need_float, need_rank
 from slipway.relay.ops.tensor.tensors import shape_of, te, wide
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import ExprLike
+    from slipway.te.tensor import Tensor
 
 LEAST_LANES = 4
 CAUSAL = ("", "TopLeft", "BottomRight")
@@ -160,37 +165,39 @@ class Operands:
         self.key_extents = k
         self.scale = scale_of(attrs, shape_of(inputs[0]))
 
-    def _read(self, tensor: Any, layout: str, b: Any, s: Any, n: Any, h: Any) -> Any:
+    def _read(
+        self, tensor: Tensor, layout: str, b: PrimExpr, s: PrimExpr, n: PrimExpr, h: PrimExpr
+    ) -> Any:
         at = {"B": b, "S": s, "N": n, "H": h}
         return tensor(*(at[axis] for axis in layout)).astype(self.dtype)
 
-    def query(self, b: Any, n: Any, s: Any, h: Any) -> Any:
+    def query(self, b: PrimExpr, n: PrimExpr, s: PrimExpr, h: PrimExpr) -> Any:
         """An element of the query, times the scale."""
         element = self._read(self.tensors[0], self.attrs.query_layout, b, s, n, h)
         return element * te().const(self.scale, self.dtype)
 
-    def head(self, n: Any) -> Any:
+    def head(self, n: PrimExpr) -> Any:
         """The head of key and value that head `n` of the query reads."""
         each = self.heads // self.key_heads
         return n if each == 1 else 0 if self.key_heads == 1 else te().floordiv(n, each)
 
-    def key(self, b: Any, n: Any, t: Any, h: Any) -> Any:
+    def key(self, b: PrimExpr, n: PrimExpr, t: PrimExpr, h: PrimExpr) -> Any:
         """An element of the key that head `n` of the query reads."""
         return self.key_of_head(b, self.head(n), t, h)
 
-    def key_of_head(self, b: Any, n: Any, t: Any, h: Any) -> Any:
+    def key_of_head(self, b: PrimExpr, n: PrimExpr, t: PrimExpr, h: PrimExpr) -> Any:
         """An element of head `n` of the key itself."""
         return self._read(self.tensors[1], self.attrs.key_layout, b, t, n, h)
 
-    def value(self, b: Any, n: Any, t: Any, h: Any) -> Any:
+    def value(self, b: PrimExpr, n: PrimExpr, t: PrimExpr, h: PrimExpr) -> Any:
         """An element of the value that head `n` of the query reads."""
         return self.value_of_head(b, self.head(n), t, h)
 
-    def value_of_head(self, b: Any, n: Any, t: Any, h: Any) -> Any:
+    def value_of_head(self, b: PrimExpr, n: PrimExpr, t: PrimExpr, h: PrimExpr) -> Any:
         """An element of head `n` of the value itself."""
         return self._read(self.tensors[2], self.attrs.value_layout, b, t, n, h)
 
-    def masked(self, score: Any, b: Any, n: Any, s: Any, t: Any) -> Any:
+    def masked(self, score: PrimExpr, b: PrimExpr, n: PrimExpr, s: PrimExpr, t: PrimExpr) -> Any:
         """A score with bias and causal mask."""
         if len(self.tensors) == 4:
             bias, layout = self.tensors[3], self.attrs.bias_layout
@@ -238,7 +245,7 @@ def _compute(attrs: AttentionAttrs, inputs: list[Any], out_types: list[TensorTyp
         name="T_attention_values",
     )
 
-    def quotient(*i: Any) -> Any:
+    def quotient(*i: PrimExpr) -> Any:
         at = dict(zip(attrs.out_layout, i, strict=True))
         b, n, s, e = (at[axis] for axis in "BNSH")
         return (mixed(b, n, s, e) / total(b, n, s)).astype(out.dtype)
@@ -276,10 +283,10 @@ ATTENTION_BIAS = _register(
 
 @ATTENTION.face
 def attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
+    query: ExprLike,
+    key: ExprLike,
+    value: ExprLike,
+    bias: ExprLike | None = None,
     scale: float | None = None,
     causal_mask: str | None = None,
     layout: str = "BSNH",
@@ -295,10 +302,10 @@ def attention(
 
 @ATTENTION_BIAS.face
 def attention_bias(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any,
+    query: ExprLike,
+    key: ExprLike,
+    value: ExprLike,
+    bias: ExprLike,
     scale: float | None = None,
     causal_mask: str | None = None,
     layout: str = "BSNH",

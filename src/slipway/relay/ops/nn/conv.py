@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from slipway.relay.ops.nn.windows import (
 )
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array
 
 
 @node
@@ -110,7 +114,7 @@ def convolve(
     return parts[0] if groups == 1 else np.concatenate(parts, axis=1)
 
 
-def conv_reference(attrs: ConvAttrs, data: Any, weight: Any) -> Any:
+def conv_reference(attrs: ConvAttrs, data: Array, weight: Array) -> Any:
     """The NumPy meaning of the family."""
     spatial = SPATIAL[len(attrs.strides)]
     out_dtype = attrs.out_dtype or data.dtype
@@ -145,7 +149,7 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
         te().reduce_axis((0, k), name=f"r{s.lower()}") for k, s in zip(kernel, spatial, strict=True)
     ]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> Any:
         at = dict(zip(layout, indices, strict=True))
         group = at["C"] if multiplier == 1 else at["C"] // multiplier
         if depthwise:
@@ -172,7 +176,7 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
     return [te().compute(out.shape, element, name=tag.split("_")[0], tag=tag)]
 
 
-def conv_flops(attrs: ConvAttrs, in_types: Sequence[Any], out_type: Any) -> float:
+def conv_flops(attrs: ConvAttrs, in_types: Sequence[Any], out_type: TensorType) -> float:
     """Two operations per multiply-add."""
     out_channels = pick(in_types[1].shape, attrs.kernel_layout, "O")[0]
     return float(2 * out_type.size * (in_types[1].size // max(out_channels, 1)))

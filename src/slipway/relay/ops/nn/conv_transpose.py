@@ -7,7 +7,7 @@ The compute gathers: it reads the input where (y + pad - k * dilation) is a mult
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from slipway.relay.ops.checks import as_tuple, need_dtype, need_number, need_ran
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array
 
 
 @node
@@ -72,7 +76,7 @@ def _relation(attrs: ConvTransposeAttrs, data: TensorType, weight: TensorType) -
     return TensorType((data.shape[0], channels, *extents), attrs.out_dtype or data.dtype)
 
 
-def _reference(attrs: ConvTransposeAttrs, data: Any, weight: Any) -> Any:
+def _reference(attrs: ConvTransposeAttrs, data: Array, weight: Array) -> Any:
     count = len(attrs.strides)
     size, kernel = data.shape[2:], weight.shape[2:]
     full = [
@@ -119,7 +123,7 @@ def _compute(
         for k, s in zip(kernel, SPATIAL[count], strict=True)
     ]
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         n, c, *at = i
         first = channel if attrs.groups == 1 else (c // per_out) * per_in + channel
         column = c if attrs.groups == 1 else c % per_out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, re
 from slipway.relay.ops.checks import need_number, need_rank, normal_axis
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 
 @node
@@ -53,7 +57,7 @@ def _dense_type(attrs: DenseAttrs, data: TensorType, weight: TensorType) -> Type
 
 
 @DENSE.reference
-def _dense_reference(attrs: DenseAttrs, data: Any, weight: Any) -> Any:
+def _dense_reference(attrs: DenseAttrs, data: Array, weight: Array) -> Any:
     dtype = attrs.out_dtype or data.dtype
     product = data.astype(dtype) @ weight.T.astype(dtype)
     return product.astype(dtype, copy=False)  # NumPy multiplies bfloat16 to float32
@@ -65,7 +69,7 @@ def _dense_compute(attrs: DenseAttrs, inputs: list[Any], out_types: list[TensorT
     (out,) = out_types
     k = te().reduce_axis((0, int(weight.shape[1])), name="k")
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         product = data(*i[:-1], k).astype(out.dtype) * weight(i[-1], k).astype(out.dtype)
         return te().sum(product, axis=[k])
 
@@ -78,7 +82,7 @@ def _dense_flops(attrs: DenseAttrs, ins: Sequence[TensorType], out: TensorType) 
 
 
 @DENSE.face
-def dense(data: Any, weight: Any, units: int | None = None, out_dtype: str = "") -> Call:
+def dense(data: ExprLike, weight: ExprLike, units: int | None = None, out_dtype: str = "") -> Call:
     """Fully connected layer: data (..., K) times the transpose of weight (units, K)."""
     return DENSE(data, weight, attrs=DenseAttrs(units, out_dtype or ""))
 
@@ -112,7 +116,7 @@ def _matmul_extents(
     return rows, columns, depth
 
 
-def _matmul_reference(attrs: MatmulAttrs, a: Any, b: Any) -> Any:
+def _matmul_reference(attrs: MatmulAttrs, a: Array, b: Array) -> Any:
     dtype = attrs.out_dtype or a.dtype
     a, b = a.astype(dtype), b.astype(dtype)
     a = np.swapaxes(a, -1, -2) if attrs.transpose_a else a
@@ -124,7 +128,7 @@ def _matmul_compute(attrs: MatmulAttrs, inputs: list[Any], out: TensorType, tag:
     a, b = inputs
     k = te().reduce_axis((0, int(a.shape[-2 if attrs.transpose_a else -1])), name="k")
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         *batch, row, column = i
         batch_a = [0 if int(d) == 1 else j for d, j in zip(a.shape[:-2], batch, strict=True)]
         batch_b = [0 if int(d) == 1 else j for d, j in zip(b.shape[:-2], batch, strict=True)]
@@ -163,8 +167,8 @@ MATMUL.flops(_matmul_flops)
 
 @MATMUL.face
 def matmul(
-    tensor_a: Any,
-    tensor_b: Any,
+    tensor_a: ExprLike,
+    tensor_b: ExprLike,
     units: int | None = None,
     out_dtype: str = "",
     transpose_a: bool = False,
@@ -214,8 +218,8 @@ BATCH_MATMUL.flops(_matmul_flops)
 
 @BATCH_MATMUL.face
 def batch_matmul(
-    tensor_a: Any,
-    tensor_b: Any,
+    tensor_a: ExprLike,
+    tensor_b: ExprLike,
     out_dtype: str = "",
     transpose_a: bool = False,
     transpose_b: bool = True,
@@ -253,7 +257,7 @@ def _bias_add_type(attrs: BiasAddAttrs, data: TensorType, bias: TensorType) -> T
 
 
 @BIAS_ADD.reference
-def _bias_add_reference(attrs: BiasAddAttrs, data: Any, bias: Any) -> Any:
+def _bias_add_reference(attrs: BiasAddAttrs, data: Array, bias: Array) -> Any:
     shape = [1] * data.ndim
     shape[attrs.axis] = -1
     return data + bias.reshape(shape)
@@ -276,7 +280,7 @@ def _bias_add_compute(
 
 
 @BIAS_ADD.face
-def bias_add(data: Any, bias: Any, axis: int = 1) -> Call:
+def bias_add(data: ExprLike, bias: ExprLike, axis: int = 1) -> Call:
     """Add one bias per entry of `axis`."""
     return BIAS_ADD(as_expr(data), bias, attrs=BiasAddAttrs(axis))
 

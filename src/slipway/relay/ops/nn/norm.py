@@ -6,7 +6,7 @@ so that every graph can be built without optimisation too.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,13 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, const, register_op
 from slipway.relay.ops.checks import need_dtype, need_float, need_shape, normal_axis
+from slipway.relay.ops.tensor import binary, reduce, shape, unary
 from slipway.relay.ops.tensor.tensors import elementwise, te, wide
 from slipway.relay.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 
 @node
@@ -47,7 +52,7 @@ def _batch_norm_type(attrs: BatchNormAttrs, data: TensorType, *rest: TensorType)
 
 @BATCH_NORM.reference
 def _batch_norm_reference(
-    attrs: BatchNormAttrs, data: Any, gamma: Any, beta: Any, mean: Any, var: Any
+    attrs: BatchNormAttrs, data: Array, gamma: Array, beta: Array, mean: Array, var: Array
 ) -> Any:
     shape = [1] * data.ndim
     shape[attrs.axis] = -1
@@ -68,7 +73,7 @@ def _batch_norm_compute(
     axis = attrs.axis % out_types[0].rank
     epsilon = te().const(attrs.epsilon, data.dtype)
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         c = i[axis]
         value = (data(*i) - mean(c)) / te().sqrt(var(c) + epsilon)
         value = value * gamma(c) if attrs.scale else value
@@ -80,11 +85,11 @@ def _batch_norm_compute(
 
 @BATCH_NORM.face
 def batch_norm(
-    data: Any,
-    gamma: Any,
-    beta: Any,
-    moving_mean: Any,
-    moving_var: Any,
+    data: ExprLike,
+    gamma: ExprLike,
+    beta: ExprLike,
+    moving_mean: ExprLike,
+    moving_var: ExprLike,
     axis: int = 1,
     epsilon: float = 1e-5,
     center: bool = True,
@@ -154,7 +159,7 @@ def _layer_norm_type(
 
 
 @LAYER_NORM.reference
-def _layer_norm_reference(attrs: NormAttrs, data: Any, gamma: Any, beta: Any) -> Any:
+def _layer_norm_reference(attrs: NormAttrs, data: Array, gamma: Array, beta: Array) -> Any:
     shape = [1] * data.ndim
     shape[attrs.axis] = -1
     wide = data.astype(np.float64)
@@ -176,7 +181,7 @@ def _layer_norm_compute(
     mean, var = _moments(data, [axis], out.shape[axis], "layer_norm")
     epsilon = te().const(attrs.epsilon, wide(data.dtype))
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         row = i[:axis] + i[axis + 1 :]
         value = (data(*i).astype(wide(data.dtype)) - mean(*row)) * te().rsqrt(var(*row) + epsilon)
         value = value * gamma(i[axis]) if attrs.scale else value
@@ -187,7 +192,7 @@ def _layer_norm_compute(
 
 @LAYER_NORM.face
 def layer_norm(
-    data: Any, gamma: Any, beta: Any, axis: int = -1, epsilon: float = 1e-5,
+    data: ExprLike, gamma: ExprLike, beta: ExprLike, axis: int = -1, epsilon: float = 1e-5,
     center: bool = True, scale: bool = True,
 ) -> Call:  # fmt: skip
     """Normalise along `axis`, then scale by gamma and shift by beta."""
@@ -221,7 +226,7 @@ INSTANCE_NORM.type_relation(_channel_params)
 
 
 @INSTANCE_NORM.reference
-def _instance_norm_reference(attrs: NormAttrs, data: Any, gamma: Any, beta: Any) -> Any:
+def _instance_norm_reference(attrs: NormAttrs, data: Array, gamma: Array, beta: Array) -> Any:
     axis = attrs.axis % data.ndim
     shape = [1] * data.ndim
     shape[axis] = -1
@@ -244,7 +249,7 @@ def _instance_norm_compute(
     mean, var = _moments(data, axes, count, "instance_norm")
     epsilon = te().const(attrs.epsilon, wide(data.dtype))
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         c = i[axis]
         scale = te().rsqrt(var(i[0], c) + epsilon) * gamma(c)
         value = (data(*i).astype(wide(data.dtype)) - mean(i[0], c)) * scale + beta(c)
@@ -255,7 +260,7 @@ def _instance_norm_compute(
 
 @INSTANCE_NORM.face
 def instance_norm(
-    data: Any, gamma: Any, beta: Any, axis: int = 1, epsilon: float = 1e-5,
+    data: ExprLike, gamma: ExprLike, beta: ExprLike, axis: int = 1, epsilon: float = 1e-5,
     center: bool = True, scale: bool = True,
 ) -> Call:  # fmt: skip
     """Normalise each channel of each sample by itself."""
@@ -291,7 +296,7 @@ def _lrn_type(attrs: LrnAttrs, data: TensorType) -> Type:
 
 
 @LRN.reference
-def _lrn_reference(attrs: LrnAttrs, data: Any) -> Any:
+def _lrn_reference(attrs: LrnAttrs, data: Array) -> Any:
     moved = np.moveaxis(data, attrs.axis, 0).astype(np.float64)
     before, after = (attrs.size - 1) // 2, attrs.size // 2
     squares = np.stack(
@@ -304,7 +309,7 @@ def _lrn_reference(attrs: LrnAttrs, data: Any) -> Any:
     return np.moveaxis(out, 0, attrs.axis).astype(data.dtype)
 
 
-def _power(x: Any, exponent: float) -> Any:
+def _power(x: Array, exponent: float) -> Any:
     """X to a power; through roots where the usual ones are all there is to it."""
     if exponent == 0.75:
         root = te().sqrt(x)
@@ -320,7 +325,7 @@ def _lrn_compute(attrs: LrnAttrs, inputs: list[Any], out_types: list[TensorType]
     before, channels = (attrs.size - 1) // 2, out.shape[axis]
     k = te().reduce_axis((0, attrs.size), name="k")
 
-    def window(*i: Any) -> Any:
+    def window(*i: PrimExpr) -> Any:
         c = i[axis] + k - before
         inside = te().all(c >= 0, c < channels)
         value = te().if_then_else(
@@ -341,7 +346,7 @@ def _lrn_compute(attrs: LrnAttrs, inputs: list[Any], out_types: list[TensorType]
 
 @LRN.face
 def lrn(
-    data: Any,
+    data: ExprLike,
     size: int = 5,
     axis: int = 1,
     bias: float = 2.0,
@@ -375,7 +380,7 @@ def _dropout_type(attrs: DropoutAttrs, data: TensorType) -> Type:
 
 
 @DROPOUT.reference
-def _dropout_reference(attrs: DropoutAttrs, data: Any) -> Any:
+def _dropout_reference(attrs: DropoutAttrs, data: Array) -> Any:
     return data, np.ones(data.shape, bool)
 
 
@@ -391,7 +396,7 @@ def _dropout_compute(
 
 
 @DROPOUT.face
-def dropout(data: Any, rate: float = 0.5) -> Any:
+def dropout(data: ExprLike, rate: float = 0.5) -> Any:
     """Return the data: nothing is dropped in inference."""
     return TupleWrapper(DROPOUT(data, attrs=DropoutAttrs(float(rate))), 2)[0]
 
@@ -401,8 +406,6 @@ DROPOUT.sample_case((2, 3))
 
 def l2_normalize(data: Any, eps: float = 1e-12, axis: Any = None) -> Call:
     """Return data / sqrt(max(sum of squares over `axis`, eps)), through smaller operators."""
-    from slipway.relay.ops.tensor import binary, reduce, unary
-
     squares = reduce.sum_(binary.multiply(data, data), axis=axis, keepdims=True)
     floor = const(eps, squares.tensor_type.dtype)
     return binary.divide(data, unary.sqrt(binary.maximum(squares, floor)))  # type: ignore[no-any-return]
@@ -413,8 +416,6 @@ def group_norm(
     center: bool = True, scale: bool = True,
 ) -> Any:  # fmt: skip
     """Normalise groups of channels (axis 1) by their own moments, through smaller operators."""
-    from slipway.relay.ops.tensor import binary, shape
-
     given = data.tensor_type
     if axis != 1 or given.shape[1] % num_groups:
         raise BadArgument(

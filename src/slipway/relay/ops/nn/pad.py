@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.nn.windows import pad_stage
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array
 
 MODES = ("constant", "edge", "reflect", "wrap")
 
@@ -49,7 +53,7 @@ def _pad_type(attrs: PadAttrs, data: TensorType) -> Type:
 
 
 @PAD.reference
-def _pad_reference(attrs: PadAttrs, data: Any) -> Any:
+def _pad_reference(attrs: PadAttrs, data: Array) -> Any:
     crop = tuple(
         slice(max(-low, 0), d - max(-high, 0))
         for d, (low, high) in zip(data.shape, attrs.pad_width, strict=True)
@@ -82,7 +86,7 @@ def _pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]
         if padded is not x:
             return [padded]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> Any:
         source, inside = [], []
         for i, extent, (low, high) in zip(indices, shape, attrs.pad_width, strict=True):
             if attrs.pad_mode == "constant" or (low <= 0 and high <= 0):

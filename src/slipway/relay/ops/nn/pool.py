@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from slipway.relay.ops.checks import as_tuple, need_number, pad_amounts
 from slipway.relay.ops.nn.windows import SPATIAL, pad_array, pad_stage, window_extent, windows
 from slipway.relay.ops.tensor.tensors import te, wide
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array
 
 
 @node
@@ -99,12 +103,12 @@ def _pool_relation(attrs: PoolAttrs, data: TensorType) -> Type:
     return TensorType(tuple(shape), data.dtype)
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: str) -> Any:
     kind = np.dtype(dtype)
     return -np.inf if dtypes.is_float(kind.name) else np.iinfo(kind).min
 
 
-def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
+def _pool_reference(attrs: PoolAttrs, data: Array, average: bool) -> Any:
     count = len(attrs.pool_size)
     places = _spatial_places(attrs.layout, None, count)
     ends = list(range(-count, 0))
@@ -115,7 +119,7 @@ def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
     taps = tuple(ends)
     crop = (..., *(slice(0, e) for e in out), *(slice(None),) * count)
 
-    def over(array: Any, fill: Any) -> Any:
+    def over(array: Array, fill: Any) -> Any:
         padded = pad_array(array, padding, fill)
         return windows(padded, attrs.pool_size, attrs.strides, attrs.dilation)[crop]
 
@@ -159,7 +163,7 @@ def pool_compute(
         for k, s in zip(attrs.pool_size, SPATIAL[count], strict=True)
     ]
 
-    def window(*indices: Any) -> Any:
+    def window(*indices: PrimExpr) -> Any:
         source, inside = list(indices), []
         for a, place in enumerate(places):
             base = source[place] if attrs.strides[a] == 1 else source[place] * attrs.strides[a]
@@ -178,7 +182,7 @@ def pool_compute(
         return [te().compute(out.shape, window, name="pool_max", tag="pool_max")]
     total = te().compute(out.shape, window, name="pool_sum", tag="pool_sum")
 
-    def mean(*indices: Any) -> Any:
+    def mean(*indices: PrimExpr) -> Any:
         number: Any = 1
         for a, place in enumerate(places):
             number = number * _taps_inside(attrs, a, indices[place], size[a], extents[a])
@@ -209,7 +213,7 @@ def sum_dtype(dtype: str, terms: int) -> str:
     return "uint64" if dtype == "uint64" else "int64"
 
 
-def _taps_inside(attrs: PoolAttrs, a: int, index: Any, size: int, extent: int) -> Any:
+def _taps_inside(attrs: PoolAttrs, a: int, index: PrimExpr, size: int, extent: int) -> Any:
     """How many taps of a window along one axis are counted: an int when all windows agree."""
     count = len(attrs.pool_size)
     kernel, stride, step = attrs.pool_size[a], attrs.strides[a], attrs.dilation[a]
@@ -322,7 +326,7 @@ def _adaptive_relation(attrs: AdaptivePoolAttrs, data: TensorType) -> Type:
     return TensorType(tuple(shape), data.dtype)
 
 
-def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Any, average: bool) -> Any:
+def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Array, average: bool) -> Any:
     result = data.astype(np.float64) if average else data
     places = _adaptive_places(attrs, None)
     sizes = attrs.output_size or tuple(data.shape[p] for p in places)
@@ -348,12 +352,12 @@ def _adaptive_compute(
     taps = [te().reduce_axis((0, k), name=f"r{a}") for a, k in enumerate(longest)]
     summed = sum_dtype(data.dtype, prod(longest))
 
-    def interval(a: int, index: Any) -> tuple[Any, Any]:
+    def interval(a: int, index: PrimExpr) -> tuple[Any, Any]:
         low = te().floordiv(index * size[a], extents[a])
         high = te().floordiv((index + 1) * size[a] + extents[a] - 1, extents[a])
         return low, high
 
-    def window(*indices: Any) -> Any:
+    def window(*indices: PrimExpr) -> Any:
         source, inside = list(indices), []
         for a, axis in enumerate(spatial):
             if even:
@@ -376,7 +380,7 @@ def _adaptive_compute(
         return [te().compute(out.shape, window, name="adaptive_pool_max", tag="adaptive_pool_max")]
     total = te().compute(out.shape, window, name="adaptive_pool_sum", tag="adaptive_pool_sum")
 
-    def mean(*indices: Any) -> Any:
+    def mean(*indices: PrimExpr) -> Any:
         if even:
             number: Any = prod(s // e for s, e in zip(size, extents, strict=True))
             return te().div(total(*indices), te().const(number, summed)).astype(out.dtype)

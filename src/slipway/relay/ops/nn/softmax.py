@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, register_o
 from slipway.relay.ops.checks import need_float, normal_axis
 from slipway.relay.ops.tensor.tensors import te, wide
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike
 
 
 @node
@@ -72,7 +75,7 @@ LOG_SOFTMAX = _register("nn.log_softmax", "The logarithm of softmax.")
 
 
 @SOFTMAX.reference
-def _softmax_reference(attrs: SoftmaxAttrs, data: Any) -> Any:
+def _softmax_reference(attrs: SoftmaxAttrs, data: Array) -> Any:
     exponentials = np.exp(
         (data - data.max(axis=attrs.axis, keepdims=True)).astype(wide(data.dtype.name))
     )
@@ -96,13 +99,13 @@ def _softmax_compute(
 
 
 @SOFTMAX.face
-def softmax(data: Any, axis: int = -1) -> Call:
+def softmax(data: ExprLike, axis: int = -1) -> Call:
     """Return exp(data) over its sum along `axis`."""
     return SOFTMAX(data, attrs=SoftmaxAttrs(axis))
 
 
 @LOG_SOFTMAX.reference
-def _log_softmax_reference(attrs: SoftmaxAttrs, data: Any) -> Any:
+def _log_softmax_reference(attrs: SoftmaxAttrs, data: Array) -> Any:
     shifted = data - data.max(axis=attrs.axis, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=attrs.axis, keepdims=True))
 
@@ -127,6 +130,6 @@ def _log_softmax_compute(
 
 
 @LOG_SOFTMAX.face
-def log_softmax(data: Any, axis: int = -1) -> Call:
+def log_softmax(data: ExprLike, axis: int = -1) -> Call:
     """Return the logarithm of softmax along `axis`."""
     return LOG_SOFTMAX(data, attrs=SoftmaxAttrs(axis))

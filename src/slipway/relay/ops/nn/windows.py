@@ -7,7 +7,7 @@ data, and O, I for a kernel.  The references bring everything to N C spatial, O 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from slipway.relay.op_registry import BadArgument
 from slipway.relay.ops.checks import need_rank
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -80,7 +83,7 @@ def pad_array(array: Any, padding: Sequence[int], value: Any) -> Any:
 
 
 def windows(
-    array: Any, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
+    array: Array, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
 ) -> Any:
     """Return the view of an N C spatial array with axes N, C, out..., kernel...."""
     count = len(kernel)

@@ -6,7 +6,7 @@ target.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir.node import node
 from slipway.relay.expr import Call
@@ -15,6 +15,11 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slipway.relay.expr import Array, ExprLike
 
 
 @node
@@ -46,7 +51,7 @@ def layout_transform_type(attrs: LayoutTransformAttrs, data: TensorType) -> Type
 
 
 @LAYOUT_TRANSFORM.reference
-def layout_transform_reference(attrs: LayoutTransformAttrs, data: Any) -> Any:
+def layout_transform_reference(attrs: LayoutTransformAttrs, data: Array) -> Any:
     """Split, transpose and join axes."""
     return transform_array(data, attrs.src_layout, attrs.dst_layout)
 
@@ -68,7 +73,7 @@ def layout_transform_compute(
 
 
 @LAYOUT_TRANSFORM.face
-def layout_transform(data: Any, src_layout: str, dst_layout: str) -> Call:
+def layout_transform(data: ExprLike, src_layout: str, dst_layout: str) -> Call:
     """Move `data` from `src_layout` to `dst_layout`."""
     return LAYOUT_TRANSFORM(data, attrs=LayoutTransformAttrs(src_layout, dst_layout))
 
@@ -107,7 +112,7 @@ def dense_pack_type(attrs: DensePackAttrs, data: TensorType, weight: TensorType)
 
 
 @DENSE_PACK.reference
-def dense_pack_reference(attrs: DensePackAttrs, data: Any, weight: Any) -> Any:
+def dense_pack_reference(attrs: DensePackAttrs, data: Array, weight: Array) -> Any:
     """The plain product with the plain weight."""
     plain = weight.transpose(0, 2, 1).reshape(-1, weight.shape[1])
     plain = plain[: attrs.units or None]
@@ -139,13 +144,17 @@ def dense_pack_compute(
 
 
 @DENSE_PACK.flops
-def dense_pack_flops(attrs: DensePackAttrs, in_types: Any, out_type: Any) -> float:
+def dense_pack_flops(
+    attrs: DensePackAttrs, in_types: Sequence[TensorType], out_type: TensorType
+) -> float:
     """Two for each multiply-add."""
     return float(2 * out_type.size * in_types[0].shape[1])
 
 
 @DENSE_PACK.face
-def contrib_dense_pack(data: Any, weight: Any, out_dtype: str = "", units: int = 0) -> Call:
+def contrib_dense_pack(
+    data: ExprLike, weight: ExprLike, out_dtype: str = "", units: int = 0
+) -> Call:
     """Matrix product with a weight in blocks of units, of which the first `units` count."""
     return DENSE_PACK(data, weight, attrs=DensePackAttrs(out_dtype, units))
 

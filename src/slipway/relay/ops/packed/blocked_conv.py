@@ -15,7 +15,7 @@ are no whole blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from slipway.relay.ops.checks import as_tuple, need_dtype, need_rank, need_shape
 from slipway.relay.ops.nn.windows import SPATIAL, conv_extents, pad_stage
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, Extents
+    from slipway.te.tensor import Tensor
 
 
 @node
@@ -80,7 +85,7 @@ def depthwise_type(attrs: BlockedConvAttrs, data: TensorType, kernel: TensorType
     return _output(attrs, data, kernel)
 
 
-def conv_reference(attrs: BlockedConvAttrs, data: Any, kernel: Any) -> Any:
+def conv_reference(attrs: BlockedConvAttrs, data: Array, kernel: Array) -> Any:
     """The plain convolution of the plain tensors."""
     count = len(attrs.strides)
     layout, kernel_layout = "NC" + SPATIAL[count], "OI" + SPATIAL[count]
@@ -98,13 +103,13 @@ def conv_reference(attrs: BlockedConvAttrs, data: Any, kernel: Any) -> Any:
     return transform_array(np.asarray(result), layout, attrs.out_layout)
 
 
-def _flops(attrs: BlockedConvAttrs, in_types: Any, out_type: Any) -> float:
+def _flops(attrs: BlockedConvAttrs, in_types: Sequence[TensorType], out_type: TensorType) -> float:
     """Two for each multiply-add."""
     kernel = in_types[1].shape
     return float(2 * out_type.size * np.prod(kernel[1:-1]))
 
 
-def padded(data: Any, attrs: Any) -> Any:
+def padded(data: Any, attrs: BlockedConvAttrs) -> Any:
     """Return `data` with its padding of zeros; `data` itself when there is none."""
     count = len(attrs.padding) // 2
     before = (0, 0, *attrs.padding[:count], 0)
@@ -112,7 +117,7 @@ def padded(data: Any, attrs: Any) -> Any:
     return pad_stage(data, before, after, 0, name="data_pad")
 
 
-def input_channel(data: Any, kernel: Any, chunk: Any, lane: Any) -> tuple[Any, Any]:
+def input_channel(data: Tensor, kernel: Tensor, chunk: PrimExpr, lane: Any) -> tuple[Any, Any]:
     """Return the block and lane of `data` that hold lane `lane` of a kernel's block `chunk`.
 
     `chunk` counts those of all groups.
@@ -124,7 +129,7 @@ def input_channel(data: Any, kernel: Any, chunk: Any, lane: Any) -> tuple[Any, A
     return te().floordiv(first, wide), te().floormod(first, wide) + lane
 
 
-def chunk_of(kernel: Any, groups: int, filters: Any, chunk: Any) -> Any:
+def chunk_of(kernel: Any, groups: int, filters: PrimExpr, chunk: Any) -> Any:
     """Return the block of input channels among those of all groups, for a block of filters."""
     if groups == 1:
         return chunk
@@ -132,7 +137,7 @@ def chunk_of(kernel: Any, groups: int, filters: Any, chunk: Any) -> Any:
     return te().floordiv(filters, blocks // groups) * chunks + chunk
 
 
-def taps_of(kernel: Any) -> list[Any]:
+def taps_of(kernel: Tensor) -> list[Any]:
     """Return one reduction axis for each axis of the window."""
     window = shape_of(kernel)[2:-2]
     return [
@@ -141,7 +146,7 @@ def taps_of(kernel: Any) -> list[Any]:
     ]
 
 
-def read_at(at: Sequence[Any], taps: Sequence[Any], attrs: Any) -> list[Any]:
+def read_at(at: Sequence[Any], taps: Sequence[Any], attrs: BlockedConvAttrs) -> list[Any]:
     """Return where in the padded data the window at `at` has its tap `taps`."""
     return [
         i * stride + tap * step
@@ -160,7 +165,7 @@ def conv_compute(
     lane = te().reduce_axis((0, block), name="ic")
     taps = taps_of(kernel)
 
-    def element(n: Any, oc: Any, *rest: Any) -> Any:
+    def element(n: PrimExpr, oc: PrimExpr, *rest: PrimExpr) -> Any:
         *at, ob = rest
         whole = chunk_of(kernel, attrs.groups, oc, chunk)
         block_of, lane_of = input_channel(data, kernel, whole, lane)
@@ -181,7 +186,7 @@ def depthwise_compute(
     out = out_types[0]
     taps = taps_of(kernel)
 
-    def element(n: Any, c: Any, *rest: Any) -> Any:
+    def element(n: PrimExpr, c: PrimExpr, *rest: PrimExpr) -> Any:
         *at, cb = rest
         return te().sum(
             data(n, c, *read_at(at, taps, attrs), cb).astype(out.dtype)
@@ -208,8 +213,8 @@ def _register(count: int, depthwise: bool) -> OpDefinition:
 
     @definition.face
     def face(
-        data: Any, kernel: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1,
-        groups: int = 1, channels: int | None = None, kernel_size: Any = None,
+        data: Any, kernel: Any, strides: Any = 1, padding: Any = 0, dilation: Extents | None = 1,
+        groups: int = 1, channels: int | None = None, kernel_size: Extents | None = None,
         data_layout: str = layout + "8c", kernel_layout: str = kernel_letters + inner,
         out_layout: str = "", out_dtype: str = "",
     ) -> Call:  # fmt: skip

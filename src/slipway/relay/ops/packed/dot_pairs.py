@@ -13,7 +13,7 @@ i divides c, and d divides i; a kernel may leave out channels that fill up the l
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, register_op
@@ -22,6 +22,12 @@ from slipway.relay.ops.nn.windows import SPATIAL, conv_extents
 from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs, conv_reference, padded, read_at
 from slipway.relay.ops.tensor.tensors import flat_index, shape_of, te, unflatten
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 PAIR = 2
 SUMS = "float32"
@@ -60,7 +66,7 @@ def conv_compute(
     pair = te().reduce_axis((0, pairs), name="ic_pair")
     part = te().reduce_axis((0, depth), name="ic")
 
-    def datum(b: Any, c: Any, *rest: Any) -> Any:
+    def datum(b: PrimExpr, c: Any, *rest: Any) -> Any:
         """What position p is multiplied by at a tap of the window, channel i of chunk c."""
         *at, p, i = rest
         block = c
@@ -74,14 +80,14 @@ def conv_compute(
         extents = (n, chunks, *window, prod(size), pairs * depth)
         read = te().compute(extents, datum, name="groups", tag="paired_groups")
 
-    def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
+    def element(b: PrimExpr, o: PrimExpr, p: PrimExpr, ob: PrimExpr) -> Any:
         left = read(b, chunk, *taps, p, pair * depth + part).astype(out.dtype)
         right = kernel(o, chunk, *taps, pair, ob, part).astype(out.dtype)
         return te().sum(left * right, axis=[chunk, *taps, pair, part])
 
     flat = te().compute((n, blocks, prod(size), lanes), element, name="sums", tag="paired")
 
-    def spread(b: Any, o: Any, *rest: Any) -> Any:
+    def spread(b: PrimExpr, o: PrimExpr, *rest: PrimExpr) -> Any:
         *at, ob = rest
         return flat(b, o, flat_index(size, at), ob)
 
@@ -102,7 +108,9 @@ def _register_conv(count: int) -> OpDefinition:
     definition.compute(conv_compute)
 
     @definition.flops
-    def flops(attrs: BlockedConvAttrs, in_types: Any, out_type: Any) -> float:
+    def flops(
+        attrs: BlockedConvAttrs, in_types: Sequence[TensorType], out_type: TensorType
+    ) -> float:
         _, chunks, *window, pairs, _, depth = in_types[1].shape
         return float(2 * out_type.size * chunks * prod(window) * pairs * depth)
 
@@ -110,7 +118,7 @@ def _register_conv(count: int) -> OpDefinition:
 
     @definition.face
     def face(
-        data: Any, kernel: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1,
+        data: ExprLike, kernel: Any, strides: Any = 1, padding: Any = 0, dilation: Extents = 1,
         data_layout: str = f"NC{letters}16c", kernel_layout: str = f"OI{letters}8i16o2i",
         out_layout: str = "",
     ) -> Call:  # fmt: skip
@@ -149,7 +157,7 @@ def dense_type(attrs: None, data: TensorType, weight: TensorType) -> Type:
 
 
 @DENSE_PAIRS.reference
-def dense_reference(attrs: None, data: Any, weight: Any) -> Any:
+def dense_reference(attrs: None, data: Array, weight: Array) -> Any:
     """The plain product with the plain weight."""
     blocks, pairs, lanes, depth = weight.shape
     plain = weight.transpose(0, 2, 1, 3).reshape(blocks * lanes, pairs * depth)
@@ -175,21 +183,21 @@ def dense_compute(
             shape_of(data), lambda m, k: data(m, k), name="groups", tag="paired_groups"
         )
 
-    def element(m: Any, o: Any, ob: Any) -> Any:
+    def element(m: PrimExpr, o: PrimExpr, ob: PrimExpr) -> Any:
         left = read(m, pair * depth + part).astype(out.dtype)
         right = weight(o, pair, ob, part).astype(out.dtype)
         return te().sum(left * right, axis=[pair, part])
 
     sums = te().compute((out.shape[0], blocks, lanes), element, name="sums", tag="paired")
 
-    def spread(m: Any, n: Any) -> Any:
+    def spread(m: PrimExpr, n: PrimExpr) -> Any:
         return sums(m, te().floordiv(n, lanes), te().floormod(n, lanes))
 
     return [te().compute(out.shape, spread, name="dense_pairs", tag="injective")]
 
 
 @DENSE_PAIRS.flops
-def dense_flops(attrs: None, in_types: Any, out_type: Any) -> float:
+def dense_flops(attrs: None, in_types: Sequence[TensorType], out_type: TensorType) -> float:
     """Two for each multiply-add."""
     return float(2 * out_type.size * in_types[0].shape[1])
 
@@ -198,7 +206,7 @@ DENSE_PAIRS.work(lambda attrs, ins, out: dense_flops(attrs, ins, out) / ins[1].s
 
 
 @DENSE_PAIRS.face
-def contrib_dense_pairs(data: Any, weight: Any) -> Call:
+def contrib_dense_pairs(data: ExprLike, weight: ExprLike) -> Call:
     """Matrix product with a weight in pairs of its depth."""
     return DENSE_PAIRS(data, weight)
 

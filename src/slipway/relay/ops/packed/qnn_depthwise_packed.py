@@ -16,7 +16,7 @@ in the weight's dtype where that is wider.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from slipway.relay.ops.packed.qnn_packed import data_kind
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
 
 Array = np.ndarray[Any, Any]
 
@@ -83,7 +86,7 @@ def packed_type(attrs: PackedDepthwiseAttrs, data: TensorType, weight: TensorTyp
 
 
 @PACKED.reference
-def packed_reference(attrs: PackedDepthwiseAttrs, data: Any, weight: Any) -> Any:
+def packed_reference(attrs: PackedDepthwiseAttrs, data: Array, weight: Array) -> Any:
     """The plain convolution with the weights of the first of the results together."""
     kh, steps, _, channels, depth = weight.shape
     plain = weight[:, :, 0].transpose(0, 1, 3, 2).reshape(kh, steps * depth, channels)
@@ -114,7 +117,7 @@ def packed_compute(
         for extent, name in ((kh, "ky"), (steps, "step"), (depth, "tap"))
     )
 
-    def element(b: Any, y: Any, x: Any, c: Any) -> Any:
+    def element(b: PrimExpr, y: PrimExpr, x: PrimExpr, c: PrimExpr) -> Any:
         first, own = (x * sx, 0) if results == 1 else (
             te().floordiv(x, results) * (results * sx), te().floormod(x, results))  # fmt: skip
         value = padded(b, y * sy + ky, first + step * depth + tap, c).astype(out.dtype)

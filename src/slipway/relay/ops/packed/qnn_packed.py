@@ -17,7 +17,7 @@ the copy takes them apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from slipway.relay.ops.qnn.conv import IntegerConvAttrs, conv_attrs
 from slipway.relay.ops.qnn.words import BYTES, bytes_of
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import ExprLike, Extents
 
 Array = np.ndarray[Any, Any]
 
@@ -69,7 +73,7 @@ def packed_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) -
 
 
 @PACKED.reference
-def packed_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
+def packed_reference(attrs: IntegerConvAttrs, data: Array, weight: Array) -> Any:
     """The plain convolution with the weights unpacked."""
     blocks, kh, kw, chunks, lanes, depth = weight.shape
     if data.dtype == np.int32:
@@ -151,7 +155,7 @@ def packed_product(
         for extent, name in ((kh, "ky"), (kw, "kx"), (chunks, "kc"), (depth, "k"))
     )
 
-    def datum(b: Any, y: Any, x: Any, p: Any, c: Any) -> Any:
+    def datum(b: PrimExpr, y: Any, x: Any, p: PrimExpr, c: PrimExpr) -> Any:
         """What position p is multiplied by at (y, x) of the window."""
         y = te().floordiv(p, width) * sy + y * dy
         x = te().floormod(p, width) * sx + x * dx
@@ -162,7 +166,7 @@ def packed_product(
         extents = (n, kh, kw, height * width, shape_of(data)[3])
         read = te().compute(extents, datum, name="groups", tag="packed_groups")
 
-    def element(b: Any, p: Any, o: Any, lane: Any) -> Any:
+    def element(b: Any, p: Any, o: Any, lane: PrimExpr) -> Any:
         step: Any = chunk
         if attrs.groups > 1:
             step = te().floordiv(o, blocks // attrs.groups) * chunks + chunk
@@ -212,8 +216,8 @@ def packed_work(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorT
 
 @PACKED.face
 def contrib_conv2d_packed(
-    data: Any, weight: Any, strides: Any = (1, 1), padding: Any = (0, 0, 0, 0),
-    dilation: Any = (1, 1), groups: int = 1, pad_value: int = 0, out_dtype: str = "int32",
+    data: ExprLike, weight: ExprLike, strides: Extents = (1, 1), padding: Extents = (0, 0, 0, 0),
+    dilation: Extents = (1, 1), groups: int = 1, pad_value: int = 0, out_dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Sum products of data (N, H, W, C) and packed weights (O/o, kH, kW, ceil(C/d), o, d)."""
     return PACKED(

@@ -17,7 +17,7 @@ itself fits with at most `MOST_CHANNELS`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from slipway.relay.ops.packed.winograd_transforms import FILTERINGS, row_of
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs, conv_attrs
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import ExprLike, Extents
 
 Array = np.ndarray[Any, Any]
 
@@ -68,7 +72,7 @@ def winograd_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType)
 
 
 @WINOGRAD.reference
-def winograd_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
+def winograd_reference(attrs: IntegerConvAttrs, data: Array, weight: Array) -> Any:
     """Transform, multiply and transform back."""
     blocks, side, _, chunks, lanes, depth = weight.shape
     top, left, bottom, right = attrs.padding
@@ -109,7 +113,9 @@ def winograd_stages(
     below, beside = parts * step + 2 - h - top, columns * m + 2 - w - left
     source = pad_stage(data, (0, top, left, 0), (0, below, beside, 0), attrs.pad_value)
 
-    def first(n: Any, part: Any, q: Any, x: Any, b: Any, c: Any) -> Any:
+    def first(
+        n: PrimExpr, part: PrimExpr, q: PrimExpr, x: PrimExpr, b: PrimExpr, c: PrimExpr
+    ) -> Any:
         tile = q if padded_tiles == tiles else te().min(q, tiles - 1)
         y = part * step + te().floordiv(tile, columns) * m
         left_edge = te().floormod(tile, columns) * m
@@ -130,7 +136,15 @@ def winograd_stages(
     chunk = te().reduce_axis((0, chunks), name="kc")
     element = te().reduce_axis((0, depth), name="k")
 
-    def product(n: Any, part: Any, o: Any, x: Any, y: Any, q: Any, lane: Any) -> Any:
+    def product(
+        n: PrimExpr,
+        part: PrimExpr,
+        o: PrimExpr,
+        x: PrimExpr,
+        y: PrimExpr,
+        q: PrimExpr,
+        lane: PrimExpr,
+    ) -> Any:
         datum = v(n, part, x, y, q, chunk * depth + element).astype(out.dtype)
         factor = weight(o, x, y, chunk, lane, element).astype(out.dtype)
         return te().sum(datum * factor, axis=[chunk, element])
@@ -140,7 +154,7 @@ def winograd_stages(
         tag="winograd_products",
     )  # fmt: skip
 
-    def back(n: Any, yy: Any, tx: Any, j: Any, c: Any) -> Any:
+    def back(n: PrimExpr, yy: PrimExpr, tx: PrimExpr, j: PrimExpr, c: PrimExpr) -> Any:
         part, inside = te().floordiv(yy, step), te().floormod(yy, step)
         tile = te().floordiv(inside, m) * columns + tx
         o, lane = te().floordiv(c, lanes), te().floormod(c, lanes)
@@ -151,7 +165,7 @@ def winograd_stages(
         (batch, parts * step, columns, side, outputs), back, name="rest", tag="winograd_rest"
     )
 
-    def result(n: Any, y: Any, x: Any, c: Any) -> Any:
+    def result(n: PrimExpr, y: PrimExpr, x: PrimExpr, c: PrimExpr) -> Any:
         values = [rest(n, y, te().floordiv(x, m), j, c) for j in range(side)]
         return row_of(te().floormod(x, m), FILTERING.output_rows(values)) >> SCALE_BITS
 
@@ -180,7 +194,7 @@ def winograd_work(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: Tenso
 
 @WINOGRAD.face
 def contrib_conv2d_winograd(
-    data: Any, weight: Any, padding: Any = (0, 0, 0, 0), pad_value: int = 0,
+    data: ExprLike, weight: ExprLike, padding: Extents = (0, 0, 0, 0), pad_value: int = 0,
     out_dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Convolve data (N, H, W, C) with weights that `transform_weights` has made, and packed."""

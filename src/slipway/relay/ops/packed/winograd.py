@@ -15,7 +15,7 @@ few units in the sixth digit for m = 4 (docs/numerics.md has the measurement).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,12 @@ from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs, padded
 from slipway.relay.ops.packed.winograd_transforms import FILTERINGS, row_of
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 
 @node
@@ -59,7 +65,7 @@ def weight_type(attrs: WinogradWeightAttrs, kernel: TensorType) -> Type:
 
 
 @WEIGHT.reference
-def weight_reference(attrs: WinogradWeightAttrs, kernel: Any) -> Any:
+def weight_reference(attrs: WinogradWeightAttrs, kernel: Array) -> Any:
     """Both products with G as one, in float64, one output block after the other."""
     matrix = FILTERINGS[attrs.tile_size].kernel
     side = len(matrix)
@@ -80,7 +86,7 @@ def weight_compute(
     (kernel,) = inputs
     a, b = (te().reduce_axis((0, 3), name=n) for n in "ab")
 
-    def matrix(row: Any, column: Any) -> Any:
+    def matrix(row: PrimExpr, column: PrimExpr) -> Any:
         value = te().const(0.0, kernel.dtype)
         for i, line in enumerate(FILTERINGS[attrs.tile_size].kernel):
             for j, number in enumerate(line):
@@ -100,7 +106,7 @@ def weight_compute(
 
 
 @WEIGHT.face
-def contrib_winograd_weight(kernel: Any, tile_size: int = 4) -> Call:
+def contrib_winograd_weight(kernel: ExprLike, tile_size: int = 4) -> Call:
     """Transform the kernel of a 3x3 convolution for `contrib_conv2d_winograd_nchwc`.
 
     `tile_size` is the m of F(m x m, 3x3): 2 or 4.
@@ -147,7 +153,7 @@ def conv_type(attrs: WinogradAttrs, data: TensorType, kernel: TensorType) -> Typ
 
 
 @CONV.reference
-def conv_reference(attrs: WinogradAttrs, data: Any, kernel: Any) -> Any:
+def conv_reference(attrs: WinogradAttrs, data: Array, kernel: Array) -> Any:
     """Transform, multiply and transform back, in float64."""
     plain = transform_array(data, attrs.data_layout, "NCHW").astype(np.float64)
     top, left, bottom, right = attrs.padding
@@ -204,7 +210,9 @@ def winograd_stages(
     )
     source = padded(data, fill)
 
-    def first(n: Any, part: Any, c: Any, q: Any, x: Any, b: Any, i: Any) -> Any:
+    def first(
+        n: PrimExpr, part: PrimExpr, c: PrimExpr, q: PrimExpr, x: PrimExpr, b: PrimExpr, i: PrimExpr
+    ) -> Any:
         tile = q if padded_tiles == tiles else te().min(q, tiles - 1)
         y = part * step + te().floordiv(tile, columns) * m
         left_edge = te().floormod(tile, columns) * m
@@ -235,7 +243,9 @@ def winograd_stages(
         tag="winograd_products",
     )
 
-    def back(n: Any, o: Any, yy: Any, tx: Any, j: Any, ob: Any) -> Any:
+    def back(
+        n: PrimExpr, o: PrimExpr, yy: PrimExpr, tx: PrimExpr, j: PrimExpr, ob: PrimExpr
+    ) -> Any:
         part, inside = te().floordiv(yy, step), te().floormod(yy, step)
         tile = te().floordiv(inside, m) * columns + tx
         values = [products(n, part, o, i, j, tile, ob) for i in range(side)]
@@ -263,14 +273,14 @@ def conv_compute(attrs: WinogradAttrs, inputs: list[Any], out_types: list[Tensor
 
 
 @CONV.flops
-def conv_flops(attrs: WinogradAttrs, in_types: Any, out_type: Any) -> float:
+def conv_flops(attrs: WinogradAttrs, in_types: Sequence[TensorType], out_type: TensorType) -> float:
     """Two for each multiply-add of the direct convolution, so that speeds compare."""
     kernel = in_types[1].shape
     return float(2 * out_type.size * 9 * kernel[3] * kernel[4])
 
 
 @CONV.work
-def conv_work(attrs: WinogradAttrs, in_types: Any, out_type: Any) -> float:
+def conv_work(attrs: WinogradAttrs, in_types: Sequence[TensorType], out_type: TensorType) -> float:
     """The products of all elements of transformed tiles, and the transforms along both sides."""
     data, kernel = in_types[0].shape, in_types[1].shape
     side = kernel[1]
@@ -285,7 +295,11 @@ def conv_work(attrs: WinogradAttrs, in_types: Any, out_type: Any) -> float:
 
 @CONV.face
 def contrib_conv2d_winograd_nchwc(
-    data: Any, kernel: Any, padding: Any = 1, data_layout: str = "NCHW8c", out_layout: str = ""
+    data: ExprLike,
+    kernel: ExprLike,
+    padding: Extents = 1,
+    data_layout: str = "NCHW8c",
+    out_layout: str = "",
 ) -> Call:
     """3x3 convolution of stride 1; `kernel` is transformed by `contrib_winograd_weight`."""
     attrs = WinogradAttrs(pad_amounts(padding, 2), data_layout, out_layout or data_layout)

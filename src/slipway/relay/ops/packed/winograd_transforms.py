@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.relay.ops.tensor.tensors import te
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
 
 Matrix = tuple[tuple[float, ...], ...]
 Rows = Callable[[list[Any]], list[Any]]
@@ -39,7 +42,7 @@ class Filtering:
         return self.tile + 2
 
 
-def row_of(row: Any, formulas: list[Any]) -> Any:
+def row_of(row: PrimExpr, formulas: list[Any]) -> Any:
     """Return the formula of that row; `row` is a loop that gets unrolled."""
     chosen = formulas[-1]
     for index in range(len(formulas) - 2, -1, -1):

@@ -7,7 +7,7 @@ them from between operators that it can compute on the integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, re
 from slipway.relay.ops.checks import need_dtype, need_float, need_integral, normal_axis
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 STORED = ("int8", "uint8", "int16", "uint16", "int32")
 
@@ -42,7 +46,7 @@ def _check(attrs: AffineAttrs, data: TensorType, scale: TensorType, zero: Tensor
                 raise BadArgument(name, f"is {kind}, but axis {axis} of the data, {data}, differs")
 
 
-def along(values: Any, rank: int, axis: int) -> Any:
+def along(values: Array, rank: int, axis: int) -> Any:
     """Return an array of rank 0 or 1 shaped to broadcast along `axis` of `rank` axes."""
     if values.ndim == 0:
         return values
@@ -82,7 +86,7 @@ def _bound(dtype: str) -> float:
 
 
 @QUANTIZE.reference
-def _quantize_reference(attrs: AffineAttrs, data: Any, scale: Any, zero: Any) -> Any:
+def _quantize_reference(attrs: AffineAttrs, data: Array, scale: Array, zero: Array) -> Any:
     low, high = dtypes.int_range(attrs.out_dtype)
     bound = _bound(attrs.out_dtype)
     scaled = np.round(data / along(scale.astype(np.float32), data.ndim, attrs.axis))
@@ -100,7 +104,7 @@ def _quantize_compute(
     bound = _bound(attrs.out_dtype)
     wide = "int64" if attrs.out_dtype == "int32" else "int32"
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         value = data(*i)
         ratio = te().nearbyint(value / _element(scale, i, attrs.axis).astype("float32"))
         held = te().max(
@@ -116,7 +120,11 @@ def _quantize_compute(
 
 @QUANTIZE.face
 def quantize(
-    data: Any, output_scale: Any, output_zero_point: Any, axis: int = -1, out_dtype: str = "int8"
+    data: ExprLike,
+    output_scale: ExprLike,
+    output_zero_point: ExprLike,
+    axis: int = -1,
+    out_dtype: str = "int8",
 ) -> Call:
     """Turn real numbers into integers: round(data / scale) + zero point, halves to even."""
     scale, zero = as_expr(output_scale, "float32"), as_expr(output_zero_point, "int32")
@@ -144,7 +152,7 @@ def _dequantize_type(
 
 
 @DEQUANTIZE.reference
-def _dequantize_reference(attrs: AffineAttrs, data: Any, scale: Any, zero: Any) -> Any:
+def _dequantize_reference(attrs: AffineAttrs, data: Array, scale: Array, zero: Array) -> Any:
     whole = data.astype(np.int32) - along(zero, data.ndim, attrs.axis)
     factor = along(scale.astype(attrs.out_dtype), data.ndim, attrs.axis)
     return (whole.astype(attrs.out_dtype) * factor).astype(attrs.out_dtype)
@@ -156,7 +164,7 @@ def _dequantize_compute(
 ) -> list[Any]:
     data, scale, zero = inputs
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         whole = data(*i).astype("int32") - _element(zero, i, attrs.axis)
         factor = _element(scale, i, attrs.axis).astype(attrs.out_dtype)
         return whole.astype(attrs.out_dtype) * factor
@@ -166,7 +174,11 @@ def _dequantize_compute(
 
 @DEQUANTIZE.face
 def dequantize(
-    data: Any, input_scale: Any, input_zero_point: Any, axis: int = -1, out_dtype: str = "float32"
+    data: ExprLike,
+    input_scale: ExprLike,
+    input_zero_point: ExprLike,
+    axis: int = -1,
+    out_dtype: str = "float32",
 ) -> Call:
     """Turn integers into real numbers: scale * (data - zero point)."""
     scale, zero = as_expr(input_scale, "float32"), as_expr(input_zero_point, "int32")

@@ -12,7 +12,7 @@ which importers fold into the bias.  What requantises the sums is their epilogue
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from slipway.relay.ops.nn.conv import convolve
 from slipway.relay.ops.nn.windows import conv_extents, pad_stage
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike, Extents
+    from slipway.te.tensor import Tensor
 
 ACCUMULATORS = ("int32", "int64")
 
@@ -53,12 +58,12 @@ def _extents(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) -> t
     )
 
 
-def _padded(attrs: IntegerConvAttrs, data: Any) -> Any:
+def _padded(attrs: IntegerConvAttrs, data: Tensor) -> Any:
     top, left, bottom, right = attrs.padding
     return pad_stage(data, (0, top, left, 0), (0, bottom, right, 0), attrs.pad_value)
 
 
-def _padded_array(attrs: IntegerConvAttrs, data: Any) -> Any:
+def _padded_array(attrs: IntegerConvAttrs, data: Array) -> Any:
     top, left, bottom, right = attrs.padding
     widths = ((0, 0), (top, bottom), (left, right), (0, 0))
     return np.pad(data, widths, constant_values=attrs.pad_value)
@@ -86,7 +91,7 @@ def _conv2d_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) 
 
 
 @CONV2D.reference
-def _conv2d_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
+def _conv2d_reference(attrs: IntegerConvAttrs, data: Array, weight: Array) -> Any:
     # float64 holds the products of 16 by 8 bits exactly, and BLAS is fast.
     padded = _padded_array(attrs, data).transpose(0, 3, 1, 2).astype(np.float64)
     kernel = weight.transpose(3, 2, 0, 1).astype(np.float64)
@@ -109,7 +114,7 @@ def _conv2d_compute(
     step = channels // attrs.groups
     (sy, sx), (dy, dx) = attrs.strides, attrs.dilation
 
-    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+    def element(n: PrimExpr, y: PrimExpr, x: PrimExpr, c: PrimExpr) -> Any:
         source = rc if attrs.groups == 1 else (c // step) * per_group + rc
         left = padded(n, y * sy + ry * dy, x * sx + rx * dx, source)
         product = left.astype(out.dtype) * weight(ry, rx, rc, c).astype(out.dtype)
@@ -142,7 +147,7 @@ def _depthwise_type(attrs: IntegerConvAttrs, data: TensorType, weight: TensorTyp
 
 
 @DEPTHWISE.reference
-def _depthwise_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
+def _depthwise_reference(attrs: IntegerConvAttrs, data: Array, weight: Array) -> Any:
     padded = _padded_array(attrs, data).transpose(0, 3, 1, 2).astype(np.int64)
     kernel = weight.transpose(2, 0, 1)[:, None].astype(np.int64)
     channels = data.shape[3]
@@ -166,7 +171,7 @@ def _depthwise_compute(
     rx = te().reduce_axis((0, kw), name="rx")
     (sy, sx), (dy, dx) = attrs.strides, attrs.dilation
 
-    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+    def element(n: PrimExpr, y: PrimExpr, x: PrimExpr, c: PrimExpr) -> Any:
         source = c if multiplier == 1 else 0 if multiplier == channels else c // multiplier
         left = padded(n, y * sy + ry * dy, x * sx + rx * dx, source)
         product = left.astype(out.dtype) * weight(ry, rx, c).astype(out.dtype)
@@ -204,7 +209,7 @@ def _dense_type(attrs: IntegerDenseAttrs, data: TensorType, weight: TensorType) 
 
 
 @DENSE.reference
-def _dense_reference(attrs: IntegerDenseAttrs, data: Any, weight: Any) -> Any:
+def _dense_reference(attrs: IntegerDenseAttrs, data: Array, weight: Array) -> Any:
     product = data.astype(np.float64) @ weight.astype(np.float64)
     return product.astype(np.int64).astype(attrs.out_dtype)
 
@@ -217,7 +222,7 @@ def _dense_compute(
     (out,) = out_types
     k = te().reduce_axis((0, int(weight.shape[0])), name="k")
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         product = data(*i[:-1], k).astype(out.dtype) * weight(k, i[-1]).astype(out.dtype)
         return te().sum(product, axis=[k])
 
@@ -231,8 +236,8 @@ def _dense_flops(attrs: IntegerDenseAttrs, ins: Sequence[TensorType], out: Tenso
 
 @CONV2D.face
 def conv2d_nhwc(
-    data: Any, weight: Any, strides: Any = (1, 1), padding: Any = (0, 0, 0, 0),
-    dilation: Any = (1, 1), groups: int = 1, pad_value: int = 0, out_dtype: str = "int32",
+    data: ExprLike, weight: ExprLike, strides: Extents = (1, 1), padding: Extents = (0, 0, 0, 0),
+    dilation: Extents = (1, 1), groups: int = 1, pad_value: int = 0, out_dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Sum products of data (N, H, W, C) and weight (kH, kW, C / groups, O)."""
     return CONV2D(
@@ -242,8 +247,8 @@ def conv2d_nhwc(
 
 @DEPTHWISE.face
 def depthwise_conv2d_nhwc(
-    data: Any, weight: Any, strides: Any = (1, 1), padding: Any = (0, 0, 0, 0),
-    dilation: Any = (1, 1), pad_value: int = 0, out_dtype: str = "int32",
+    data: ExprLike, weight: ExprLike, strides: Extents = (1, 1), padding: Extents = (0, 0, 0, 0),
+    dilation: Extents = (1, 1), pad_value: int = 0, out_dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Sum products of each channel of data (N, H, W, C) with weight (kH, kW, C * M)."""
     return DEPTHWISE(
@@ -262,7 +267,7 @@ def conv_attrs(
 
 
 @DENSE.face
-def dense_packed(data: Any, weight: Any, out_dtype: str = "int32") -> Call:
+def dense_packed(data: ExprLike, weight: ExprLike, out_dtype: str = "int32") -> Call:
     """Multiply data (..., K) by weight (K, units)."""
     return DENSE(data, weight, attrs=IntegerDenseAttrs(out_dtype))
 

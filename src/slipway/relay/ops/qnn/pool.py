@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from slipway.relay.ops.checks import need_integral, need_rank
 from slipway.relay.ops.nn.windows import conv_extents, pad_array, pad_stage, windows
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array
 
 
 @node
@@ -50,7 +54,7 @@ def _avg_pool_type(attrs: IntegerPoolAttrs, data: TensorType) -> Type:
 
 
 @AVG_POOL.reference
-def _avg_pool_reference(attrs: IntegerPoolAttrs, data: Any) -> Any:
+def _avg_pool_reference(attrs: IntegerPoolAttrs, data: Array) -> Any:
     plain = pad_array(data.transpose(0, 3, 1, 2).astype(np.int64), attrs.padding, 0)
     total = windows(plain, attrs.pool_size, attrs.strides, (1, 1)).sum(axis=(4, 5))
     total, count = total.transpose(0, 2, 3, 1), _counts(attrs, data.shape)
@@ -77,11 +81,11 @@ def _avg_pool_compute(
         tag="pool_sum",
     )
 
-    def inside(at: Any, stride: int, kernel: int, before: int, extent: int) -> Any:
+    def inside(at: PrimExpr, stride: int, kernel: int, before: int, extent: int) -> Any:
         start = at * stride - before
         return te().min(start + kernel, extent) - te().max(start, 0)
 
-    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+    def element(n: PrimExpr, y: PrimExpr, x: PrimExpr, c: PrimExpr) -> Any:
         if top or left or bottom or right:
             count = inside(y, sy, kh, top, height) * inside(x, sx, kw, left, width)
         else:

@@ -6,7 +6,7 @@ expressions, for other integer operators to build on.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, re
 from slipway.relay.ops.checks import broadcast_shapes, need_dtype
 from slipway.relay.ops.tensor.tensors import read_broadcast, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 
 def doubling_high_multiply(a: Any, b: Any) -> Any:
@@ -101,7 +105,7 @@ def _rescale_type(
 
 
 @RESCALE.reference
-def _rescale_reference(attrs: RescaleAttrs, data: Any, multiplier: Any, shift: Any) -> Any:
+def _rescale_reference(attrs: RescaleAttrs, data: Array, multiplier: Array, shift: Array) -> Any:
     if attrs.once:
         return quantization.multiply_with_one_rounding(data, multiplier, shift)
     return quantization.multiply_by_quantized_multiplier(data, multiplier, shift)
@@ -114,7 +118,7 @@ def _rescale_compute(
     data, multiplier, shift = inputs
     rule = rescaled_once if attrs.once else rescaled
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         return rule(
             read_broadcast(data, i), read_broadcast(multiplier, i), read_broadcast(shift, i)
         )
@@ -123,13 +127,13 @@ def _rescale_compute(
 
 
 @RESCALE.face
-def rescale(data: Any, multiplier: Any, shift: Any, once: bool = False) -> Call:
+def rescale(data: ExprLike, multiplier: ExprLike, shift: ExprLike, once: bool = False) -> Call:
     """Scale accumulators; `multiplier` and `shift` are int32 and broadcast against `data`."""
     factors = (as_expr(multiplier, "int32"), as_expr(shift, "int32"))
     return RESCALE(data, *factors, attrs=RescaleAttrs(once))
 
 
-def rescale_by(data: Any, real: Any, once: bool = False) -> Any:
+def rescale_by(data: ExprLike, real: Any, once: bool = False) -> Any:
     """Scale accumulators by real factors: a number, or an array that broadcasts against `data`."""
     multiplier, shift = quantization.quantize_multipliers(real)
     if (

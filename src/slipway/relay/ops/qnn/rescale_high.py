@@ -11,7 +11,7 @@ is the same integer, and vectors of 32 bits are enough.  A zero point z is part 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from slipway.relay.op_registry import BadArgument, OpPattern, as_expr, register_
 from slipway.relay.ops.checks import broadcast_shapes, need_dtype
 from slipway.relay.ops.tensor.tensors import read_broadcast, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 HIGH = register_op(
     "qnn.contrib_rescale_high", "data", "multiplier", "offset", "shift",
@@ -42,7 +46,9 @@ def _high_type(
 
 
 @HIGH.reference
-def _high_reference(attrs: Any, data: Any, multiplier: Any, offset: Any, shift: Any) -> Any:
+def _high_reference(
+    attrs: None, data: Array, multiplier: Array, offset: Array, shift: Array
+) -> Any:
     high = (data.astype(np.int64) * np.asarray(multiplier, np.int64)) >> 32
     return ((high.astype(np.int32) + np.asarray(offset, np.int32)) >> shift).astype(np.int32)
 
@@ -51,7 +57,7 @@ def _high_reference(attrs: Any, data: Any, multiplier: Any, offset: Any, shift: 
 def _high_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     data, *factors = inputs
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         multiplier, offset, shift = (read_broadcast(f, i) for f in factors)
         return (te().multiply_high(read_broadcast(data, i), multiplier) + offset) >> shift
 
@@ -59,7 +65,9 @@ def _high_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) ->
 
 
 @HIGH.face
-def contrib_rescale_high(data: Any, multiplier: Any, offset: Any, shift: Any) -> Call:
+def contrib_rescale_high(
+    data: ExprLike, multiplier: ExprLike, offset: ExprLike, shift: ExprLike
+) -> Call:
     """Scale int32 sums; the other operands are int32 and broadcast against `data`."""
     return HIGH(data, *(as_expr(f, "int32") for f in (multiplier, offset, shift)))
 

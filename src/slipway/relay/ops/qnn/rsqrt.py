@@ -5,7 +5,7 @@ Both hold one half of what `quantization.inverse_square_root` gives: five steps 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from slipway.relay.ops.qnn.rescale import doubling_high_multiply, rounding_divid
 from slipway.relay.ops.tensor.tensors import elementwise, te
 from slipway.relay.types import TensorType, Type
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike
+
 HALF_SQRT_TWO = 1518500250
 
 
@@ -25,13 +28,13 @@ def _const(value: int) -> Any:
     return te().const(value, "int32")
 
 
-def _shifted_left(value: Any, amount: int) -> Any:
+def _shifted_left(value: Array, amount: int) -> Any:
     wide = value.astype("int64") << te().const(amount, "int64")
     low, high = (te().const(v, "int64") for v in (rule.INT32_MIN, rule.INT32_MAX))
     return te().min(te().max(wide, low), high).astype("int32")
 
 
-def _normalized(value: Any) -> tuple[Any, Any]:
+def _normalized(value: Array) -> tuple[Any, Any]:
     """Return the value brought into [2**27, 2**29) by powers of four, and the right shift left."""
     large = value >= _const(1 << 29)
     small = te().select(large, value >> _const(2), te().max(value, _const(2)))
@@ -40,14 +43,14 @@ def _normalized(value: Any) -> tuple[Any, Any]:
     return small << (pairs << _const(1)), shift
 
 
-def _multiplier(value: Any) -> Any:
+def _multiplier(value: Array) -> Any:
     normal, shift = _normalized(value)
     half = rounding_divide_by_power_of_two(normal >> _const(1), _const(1))
     x = _const(1 << 28)
     # Names keep each step's value from being spelled out again in every use of it.
     named: list[tuple[Any, Any]] = []
 
-    def name(value: Any) -> Any:
+    def name(value: Array) -> Any:
         variable = E.Var(f"step{len(named)}", "int32")
         named.append((variable, value))
         return variable
@@ -65,7 +68,7 @@ def _multiplier(value: Any) -> Any:
     return te().select(value <= _const(1), _const(rule.INT32_MAX), x)
 
 
-def _shift(value: Any) -> Any:
+def _shift(value: Array) -> Any:
     _, shift = _normalized(value)
     return te().select(value <= _const(1), _const(0), _const(0) - te().max(shift, _const(0)))
 
@@ -82,7 +85,7 @@ def _register(name: str, part: int, element: Any) -> OpDefinition:
         return data
 
     @definition.reference
-    def evaluate(attrs: None, data: Any) -> Any:
+    def evaluate(attrs: None, data: Array) -> Any:
         found = [rule.inverse_square_root(int(v))[part] for v in data.reshape(-1)]
         return np.array(found, np.int32).reshape(data.shape)
 
@@ -92,7 +95,7 @@ def _register(name: str, part: int, element: Any) -> OpDefinition:
         return [elementwise(f"T_{name}", x.shape, lambda *i: element(x(*i)))]
 
     @definition.face
-    def face(data: Any) -> Call:
+    def face(data: ExprLike) -> Call:
         return definition(data)
 
     face.__name__, face.__doc__ = name, definition.doc

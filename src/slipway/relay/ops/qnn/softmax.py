@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from slipway.relay.ops.checks import broadcast_shapes, need_dtype
 from slipway.relay.ops.qnn.rescale import doubling_high_multiply, rounding_divide_by_power_of_two
 from slipway.relay.ops.tensor.tensors import elementwise, read_broadcast, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 INTEGER_BITS = 5  # of the argument of exp
 SUM_BITS = 12  # of the sum of exponentials
@@ -40,7 +44,7 @@ def _reciprocal_type(attrs: None, data: TensorType) -> Type:
 
 
 @RECIPROCAL.reference
-def _reciprocal_reference(attrs: None, data: Any) -> Any:
+def _reciprocal_reference(attrs: None, data: Array) -> Any:
     shifted = data.astype(np.int64) << rule.leading_zeros(data).astype(np.int64)
     return rule.one_over_one_plus_x((shifted - (1 << 31)).astype(np.int32))
 
@@ -52,12 +56,12 @@ def _reciprocal_compute(attrs: None, inputs: list[Any], out_types: list[TensorTy
     def const(value: int) -> Any:
         return te().const(value, "int32")
 
-    def shifted_left(value: Any, amount: int) -> Any:
+    def shifted_left(value: PrimExpr, amount: int) -> Any:
         wide = value.astype("int64") << te().const(amount, "int64")
         low, high = (te().const(v, "int64") for v in (rule.INT32_MIN, rule.INT32_MAX))
         return te().min(te().max(wide, low), high).astype("int32")
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         value = x(*i)
         # The top bit falls out of the shift: what stays is the fraction, in Q0.31.
         fraction = (value << te().clz(value)) & const(rule.INT32_MAX)
@@ -73,7 +77,7 @@ def _reciprocal_compute(attrs: None, inputs: list[Any], out_types: list[TensorTy
 
 
 @RECIPROCAL.face
-def reciprocal(data: Any) -> Call:
+def reciprocal(data: ExprLike) -> Call:
     """Return the reciprocal of positive int32 values as a Q0.31 significand."""
     return RECIPROCAL(data)
 
@@ -95,7 +99,7 @@ def _leading_zeros_type(attrs: None, data: TensorType) -> Type:
 
 
 @LEADING_ZEROS.reference
-def _leading_zeros_reference(attrs: None, data: Any) -> Any:
+def _leading_zeros_reference(attrs: None, data: Array) -> Any:
     return rule.leading_zeros(data)
 
 
@@ -108,7 +112,7 @@ def _leading_zeros_compute(
 
 
 @LEADING_ZEROS.face
-def leading_zeros(data: Any) -> Call:
+def leading_zeros(data: ExprLike) -> Call:
     """Count the leading zero bits of positive int32 values."""
     return LEADING_ZEROS(data)
 
@@ -147,7 +151,9 @@ def _out_bits(dtype: str) -> int:
 
 
 @NORMALIZE.reference
-def _normalize_reference(attrs: NormalizeAttrs, data: Any, reciprocal: Any, total: Any) -> Any:
+def _normalize_reference(
+    attrs: NormalizeAttrs, data: Array, reciprocal: Array, total: Array
+) -> Any:
     info = np.iinfo(attrs.out_dtype)
     exponent = SUM_BITS - rule.leading_zeros(total) + 31 - _out_bits(attrs.out_dtype)
     scaled = rule.rounding_divide_by_power_of_two(
@@ -166,7 +172,7 @@ def _normalize_compute(
     def const(value: int) -> Any:
         return te().const(int(value), "int32")
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         bits = const(SUM_BITS + 31 - _out_bits(attrs.out_dtype))
         exponent = bits - te().clz(read_broadcast(total, i))
         product = doubling_high_multiply(read_broadcast(reciprocal, i), data(*i))
@@ -177,7 +183,9 @@ def _normalize_compute(
 
 
 @NORMALIZE.face
-def normalize(data: Any, reciprocal: Any, total: Any, out_dtype: str = "int8") -> Call:
+def normalize(
+    data: ExprLike, reciprocal: ExprLike, total: ExprLike, out_dtype: str = "int8"
+) -> Call:
     """Divide exponentials by their total, whose `reciprocal` is given beside it."""
     return NORMALIZE(data, reciprocal, total, attrs=NormalizeAttrs(out_dtype))
 
@@ -214,7 +222,7 @@ def exponential_table(scale: float, beta: float) -> Any:
     return np.where(used, found, 0).astype(np.int32)
 
 
-def softmax(data: Any, scale: float, beta: float = 1.0, out_dtype: str = "") -> Any:
+def softmax(data: ExprLike, scale: float, beta: float = 1.0, out_dtype: str = "") -> Any:
     """Return the softmax over the last axis of 8-bit data with the given scale.
 
     The result's zero point is the lowest value of its dtype, its scale 2**-8 (2**-16 for int16).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from slipway.relay.op_registry import BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_shape
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 LOOKUP = register_op(
     "qnn.lookup", "data", "table", pattern=OpPattern.BROADCAST, flops_per_element=1,
@@ -31,7 +35,7 @@ def _lookup_type(attrs: None, data: TensorType, table: TensorType) -> Type:
 
 
 @LOOKUP.reference
-def _lookup_reference(attrs: None, data: Any, table: Any) -> Any:
+def _lookup_reference(attrs: None, data: Array, table: Array) -> Any:
     return table[data.astype(np.int32) - _lowest(data.dtype.name)]
 
 
@@ -40,14 +44,14 @@ def _lookup_compute(attrs: None, inputs: list[Any], out_types: list[TensorType])
     data, table = inputs
     low = te().const(_lowest(data.dtype), "int32")
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         return table(data(*i).astype("int32") - low)
 
     return [te().compute(out_types[0].shape, element, name="T_lookup", tag="broadcast")]
 
 
 @LOOKUP.face
-def lookup(data: Any, table: Any) -> Call:
+def lookup(data: Any, table: ExprLike) -> Call:
     """Replace each 8-bit element by its entry in `table`, lowest value first."""
     return LOOKUP(data, table)
 

@@ -9,7 +9,7 @@ by byte the transposition would not.  `qnn.contrib_conv2d_packed` reads words as
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from slipway.relay.op_registry import OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 BYTES = 4  # of a word
 
@@ -35,7 +39,7 @@ def _words_type(attrs: Any, data: TensorType) -> Type:
     return TensorType((n, height, width, -(-channels // BYTES)), "int32")
 
 
-def bytes_of(words: Any) -> Any:
+def bytes_of(words: Array) -> Any:
     """Return the array uint8 (N, H, W, 4 * words) of an array of words."""
     n, height, width, count = words.shape
     little = np.asarray(words.astype("<i4"), order="C")
@@ -43,7 +47,7 @@ def bytes_of(words: Any) -> Any:
 
 
 @WORDS.reference
-def _words_reference(attrs: Any, data: Any) -> Any:
+def _words_reference(attrs: None, data: Array) -> Any:
     last = np.pad(data.transpose(0, 2, 3, 1), ((0, 0),) * 3 + ((0, -data.shape[1] % BYTES),))
     return np.asarray(last, order="C").view("<i4").astype(np.int32)
 
@@ -53,7 +57,7 @@ def _words_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -
     (data,) = inputs
     channels = shape_of(data)[1]
 
-    def element(n: Any, y: Any, x: Any, w: Any) -> Any:
+    def element(n: PrimExpr, y: PrimExpr, x: PrimExpr, w: PrimExpr) -> Any:
         word = None
         for k in range(min(BYTES, channels)):
             place = w * BYTES + k
@@ -68,7 +72,7 @@ def _words_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -
 
 
 @WORDS.face
-def contrib_words(data: Any) -> Call:
+def contrib_words(data: ExprLike) -> Call:
     """Bring four channels of bytes (N, C, H, W) together in a word (N, H, W, ceil(C / 4))."""
     return WORDS(data)
 

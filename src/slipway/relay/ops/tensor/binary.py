@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,8 +24,12 @@ from slipway.relay.ops.tensor.small_types import to_integer
 from slipway.relay.ops.tensor.tensors import read_broadcast, te
 from slipway.relay.types import TensorType, Type
 
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
-def match_operands(lhs: Any, rhs: Any) -> tuple[Expr, Expr]:
+
+def match_operands(lhs: ExprLike, rhs: ExprLike) -> tuple[Expr, Expr]:
     """Return both as expressions; a Python number takes the dtype of the other side."""
     if isinstance(lhs, (bool, int, float)) and isinstance(rhs, Expr) and rhs.type is not None:
         lhs = const(lhs, rhs.tensor_type.dtype)
@@ -58,7 +62,7 @@ def _binary(
         return TensorType(broadcast_shapes(lhs.shape, rhs.shape, "rhs"), result or lhs.dtype)
 
     @definition.reference
-    def evaluate(attrs: None, lhs: Any, rhs: Any) -> Any:
+    def evaluate(attrs: None, lhs: Array, rhs: Array) -> Any:
         return np.asarray(reference(lhs, rhs)).astype(result or lhs.dtype)
 
     @definition.compute
@@ -74,7 +78,7 @@ def _binary(
         ]
 
     @definition.face
-    def face(lhs: Any, rhs: Any) -> Call:
+    def face(lhs: ExprLike, rhs: ExprLike) -> Call:
         return definition(*match_operands(lhs, rhs))
 
     face.__name__, face.__doc__ = name, definition.doc
@@ -86,7 +90,7 @@ def _binary(
     return face
 
 
-def _divide(lhs: Any, rhs: Any) -> Any:
+def _divide(lhs: Array, rhs: Array) -> Any:
     if dtypes.is_float(lhs.dtype.name):
         return lhs / rhs
     # Toward zero, as C and ONNX Div have it; the smallest integer has no absolute value.
@@ -95,7 +99,7 @@ def _divide(lhs: Any, rhs: Any) -> Any:
     return quotient + upwards.astype(quotient.dtype)
 
 
-def _numpy_floor_divide(lhs: Any, rhs: Any) -> Any:
+def _numpy_floor_divide(lhs: Array, rhs: Array) -> Any:
     """The quotient rounded down: of floats not through their remainder, as NumPy's own is."""
     real = dtypes.is_float(lhs.dtype.name)
     return np.floor(lhs / rhs) if real else np.floor_divide(lhs, rhs)
@@ -126,7 +130,7 @@ def _power(te_: Any, a: Any, b: Any) -> Any:
     return te_.to_integer(te_.nearbyint(real), a.dtype)
 
 
-def _numpy_power(lhs: Any, rhs: Any) -> Any:
+def _numpy_power(lhs: Array, rhs: Array) -> Any:
     """Through float64: exact below 2^53; a negative exponent gives the nearest whole number."""
     if dtypes.is_float(lhs.dtype.name):
         return np.power(lhs, rhs)
@@ -231,7 +235,7 @@ def _where_type(attrs: None, condition: TensorType, x: TensorType, y: TensorType
 
 
 @WHERE.reference
-def _where_reference(attrs: None, condition: Any, x: Any, y: Any) -> Any:
+def _where_reference(attrs: None, condition: Array, x: Array, y: Array) -> Any:
     return np.where(condition, x, y)
 
 
@@ -239,7 +243,7 @@ def _where_reference(attrs: None, condition: Any, x: Any, y: Any) -> Any:
 def _where_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     condition, x, y = inputs
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         test = read_broadcast(condition, i)
         if condition.dtype != "bool":
             test = ops.not_equal(test, te().const(0, condition.dtype))
@@ -249,7 +253,7 @@ def _where_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) 
 
 
 @WHERE.face
-def where(condition: Any, x: Any, y: Any) -> Call:
+def where(condition: ExprLike, x: ExprLike, y: ExprLike) -> Call:
     """Return x where the condition holds, else y."""
     return WHERE(condition, *match_operands(x, y))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, co
 from slipway.relay.ops.checks import need_shape
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 
 @node
@@ -35,7 +38,7 @@ def _full_type(attrs: FullAttrs, fill_value: TensorType) -> Type:
 
 
 @FULL.reference
-def _full_reference(attrs: FullAttrs, fill_value: Any) -> Any:
+def _full_reference(attrs: FullAttrs, fill_value: Array) -> Any:
     return np.full(attrs.shape, fill_value, attrs.dtype or fill_value.dtype)
 
 
@@ -50,7 +53,7 @@ def _full_compute(attrs: FullAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @FULL.face
-def full(fill_value: Any, shape: Any = (), dtype: str = "") -> Call:
+def full(fill_value: ExprLike, shape: Extents = (), dtype: str = "") -> Call:
     """Return a tensor that holds `fill_value` everywhere."""
     sizes = (shape,) if isinstance(shape, int) else tuple(int(d) for d in shape)
     return FULL(as_expr(fill_value, dtype or None), attrs=FullAttrs(sizes, dtype or ""))
@@ -59,34 +62,34 @@ def full(fill_value: Any, shape: Any = (), dtype: str = "") -> Call:
 FULL.sample_case((), attrs=FullAttrs((2, 3), "float32"))
 
 
-def _filled(value: float, shape: Any, dtype: str) -> Call:
+def _filled(value: float, shape: Extents, dtype: str) -> Call:
     made: Call = full(const(value, dtype), shape, dtype)
     return made
 
 
-def zeros(shape: Any, dtype: str = "float32") -> Call:
+def zeros(shape: Extents, dtype: str = "float32") -> Call:
     """Return zeros."""
     return _filled(0, shape, dtype)
 
 
-def ones(shape: Any, dtype: str = "float32") -> Call:
+def ones(shape: Extents, dtype: str = "float32") -> Call:
     """Return ones."""
     return _filled(1, shape, dtype)
 
 
-def full_like(data: Any, fill_value: Any) -> Call:
+def full_like(data: ExprLike, fill_value: Any) -> Call:
     """Return a tensor of the type of `data` that holds `fill_value` everywhere."""
     given = as_expr(data).tensor_type
     made: Call = full(as_expr(fill_value, given.dtype), given.shape, given.dtype)
     return made
 
 
-def zeros_like(data: Any) -> Call:
+def zeros_like(data: ExprLike) -> Call:
     """Return zeros of the type of `data`."""
     return full_like(data, 0)
 
 
-def ones_like(data: Any) -> Call:
+def ones_like(data: ExprLike) -> Call:
     """Return ones of the type of `data`."""
     return full_like(data, 1)
 
@@ -137,7 +140,9 @@ def _arange_compute(
 
 
 @ARANGE.face
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> Call:
+def arange(
+    start: ExprLike, stop: ExprLike | None = None, step: ExprLike = 1, dtype: str = "float32"
+) -> Call:
     """Return start, start + step, ... below stop; one argument is the stop."""
 
     def number(value: Any) -> Any:

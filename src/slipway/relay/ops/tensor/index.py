@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, re
 from slipway.relay.ops.checks import need_integral, normal_axes, normal_axis
 from slipway.relay.ops.tensor.tensors import te, unflatten
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 
 @node
@@ -26,7 +30,9 @@ class StridedSliceAttrs(Attrs):
     axes: tuple[int, ...] = ()
 
 
-def reads_of_result(attrs: Any, in_types: Sequence[TensorType], out: TensorType) -> list[int]:
+def reads_of_result(
+    attrs: StridedSliceAttrs, in_types: Sequence[TensorType], out: TensorType
+) -> list[int]:
     """The bytes that an operator reads which picks elements: as many as it writes."""
     return [out.size_bytes, *(t.size_bytes for t in in_types[1:])]
 
@@ -66,7 +72,7 @@ def _strided_slice_type(attrs: StridedSliceAttrs, data: TensorType) -> Type:
 
 
 @STRIDED_SLICE.reference
-def _strided_slice_reference(attrs: StridedSliceAttrs, data: Any) -> Any:
+def _strided_slice_reference(attrs: StridedSliceAttrs, data: Array) -> Any:
     out = data
     for axis, r in enumerate(_ranges(attrs, data.shape)):
         if len(r) != data.shape[axis] or r.step != 1:
@@ -151,12 +157,12 @@ def _in_range(indices: Any, extent: int, mode: str) -> Any:
 
 
 @TAKE.reference
-def _take_reference(attrs: TakeAttrs, data: Any, indices: Any) -> Any:
+def _take_reference(attrs: TakeAttrs, data: Array, indices: Array) -> Any:
     extent = data.size if attrs.axis is None else data.shape[attrs.axis]
     return np.take(data, _in_range(indices, extent, attrs.mode), axis=attrs.axis)
 
 
-def _index_in_range(index: Any, extent: int, mode: str) -> Any:
+def _index_in_range(index: Array, extent: int, mode: str) -> Any:
     """The te form of `_in_range`, as an int32 index."""
     if mode == "wrap":
         return te().floormod(index.astype("int32"), extent)
@@ -172,7 +178,7 @@ def _take_compute(attrs: TakeAttrs, inputs: list[Any], out_types: list[TensorTyp
     (out,) = out_types
     shape, count = [int(d) for d in data.shape], len(indices.shape)
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         if attrs.axis is None:
             position = _index_in_range(indices(*i), int(np.prod(shape)), attrs.mode)
             return data(*unflatten(position, shape))
@@ -185,7 +191,11 @@ def _take_compute(attrs: TakeAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 @TAKE.face
 def take(
-    data: Any, indices: Any, axis: int | None = None, batch_dims: int = 0, mode: str = "clip"
+    data: ExprLike,
+    indices: ExprLike,
+    axis: int | None = None,
+    batch_dims: int = 0,
+    mode: str = "clip",
 ) -> Call:
     """Read slices of `data` along `axis` at the positions in `indices`."""
     if batch_dims:
@@ -246,7 +256,7 @@ def _gather_compute(
     axis = attrs.axis % out.rank
     extent = int(data.shape[axis])
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         position = _index_in_range(indices(*i), extent, "fast")
         return data(*i[:axis], position, *i[axis + 1 :])
 
@@ -254,7 +264,7 @@ def _gather_compute(
 
 
 @GATHER.face
-def gather(data: Any, axis: int, indices: Any) -> Call:
+def gather(data: ExprLike, axis: int, indices: ExprLike) -> Call:
     """Read one position along `axis` per element of `indices`."""
     return GATHER(data, as_expr(indices), attrs=GatherAttrs(int(axis)))
 
@@ -292,7 +302,7 @@ def _gather_nd_type(attrs: GatherNdAttrs, data: TensorType, indices: TensorType)
 
 
 @GATHER_ND.reference
-def _gather_nd_reference(attrs: GatherNdAttrs, data: Any, indices: Any) -> Any:
+def _gather_nd_reference(attrs: GatherNdAttrs, data: Array, indices: Array) -> Any:
     b, depth = attrs.batch_dims, indices.shape[0]
     extents = np.array(data.shape[b : b + depth]).reshape((-1,) + (1,) * (indices.ndim - 1))
     fixed = np.where(indices < 0, indices + extents, indices)
@@ -308,7 +318,7 @@ def _gather_nd_compute(
     (out,) = out_types
     b, depth, count = attrs.batch_dims, int(indices.shape[0]), len(indices.shape) - 1
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         where = [
             _index_in_range(indices(d, *i[:count]), int(data.shape[b + d]), "fast")
             for d in range(depth)
@@ -319,7 +329,9 @@ def _gather_nd_compute(
 
 
 @GATHER_ND.face
-def gather_nd(data: Any, indices: Any, batch_dims: int = 0, index_rank: int | None = None) -> Call:
+def gather_nd(
+    data: ExprLike, indices: ExprLike, batch_dims: int = 0, index_rank: int | None = None
+) -> Call:
     """Read slices at index tuples, which lie along the first axis of `indices`."""
     return GATHER_ND(data, as_expr(indices), attrs=GatherNdAttrs(int(batch_dims)))
 
@@ -355,7 +367,7 @@ def _one_hot_type(attrs: OneHotAttrs, indices: TensorType) -> Type:
 
 
 @ONE_HOT.reference
-def _one_hot_reference(attrs: OneHotAttrs, indices: Any) -> Any:
+def _one_hot_reference(attrs: OneHotAttrs, indices: Array) -> Any:
     hot = np.expand_dims(indices, -1) == np.arange(attrs.depth)
     out = np.where(hot, attrs.on_value, attrs.off_value).astype(attrs.dtype)
     return np.asarray(np.moveaxis(out, -1, attrs.axis), order="C")
@@ -369,7 +381,7 @@ def _one_hot_compute(
     axis = attrs.axis % out.rank
     on, off = te().const(attrs.on_value, out.dtype), te().const(attrs.off_value, out.dtype)
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         wanted = indices(*i[:axis], *i[axis + 1 :])
         return te().select(ops.equal(wanted, i[axis].astype(indices.dtype)), on, off)
 
@@ -378,7 +390,12 @@ def _one_hot_compute(
 
 @ONE_HOT.face
 def one_hot(
-    indices: Any, on_value: Any, off_value: Any, depth: int, axis: int = -1, dtype: str = "float32"
+    indices: ExprLike,
+    on_value: ExprLike,
+    off_value: ExprLike,
+    depth: int,
+    axis: int = -1,
+    dtype: str = "float32",
 ) -> Call:
     """Return `on_value` where the class along the new `axis` is the index."""
     attrs = OneHotAttrs(_number(on_value), _number(off_value), int(depth), int(axis), dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, re
 from slipway.relay.ops.checks import normal_axis
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 IN_A_ROW = 16  # parts of a join that are told apart one by one
 
@@ -62,7 +66,7 @@ def _concatenate_reference(attrs: JoinAttrs, data: Sequence[Any]) -> Any:
     return np.concatenate(data, axis=attrs.axis)
 
 
-def chosen(index: Any, bounds: Sequence[int], read: Callable[[int], Any]) -> Any:
+def chosen(index: PrimExpr, bounds: Sequence[int], read: Callable[[int], Any]) -> Any:
     """Return ``read(n)`` for the part n that `index` lies in; part n ends before ``bounds[n]``.
 
     Few parts are asked for one after the other, as many are halved: a thousand parts are ten
@@ -86,7 +90,7 @@ def _concatenate_compute(
     axis = attrs.axis % out.rank
     starts = np.cumsum([0] + [shape_of(t)[axis] for t in inputs])
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         def read(n: int) -> Any:
             at = i[axis] - int(starts[n]) if starts[n] else i[axis]
             return inputs[n](*i[:axis], at, *i[axis + 1 :])
@@ -97,7 +101,7 @@ def _concatenate_compute(
 
 
 @CONCATENATE.face
-def concatenate(data: Any, axis: int = 0) -> Call:
+def concatenate(data: ExprLike, axis: int = 0) -> Call:
     """Put the tensors one after another along `axis`."""
     return CONCATENATE(as_expr(data), attrs=JoinAttrs(int(axis)))
 
@@ -132,7 +136,7 @@ def _stack_compute(attrs: JoinAttrs, inputs: list[Any], out_types: list[TensorTy
     (out,) = out_types
     axis = attrs.axis % out.rank
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         rest = i[:axis] + i[axis + 1 :]
         return chosen(i[axis], range(1, len(inputs)), lambda n: inputs[n](*rest))
 
@@ -140,7 +144,7 @@ def _stack_compute(attrs: JoinAttrs, inputs: list[Any], out_types: list[TensorTy
 
 
 @STACK.face
-def stack(data: Any, axis: int = 0) -> Call:
+def stack(data: ExprLike, axis: int = 0) -> Call:
     """Put equal tensors beside each other along a new axis."""
     return STACK(as_expr(data), attrs=JoinAttrs(int(axis)))
 
@@ -181,7 +185,7 @@ def _split_type(attrs: SplitAttrs, data: TensorType) -> Type:
 
 
 @SPLIT.reference
-def _split_reference(attrs: SplitAttrs, data: Any) -> Any:
+def _split_reference(attrs: SplitAttrs, data: Array) -> Any:
     return tuple(np.asarray(p, order="C") for p in np.split(data, attrs.indices, axis=attrs.axis))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod as product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,13 @@ from slipway.relay.op_registry import (
     register_op,
 )
 from slipway.relay.ops.checks import need_number, normal_axes, normal_axis
+from slipway.relay.ops.tensor import binary, shape, unary
 from slipway.relay.ops.tensor.tensors import te, wide
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, Extents
 
 
 @node
@@ -59,7 +64,7 @@ def _source(
     return [next(inner) if a in axes else next(rest) for a in range(rank)]
 
 
-def _axis(axis: Any) -> tuple[int, ...] | None:
+def _axis(axis: Extents | None) -> tuple[int, ...] | None:
     if axis is None:
         return None
     return (int(axis),) if isinstance(axis, (int, np.integer)) else tuple(int(a) for a in axis)
@@ -93,7 +98,7 @@ def _reducer(
         return TensorType(_shape(data.shape, axes, attrs.keepdims), data.dtype)
 
     @definition.reference
-    def evaluate(attrs: ReduceAttrs, data: Any) -> Any:
+    def evaluate(attrs: ReduceAttrs, data: Array) -> Any:
         axes = reduced_axes(attrs, data.ndim)
         options = {}
         real = dtypes.is_float(data.dtype.name)
@@ -111,7 +116,7 @@ def _reducer(
             return [te().compute(out.shape, lambda *i: x(*i), name=f"T_{name}", tag="elemwise")]
         taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
 
-        def element(*i: Any) -> Any:
+        def element(*i: PrimExpr) -> Any:
             value = x(*_source(i, taps, axes, len(shape), attrs.keepdims))
             return build(te(), value.astype(summed), taps)
 
@@ -122,7 +127,7 @@ def _reducer(
         if divide:
             count = te().const(product(shape[a] for a in axes), summed)
 
-            def quotient(*i: Any) -> Any:
+            def quotient(*i: PrimExpr) -> Any:
                 return te().div(total(*i), count).astype(out.dtype)
 
             return [te().compute(out.shape, quotient, name="T_divide", tag="elemwise")]
@@ -151,7 +156,7 @@ def _reducer(
     return face
 
 
-def _mean(data: Any, axis: Any, keepdims: bool) -> Any:
+def _mean(data: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
     if dtypes.is_float(data.dtype.name):
         return np.mean(data, axis=axis, keepdims=keepdims, dtype=np.float64)
     count = max(product(data.shape[a] for a in axis), 1)
@@ -225,7 +230,7 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
         return TensorType(_shape(data.shape, axes, attrs.keepdims), attrs.dtype)
 
     @definition.reference
-    def evaluate(attrs: ArgReduceAttrs, data: Any) -> Any:
+    def evaluate(attrs: ArgReduceAttrs, data: Array) -> Any:
         find = np.argmax if largest else np.argmin
         axis = attrs.axis
         flipped = np.flip(data, axis) if attrs.select_last_index else data
@@ -246,7 +251,7 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
             return _place_in_rows(attrs, x, out, axes, largest)
         taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
 
-        def combine(lhs: Any, rhs: Any) -> Any:
+        def combine(lhs: Sequence[PrimExpr], rhs: Sequence[PrimExpr]) -> Any:
             better = lhs[1] > rhs[1] if largest else lhs[1] < rhs[1]
             tied = ops.equal(lhs[1], rhs[1])
             if dtypes.is_float(x.dtype):  # the first NaN wins over every number
@@ -264,7 +269,7 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
 
         reducer = te().comm_reducer(combine, identity, name=name)
 
-        def element(*i: Any) -> Any:
+        def element(*i: PrimExpr) -> Any:
             position: Any = 0
             for a, tap in zip(axes, taps, strict=True):
                 position = tap if len(axes) == 1 else position * shape[a] + tap
@@ -366,8 +371,6 @@ def variance(
     unbiased: bool = False, with_mean: Any = None,
 ) -> Call:  # fmt: skip
     """Return the variance over axes; a composite of subtract, multiply and mean."""
-    from slipway.relay.ops.tensor import binary
-
     given = as_expr(data)
     average = mean(given, axis, True, exclude) if with_mean is None else as_expr(with_mean)
     centred = binary.subtract(given, average)
@@ -385,15 +388,11 @@ def std(
     unbiased: bool = False,
 ) -> Call:  # fmt: skip
     """Return the standard deviation over axes."""
-    from slipway.relay.ops.tensor import unary
-
     return unary.sqrt(variance(data, axis, keepdims, exclude, unbiased))  # type: ignore[no-any-return]
 
 
 def logsumexp(data: Any, axis: Any = None, keepdims: bool = False) -> Call:
     """Return log(sum(exp(data))) over axes, computed without overflow."""
-    from slipway.relay.ops.tensor import binary, shape, unary
-
     given = as_expr(data)
     top = max_(given, axis, True)
     total = unary.log(sum_(unary.exp(binary.subtract(given, top)), axis, keepdims))

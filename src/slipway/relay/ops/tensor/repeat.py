@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import normal_axis
 from slipway.relay.ops.tensor.tensors import injective, read_broadcast, shape_of, te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 
 @node
@@ -40,7 +44,7 @@ def _broadcast_to_type(attrs: ShapeAttrs, data: TensorType) -> Type:
 
 
 @BROADCAST_TO.reference
-def _broadcast_to_reference(attrs: ShapeAttrs, data: Any) -> Any:
+def _broadcast_to_reference(attrs: ShapeAttrs, data: Array) -> Any:
     return np.array(np.broadcast_to(data, attrs.shape), order="C")
 
 
@@ -94,7 +98,7 @@ def _tile_type(attrs: TileAttrs, data: TensorType) -> Type:
 
 
 @TILE.reference
-def _tile_reference(attrs: TileAttrs, data: Any) -> Any:
+def _tile_reference(attrs: TileAttrs, data: Array) -> Any:
     return np.tile(data, attrs.reps)
 
 
@@ -104,7 +108,7 @@ def _tile_compute(attrs: TileAttrs, inputs: list[Any], out_types: list[TensorTyp
     full, reps = _tile_shapes(attrs, shape_of(x))
     skip = len(full) - len(shape_of(x))
 
-    def source(*i: Any) -> Any:
+    def source(*i: PrimExpr) -> Any:
         folded = [j if r == 1 else j % d for j, d, r in zip(i, full, reps, strict=True)]
         return x(*folded[skip:])
 
@@ -112,7 +116,7 @@ def _tile_compute(attrs: TileAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @TILE.face
-def tile(data: Any, reps: Any) -> Call:
+def tile(data: ExprLike, reps: Extents) -> Call:
     """Repeat the whole tensor `reps` times along each axis."""
     return TILE(data, attrs=TileAttrs((reps,) if isinstance(reps, int) else tuple(map(int, reps))))
 
@@ -143,7 +147,7 @@ def _repeat_type(attrs: RepeatAttrs, data: TensorType) -> Type:
 
 
 @REPEAT.reference
-def _repeat_reference(attrs: RepeatAttrs, data: Any) -> Any:
+def _repeat_reference(attrs: RepeatAttrs, data: Array) -> Any:
     return np.repeat(data, attrs.repeats, axis=attrs.axis)
 
 
@@ -159,7 +163,7 @@ def _repeat_compute(
 
 
 @REPEAT.face
-def repeat(data: Any, repeats: int, axis: int = 0) -> Call:
+def repeat(data: ExprLike, repeats: int, axis: int = 0) -> Call:
     """Repeat each element `repeats` times along `axis`."""
     return REPEAT(data, attrs=RepeatAttrs(int(repeats), int(axis)))
 
@@ -186,7 +190,7 @@ def _reverse_type(attrs: ReverseAttrs, data: TensorType) -> Type:
 
 
 @REVERSE.reference
-def _reverse_reference(attrs: ReverseAttrs, data: Any) -> Any:
+def _reverse_reference(attrs: ReverseAttrs, data: Array) -> Any:
     return np.asarray(np.flip(data, attrs.axis), order="C")
 
 
@@ -201,7 +205,7 @@ def _reverse_compute(
 
 
 @REVERSE.face
-def reverse(data: Any, axis: int) -> Call:
+def reverse(data: ExprLike, axis: int) -> Call:
     """Turn one axis round."""
     return REVERSE(data, attrs=ReverseAttrs(int(axis)))
 

@@ -8,7 +8,7 @@ side.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from slipway.relay.ops.checks import need_number, normal_axis
 from slipway.relay.ops.tensor.loops import WORTH_SHARING, nest
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike
 
 LANES = 16
 
@@ -113,7 +116,7 @@ def _register(name: str, multiply: bool) -> OpDefinition:
         return data
 
     @definition.reference
-    def evaluate(attrs: ScanAttrs, data: Any) -> Any:
+    def evaluate(attrs: ScanAttrs, data: Array) -> Any:
         moved = np.moveaxis(data, attrs.axis, -1)
         moved = moved[..., ::-1] if attrs.reverse else moved
         out = (np.cumprod if multiply else np.cumsum)(moved, axis=-1, dtype=data.dtype)
@@ -142,7 +145,10 @@ def _register(name: str, multiply: bool) -> OpDefinition:
 
     @definition.face
     def face(
-        data: Any, axis: int | None = None, dtype: str | None = None, exclusive: bool = False
+        data: ExprLike,
+        axis: int | None = None,
+        dtype: str | None = None,
+        exclusive: bool = False,
     ) -> Call:
         if dtype is not None:
             data = op_registry.face("cast")(data, dtype)

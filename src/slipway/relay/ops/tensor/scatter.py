@@ -7,7 +7,7 @@ element is independent.  That costs (elements) x (updates along the axis), and n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, re
 from slipway.relay.ops.checks import need_dtype, need_integral, need_shape, normal_axis
 from slipway.relay.ops.tensor.tensors import te, unflatten
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
 
 REDUCTIONS = ("update", "add", "mul", "max", "min")
 
@@ -46,7 +50,7 @@ def _combine(reduction: str, target: Any, place: Any, updates: Any) -> None:
         function.at(target, place, updates)
 
 
-def _merged(reduction: str, hit: Any, update: Any, taps: list[Any]) -> Any:
+def _merged(reduction: str, hit: PrimExpr, update: PrimExpr, taps: list[Any]) -> Any:
     """Return the reduction of the updates that hit one element."""
     neutral = {
         "add": lambda: te().const(0, update.dtype),
@@ -58,7 +62,7 @@ def _merged(reduction: str, hit: Any, update: Any, taps: list[Any]) -> Any:
     return function(te().if_then_else(hit, update, neutral), axis=taps)
 
 
-def _finish(reduction: str, own: Any, merged: Any) -> Any:
+def _finish(reduction: str, own: PrimExpr, merged: PrimExpr) -> Any:
     match reduction:
         case "add":
             return own + merged
@@ -127,7 +131,7 @@ def _elements_compute(
         ]  # fmt: skip
         return te().all(wanted, *inside)
 
-    def update_at(i: Sequence[Any], number: Any) -> Any:
+    def update_at(i: Sequence[Any], number: PrimExpr) -> Any:
         return updates(*(number if a == axis else p for a, p in enumerate(clipped(i))))
 
     return _stages(
@@ -166,7 +170,7 @@ def _stages(
 
 @SCATTER_ELEMENTS.face
 def scatter_elements(
-    data: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "update"
+    data: ExprLike, indices: ExprLike, updates: ExprLike, axis: int = 0, reduction: str = "update"
 ) -> Call:
     """Return `data` with `updates` put in along `axis` at `indices`."""
     attrs = ScatterAttrs(int(axis), reduction)
@@ -209,7 +213,7 @@ def _nd_type(
 
 
 @SCATTER_ND.reference
-def _nd_reference(attrs: ScatterAttrs, data: Any, indices: Any, updates: Any) -> Any:
+def _nd_reference(attrs: ScatterAttrs, data: Array, indices: Array, updates: Array) -> Any:
     extents = np.array(data.shape[: len(indices)]).reshape((-1,) + (1,) * (indices.ndim - 1))
     out = data.copy()
     _combine(
@@ -240,7 +244,7 @@ def _nd_compute(attrs: ScatterAttrs, inputs: list[Any], out_types: list[TensorTy
 
 
 @SCATTER_ND.face
-def scatter_nd(data: Any, indices: Any, updates: Any, mode: str = "update") -> Call:
+def scatter_nd(data: ExprLike, indices: ExprLike, updates: ExprLike, mode: str = "update") -> Call:
     """Return `data` with slices replaced (or added, ...) at index tuples."""
     return SCATTER_ND(data, as_expr(indices), updates, attrs=ScatterAttrs(0, mode))
 

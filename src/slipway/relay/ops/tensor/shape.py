@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,13 @@ from slipway.relay.ops.checks import normal_axes
 from slipway.relay.ops.tensor.tensors import injective, reshape_indices, shape_of, te
 from slipway.relay.types import ANY, TensorType, Type
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike, Extents
 
-def _reshape_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+
+def _reshape_compute(
+    attrs: ReshapeAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     (x,), (out,) = inputs, out_types
     shape = shape_of(x)
     return injective("reshape", out, lambda *i: x(*reshape_indices(out.shape, i, shape)))
@@ -103,7 +108,7 @@ def _reshape_type(attrs: ReshapeAttrs, data: TensorType) -> Type:
 
 
 @RESHAPE.reference
-def _reshape_reference(attrs: ReshapeAttrs, data: Any) -> Any:
+def _reshape_reference(attrs: ReshapeAttrs, data: Array) -> Any:
     return np.reshape(data, reshaped(data.shape, attrs.newshape, attrs.allowzero))
 
 
@@ -111,7 +116,7 @@ RESHAPE.compute(_reshape_compute)
 
 
 @RESHAPE.face
-def reshape(data: Any, newshape: Any, allowzero: bool = False) -> Call:
+def reshape(data: ExprLike, newshape: Extents, allowzero: bool = False) -> Call:
     """Give the tensor another shape; see `ReshapeAttrs` for 0, -1, -2, -3 and -4.
 
     An open dimension (`relay.Any()`) is written as -1.
@@ -140,7 +145,7 @@ def _batch_flatten_type(attrs: None, data: TensorType) -> Type:
 
 
 @BATCH_FLATTEN.reference
-def _batch_flatten_reference(attrs: None, data: Any) -> Any:
+def _batch_flatten_reference(attrs: None, data: Array) -> Any:
     return data.reshape(data.shape[0], prod(data.shape[1:]))
 
 
@@ -148,7 +153,7 @@ BATCH_FLATTEN.compute(_reshape_compute)
 
 
 @BATCH_FLATTEN.face
-def batch_flatten(data: Any) -> Call:
+def batch_flatten(data: ExprLike) -> Call:
     """Join all axes but the first."""
     return BATCH_FLATTEN(data)
 
@@ -183,7 +188,7 @@ def _transpose_type(attrs: TransposeAttrs, data: TensorType) -> Type:
 
 
 @TRANSPOSE.reference
-def _transpose_reference(attrs: TransposeAttrs, data: Any) -> Any:
+def _transpose_reference(attrs: TransposeAttrs, data: Array) -> Any:
     return np.array(np.transpose(data, _axes(attrs, data.ndim)), order="C")
 
 
@@ -247,7 +252,7 @@ def _squeeze_type(attrs: SqueezeAttrs, data: TensorType) -> Type:
 
 
 @SQUEEZE.reference
-def _squeeze_reference(attrs: SqueezeAttrs, data: Any) -> Any:
+def _squeeze_reference(attrs: SqueezeAttrs, data: Array) -> Any:
     return data.reshape(_squeezed(attrs, data.shape))
 
 
@@ -255,7 +260,7 @@ SQUEEZE.compute(_reshape_compute)
 
 
 @SQUEEZE.face
-def squeeze(data: Any, axis: Any = None) -> Call:
+def squeeze(data: Any, axis: Extents | None = None) -> Call:
     """Drop axes of extent 1."""
     if axis is not None:
         axis = (int(axis),) if isinstance(axis, int) else tuple(int(a) for a in axis)
@@ -293,7 +298,7 @@ def _expand_dims_type(attrs: ExpandDimsAttrs, data: TensorType) -> Type:
 
 
 @EXPAND_DIMS.reference
-def _expand_dims_reference(attrs: ExpandDimsAttrs, data: Any) -> Any:
+def _expand_dims_reference(attrs: ExpandDimsAttrs, data: Array) -> Any:
     return data.reshape(_expanded(attrs, data.shape))
 
 
@@ -301,7 +306,7 @@ EXPAND_DIMS.compute(_reshape_compute)
 
 
 @EXPAND_DIMS.face
-def expand_dims(data: Any, axis: int, num_newaxis: int = 1) -> Call:
+def expand_dims(data: ExprLike, axis: int, num_newaxis: int = 1) -> Call:
     """Put in `num_newaxis` axes of extent 1 at `axis`."""
     return EXPAND_DIMS(data, attrs=ExpandDimsAttrs(int(axis), int(num_newaxis)))
 
@@ -310,7 +315,7 @@ EXPAND_DIMS.sample_case((2, 3), attrs=ExpandDimsAttrs(1, 2))
 EXPAND_DIMS.sample_case((2, 3), attrs=ExpandDimsAttrs(-1, 1))
 
 
-def swapaxes(data: Any, axis1: int, axis2: int) -> Call:
+def swapaxes(data: ExprLike, axis1: int, axis2: int) -> Call:
     """Exchange two axes."""
     given = as_expr(data)
     axes = list(range(given.tensor_type.rank))

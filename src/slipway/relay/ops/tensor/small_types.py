@@ -7,7 +7,7 @@ bits and gives the same bits, NaN payloads excepted.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from slipway import dtypes
 from slipway.ir import ops
 from slipway.relay.ops.tensor.tensors import te
 from slipway.runtime.ndarray import numpy_dtype
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array
 
 
 class Format(NamedTuple):
@@ -107,13 +111,13 @@ def value_as(value: Any, dtype: str) -> Any:
     return value.astype(dtype)
 
 
-def _sign_extended(value: Any, dtype: str) -> Any:
+def _sign_extended(value: Array, dtype: str) -> Any:
     """The value of the low bits of an int32; ml_dtypes keeps the others clear."""
     free = 32 - dtypes.bits_of(dtype)
     return (value << free) >> free if dtypes.is_int(dtype) else value
 
 
-def _bits(value: Any, dtype: str) -> Any:
+def _bits(value: PrimExpr, dtype: str) -> Any:
     return ops.call_intrin(dtype, "reinterpret", value)
 
 
@@ -121,7 +125,7 @@ def _word(value: int) -> Any:
     return te().const(value, "uint32")
 
 
-def _decoded(code: Any, name: str) -> Any:
+def _decoded(code: Array, name: str) -> Any:
     """The float32 value of a code held in a uint32."""
     select = te().select
     nan = _bits(_word(0x7FC00000), "float32")
@@ -145,7 +149,7 @@ def _decoded(code: Any, name: str) -> Any:
     return _bits(found, "float32")
 
 
-def _encoded(value: Any, form: Format, saturate: bool) -> Any:
+def _encoded(value: PrimExpr, form: Format, saturate: bool) -> Any:
     """The code of a float32 rounded to nearest, halves to even, as a uint8."""
     select = te().select
     word = _bits(value, "uint32")
@@ -176,7 +180,7 @@ def _encoded(value: Any, form: Format, saturate: bool) -> Any:
     return select(size > _word(0x7F800000), nan, result).astype("uint8")
 
 
-def _power_code(value: Any) -> Any:
+def _power_code(value: PrimExpr) -> Any:
     """The code of the nearest power of two, halves away from zero; NaN for what has none."""
     word = _bits(value, "uint32")
     none = te().any(word >= _word((255 << 23) - (1 << 22)), ops.equal(word, _word(0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from slipway.relay.ops.tensor.tensors import elementwise, te
 from slipway.relay.types import TensorType, Type
 from slipway.runtime.ndarray import numpy_dtype
 
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import Array, ExprLike
+
 
 def _erf(x: np.ndarray[Any, Any]) -> Any:
     reference = INTRINSICS["erf"].reference
@@ -26,7 +30,7 @@ def _erf(x: np.ndarray[Any, Any]) -> Any:
     return reference(x)
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Array) -> Any:
     return np.where(
         x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))
     )
@@ -69,7 +73,7 @@ def _function(
         return result(data)
 
     @definition.reference
-    def evaluate(attrs: None, data: Any) -> Any:
+    def evaluate(attrs: None, data: Array) -> Any:
         found = np.asarray(reference(data))
         return found if found.dtype == bool else found.astype(data.dtype)
 
@@ -79,7 +83,7 @@ def _function(
         return [elementwise(f"T_{name}", x.shape, lambda *i: element(te(), x(*i)))]
 
     @definition.face
-    def face(data: Any) -> Call:
+    def face(data: ExprLike) -> Call:
         return definition(data)
 
     face.__name__, face.__doc__ = name, definition.doc
@@ -121,10 +125,10 @@ atanh = _float_math("atanh", np.arctanh, 8, -0.9, 0.9)
 def _round_to_integer(name: str, reference: Callable[..., Any], intrinsic: str) -> Any:
     """Register a rounding; integers come back as they are."""
 
-    def evaluate(data: Any) -> Any:
+    def evaluate(data: Array) -> Any:
         return reference(data) if dtypes.is_float(data.dtype.name) else data
 
-    def element(t: Any, x: Any) -> Any:
+    def element(t: PrimExpr, x: PrimExpr) -> Any:
         return getattr(t, intrinsic)(x) if dtypes.is_float(x.dtype) else x
 
     says = "{name} of each element, in the same dtype."
@@ -200,7 +204,7 @@ def _logical_not_type(attrs: None, data: TensorType) -> Type:
 
 
 @LOGICAL_NOT.reference
-def _logical_not_reference(attrs: None, data: Any) -> Any:
+def _logical_not_reference(attrs: None, data: Array) -> Any:
     return np.logical_not(data)
 
 
@@ -214,7 +218,7 @@ def _logical_not_compute(attrs: None, inputs: list[Any], out_types: list[TensorT
 
 
 @LOGICAL_NOT.face
-def logical_not(data: Any) -> Call:
+def logical_not(data: ExprLike) -> Call:
     """Return the opposite truth value of each element."""
     return LOGICAL_NOT(data)
 
@@ -234,7 +238,7 @@ def _bitwise_not_type(attrs: None, data: TensorType) -> Type:
 
 
 @BITWISE_NOT.reference
-def _bitwise_not_reference(attrs: None, data: Any) -> Any:
+def _bitwise_not_reference(attrs: None, data: Array) -> Any:
     return np.invert(data)
 
 
@@ -245,7 +249,7 @@ def _bitwise_not_compute(attrs: None, inputs: list[Any], out_types: list[TensorT
 
 
 @BITWISE_NOT.face
-def bitwise_not(data: Any) -> Call:
+def bitwise_not(data: ExprLike) -> Call:
     """Flip all bits of each element."""
     return BITWISE_NOT(data)
 
@@ -273,7 +277,7 @@ def _cast_type(attrs: CastAttrs, data: TensorType) -> Type:
 
 
 @CAST.reference
-def _cast_reference(attrs: CastAttrs, data: Any) -> Any:
+def _cast_reference(attrs: CastAttrs, data: Array) -> Any:
     return small_types.convert(np.asarray(data), attrs.dtype, attrs.saturate)
 
 
@@ -283,7 +287,7 @@ def _cast_compute(attrs: CastAttrs, inputs: list[Any], out_types: list[TensorTyp
     if dtypes.is_carried(x.dtype) or dtypes.is_carried(attrs.dtype):
         wanted, saturate = attrs.dtype, attrs.saturate
 
-        def small(*i: Any) -> Any:
+        def small(*i: PrimExpr) -> Any:
             return small_types.converted(x(*i), wanted, saturate)
 
         return [elementwise("T_cast", x.shape, small)]
@@ -294,7 +298,7 @@ def _cast_compute(attrs: CastAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @CAST.face
-def cast(data: Any, dtype: str, saturate: bool = False) -> Call:
+def cast(data: ExprLike, dtype: str, saturate: bool = False) -> Call:
     """Convert each element to `dtype`.
 
     What is beyond the range of a float of 8 bits or less becomes NaN or infinity, as the format has
@@ -318,7 +322,7 @@ def _copy_type(attrs: None, data: TensorType) -> Type:
 
 
 @COPY.reference
-def _copy_reference(attrs: None, data: Any) -> Any:
+def _copy_reference(attrs: None, data: Array) -> Any:
     return np.array(data)
 
 
@@ -329,7 +333,7 @@ def _copy_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -
 
 
 @COPY.face
-def copy(data: Any) -> Call:
+def copy(data: ExprLike) -> Call:
     """Copy the tensor."""
     return COPY(data)
 
@@ -350,7 +354,7 @@ def _reinterpret_type(attrs: CastAttrs, data: TensorType) -> Type:
 
 
 @REINTERPRET.reference
-def _reinterpret_reference(attrs: CastAttrs, data: Any) -> Any:
+def _reinterpret_reference(attrs: CastAttrs, data: Array) -> Any:
     return np.asarray(data, order="C").view(numpy_dtype(attrs.dtype))
 
 
@@ -362,14 +366,14 @@ def _reinterpret_compute(
     if x.dtype == "bool" or attrs.dtype == "bool":  # one byte that is 0 or 1
         return [elementwise("T_reinterpret", x.shape, lambda *i: x(*i).astype(attrs.dtype))]
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         return ops.call_intrin(attrs.dtype, "reinterpret", x(*i))
 
     return [elementwise("T_reinterpret", x.shape, element)]
 
 
 @REINTERPRET.face
-def reinterpret(data: Any, dtype: str) -> Call:
+def reinterpret(data: ExprLike, dtype: str) -> Call:
     """Read the bits of each element as `dtype`."""
     return REINTERPRET(data, attrs=CastAttrs(dtypes.canonical(dtype)))
 

@@ -43,6 +43,8 @@ from slipway.relay.ops.nn.attention import Operands, extents, fills_vectors
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.ops.nn.attention import AttentionAttrs
     from slipway.target import Target
 
 
@@ -78,7 +80,7 @@ def _attention_compute(
     grid = (x.batch, x.heads)
     power = power_of(target)
 
-    def place(c: Any, t: Any) -> Any:
+    def place(c: PrimExpr, t: Any) -> Any:
         """The key at place t of chunk c; places beyond the last key repeat it."""
         key = t if chunks == 1 else c * length + t
         return key if full else te.min(key, x.keys - 1)
@@ -91,7 +93,7 @@ def _attention_compute(
     )
     h = te.reduce_axis((0, x.size), name="h")
 
-    def factor(b: Any, n: Any, c: Any, t: Any, h: Any) -> Any:
+    def factor(b: PrimExpr, n: PrimExpr, c: PrimExpr, t: PrimExpr, h: Any) -> Any:
         return key(b, n, place(c, t), h)
 
     if target.has_lane_fma and x.size % GROUP == 0 and attrs.key_layout[-1] == "H":
@@ -117,7 +119,7 @@ def _attention_compute(
         tag="attention_maximum",
     )
 
-    def element(b: Any, n: Any, c: Any, t: Any, s: Any) -> Any:
+    def element(b: PrimExpr, n: PrimExpr, c: PrimExpr, t: PrimExpr, s: PrimExpr) -> Any:
         value = power(scores(b, n, c, t, s) - maximum(b, n, c, s))
         if full:
             return value
@@ -145,7 +147,7 @@ def _attention_compute(
     else:
         quotient = _joined(grid, (maximum, sums, values), power)
 
-    def result(*i: Any) -> Any:
+    def result(*i: PrimExpr) -> Any:
         at = dict(zip(attrs.out_layout, i, strict=True))
         return quotient(*(at[axis] for axis in "BNSH"))
 
@@ -247,7 +249,7 @@ def _joined(
     return lambda b, n, s, e: value(b, n, s, e) / total(b, n, s, e)
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: AttentionAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """float32 with enough query rows and value elements for vectors."""
     query, value = in_types[0], in_types[2]
     assert isinstance(query, TensorType)

@@ -22,6 +22,7 @@ from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     pass
+    from slipway.ir.expr import PrimExpr
 
 _RUN = 8  # positions whose taps are taken together
 _UNROLLED = 128  # taps of a run
@@ -33,7 +34,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     assert isinstance(out, TensorType)
     taps = taps_of(kernel)
 
-    def element(b: Any, c: Any, *rest: Any) -> Any:
+    def element(b: PrimExpr, c: PrimExpr, *rest: PrimExpr) -> Any:
         *at, cb = rest
         places, inside = window_at(data, at, taps, attrs)
         left = data(b, c, *places, cb).astype(out.dtype)

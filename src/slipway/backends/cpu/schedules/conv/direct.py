@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import (
@@ -40,6 +40,9 @@ from slipway.backends.cpu.tile import (
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
         chunks, shape_of(data)[2:], target
     ):
 
-        def side_by_side(b: Any, c: Any, p: Any, i: Any) -> Any:
+        def side_by_side(b: PrimExpr, c: PrimExpr, p: PrimExpr, i: PrimExpr) -> Any:
             c, i = input_channel(data, kernel, c, i)
             at = zip(_position(p, size), attrs.strides, strict=True)
             return data(b, c, *(x * stride for x, stride in at), i)
@@ -112,7 +115,7 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
     taps = taps_of(kernel)
     lane = te.reduce_axis((0, block), name="ic")
 
-    def datum(b: Any, o: Any, c: Any, *rest: Any) -> Any:
+    def datum(b: PrimExpr, o: Any, c: Any, *rest: Any) -> Any:
         """What position p is multiplied by at a tap of the window, channel i of chunk c."""
         *at, p, i = rest
         if near is not None:
@@ -127,7 +130,7 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
             shape, lambda b, *rest: datum(b, 0, *rest), name="groups", tag="conv_groups"
         )
 
-    def element(b: Any, o: Any, p: Any, ob: Any) -> Any:
+    def element(b: PrimExpr, o: PrimExpr, p: PrimExpr, ob: PrimExpr) -> Any:
         if groups is None:
             value = datum(b, o, chunk, *taps, p, lane)
         else:
@@ -139,7 +142,7 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
 
     flat = te.compute((n, blocks, prod(size), lanes), element, name="sums", tag="conv_sums")
 
-    def spread(b: Any, o: Any, *rest: Any) -> Any:
+    def spread(b: PrimExpr, o: PrimExpr, *rest: PrimExpr) -> Any:
         *at, ob = rest
         place = at[0]
         for x, extent in zip(at[1:], size[1:], strict=True):

@@ -23,10 +23,11 @@ from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs
     from slipway.target import Target
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: BlockedConvAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Plain float images on a processor with vectors."""
     data, kernel = in_types
     assert isinstance(data, TensorType)

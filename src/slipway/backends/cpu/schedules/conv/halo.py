@@ -7,14 +7,17 @@ are cut where that changes (`transform/loop/cut_loops.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import shape_of
 
+if TYPE_CHECKING:
+    from slipway.relay.ops.image.regions import DeformableIm2colAttrs
+
 
 def window_at(
-    data: te.Tensor, at: Sequence[Any], taps: Sequence[Any], attrs: Any
+    data: te.Tensor, at: Sequence[Any], taps: Sequence[Any], attrs: DeformableIm2colAttrs
 ) -> tuple[list[Any], Any]:
     """Return where in `data`, N C spatial c, the window at `at` has its tap `taps`.
 

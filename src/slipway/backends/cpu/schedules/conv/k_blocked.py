@@ -44,6 +44,8 @@ from slipway.relay.ops.packed.blocked_conv import input_channel, padded
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.ops.image.regions import DeformableIm2colAttrs
     from slipway.target import Target
 
 _FEW_POSITIONS = 100
@@ -105,7 +107,16 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     each = _chunks_in_block(chunks, 4 * kh * kw * block * lanes * tile.vectors, target)
     parts = chunks // each
 
-    def side_by_side(b: Any, ko: Any, c: Any, ky: Any, kx: Any, t: Any, r: Any, i: Any) -> Any:
+    def side_by_side(
+        b: PrimExpr,
+        ko: PrimExpr,
+        c: PrimExpr,
+        ky: PrimExpr,
+        kx: PrimExpr,
+        t: PrimExpr,
+        r: PrimExpr,
+        i: PrimExpr,
+    ) -> Any:
         p = te.min(t * tile.rows, positions - tile.rows) + r
         y, x = te.floordiv(p, width) * sh + ky * dh, te.floormod(p, width) * sw + kx * dw
         c, i = input_channel(data, kernel, ko * each + c, i)
@@ -120,7 +131,9 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     kx = te.reduce_axis((0, kw), name="kw")
     lane = te.reduce_axis((0, block), name="ic")
 
-    def product(b: Any, ko: Any, o: Any, t: Any, r: Any, ob: Any) -> Any:
+    def product(
+        b: PrimExpr, ko: PrimExpr, o: PrimExpr, t: PrimExpr, r: PrimExpr, ob: PrimExpr
+    ) -> Any:
         left = near(b, ko, chunk, ky, kx, t, r, lane).astype(out.dtype)
         right = kernel(o, ko * each + chunk, ky, kx, lane, ob).astype(out.dtype)
         return te.sum(left * right, axis=[chunk, ky, kx, lane])
@@ -136,7 +149,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
         tag="streamed_sums",
     )
 
-    def element(b: Any, o: Any, y: Any, x: Any, ob: Any) -> Any:
+    def element(b: PrimExpr, o: PrimExpr, y: PrimExpr, x: PrimExpr, ob: PrimExpr) -> Any:
         p = y * width + x
         t, r = te.floordiv(p, tile.rows), te.floormod(p, tile.rows)
         if positions % tile.rows:
@@ -146,7 +159,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     return [te.compute(out.shape, element, name="conv2d_NCHWc", tag="injective")]
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: DeformableIm2colAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Few positions, and a kernel that the caches do not hold from run to run."""
     data, kernel = in_types
     assert isinstance(data, TensorType)

@@ -36,6 +36,8 @@ from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, taps_
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.ops.image.regions import DeformableIm2colAttrs
     from slipway.target import Target
 
 _COPY_CYCLES = 4  # for a line of the padded copy, from one cache to another
@@ -51,7 +53,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     lane = te.reduce_axis((0, block), name="ic")
     taps = taps_of(kernel)
 
-    def element(b: Any, o: Any, *rest: Any) -> Any:
+    def element(b: PrimExpr, o: PrimExpr, *rest: PrimExpr) -> Any:
         *at, ob = rest
         c, i = input_channel(data, kernel, chunk_of(kernel, attrs.groups, o, chunk), lane)
         places, inside = window_at(data, at, taps, attrs)
@@ -66,7 +68,12 @@ class _Costs:
     """Cycles of a convolution for each of its input channels, by rows and from a padded copy."""
 
     def __init__(
-        self, attrs: Any, data: Sequence[int], kernel: Sequence[int], dtype: str, target: Target
+        self,
+        attrs: DeformableIm2colAttrs,
+        data: Sequence[int],
+        kernel: Sequence[int],
+        dtype: str,
+        target: Target,
     ) -> None:
         self.target = target
         self.data, self.kernel = data, kernel

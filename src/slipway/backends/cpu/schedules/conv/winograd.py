@@ -32,6 +32,7 @@ from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 
 if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
     from slipway.target import Target
 
 # A panel of the kernel is read once for each block of tiles; with fewer tiles than these, reading
@@ -212,7 +213,7 @@ def _schedule_products(
     step = chunk * block + lane
     at = Progress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
 
-    def place(vector: int, line: Any) -> tuple[Any, ...]:
+    def place(vector: int, line: Expr) -> tuple[Any, ...]:
         return o + vector, x, y + 1, 0, line, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):

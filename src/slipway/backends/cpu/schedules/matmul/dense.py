@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import inline_injective, shape_of, vector_lanes
@@ -18,6 +18,9 @@ from slipway.backends.cpu.tile import (
     worth_sharing,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
+
+if TYPE_CHECKING:
+    from slipway.te.tensor import Tensor
 
 
 def packed_sides(problem: Problem) -> tuple[int, int, int]:
@@ -97,5 +100,5 @@ def schedule_dense_pack(
     return schedule
 
 
-def _line(block: Any, k: Any) -> tuple[Any, ...]:
+def _line(block: Any, k: Tensor) -> tuple[Any, ...]:
     return block, k, 0

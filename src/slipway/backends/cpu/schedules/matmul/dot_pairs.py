@@ -33,8 +33,12 @@ from slipway.relay.types import TensorType, Type
 from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
     from slipway.ir.hardware import HardwareIntrinsic
+    from slipway.relay.op_registry import Attrs
+    from slipway.relay.ops.nn.dense import MatmulAttrs
     from slipway.target import Target
+    from slipway.te.stage import Stage
 
 
 def _entry(target: Target) -> HardwareIntrinsic | None:
@@ -42,7 +46,7 @@ def _entry(target: Target) -> HardwareIntrinsic | None:
     return next((i for i in pair_instructions(target) if i.rows == 0), None)
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     """The target has an instruction for weights of this type and in these blocks."""
     entry, weight = _entry(target), in_types[1]
     assert isinstance(weight, TensorType)
@@ -172,7 +176,7 @@ def schedule_conv_pairs(
     return schedule
 
 
-def schedule_padding(stage: Any, parallel: bool) -> None:
+def schedule_padding(stage: Stage, parallel: bool) -> None:
     """Copy with padding, row by row."""
     *outer, _, block = stage.op.axis
     stage.vectorize(block)
@@ -241,7 +245,7 @@ def _matmul_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -
     depth, lanes = shape_of(a)[-1], entry.columns
     blocks = -(-columns // lanes)
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         *p, block, k, lane, odd = i
         row, column = k * PAIR + odd, block * lanes + lane
         value = b(*p, column, row) if attrs.transpose_b else b(*p, row, column)
@@ -269,7 +273,7 @@ def _matmul_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -
         tag="paired",
     )
 
-    def spread(*i: Any) -> Any:
+    def spread(*i: PrimExpr) -> Any:
         *p, m, n = i
         return tiles(*p, m, te.floordiv(n, lanes), te.floormod(n, lanes))
 
@@ -281,7 +285,7 @@ def _batch_of(operand: te.Tensor, batch: Sequence[Any]) -> Sequence[Any]:
     return [0] if batch and shape_of(operand)[0] == 1 else batch
 
 
-def _matmul_applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _matmul_applies(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> bool:
     a, b = in_types
     assert isinstance(a, TensorType)
     assert isinstance(b, TensorType)

@@ -25,8 +25,11 @@ from slipway.relay.ops.tensor.tensors import flat_index, unflatten
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
     from slipway.ir.hardware import HardwareIntrinsic
+    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
+    from slipway.te.tensor import Tensor
 
 
 def _entry(target: Target) -> HardwareIntrinsic | None:
@@ -34,7 +37,7 @@ def _entry(target: Target) -> HardwareIntrinsic | None:
     return next((i for i in pair_instructions(target) if i.rows > 0), None)
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     """The target has an instruction for weights of this type and in these blocks."""
     entry, weight = _entry(target), in_types[1]
     assert isinstance(weight, TensorType)
@@ -79,13 +82,13 @@ def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
         te.reduce_axis((0, depth), name="k"),
     ]
 
-    def datum(b: Any, c: Any, *rest: Any) -> Any:
+    def datum(b: PrimExpr, c: Any, *rest: Any) -> Any:
         *at, p, k = rest
         first = c * depth
         place = read_at(unflatten(p, size), at, attrs)
         return data(b, te.floordiv(first, wide), *place, te.floormod(first, wide) + k)
 
-    def column(c: Any, *rest: Any) -> Any:
+    def column(c: PrimExpr, *rest: PrimExpr) -> Any:
         *at, o, lane, k = rest
         inside = te.floormod(o, block) * SIDE + lane
         chunk, quad = te.floordiv(c, quads), te.floormod(c, quads)
@@ -95,7 +98,7 @@ def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
         (n, prod(size), blocks * lanes), datum, column, reduced, tile, out.dtype
     )
 
-    def spread(b: Any, o: Any, *rest: Any) -> Any:
+    def spread(b: PrimExpr, o: PrimExpr, *rest: PrimExpr) -> Any:
         *at, ob = rest
         return joined(b, flat_index(size, at), o * lanes + ob)
 
@@ -150,7 +153,7 @@ def _dense_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) ->
     block = lanes // SIDE
     reduced = [te.reduce_axis((0, steps), name="kc"), te.reduce_axis((0, depth), name="k")]
 
-    def column(c: Any, o: Any, lane: Any, k: Any) -> Any:
+    def column(c: PrimExpr, o: PrimExpr, lane: Tensor, k: PrimExpr) -> Any:
         return weight(te.floordiv(o, block), c, te.floormod(o, block) * SIDE + lane, k)
 
     joined = joined_squares(

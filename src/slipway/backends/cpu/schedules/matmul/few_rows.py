@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slipway import dtypes, te
 from slipway.backends.cpu.schedules.generic import (
@@ -39,6 +39,9 @@ from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
+    from slipway.relay.ops.nn.dense import MatmulAttrs
+    from slipway.relay.ops.packed.blocked import DensePackAttrs
     from slipway.target import Target
 
 FEW_ROWS = 4
@@ -68,7 +71,7 @@ def _dense_compute(
     return [tiled_product(lambda p, k, m: data(m, k), packed, out)]
 
 
-def _many_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _many_rows(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     """Floats, enough rows to pay for the packing, at least one vector of columns."""
     data, weight = in_types
     assert isinstance(data, TensorType)
@@ -111,7 +114,7 @@ def _cut_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> l
     return [tiled_product(lambda p, k, m: data(m, k), packed, out)]
 
 
-def _is_cut(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _is_cut(attrs: DensePackAttrs, in_types: Sequence[Type], target: Target) -> bool:
     _, weight = in_types
     assert isinstance(weight, TensorType)
     return bool(attrs.units) and attrs.units % weight.shape[-1] != 0
@@ -123,7 +126,7 @@ register_strategy(
 )(schedule_batch_matmul)  # fmt: skip
 
 
-def _few_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _few_rows(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Floats, one to three rows, the right matrix stored row by row.
 
     Not where products go by lane, which has its own way with few rows.

@@ -34,6 +34,8 @@ from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.ops.nn.dense import MatmulAttrs
     from slipway.target import Target
 
 
@@ -109,7 +111,7 @@ def _matmul_compute(
     packed = packed_columns(b, (depth, columns), attrs.transpose_b, lanes, knobs.vectors, out.dtype)
     a = widened(a, out.dtype)
 
-    def row(p: Sequence[Any], k: Any, m: Any) -> Any:
+    def row(p: Sequence[Any], k: PrimExpr, m: PrimExpr) -> Any:
         place = p if not batch or shape_of(a)[0] > 1 else [0]
         return a(*place, *((k, m) if attrs.transpose_a else (m, k)))
 
@@ -127,7 +129,7 @@ def packed_columns(
     *batch, _, _ = shape_of(b)
     blocks = -(-columns // (lanes * vectors)) * vectors
 
-    def element(*i: Any) -> Any:
+    def element(*i: PrimExpr) -> Any:
         *p, block, k, lane = i
         column = block * lanes + lane
         value = (b(*p, column, k) if transposed else b(*p, k, column)).astype(dtype)
@@ -169,7 +171,7 @@ def tiled_product(row: Callable[..., Any], packed: te.Tensor, out: TensorType) -
         tag="matmul_tiles",
     )
 
-    def spread(*i: Any) -> Any:
+    def spread(*i: PrimExpr) -> Any:
         *p, m, n = i
         return tiles(*p, m, te.floordiv(n, lanes), te.floormod(n, lanes))
 
@@ -184,7 +186,7 @@ def reads_groups(problem: Problem) -> bool:
     return problem.target.has_lane_fma and memory and fits
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Floats, and rows long enough for a vector."""
     a, b = in_types
     assert isinstance(a, TensorType)

@@ -23,6 +23,7 @@ from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
 
 GROUP = 4  # values of a row that are loaded together
@@ -123,7 +124,7 @@ def load_groups(
     copy.vectorize(k)
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     data, _ = in_types
     assert isinstance(data, TensorType)
     return target.has_lane_fma and data.dtype == "float32" and data.shape[1] % GROUP == 0

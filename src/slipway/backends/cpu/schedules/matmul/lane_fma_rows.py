@@ -27,6 +27,8 @@ from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
 
 ROWS = 8
@@ -36,7 +38,7 @@ _PAIR = 2  # k whose weights one instruction loads
 
 
 def _compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+    target: Target, attrs: Attrs, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
     data, weight = inputs
     (out,) = out_types
@@ -48,14 +50,14 @@ def _compute(
     )
     k = te.reduce_axis((0, depth), name="k")
 
-    def element(m: Any, n: Any) -> Any:
+    def element(m: PrimExpr, n: PrimExpr) -> Any:
         row = transposed(te.floordiv(m, ROWS), k, te.floormod(m, ROWS))
         return te.sum(row * weight(te.floordiv(n, block), k, te.floormod(n, block)), axis=[k])
 
     return [te.compute(out.shape, element, name="T_dense_rows", tag="dense_rows")]
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     """Whole tiles of float32, weights in blocks of two or three vectors."""
     data, weight = in_types
     assert isinstance(data, TensorType)

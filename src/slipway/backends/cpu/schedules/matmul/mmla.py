@@ -24,8 +24,11 @@ from slipway.backends.strategy import Space
 from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import IterVar, PrimExpr
     from slipway.ir.hardware import HardwareIntrinsic
     from slipway.target import Target
+    from slipway.te.stage import Stage
+    from slipway.te.tensor import Tensor
 
 SIDE = 2  # of the squares of sums
 LANES = 4  # of the vectors of results
@@ -85,7 +88,7 @@ def joined_squares(
     whole = -(-rows // tile.rows) * tile.rows
     *outer, part = reduced
 
-    def side_by_side(b: Any, *rest: Any) -> Any:
+    def side_by_side(b: PrimExpr, *rest: PrimExpr) -> Any:
         *at, p, r, k = rest
         row = p * SIDE + r
         return datum(b, *at, row if whole == rows else te.min(row, rows - 1), k)
@@ -96,7 +99,7 @@ def joined_squares(
         tag="squares_near",
     )  # fmt: skip
 
-    def square(b: Any, p: Any, o: Any, r: Any, lane: Any) -> Any:
+    def square(b: PrimExpr, p: PrimExpr, o: PrimExpr, r: PrimExpr, lane: Tensor) -> Any:
         left = near(b, *outer, p, r, part).astype(out_dtype)
         right = weight(*outer, o, lane, part).astype(out_dtype)
         return te.sum(left * right, axis=list(reduced))
@@ -106,7 +109,7 @@ def joined_squares(
         tag="squares_sums",
     )  # fmt: skip
 
-    def row_of(b: Any, p: Any, c: Any) -> Any:
+    def row_of(b: Any, p: PrimExpr, c: PrimExpr) -> Any:
         half, side = te.floordiv(p, SIDE), te.floormod(p, SIDE)
         return sums(b, half, te.floordiv(c, SIDE), side, te.floormod(c, SIDE))
 
@@ -128,7 +131,12 @@ class Squares:
         self.weight = self.sums.op.input_tensors[1]
 
     def compute_at(
-        self, schedule: te.Schedule, stage: Any, axis: Any, entry: HardwareIntrinsic, target: Target
+        self,
+        schedule: te.Schedule,
+        stage: Stage,
+        axis: IterVar,
+        entry: HardwareIntrinsic,
+        target: Target,
     ) -> None:
         """Compute a tile of `joined` in each step of `axis` of `stage`, in registers."""
         rejoined: Any = schedule[self.joined]

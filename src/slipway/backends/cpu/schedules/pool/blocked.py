@@ -27,6 +27,7 @@ from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.relay.ops.nn.pool import AdaptivePoolAttrs
     from slipway.target import Target
 
 _RUN = 8  # windows whose taps are taken together
@@ -52,7 +53,7 @@ def _compute(
     return pool_compute(attrs, inputs, out, kind == "avg", padded=False)
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: AdaptivePoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Channels are innermost, and as long as vectors."""
     (data,) = in_types
     assert isinstance(data, TensorType)

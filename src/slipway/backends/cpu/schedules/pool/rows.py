@@ -26,13 +26,14 @@ from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.relay.ops.nn.pool import PoolAttrs
     from slipway.target import Target
 
 _LAYOUTS = {"NCHW": "nn.max_pool2d", "NCDHW": "nn.max_pool3d"}
 
 
 def _in_turn(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+    target: Target, attrs: PoolAttrs, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
     """The window without its last axis, then that axis."""
     (data,), (out,) = inputs, out_types
@@ -58,7 +59,7 @@ def _in_turn(
     return list(compute(only(along), [tall], [out]))
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Rows of a vector or more, and windows that are more than a row or a column."""
     (data,) = in_types
     assert isinstance(data, TensorType)

@@ -26,8 +26,11 @@ from slipway.relay.ops.packed.qnn_packed import data_kind
 from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
     from slipway.relay.types import Type
     from slipway.target import Target
+    from slipway.te.stage import Stage
+    from slipway.te.tensor import Tensor
 
 # Instructions, and what a step of one costs beside the others.
 TAPS = {
@@ -55,7 +58,7 @@ def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | 
     return best and best[1]
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
 
 
@@ -113,7 +116,7 @@ def _band(height: int, data: te.Tensor, target: Target) -> int:
     return max(d for d in range(1, height + 1) if height % d == 0 and d <= most)
 
 
-def _copy_at(schedule: te.Schedule, data: te.Tensor, stage: Any, task: Any) -> None:
+def _copy_at(schedule: te.Schedule, data: te.Tensor, stage: Stage, task: Tensor) -> None:
     """Copy the data of a task, channels in vectors."""
     copy: Any = schedule[data]
     copy.compute_at(stage, task)

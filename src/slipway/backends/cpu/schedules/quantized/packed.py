@@ -36,6 +36,7 @@ from slipway.relay.ops.packed.qnn_packed import data_kind, packed_product
 from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
 
 
@@ -53,7 +54,7 @@ def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsi
     return None
 
 
-def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Any], target: Target) -> bool:
     data, weight = in_types
     return target.kind.name == "llvm" and bool(instruction_for(data.dtype, weight, target))
 

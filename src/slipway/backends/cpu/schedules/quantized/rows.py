@@ -29,7 +29,10 @@ from slipway.relay.ops.packed.qnn_packed import copied
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
+    from slipway.te.tensor import Tensor
 
 MATRICES = ("neon.smmla",)
 
@@ -45,7 +48,7 @@ def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | 
     return None
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
 
 
@@ -75,11 +78,13 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     (sy, sx), (dy, dx) = attrs.strides, attrs.dilation
     data = copied(attrs, inputs[0], weight)
 
-    def datum(b: Any, ky: Any, kx: Any, c: Any, p: Any, k: Any) -> Any:
+    def datum(b: PrimExpr, ky: Any, kx: Any, c: PrimExpr, p: PrimExpr, k: Any) -> Any:
         y, x = te.floordiv(p, width) * sy + ky * dy, te.floormod(p, width) * sx + kx * dx
         return data(b, y, x, c * depth + k)
 
-    def column(ky: Any, kx: Any, c: Any, o: Any, lane: Any, k: Any) -> Any:
+    def column(
+        ky: PrimExpr, kx: PrimExpr, c: PrimExpr, o: PrimExpr, lane: Tensor, k: PrimExpr
+    ) -> Any:
         return weight(te.floordiv(o, block), ky, kx, c, te.floormod(o, block) * SIDE + lane, k)
 
     reduced = [

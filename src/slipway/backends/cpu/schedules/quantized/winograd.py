@@ -31,7 +31,10 @@ from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
     from slipway.ir.hardware import HardwareIntrinsic
+    from slipway.relay.expr import Expr
+    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
+    from slipway.te.tensor import Tensor
 
 
 def _tiles_of(problem: Problem) -> tuple[int, int]:
@@ -63,14 +66,14 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: WinogradTile) 
     return [winograd_stages(problem.attrs, inputs, out, blocks)]
 
 
-def _entry(weight: Any, target: Target) -> HardwareIntrinsic:
+def _entry(weight: Tensor, target: Target) -> HardwareIntrinsic:
     entry = instruction_for(weight.dtype, weight, target)
     if entry is None:
         raise LoweringError(f"{target} has no instruction for weights {weight}")
     return entry
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     _, weight = in_types
     return target.kind.name == "llvm" and bool(instruction_for("int16", weight, target))
 
@@ -156,7 +159,7 @@ def _schedule_products(
     chunks, tiles = shape_of(weight)[3], -(-shape_of(products)[5] // tile.rows)
     at = Progress(te.floordiv(q, tile.rows), tiles, chunk, chunks)
 
-    def place(vector: int, line: Any) -> tuple[Any, ...]:
+    def place(vector: int, line: Expr) -> tuple[Any, ...]:
         return o + vector, x, y + 1, line, 0, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):

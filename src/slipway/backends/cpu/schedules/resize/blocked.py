@@ -26,10 +26,11 @@ from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.relay.ops.image.resize import ResizeAttrs
     from slipway.target import Target
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: ResizeAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Floats interpolated along two axes or more, with whole vectors of channels innermost."""
     (data,) = in_types
     assert isinstance(data, TensorType)

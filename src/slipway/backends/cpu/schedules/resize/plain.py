@@ -25,12 +25,14 @@ from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
+    from slipway.relay.ops.image.resize import ResizeAttrs
     from slipway.target import Target
 
 
 def resize_in_turn(
     target: Target,
-    attrs: Any,
+    attrs: Attrs,
     inputs: Sequence[te.Tensor],
     out_types: Sequence[Type],
     along: int = -1,
@@ -57,7 +59,7 @@ def _only(attrs: Any, along: int, itself: bool) -> Any:
     return attrs.replace(size=size, scales=tuple(s if own else 1.0 for s, own in scales))
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: ResizeAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Floats and vectors; both of the last two axes resized, and interpolated."""
     (data,) = in_types
     assert isinstance(data, TensorType)

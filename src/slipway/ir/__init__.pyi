@@ -1,0 +1,47 @@
+"""What type checkers see of slipway.ir; written by tools/stubs.py."""
+
+from slipway.ir import ops as ops
+from slipway.ir import printer as printer
+from slipway.ir import script_text as script_text
+from slipway.ir import serialize as serialize
+from slipway.ir.buffer import Buffer as Buffer
+from slipway.ir.buffer import decl_buffer as decl_buffer
+from slipway.ir.custom import register_intrin_lowering as register_intrin_lowering
+from slipway.ir.custom import register_op_attr as register_op_attr
+from slipway.ir.expr import IterVar as IterVar
+from slipway.ir.expr import PrimExpr as PrimExpr
+from slipway.ir.expr import Range as Range
+from slipway.ir.expr import Var as Var
+from slipway.ir.function import BaseFunc as BaseFunc
+from slipway.ir.function import GlobalVar as GlobalVar
+from slipway.ir.function import IRModule as IRModule
+from slipway.ir.function import PrimFunc as PrimFunc
+from slipway.ir.node import Node as Node
+from slipway.ir.serialize import load_json as load_json
+from slipway.ir.serialize import save_json as save_json
+from slipway.ir.structural import structural_equal as structural_equal
+from slipway.ir.structural import structural_hash as structural_hash
+
+__all__ = [
+    "BaseFunc",
+    "Buffer",
+    "GlobalVar",
+    "IRModule",
+    "IterVar",
+    "Node",
+    "PrimExpr",
+    "PrimFunc",
+    "Range",
+    "Var",
+    "decl_buffer",
+    "load_json",
+    "ops",
+    "printer",
+    "register_intrin_lowering",
+    "register_op_attr",
+    "save_json",
+    "script_text",
+    "serialize",
+    "structural_equal",
+    "structural_hash",
+]

@@ -1,0 +1,307 @@
+"""What type checkers see of slipway.relay; written by tools/stubs.py."""
+
+from slipway.compiler.create_executor import create_executor as create_executor
+from slipway.compiler.relay_build import build as build
+from slipway.relay import analysis as analysis
+from slipway.relay import backend as backend
+from slipway.relay import expr as expr
+from slipway.relay import frontend as frontend
+from slipway.relay import image as image
+from slipway.relay import interpret as interpret
+from slipway.relay import nn as nn
+from slipway.relay import op as op
+from slipway.relay import op_registry as op_registry
+from slipway.relay import qnn as qnn
+from slipway.relay import quantization as quantization
+from slipway.relay import text as text
+from slipway.relay import transform as transform
+from slipway.relay import types as ty
+from slipway.relay import vision as vision
+from slipway.relay import visit as visit
+from slipway.relay.construct import bind as bind
+from slipway.relay.construct import var as var
+from slipway.relay.expr import Call
+from slipway.relay.expr import Call as Call
+from slipway.relay.expr import Constant as Constant
+from slipway.relay.expr import Expr as Expr
+from slipway.relay.expr import ExprLike
+from slipway.relay.expr import Function as Function
+from slipway.relay.expr import GlobalVar as GlobalVar
+from slipway.relay.expr import If as If
+from slipway.relay.expr import Let as Let
+from slipway.relay.expr import Op as Op
+from slipway.relay.expr import Tuple as Tuple
+from slipway.relay.expr import TupleGetItem as TupleGetItem
+from slipway.relay.expr import TupleWrapper as TupleWrapper
+from slipway.relay.expr import Var as Var
+from slipway.relay.op_registry import const as const
+from slipway.relay.ops.nn.activation import clip as clip
+from slipway.relay.ops.packed.blocked import layout_transform as layout_transform
+from slipway.relay.ops.recurrence import scan as scan
+from slipway.relay.ops.tensor.binary import where as where
+from slipway.relay.ops.tensor.create import arange as arange
+from slipway.relay.ops.tensor.create import full as full
+from slipway.relay.ops.tensor.create import full_like as full_like
+from slipway.relay.ops.tensor.create import ones as ones
+from slipway.relay.ops.tensor.create import ones_like as ones_like
+from slipway.relay.ops.tensor.create import zeros as zeros
+from slipway.relay.ops.tensor.create import zeros_like as zeros_like
+from slipway.relay.ops.tensor.index import gather as gather
+from slipway.relay.ops.tensor.index import gather_nd as gather_nd
+from slipway.relay.ops.tensor.index import one_hot as one_hot
+from slipway.relay.ops.tensor.index import strided_slice as strided_slice
+from slipway.relay.ops.tensor.index import take as take
+from slipway.relay.ops.tensor.join import concatenate as concatenate
+from slipway.relay.ops.tensor.join import split as split
+from slipway.relay.ops.tensor.join import stack as stack
+from slipway.relay.ops.tensor.reduce import argmax as argmax
+from slipway.relay.ops.tensor.reduce import argmin as argmin
+from slipway.relay.ops.tensor.reduce import logsumexp as logsumexp
+from slipway.relay.ops.tensor.reduce import std as std
+from slipway.relay.ops.tensor.reduce import variance as variance
+from slipway.relay.ops.tensor.repeat import broadcast_to as broadcast_to
+from slipway.relay.ops.tensor.repeat import repeat as repeat
+from slipway.relay.ops.tensor.repeat import reverse as reverse
+from slipway.relay.ops.tensor.repeat import tile as tile
+from slipway.relay.ops.tensor.scatter import scatter_elements as scatter_elements
+from slipway.relay.ops.tensor.scatter import scatter_nd as scatter_nd
+from slipway.relay.ops.tensor.shape import expand_dims as expand_dims
+from slipway.relay.ops.tensor.shape import reshape as reshape
+from slipway.relay.ops.tensor.shape import squeeze as squeeze
+from slipway.relay.ops.tensor.shape import swapaxes as swapaxes
+from slipway.relay.ops.tensor.shape import transpose as transpose
+from slipway.relay.ops.tensor.sort import argsort as argsort
+from slipway.relay.ops.tensor.sort import sort as sort
+from slipway.relay.ops.tensor.sort import topk as topk
+from slipway.relay.ops.tensor.unary import bitwise_not as bitwise_not
+from slipway.relay.ops.tensor.unary import cast as cast
+from slipway.relay.ops.tensor.unary import copy as copy
+from slipway.relay.ops.tensor.unary import logical_not as logical_not
+from slipway.relay.ops.tensor.unary import reinterpret as reinterpret
+from slipway.relay.parser import parse as fromtext
+from slipway.relay.text import astext as astext
+from slipway.relay.types import FuncType as FuncType
+from slipway.relay.types import OpenDim as Any
+from slipway.relay.types import TensorType as TensorType
+from slipway.relay.types import TupleType as TupleType
+from slipway.relay.types import Type as Type
+from slipway.relay.types import scalar_type as scalar_type
+from slipway.runtime.params import load_param_dict as load_param_dict
+from slipway.runtime.params import save_param_dict as save_param_dict
+import typing
+
+__all__ = [
+    "Any",
+    "Call",
+    "Constant",
+    "Expr",
+    "FuncType",
+    "Function",
+    "GlobalVar",
+    "If",
+    "Let",
+    "Op",
+    "TensorType",
+    "Tuple",
+    "TupleGetItem",
+    "TupleType",
+    "TupleWrapper",
+    "Type",
+    "Var",
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "all",
+    "analysis",
+    "any",
+    "arange",
+    "argmax",
+    "argmin",
+    "argsort",
+    "asin",
+    "asinh",
+    "astext",
+    "atan",
+    "atanh",
+    "backend",
+    "bind",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "broadcast_to",
+    "build",
+    "cast",
+    "ceil",
+    "clip",
+    "concatenate",
+    "const",
+    "copy",
+    "cos",
+    "cosh",
+    "create_executor",
+    "cumprod",
+    "cumsum",
+    "divide",
+    "equal",
+    "erf",
+    "exp",
+    "expand_dims",
+    "expr",
+    "floor",
+    "floor_divide",
+    "floor_mod",
+    "fromtext",
+    "frontend",
+    "full",
+    "full_like",
+    "gather",
+    "gather_nd",
+    "greater",
+    "greater_equal",
+    "image",
+    "interpret",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "layout_transform",
+    "left_shift",
+    "less",
+    "less_equal",
+    "load_param_dict",
+    "log",
+    "log10",
+    "log2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logsumexp",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "mod",
+    "multiply",
+    "negative",
+    "nn",
+    "not_equal",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "op",
+    "op_registry",
+    "power",
+    "prod",
+    "qnn",
+    "quantization",
+    "reinterpret",
+    "repeat",
+    "reshape",
+    "reverse",
+    "right_shift",
+    "round",
+    "rsqrt",
+    "save_param_dict",
+    "scalar_type",
+    "scan",
+    "scatter_elements",
+    "scatter_nd",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sort",
+    "split",
+    "sqrt",
+    "squeeze",
+    "stack",
+    "std",
+    "strided_slice",
+    "subtract",
+    "sum",
+    "swapaxes",
+    "take",
+    "tan",
+    "tanh",
+    "text",
+    "tile",
+    "topk",
+    "transform",
+    "transpose",
+    "trunc",
+    "ty",
+    "var",
+    "variance",
+    "vision",
+    "visit",
+    "where",
+    "zeros",
+    "zeros_like",
+]
+
+def abs(data: ExprLike) -> Call: ...
+def acos(data: ExprLike) -> Call: ...
+def acosh(data: ExprLike) -> Call: ...
+def add(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def all(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def any(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def asin(data: ExprLike) -> Call: ...
+def asinh(data: ExprLike) -> Call: ...
+def atan(data: ExprLike) -> Call: ...
+def atanh(data: ExprLike) -> Call: ...
+def bitwise_and(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def bitwise_or(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def bitwise_xor(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def ceil(data: ExprLike) -> Call: ...
+def cos(data: ExprLike) -> Call: ...
+def cosh(data: ExprLike) -> Call: ...
+def cumprod(data: ExprLike, axis: int = ..., dtype: str | None = ..., exclusive: bool = ...) -> Call: ...
+def cumsum(data: ExprLike, axis: int = ..., dtype: str | None = ..., exclusive: bool = ...) -> Call: ...
+def divide(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def equal(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def erf(data: ExprLike) -> Call: ...
+def exp(data: ExprLike) -> Call: ...
+def floor(data: ExprLike) -> Call: ...
+def floor_divide(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def floor_mod(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def greater(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def greater_equal(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def isfinite(data: ExprLike) -> Call: ...
+def isinf(data: ExprLike) -> Call: ...
+def isnan(data: ExprLike) -> Call: ...
+def left_shift(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def less(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def less_equal(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def log(data: ExprLike) -> Call: ...
+def log10(data: ExprLike) -> Call: ...
+def log2(data: ExprLike) -> Call: ...
+def logical_and(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def logical_or(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def logical_xor(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def max(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def maximum(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def mean(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def min(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def minimum(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def mod(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def multiply(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def negative(data: ExprLike) -> Call: ...
+def not_equal(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def power(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def prod(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def right_shift(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def round(data: ExprLike) -> Call: ...
+def rsqrt(data: ExprLike) -> Call: ...
+def sigmoid(data: ExprLike) -> Call: ...
+def sign(data: ExprLike) -> Call: ...
+def sin(data: ExprLike) -> Call: ...
+def sinh(data: ExprLike) -> Call: ...
+def sqrt(data: ExprLike) -> Call: ...
+def subtract(lhs: ExprLike, rhs: ExprLike) -> Call: ...
+def sum(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def tan(data: ExprLike) -> Call: ...
+def tanh(data: ExprLike) -> Call: ...
+def trunc(data: ExprLike) -> Call: ...

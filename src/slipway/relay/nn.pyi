@@ -1,0 +1,130 @@
+"""What type checkers see of slipway.relay.nn; written by tools/stubs.py."""
+
+from slipway.relay.expr import Call
+from slipway.relay.expr import ExprLike
+from slipway.relay.expr import Extents
+from slipway.relay.ops.image.regions import deformable_conv2d as deformable_conv2d
+from slipway.relay.ops.image.regions import deformable_im2col as deformable_im2col
+from slipway.relay.ops.image.resize import upsampling as upsampling
+from slipway.relay.ops.nn.activation import leaky_relu as leaky_relu
+from slipway.relay.ops.nn.activation import prelu as prelu
+from slipway.relay.ops.nn.activation import relu as relu
+from slipway.relay.ops.nn.attention import attention as attention
+from slipway.relay.ops.nn.attention import attention_bias as attention_bias
+from slipway.relay.ops.nn.conv import conv1d as conv1d
+from slipway.relay.ops.nn.conv import conv2d as conv2d
+from slipway.relay.ops.nn.conv import conv3d as conv3d
+from slipway.relay.ops.nn.dense import batch_matmul as batch_matmul
+from slipway.relay.ops.nn.dense import bias_add as bias_add
+from slipway.relay.ops.nn.dense import dense as dense
+from slipway.relay.ops.nn.dense import matmul as matmul
+from slipway.relay.ops.nn.norm import batch_norm as batch_norm
+from slipway.relay.ops.nn.norm import dropout as dropout
+from slipway.relay.ops.nn.norm import group_norm as group_norm
+from slipway.relay.ops.nn.norm import instance_norm as instance_norm
+from slipway.relay.ops.nn.norm import l2_normalize as l2_normalize
+from slipway.relay.ops.nn.norm import layer_norm as layer_norm
+from slipway.relay.ops.nn.norm import lrn as lrn
+from slipway.relay.ops.nn.pad import pad as pad
+from slipway.relay.ops.nn.softmax import log_softmax as log_softmax
+from slipway.relay.ops.nn.softmax import softmax as softmax
+from slipway.relay.ops.packed.blocked import contrib_dense_pack as contrib_dense_pack
+from slipway.relay.ops.packed.dot_pairs import contrib_dense_pairs as contrib_dense_pairs
+from slipway.relay.ops.packed.winograd import contrib_conv2d_winograd_nchwc as contrib_conv2d_winograd_nchwc
+from slipway.relay.ops.packed.winograd import contrib_winograd_weight as contrib_winograd_weight
+from slipway.relay.ops.tensor.shape import batch_flatten as batch_flatten
+import typing
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "attention",
+    "attention_bias",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_flatten",
+    "batch_matmul",
+    "batch_norm",
+    "bias_add",
+    "contrib_conv1d_nchwc",
+    "contrib_conv1d_pairs",
+    "contrib_conv2d_nchwc",
+    "contrib_conv2d_pairs",
+    "contrib_conv2d_winograd_nchwc",
+    "contrib_conv3d_nchwc",
+    "contrib_conv3d_pairs",
+    "contrib_dense_pack",
+    "contrib_dense_pairs",
+    "contrib_depthwise_conv1d_nchwc",
+    "contrib_depthwise_conv2d_nchwc",
+    "contrib_depthwise_conv3d_nchwc",
+    "contrib_winograd_weight",
+    "conv1d",
+    "conv1d_transpose",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "deformable_conv2d",
+    "deformable_im2col",
+    "dense",
+    "dropout",
+    "global_avg_pool1d",
+    "global_avg_pool2d",
+    "global_avg_pool3d",
+    "global_max_pool1d",
+    "global_max_pool2d",
+    "global_max_pool3d",
+    "group_norm",
+    "instance_norm",
+    "l2_normalize",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "lrn",
+    "matmul",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "pad",
+    "prelu",
+    "relu",
+    "softmax",
+    "upsampling",
+]
+
+def adaptive_avg_pool1d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
+def adaptive_avg_pool2d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
+def adaptive_avg_pool3d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
+def adaptive_max_pool1d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
+def adaptive_max_pool2d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
+def adaptive_max_pool3d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
+def avg_pool1d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
+def avg_pool2d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
+def avg_pool3d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
+def contrib_conv1d_nchwc(data: typing.Any, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents | None = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
+def contrib_conv1d_pairs(data: ExprLike, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ...) -> Call: ...
+def contrib_conv2d_nchwc(data: typing.Any, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents | None = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
+def contrib_conv2d_pairs(data: ExprLike, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ...) -> Call: ...
+def contrib_conv3d_nchwc(data: typing.Any, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents | None = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
+def contrib_conv3d_pairs(data: ExprLike, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ...) -> Call: ...
+def contrib_depthwise_conv1d_nchwc(data: typing.Any, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents | None = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
+def contrib_depthwise_conv2d_nchwc(data: typing.Any, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents | None = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
+def contrib_depthwise_conv3d_nchwc(data: typing.Any, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents | None = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
+def conv1d_transpose(data: typing.Any, weight: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: typing.Any = ..., channels: int | None = ..., kernel_size: typing.Any = ..., groups: int = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., output_padding: typing.Any = ..., out_dtype: str = ...) -> Call: ...
+def conv2d_transpose(data: typing.Any, weight: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: typing.Any = ..., channels: int | None = ..., kernel_size: typing.Any = ..., groups: int = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., output_padding: typing.Any = ..., out_dtype: str = ...) -> Call: ...
+def conv3d_transpose(data: typing.Any, weight: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: typing.Any = ..., channels: int | None = ..., kernel_size: typing.Any = ..., groups: int = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., output_padding: typing.Any = ..., out_dtype: str = ...) -> Call: ...
+def global_avg_pool1d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
+def global_avg_pool2d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
+def global_avg_pool3d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
+def global_max_pool1d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
+def global_max_pool2d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
+def global_max_pool3d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
+def max_pool1d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
+def max_pool2d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
+def max_pool3d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
