@@ -3,8 +3,8 @@
     python -m benchmarks bfloat16 [--models resnet18 bert] [--threads 1]
 
 The models of `benchmarks.cpu`, converted by ToMixedPrecision("bfloat16"); OpenVINO runs with the
-hint bf16.  All four take turns in processes of their own.  The error is the greatest difference of
-an engine's bfloat16 outputs to its float32 ones, relative to the greatest of those.
+hint bf16.  All four take turns in processes of their own.  The error is the largest difference of
+an engine's bfloat16 outputs to its float32 ones, relative to the largest of those.
 """
 
 import argparse

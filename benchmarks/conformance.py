@@ -181,7 +181,7 @@ def run(model, inputs, engine):
 
 
 def is_folded(main):
-    """Tell whether every output of a function is a constant."""
+    """Return whether every output of a function is a constant."""
     from slipway.relay.expr import Constant, Tuple
 
     results = main.body.fields if isinstance(main.body, Tuple) else (main.body,)

@@ -6,7 +6,7 @@
 VENV has torch, torchvision, timm, transformers, onnx and onnxscript; what it lacks is skipped, and
 the reason printed.  Each network gets random weights and is exported twice, with `torch.export` and
 as ONNX.  Both files are compiled, each in a process of its own, and their result is held against
-what torch computes: the greatest difference, relative to the greatest element.  ONNX Runtime's
+what torch computes: the largest difference, relative to the largest element.  ONNX Runtime's
 difference stands beside it.  `--timed` adds the latency beside ONNX Runtime and OpenVINO.
 """
 
@@ -46,7 +46,7 @@ def exported(name, folder, python):
 
 
 def difference(got, want):
-    """The greatest difference, relative to the greatest element."""
+    """The largest difference, relative to the largest element."""
     if got.shape != want.shape:
         return f"shape {got.shape}, want {want.shape}"
     return float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-30))

@@ -108,7 +108,7 @@ def build(case: Case, name: str, processor: Processor, folder: Path) -> tuple[in
 
 
 def agrees(case: Case, got: bytes) -> bool:
-    """Tell whether a result is NumPy's: to rounding, or for integers to one step."""
+    """Return whether a result is NumPy's: to rounding, or for integers to one step."""
     want = expected(*inputs_of(case))
     if case.integer:
         found = np.frombuffer(got, np.int8).astype(int)

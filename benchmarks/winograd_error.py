@@ -4,8 +4,8 @@
 
 Random 3x3 layers of 16 to 512 channels on images of 14 to 56 points, compiled with tiles of either
 size, whatever the compiler would choose, and with ``-strict=1``, and held against the same sums in
-float64.  An error is the greatest difference of a
-layer, relative to its greatest result; data is normal, or normal behind a ReLU, and weights are
+float64.  An error is the largest difference of a
+layer, relative to its largest result; data is normal, or normal behind a ReLU, and weights are
 normal with the variance that keeps that of the data.
 """
 
@@ -61,7 +61,7 @@ def main():
             got, kernels = compiled(data, weight, tile, "llvm" + options)
             assert any("winograd" in kernel for kernel in kernels) == (tile > 0)
             found[name].append(np.abs(got - want).max() / np.abs(want).max())
-    print("| convolution | median of layers | greatest |\n| --- | ---: | ---: |")
+    print("| convolution | median of layers | largest |\n| --- | ---: | ---: |")
     for name, errors in found.items():
         print(f"| {name} | {np.median(errors):.1e} | {np.max(errors):.1e} |")
     return 0

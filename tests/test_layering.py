@@ -213,7 +213,7 @@ KNOWS_TARGETS = ("target", "backends", "toolchain")
 def asks_for_the_kind(node: ast.AST) -> bool:
     """Return whether a node compares a target's kind or triple, or asks a processor's trait."""
     if isinstance(node, ast.Attribute):
-        return node.attr == "multiplies_by_lane"
+        return node.attr == "has_lane_fma"
     if not isinstance(node, ast.Compare):
         return False
     texts = [ast.unparse(part) for part in (node.left, *node.comparators)]

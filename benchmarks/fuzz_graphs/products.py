@@ -7,7 +7,7 @@ from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import UNIT, Value, add, linear, moved, multiply, need, result
 
 LETTERS = {1: "W", 2: "HW", 3: "DHW"}
-# Winograd's transforms cost digits relative to the greatest pixels of the tile, not to the product
+# Winograd's transforms cost digits relative to the largest pixels of the tile, not to the product
 # at hand: six decimal bits more than the direct sum (docs/numerics.md).
 WINOGRAD = 64.0
 
@@ -61,7 +61,7 @@ def _conv(attrs, x, w):
 
 
 def _winograd_error(attrs, x, w, direct):
-    """WINOGRAD roundings of sums whose pixels are all as large as the greatest of a channel."""
+    """WINOGRAD roundings of sums whose pixels are all as large as the largest of a channel."""
     letters = attrs["data_layout"]
     axes = tuple(letters.index(letter) for letter in "HW")
     top = np.max(np.abs(x.exact), axis=axes, keepdims=True, initial=0.0) + np.zeros(x.shape)

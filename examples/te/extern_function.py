@@ -36,7 +36,7 @@ print(tvm.lower(s, [A, D], simple_mode=True))
 
 # Statements may also be written by hand, with the IR builder.
 def running_maximum(ins, outs):
-    """out[i] = the greatest of the first i + 1 values."""
+    """out[i] = the largest of the first i + 1 values."""
     ib = tvm.tir.ir_builder.create()
     x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
     y[0] = x[0]

@@ -31,7 +31,7 @@ for name, (function, reference) in CASES.items():
     out = tvm.nd.array(np.zeros(n, "float32"))
     func(tvm.nd.array(x), out)
     np.testing.assert_allclose(out.numpy(), reference(x), rtol=2e-6, atol=1e-7, err_msg=name)
-    print(f"{name:8} greatest error {np.abs(out.numpy() - reference(x)).max():.1e}")
+    print(f"{name:8} largest error {np.abs(out.numpy() - reference(x)).max():.1e}")
 
 # An intrinsic of one's own: declared, given a rule for a kind of target, and called by its name.
 tvm.ir.register_op_attr("tir.softplus", "TCallEffectKind", tvm.tir.CallEffectKind.Pure)

@@ -118,13 +118,13 @@ def scalar_of(dtype: str) -> str:
 
 
 def is_float(dtype: str) -> bool:
-    """Tell whether values are floating point (float or bfloat)."""
+    """Return whether values are floating point (float or bfloat)."""
     return parse(dtype).code in ("float", "bfloat")
 
 
 @cache
 def is_carried(dtype: str) -> bool:
-    """Tell whether values are only stored and converted: integers under 8 bits, small floats."""
+    """Return whether values are only stored and converted: integers under 8 bits, small floats."""
     code, bits, _ = parse(dtype)
     return bits < 8 or code in _CARRIED_FLOATS
 
@@ -140,22 +140,22 @@ def carrier_of(dtype: str) -> str:
 
 
 def is_int(dtype: str) -> bool:
-    """Tell whether values are signed integers."""
+    """Return whether values are signed integers."""
     return parse(dtype).code == "int"
 
 
 def is_uint(dtype: str) -> bool:
-    """Tell whether values are unsigned integers (bool excluded)."""
+    """Return whether values are unsigned integers (bool excluded)."""
     return parse(dtype).code == "uint"
 
 
 def is_bool(dtype: str) -> bool:
-    """Tell whether values are truth values."""
+    """Return whether values are truth values."""
     return parse(dtype).code == "bool"
 
 
 def is_integral(dtype: str) -> bool:
-    """Tell whether values are integers of either sign (bool excluded)."""
+    """Return whether values are integers of either sign (bool excluded)."""
     return parse(dtype).code in ("int", "uint")
 
 
@@ -175,7 +175,7 @@ def array_bytes(count: int, dtype: str) -> int:
 
 @cache
 def int_range(dtype: str) -> tuple[int, int]:
-    """Return the least and greatest value of an integer or bool dtype."""
+    """Return the smallest and largest value of an integer or bool dtype."""
     code, bits, _ = parse(dtype)
     if code == "bool":
         return 0, 1

@@ -171,7 +171,7 @@ _LIBRARIES = tuple(
 
 
 def passed_through_others(error: BaseException) -> bool:
-    """Tell whether an error came through code that is neither Slipway's nor a library's.
+    """Return whether an error came through code that is neither Slipway's nor a library's.
 
     The first frame is that of the handler, which is ours.
     """

@@ -58,7 +58,7 @@ def function(op, dtype):
 
 
 def error_in_ulp(op, got, args):
-    """Return (greatest error, where) over finite results; special values must be equal."""
+    """Return (largest error, where) over finite results; special values must be equal."""
     wide = [a.astype(np.longdouble) for a in args]
     if op == "erf":
         exact = REFERENCE[op](args[0].astype("float64")).astype(np.longdouble)

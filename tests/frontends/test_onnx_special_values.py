@@ -82,7 +82,7 @@ def test_clip(bounds):
 
 
 def few(shape, seed=0):
-    """A tenth of the values special, but no greatest ones, whose sums depend on their order."""
+    """A tenth of the values special, but no largest ones, whose sums depend on their order."""
     x = sprinkled(shape, seed, 0.08)
     x[np.abs(x) == np.float32(3.4e38)] = np.nan
     return x

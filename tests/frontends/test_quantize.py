@@ -188,9 +188,9 @@ def test_ranges():
 def test_entropy_loses_nothing_against_the_whole_range(elements):
     """On normal data of any amount, the clipped range stores it as well as the whole one does."""
     values = np.random.default_rng(5).standard_normal(elements)
-    greatest = float(np.abs(values).max())
+    largest = float(np.abs(values).max())
     whole = (float(values.min()), float(values.max()))
-    found = entropy_range(np.histogram(np.abs(values), 2048, (0, greatest))[0], greatest, whole)
+    found = entropy_range(np.histogram(np.abs(values), 2048, (0, largest))[0], largest, whole)
 
     def stored(low, high):
         step = (high - low) / 255

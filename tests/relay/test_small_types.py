@@ -8,7 +8,7 @@ import slipway as tvm
 from slipway import dtypes, relay
 from slipway.errors import CodegenError, TypeInferenceError
 from slipway.relay.interpret import interpret
-from slipway.relay.ops.tensor.small_types import FORMATS, greatest
+from slipway.relay.ops.tensor.small_types import FORMATS, largest
 from slipway.runtime import cpu, graph_executor
 
 FLOATS = (*FORMATS, "float8_e8m0fnu")
@@ -81,7 +81,7 @@ def test_floats_round_as_in_ml_dtypes(target):
         exprs.append(relay.cast(x, dtype))
         wanted.append(value.astype(kind(dtype)))
         if dtype in FORMATS:
-            top = greatest(dtype)
+            top = largest(dtype)
             exprs.append(relay.cast(x, dtype, saturate=True))
             wanted.append(np.clip(value, -top, top).astype(kind(dtype)))
     found = compiled(exprs, target, **values)

@@ -1,4 +1,4 @@
-"""Every operator of the registry on NaN, infinities, denormals, -0 and the greatest numbers.
+"""Every operator of the registry on NaN, infinities, denormals, -0 and the largest numbers.
 
 All sample cases of an operator are one model, compiled and compared with the NumPy reference.
 """
@@ -40,14 +40,14 @@ def specials(dtype, which, name):
     import ml_dtypes
 
     info = ml_dtypes.finfo(numpy_dtype(dtype))
-    least, greatest = float(info.smallest_subnormal), float(info.max)
+    least, largest = float(info.smallest_subnormal), float(info.max)
     no_numbers = [np.nan, np.inf, -np.inf, 0.0, -0.0]
     small = [0.0, -0.0, least, -5 * least, float(info.tiny), -float(info.tiny)]
     if which == "small":
         return small
     if which == "other":
         return no_numbers
-    great = [] if name in NO_GREAT else [greatest, -greatest]
+    great = [] if name in NO_GREAT else [largest, -largest]
     return [*no_numbers, *small, *great, 0.5, -0.5, 1.0, -1.0, 2.5, -1.5]
 
 

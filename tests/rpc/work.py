@@ -19,7 +19,7 @@ def wait_for(condition, seconds=60.0):
 
 
 def is_alive(pid):
-    """Tell whether a process is there, and not only its entry in the table."""
+    """Return whether a process is there, and not only its entry in the table."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False

@@ -447,12 +447,12 @@ class Analyzer:
         return self.linear(expr).modular()
 
     def can_prove(self, condition: Any) -> bool:
-        """Tell whether `condition` holds for all values of the variables."""
+        """Return whether `condition` holds for all values of the variables."""
         result = self.simplify(condition)
         return isinstance(result, E.IntImm) and result.value == 1
 
     def can_prove_equal(self, a: Any, b: Any) -> bool:
-        """Tell whether two integer expressions are always equal."""
+        """Return whether two integer expressions are always equal."""
         difference = self.recombine(self.linear(a).minus(self.linear(b)))
         return difference.is_const and difference.const == 0
 

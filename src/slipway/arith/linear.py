@@ -77,7 +77,7 @@ class Linear:
 
     @property
     def is_const(self) -> bool:
-        """Tell whether the sum has no terms."""
+        """Return whether the sum has no terms."""
         return not self.terms
 
     def bounds(self) -> tuple[Bound, Bound]:
@@ -103,7 +103,7 @@ class Linear:
 
     @property
     def high(self) -> Bound:
-        """The greatest value it can take."""
+        """The largest value it can take."""
         return self.bounds()[1]
 
     def shifted(self, amount: int) -> Linear:

@@ -1,6 +1,6 @@
 """From one fused relay function to a te schedule: evaluate the operators, pick the schedule.
 
-The operator of the greatest `OpPattern` in the function is its anchor: its implementation decides
+The operator of the largest `OpPattern` in the function is its anchor: its implementation decides
 the loops, and the operators around it are inlined into them or attached at their end.
 """
 

@@ -46,7 +46,7 @@ def bisect(
     input_shapes: InputShapes = None,
     bind: Bindings = None,
     tolerance: Annotated[
-        float, typer.Option(help="Of a float tensor's greatest value; integers must be the same.")
+        float, typer.Option(help="Of a float tensor's largest value; integers must be the same.")
     ] = 1e-4,
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
@@ -226,7 +226,7 @@ def stop_at(
     if culprit.nodes:
         console.out.print(f"  nodes of the model: {', '.join(culprit.nodes)}")
     console.out.print(
-        f"  greatest error {found.error:.3g}, at {list(found.index)}: "
+        f"  largest error {found.error:.3g}, at {list(found.index)}: "
         f"{found.got:.9g} instead of {found.wanted:.9g}"
     )
     folder = output or Path(f"{model.stem}-bisect")

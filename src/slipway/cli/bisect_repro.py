@@ -27,7 +27,7 @@ found = run(**inputs)
 for i, got in enumerate(found if isinstance(found, list) else [found]):
     wanted = arrays[f"wanted_{i}"]
     apart = np.abs(got.numpy().astype(float) - wanted.astype(float))
-    print(f"output {i}: greatest difference {np.max(apart):g} of {np.max(np.abs(wanted)):g}")
+    print(f"output {i}: largest difference {np.max(apart):g} of {np.max(np.abs(wanted)):g}")
 '''
 
 

@@ -183,7 +183,7 @@ def report(
     timing = results.seconds
     console.out.print(
         f"Time per run, measured on the device: [bold]{console.time_text(timing.median)}[/] "
-        f"(least {console.time_text(timing.min)}, greatest {console.time_text(timing.max)})"
+        f"(min {console.time_text(timing.min)}, max {console.time_text(timing.max)})"
     )
     if emulated:
         console.out.print("[dim]An emulator's time says nothing about a real board's.[/]")

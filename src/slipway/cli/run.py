@@ -166,7 +166,7 @@ def print_largest(name: str, array: Any, count: int) -> None:
 
 
 def print_times(module: Any, device: Any, repeat: int, number: int) -> None:
-    """Print mean, median, least, greatest and deviation of the time of one run."""
+    """Print mean, median, minimum, maximum and deviation of the time of one run."""
     timing = module.module.time_evaluator("run", device, number=number, repeat=repeat)()
     values = (timing.mean, timing.median, timing.min, timing.max, timing.std)
     console.table(

@@ -9,7 +9,7 @@ Interval = tuple[int, int]
 
 
 class Bounds:
-    """Least and greatest values of expressions, from the loop ranges entered so far."""
+    """Smallest and largest values of expressions, from the loop ranges entered so far."""
 
     def __init__(self) -> None:
         self.vars: dict[int, Interval] = {}
@@ -25,7 +25,7 @@ class Bounds:
         self.vars[id(var)] = self.of(value)
 
     def is_nonnegative(self, value: E.PrimExpr) -> bool:
-        """Tell whether `value` is provably at least zero."""
+        """Return whether `value` is provably at least zero."""
         return self.of(value)[0] >= 0
 
     def of(self, value: E.PrimExpr) -> Interval:

@@ -94,7 +94,7 @@ def store(key: str, content: bytes) -> None:
 
 
 def is_due(key: str, size_bytes: int) -> bool:
-    """Tell whether the folder is looked at after a file: for one in SWEEP_BYTES / size_bytes."""
+    """Return whether the folder is looked at after a file: for one in SWEEP_BYTES / size_bytes."""
     return int(key[:8], 16) * SWEEP_BYTES < size_bytes << 32
 
 

@@ -93,7 +93,7 @@ def floor_mod(node: E.FloorMod, bounds: Bounds) -> E.PrimExpr:
 
 
 def _is_safe(a: E.PrimExpr, b: E.PrimExpr, bounds: Bounds) -> bool:
-    """Tell whether `b` is surely not 0, nor -1 where that matters: no CPU divides by it wrongly."""
+    """Return whether `b` is surely not 0, nor -1 where that matters: any CPU divides by it."""
     low, high = bounds.of(b)
     return low >= 1 or high <= -2
 

@@ -32,7 +32,7 @@ def number_first(node: Any) -> tuple[E.PrimExpr, E.PrimExpr, bool]:
 
 
 def is_number(node: E.PrimExpr) -> bool:
-    """Tell whether a float is known not to be a NaN: a constant, or made of an integer."""
+    """Return whether a float is known not to be a NaN: a constant, or made of an integer."""
     match node:
         case E.Broadcast(value=value):
             return is_number(value)

@@ -288,7 +288,7 @@ def nearbyint(value: E.PrimExpr) -> E.PrimExpr:
 
 
 def floor(value: E.PrimExpr) -> E.PrimExpr:
-    """The greatest integer not above."""
+    """The largest integer not above."""
     return _step(value, lambda x, r: E.Sub(r, E.Select(E.GT(r, x), like(1.0, x), like(0.0, x))))
 
 

@@ -32,5 +32,5 @@ def check_names(names: Iterable[str], target: Target) -> None:
 
 
 def is_symbol(name: object, in_c: bool = False) -> bool:
-    """Tell whether `name` can be that of a function which generated code calls."""
+    """Return whether `name` can be that of a function which generated code calls."""
     return isinstance(name, str) and (_IN_C if in_c else _IN_LLVM).fullmatch(name) is not None

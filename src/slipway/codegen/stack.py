@@ -8,7 +8,7 @@ TILE_LIMIT = 4 * 1024  # bytes of a register tile, which in memory would be slow
 
 
 def on_stack(scope: str, size: int, taken: int) -> bool:
-    """Tell whether a temporary of `size` bytes fits beside `taken` bytes of others.
+    """Return whether a temporary of `size` bytes fits beside `taken` bytes of others.
 
     A small one in scope "local" always does: it is meant to become registers.
     """

@@ -197,7 +197,7 @@ def content_name(function: Function, prefix: str = "") -> str:
 
 
 def _is_reshape(function: Function) -> bool:
-    """Tell whether a kernel only gives its first parameter another shape."""
+    """Return whether a kernel only gives its first parameter another shape."""
     expr: Expr = function.body
     while isinstance(expr, Call) and is_call_of(expr, *RESHAPES):
         expr = expr.args[0]

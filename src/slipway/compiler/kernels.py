@@ -160,7 +160,7 @@ def _words_of(target: Target) -> Iterable[str]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether the text of an option's value says everything about it."""
+    """Return whether the text of an option's value says everything about it."""
     if isinstance(value, dict):
         return all(_is_plain(part) for part in (*value, *value.values()))
     if isinstance(value, (list, tuple)):
@@ -169,7 +169,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _all_ours(function: Function, target: Target) -> bool:
-    """Tell whether Slipway's own code alone computes and schedules the function's operators.
+    """Return whether Slipway's own code alone computes and schedules the function's operators.
 
     What a user has registered for an operator counts where it applies.
     """

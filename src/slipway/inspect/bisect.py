@@ -26,14 +26,14 @@ from slipway.relay.types import flatten
 from slipway.relay.visit import post_order
 
 Array = np.ndarray[Any, Any]
-TOLERANCE = 1e-4  # of the greatest value of a tensor of floats; integers must be the same
+TOLERANCE = 1e-4  # of the largest value of a tensor of floats; integers must be the same
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two tensors that should be one: the greatest error, where it is, and both values there.
+    """Two tensors that should be one: the largest error, where it is, and both values there.
 
-    `error` is relative to the greatest value wanted for floats, and absolute for integers.
+    `error` is relative to the largest value wanted for floats, and absolute for integers.
     """
 
     error: float

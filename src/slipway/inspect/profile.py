@@ -90,7 +90,7 @@ class ModelProfile:
         return sum(o.seconds for o in self.operators)
 
     def is_far(self, operator: OperatorProfile) -> bool:
-        """Tell whether an operator takes a part of the time and is far from its limit."""
+        """Return whether an operator takes a part of the time and is far from its limit."""
         return (
             bool(operator.bounds)
             and operator.of_limit < FAR

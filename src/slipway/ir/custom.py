@@ -84,12 +84,12 @@ def register_intrin_lowering(
 
 
 def has_rules() -> bool:
-    """Tell whether any rule is registered."""
+    """Return whether any rule is registered."""
     return bool(_RULES)
 
 
 def changes_own_code(kind: str) -> bool:
-    """Tell whether targets of `kind` have a rule for an intrinsic that Slipway's own code calls."""
+    """Return whether targets of `kind` have a rule for an intrinsic that our own code calls."""
     return any(
         found in (kind, DEFAULT) and name in INTRINSICS and name not in _DECLARED
         for name, found in _RULES

@@ -207,7 +207,7 @@ class Mod(BinaryOp):
 
 @node
 class FloorDiv(BinaryOp):
-    """The greatest integer not above a / b."""
+    """The largest integer not above a / b."""
 
     a: PrimExpr
     b: PrimExpr

@@ -154,6 +154,6 @@ INTRINSICS: dict[str, Intrinsic] = {entry.name: entry for entry in _TABLE}
 
 
 def is_pure(op: str) -> bool:
-    """Tell whether a call of `op` has no effect; unknown symbols are assumed to have one."""
+    """Return whether a call of `op` has no effect; unknown symbols are assumed to have one."""
     entry = INTRINSICS.get(op)
     return entry is not None and entry.pure

@@ -455,7 +455,7 @@ def min_value(dtype: str) -> PrimExpr:
 
 
 def max_value(dtype: str) -> PrimExpr:
-    """The greatest finite value of `dtype`."""
+    """The largest finite value of `dtype`."""
     if dtypes.is_float(dtype):
         return const(_FLOAT_MAX[dtypes.scalar_of(dtype)], dtype)
     return const(dtypes.int_range(dtypes.scalar_of(dtype))[1], dtype)

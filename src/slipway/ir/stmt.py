@@ -160,7 +160,7 @@ NOP = Evaluate(IntImm("int32", 0))
 
 
 def is_nop(stmt: Stmt) -> bool:
-    """Tell whether `stmt` does nothing."""
+    """Return whether `stmt` does nothing."""
     return isinstance(stmt, Evaluate) and isinstance(stmt.value, IntImm)
 
 

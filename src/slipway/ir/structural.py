@@ -21,7 +21,7 @@ _IGNORED = {
 
 
 def structural_equal(lhs: Any, rhs: Any) -> bool:
-    """Tell whether two IR objects (or tuples, lists, numbers) are the same up to variable names."""
+    """Return whether two IR objects (tuples, lists, numbers) are the same up to variable names."""
     return _Comparison().equal(lhs, rhs)
 
 

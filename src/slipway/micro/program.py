@@ -52,7 +52,7 @@ def packed_functions(sources: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def is_ahead_of_time(metadata: Mapping[str, Any]) -> bool:
-    """Tell whether an archive's model is one function, called with its inputs and outputs."""
+    """Return whether an archive's model is one function, called with its inputs and outputs."""
     memory = metadata.get("memory") or {}
     main = (memory.get("functions", {}).get("main") or [{}])[0]
     return "graph" not in metadata.get("executors", ()) and bool(main.get("outputs"))

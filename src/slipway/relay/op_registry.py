@@ -428,12 +428,12 @@ def call_definition(expr: Any) -> OpDefinition | None:
 
 
 def is_call_of(expr: Any, *names: str) -> bool:
-    """Tell whether `expr` is a call of one of the named operators."""
+    """Return whether `expr` is a call of one of the named operators."""
     return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
 
 
 def is_pointwise(call: Call) -> bool:
-    """Tell whether a call of an operator means the same on operands of any other equal layout.
+    """Return whether a call of an operator means the same on operands of any other equal layout.
 
     Its operands broadcast as NumPy's do, and neither they nor its attributes name an axis.
     """
@@ -446,5 +446,5 @@ def is_pointwise(call: Call) -> bool:
 
 
 def is_primitive(expr: Any) -> bool:
-    """Tell whether `expr` is a function made by FuseOps: one kernel."""
+    """Return whether `expr` is a function made by FuseOps: one kernel."""
     return isinstance(expr, Function) and bool(expr.attr("Primitive"))

@@ -28,7 +28,7 @@ Rule = Callable[[Sequence[Type]], Type]
 
 
 def has_open(type_: Type | None) -> bool:
-    """Tell whether a type has an open dimension."""
+    """Return whether a type has an open dimension."""
     if isinstance(type_, TensorType):
         return ANY in type_.shape
     if isinstance(type_, TupleType):

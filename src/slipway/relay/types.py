@@ -125,7 +125,7 @@ class TensorType(Type):
         return len(self.shape)
 
     def takes(self, value: TensorType) -> bool:
-        """Tell whether a value of that type may stand where this type is asked for."""
+        """Return whether a value of that type may stand where this type is asked for."""
         return (
             self.dtype == value.dtype
             and len(self.shape) == len(value.shape)

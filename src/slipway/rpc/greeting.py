@@ -188,7 +188,7 @@ async def introduce(
 
 
 def is_local_peer(peer: Any) -> bool:
-    """Tell whether a socket's peer name is one of this machine."""
+    """Return whether a socket's peer name is one of this machine."""
     if not isinstance(peer, tuple):
         return True  # a Unix socket
     address = ipaddress.ip_address(str(peer[0]).partition("%")[0])

@@ -209,7 +209,7 @@ def port_of(listener: socket.socket) -> int:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether `host` can only be this machine."""
+    """Return whether `host` can only be this machine."""
     return host in ("localhost", "::1") or host.startswith(("127.", "unix:"))
 
 

@@ -19,7 +19,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def enabled(target: str) -> bool:
-    """Tell whether code for a kind of target, or a part of Slipway, can be used here.
+    """Return whether code for a kind of target, or a part of Slipway, can be used here.
 
     Names: "llvm", "c", "cpu", "rpc", "cuda", "opencl", "metal", "vulkan", "micro", ...
     Devices other than the CPU are reported as absent: this process cannot run code on them.

@@ -25,7 +25,7 @@ class FunctionTable:
         raise NotImplementedError
 
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
-        """Tell whether there is a function `name`."""
+        """Return whether there is a function `name`."""
         return self._lookup(name, query_imports) is not None
 
     def _lookup(self, name: str, query_imports: bool) -> Callable[..., Any] | None:

@@ -154,7 +154,7 @@ class NDArray:
         return f"<NDArray shape={self.shape}, dtype={self.dtype}, {self.device}>\n{self._read()!r}"
 
     def same_as(self, other: object) -> bool:
-        """Tell whether both are the same array in memory."""
+        """Return whether both are the same array in memory."""
         if not isinstance(other, NDArray):
             return False
         return self is other or self._tensor.same_as(other._tensor)

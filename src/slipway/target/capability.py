@@ -49,7 +49,7 @@ class Capability:
         return frozenset()
 
     def combines_extremes(self, bits: int) -> bool:
-        """Tell whether LLVM makes maximum, comparison and choice of a maximum with NaN.
+        """Return whether LLVM makes maximum, comparison and choice of a maximum with NaN.
 
         On x86; elsewhere, and from comparisons alone, it takes more instructions.
         """

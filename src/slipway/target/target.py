@@ -216,7 +216,7 @@ class Target:
         return cpus.resolve_features(table, self.cpu, words)
 
     def has_feature(self, *names: str) -> bool:
-        """Tell whether all the named LLVM features are there."""
+        """Return whether all the named LLVM features are there."""
         return all(name in self.features for name in names)
 
     @property
@@ -260,7 +260,7 @@ class Target:
         return core_of(self.mcpu, self.vector_bits, self.attrs)
 
     @property
-    def multiplies_by_lane(self) -> bool:
+    def has_lane_fma(self) -> bool:
         """Whether one instruction multiplies a vector by a lane of another, and adds: NEON."""
         table = self.parsed_triple.table
         if table == "aarch64" and self.sve_bits:

@@ -104,7 +104,7 @@ def prod(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
 
 
 def max(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
-    """``te.max(e, axis=k)``: greatest value over axes; ``te.max(a, b, ...)``: of the values."""
+    """``te.max(e, axis=k)``: largest value over axes; ``te.max(a, b, ...)``: of the values."""
     return _extreme(args, axis, where, init, _max, ops.maximum)
 
 

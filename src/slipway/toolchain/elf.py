@@ -68,7 +68,7 @@ def machine_of_triple(architecture: str) -> int | None:
 
 
 def is_elf(data: bytes | memoryview) -> bool:
-    """Tell whether the bytes begin like an ELF file."""
+    """Return whether the bytes begin like an ELF file."""
     return bytes(data[:4]) == b"\x7fELF"
 
 

@@ -125,7 +125,7 @@ def conv2d_nchw(
 def pool2d(
     data: Tensor, kernel: Any, stride: Any, padding: Any = 0, pool_type: str = "max"
 ) -> Tensor:
-    """Return the greatest ("max") or mean ("avg", padding counted) element of each window, NCHW."""
+    """Return the largest ("max") or mean ("avg", padding counted) element of each window, NCHW."""
     (kh, kw), (sh, sw) = _pair(kernel), _pair(stride)
     if pool_type not in ("max", "avg"):
         raise ValueError(f"pool_type is 'max' or 'avg', not {pool_type!r}")

@@ -31,9 +31,9 @@ A7 = Target("llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon")
 
 
 @pytest.fixture
-def by_lane(monkeypatch):
+def lane_fma(monkeypatch):
     """Give every processor the instruction."""
-    monkeypatch.setattr(Target, "multiplies_by_lane", True)
+    monkeypatch.setattr(Target, "has_lane_fma", True)
 
 
 def run(body):
@@ -56,28 +56,28 @@ def var(name, *shape):
     return relay.var(name, shape=shape)
 
 
-@pytest.mark.usefixtures("by_lane")
+@pytest.mark.usefixtures("lane_fma")
 @pytest.mark.parametrize("block", [4, 8, 16])
 @pytest.mark.parametrize("rows", [1, 5, 13])
 def test_product_with_packed_weights(rows, block):
     dense = relay.nn.contrib_dense_pack(var("x", rows, 36), var("w", 3, 36, block))
-    assert run(dense + var("b", 3 * block)) == "dense_pack.by_lane"
+    assert run(dense + var("b", 3 * block)) == "dense_pack.lane_fma"
     run(dense)
 
 
-@pytest.mark.usefixtures("by_lane")
+@pytest.mark.usefixtures("lane_fma")
 def test_one_row_by_a_wide_panel():
     dense = relay.nn.contrib_dense_pack(var("x", 1, 36), var("w", 2, 36, 64))
-    assert run(dense) == "dense_pack.by_lane"
+    assert run(dense) == "dense_pack.lane_fma"
 
 
-@pytest.mark.usefixtures("by_lane")
+@pytest.mark.usefixtures("lane_fma")
 def test_a_depth_that_is_no_multiple_of_four_is_read_value_by_value():
     dense = relay.nn.contrib_dense_pack(var("x", 5, 37), var("w", 2, 37, 16))
     assert run(dense) == "dense_pack.tile"
 
 
-@pytest.mark.usefixtures("by_lane")
+@pytest.mark.usefixtures("lane_fma")
 @pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize(
     ("m", "k", "n"), [(13, 8, 37), (32, 16, 64), (1, 64, 100), (197, 8, 33), (20, 7, 24)]
@@ -88,7 +88,7 @@ def test_batched_product(transpose_b, m, k, n):
     assert run(product * relay.const(0.5)) == "batch_matmul.tile"
 
 
-@pytest.mark.usefixtures("by_lane")
+@pytest.mark.usefixtures("lane_fma")
 @pytest.mark.parametrize(
     ("shape", "stride", "kernel", "pad", "channels"),
     [
@@ -107,7 +107,7 @@ def test_convolution_on_blocks(shape, stride, kernel, pad, channels):
     assert run(body) == "conv2d_nchwc.direct"
 
 
-@pytest.mark.usefixtures("by_lane")
+@pytest.mark.usefixtures("lane_fma")
 @pytest.mark.parametrize(("size", "pad", "side"), [(13, 1, 6), (9, 0, 4)])
 def test_winograd_convolution(size, pad, side):
     conv = relay.nn.contrib_conv2d_winograd_nchwc(
@@ -124,12 +124,12 @@ def test_tiles_fit_the_registers():
             assert sums + tile.rows + 2 <= 32
 
 
-@pytest.mark.usefixtures("by_lane")
+@pytest.mark.usefixtures("lane_fma")
 @pytest.mark.parametrize(("depth", "block"), [(36, 12), (38, 12), (40, 8)])
 def test_product_of_eight_rows_in_lanes(depth, block, monkeypatch):
     monkeypatch.setattr(rows_by_lane, "vector_registers", lambda target: 32)
     dense = relay.nn.contrib_dense_pack(var("x", 16, depth), var("w", 3, depth, block))
-    assert run(dense + var("b", 3 * block)) == "dense_pack.rows_by_lane"
+    assert run(dense + var("b", 3 * block)) == "dense_pack.lane_fma_rows"
     run(dense)
 
 
@@ -155,11 +155,11 @@ def test_weights_of_a_step_lie_side_by_side_where_data_is_multiplied_by_lane():
 
 
 def test_which_processors_multiply_by_lane():
-    assert A72.multiplies_by_lane
-    assert A7.multiplies_by_lane
+    assert A72.has_lane_fma
+    assert A7.has_lane_fma
     # SVE takes the lane of each part of 128 bits for that part only.
-    assert not Target("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1").multiplies_by_lane
-    assert not Target("llvm -mtriple=armv7l-linux-gnueabi -mattr=-neon").multiplies_by_lane
+    assert not Target("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1").has_lane_fma
+    assert not Target("llvm -mtriple=armv7l-linux-gnueabi -mattr=-neon").has_lane_fma
 
 
 def loop_of(module, mark, end):

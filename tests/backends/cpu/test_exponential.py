@@ -1,4 +1,4 @@
-"""The powers of a softmax: precise where they are normal numbers, 0 below, NaN for NaN."""
+"""The exponentials of a softmax: precise where they are normal numbers, 0 below, NaN for NaN."""
 
 import numpy as np
 import pytest

@@ -65,7 +65,7 @@ def test_a_figure_beyond_the_vectors_width_is_seen():
     """The fewest instructions of a tile: by hand for NEON, 6 rows by 4 vectors."""
     from benchmarks._vector_cases import Machine
 
-    neon = Machine(4, 32, by_lane=True)
+    neon = Machine(4, 32, lane_fma=True)
     assert neon.tile(1, 1) <= (24 + 4 + 6 / 4) / 24 / 4
     assert neon.vector(2, 1, 1) == 1.0
     assert Machine(4, 16, 3, reads_memory=True).vector(2, 2, 1) == 0.75

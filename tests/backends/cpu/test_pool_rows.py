@@ -1,4 +1,4 @@
-"""Greatest values of windows, rows first, against the reference; which pooling is done so."""
+"""Largest values of windows, rows first, against the reference; which pooling is done so."""
 
 import pytest
 from kernel_check import TARGETS, run, var

@@ -7,9 +7,9 @@ from slipway.backends.cpu.tile import (
     choose_tile,
     even_tasks,
     positions_per_part,
+    prefetch_steps,
     rows_per_part,
     step_cost,
-    steps_ahead,
     vector_registers,
     worth_sharing,
 )
@@ -64,8 +64,8 @@ def test_short_work_stays_on_one_core():
 
 
 def test_weights_are_asked_for_ahead_where_a_vector_is_a_line():
-    assert steps_ahead(16) == 32
-    assert steps_ahead(8) == steps_ahead(4) == 0
+    assert prefetch_steps(16) == 32
+    assert prefetch_steps(8) == prefetch_steps(4) == 0
 
 
 def test_a_tile_that_divides_the_blocks():

@@ -50,7 +50,7 @@ def compiled(module, inputs):
 
 
 def assert_same(found, wanted, tolerance=1e-4):
-    """Each result must be that of torch, to `tolerance` of its greatest value."""
+    """Each result must be that of torch, to `tolerance` of its largest value."""
     assert len(found) == len(wanted)
     for index, (one, two) in enumerate(zip(found, wanted, strict=True)):
         assert one.shape == two.shape, index

@@ -27,7 +27,7 @@ class Case:
     `ulps` bounds the error of real results in units in the last place of the reference, which is
     computed in float64.  `terms` says that a result is a sum of so many products: then its error is
     at most terms + 4 roundings of the sum of their magnitudes.  `scale` bounds it relative to
-    the greatest result, in units in the last place of that.
+    the largest result, in units in the last place of that.
     """
 
     arrays: tuple[Any, ...]
@@ -121,7 +121,7 @@ class Draw:
 
 
 def accepts(name, attrs, arguments):
-    """Tell whether the type relation takes tensors of these (shape, dtype)."""
+    """Return whether the type relation takes tensors of these (shape, dtype)."""
     types = [
         TupleType(tuple(TensorType(*a) for a in given))
         if isinstance(given, list)
@@ -187,7 +187,7 @@ def _close(value, want, better, case, name, where):
         if case.scale:
             top = np.max(np.abs(better[np.isfinite(better)]), initial=tiny)
             bound = np.maximum(bound, case.scale * unit * top)
-        # Where one rounding decides between the greatest number and infinity, both are right.
+        # Where one rounding decides between the largest number and infinity, both are right.
         overflow = np.isinf(given) & (np.abs(better) + bound >= limit * (1 - unit))
         overflow |= np.isinf(want) & (np.abs(given) >= limit * (1 - 8 * unit))
         same = (given == better) | (np.isnan(given) & np.isnan(better))

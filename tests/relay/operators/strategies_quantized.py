@@ -171,7 +171,7 @@ def positive(d):
 def normalize(d):
     rows, columns = d.int(1, 5), d.pick([1, 3, 8, 17])
     data = d.array((rows, columns), "int32", 0, (1 << 31) - 1)
-    data[:, 0] |= 1 << 30  # the greatest of a row is exp(0)
+    data[:, 0] |= 1 << 30  # the largest of a row is exp(0)
     total = rule.rounding_divide_by_power_of_two(data, 12).sum(1, dtype=np.int32)[:, None]
     reciprocal = OPS["qnn.reciprocal"].evaluate(None, total)
     return Case((data, reciprocal, total), attrs_of(d, d.pick(["int8", "uint8", "int16"])))

@@ -54,7 +54,7 @@ def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int
     """
     if target is None or not _is_llvm(target):
         return lanes
-    if not target.multiplies_by_lane:
+    if not target.has_lane_fma:
         return min(64, 8 * lanes) if rows == 1 else lanes
     wide = target.parsed_triple.table == "aarch64"  # 32 registers
     if rows == 1:

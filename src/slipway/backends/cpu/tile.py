@@ -47,8 +47,8 @@ _LINE_BYTES = 64
 _AHEAD_BYTES = 2048
 
 
-def steps_ahead(lanes: int) -> int:
-    """Return how many steps of an inner loop ahead its weights are asked for; 0: they are not.
+def prefetch_steps(lanes: int) -> int:
+    """Return the prefetch distance of weights in steps of the inner loop; 0: no prefetch.
 
     A step reads `lanes` float32 of a panel.  Where that is a whole line, a core is through with
     the lines of a panel sooner than its own prefetcher brings the next ones from memory; with
@@ -58,7 +58,7 @@ def steps_ahead(lanes: int) -> int:
 
 
 def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
-    """Tell whether several cores finish so many multiply-adds earlier than one.
+    """Return whether several cores finish so many multiply-adds earlier than one.
 
     `weight_bytes` are those that are read once: a product with a single row waits for them.
     """
@@ -167,7 +167,7 @@ def even_tasks(pieces: int, cores: int) -> int:
 def rows_per_part(height: int, planes: int, cores: int) -> int:
     """Return how many rows of a plane are one task: all, where the planes divide among the cores.
 
-    Each part copies the border of its rows again, so that it has eight rows at least.
+    Each part copies the padding of its rows again, so that it has eight rows at least.
     """
 
     def busiest(parts: int) -> int:
@@ -178,7 +178,7 @@ def rows_per_part(height: int, planes: int, cores: int) -> int:
 
 
 def crowds_cache(chunks: int, plane: Sequence[int], target: Target) -> bool:
-    """Tell whether a few positions of all channel blocks are too much for the first-level cache.
+    """Return whether a few positions of all channel blocks are too much for the first-level cache.
 
     Half of its ways may hold data: weights pass through it.
     `plane` is the (height, width, block) between one channel block and the next.  Planes whose

@@ -309,7 +309,7 @@ class CExpressions:
 
 
 def _balanced(text: str) -> bool:
-    """Tell whether every bracket in `text` closes inside it."""
+    """Return whether every bracket in `text` closes inside it."""
     depth = 0
     for char in text:
         depth += (char == "(") - (char == ")")

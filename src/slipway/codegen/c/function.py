@@ -223,7 +223,7 @@ class CFunction(CIntrinsics):
         self.line(f"{self.element(node.buffer, node.indices, None)} = {text};")
 
     def _reads_elsewhere(self, node: S.BufferStore) -> bool:
-        """Tell whether the value loads from the stored memory at another index."""
+        """Return whether the value loads from the stored memory at another index."""
         for inner in walk(node.value):
             if (
                 isinstance(inner, E.BufferLoad)
@@ -411,7 +411,7 @@ def _needs_constant_lanes(value: E.PrimExpr) -> bool:
 
 
 def _hoists(value: E.PrimExpr) -> bool:
-    """Tell whether spelling `value` may need temporaries."""
+    """Return whether spelling `value` may need temporaries."""
     return any(
         isinstance(n, (E.Let, E.Min, E.Max, E.FloorDiv, E.FloorMod, E.Call, E.Cast))
         for n in walk(value)

@@ -382,7 +382,7 @@ class IntrinsicEmitter(MemoryEmitter):
 
 
 def _is_above_least(node: Any) -> bool:
-    """Tell whether `node` is an integer constant other than the least int32."""
+    """Return whether `node` is an integer constant other than the least int32."""
     value = node.value if isinstance(node, E.Broadcast) else node
     return isinstance(value, E.IntImm) and value.value > -(1 << 31)
 

@@ -221,7 +221,7 @@ class MemoryEmitter(ExpressionEmitter):
 
 
 def in_fours(buffer: Buffer, node: Any, form: Any, step: int, lanes: int) -> bool:
-    """Tell whether each lane of a strided load lies in a group of four elements of the buffer.
+    """Return whether each lane of a strided load lies in a group of four elements of the buffer.
 
     All rows must begin at a multiple of four: then the group of an element is inside the buffer.
     """

@@ -85,7 +85,7 @@ def expand(op: str, args: tuple[E.PrimExpr, ...]) -> E.PrimExpr | None:
 
 
 def ulp_bound(op: str, dtype: str) -> float:
-    """Return the greatest error of `op` in units in the last place of `dtype`."""
+    """Return the largest error of `op` in units in the last place of `dtype`."""
     _, single, double = _TABLE[op]
     return single if dtypes.bits_of(dtype) == 32 else double
 

@@ -139,7 +139,7 @@ def _lead_under(
 def _reads_first(
     shared: tuple[S.For, ...], read: _Nest, writes: list[_Nest], same_width: bool
 ) -> bool:
-    """Tell whether each execution of the shared loops has read before it writes."""
+    """Return whether each execution of the shared loops has read before it writes."""
     if all(read.order < nest.order and nest.store is not read.store for nest in writes):
         return True  # a loop nest of its own, ahead of those that write
     if len(writes) != 1 or writes[0].store is not read.store or len(shared) != len(read.loops):

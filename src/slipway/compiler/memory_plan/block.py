@@ -37,7 +37,7 @@ class Block:
     pools: tuple[str, ...] = ()
 
     def meets(self, other: Block) -> bool:
-        """Tell whether both are alive at some step."""
+        """Return whether both are alive at some step."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -51,7 +51,7 @@ class Share:
     exact: bool = False
 
     def allows(self, output_offset: int, input_offset: int) -> bool:
-        """Tell whether these two offsets, in bytes, keep every input byte until it was read."""
+        """Return whether these two offsets, in bytes, keep every input byte until it was read."""
         lead = input_offset - output_offset
         return lead == self.lead_bytes if self.exact else lead >= self.lead_bytes
 
@@ -125,7 +125,7 @@ def lower_bound(blocks: Sequence[Block], shares: Sequence[Share] = ()) -> int:
         saved[step] = saved.get(step, 0) + min(size, align_up(blocks[index].size_bytes, unit))
     order = sorted(range(len(blocks)), key=lambda i: blocks[i].first)
     ends: list[tuple[int, int]] = []  # (last step, rounded size) of what is alive
-    slacks: list[tuple[int, int]] = []  # (less than nothing, last step): the greatest first
+    slacks: list[tuple[int, int]] = []  # (less than nothing, last step): the largest first
     sizes: list[tuple[int, int]] = []
     most = total = 0
     for place, index in enumerate(order):

@@ -86,7 +86,7 @@ class _Searcher:
         return align_up(offset, self.blocks[index].alignment_bytes)
 
     def hopeless(self, index: int, last: int) -> bool:
-        """Tell whether some step cannot take what is still to come within the limit.
+        """Return whether some step cannot take what is still to come within the limit.
 
         `index` was placed last, so that only where it is alive a step's floor has changed.
         """

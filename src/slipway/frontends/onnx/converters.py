@@ -86,7 +86,7 @@ class NodeView:
     # -- inputs ----------------------------------------------------------------------------------
 
     def has(self, index: int) -> bool:
-        """Tell whether the optional input is there."""
+        """Return whether the optional input is there."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def optional(self, index: int) -> Expr | None:

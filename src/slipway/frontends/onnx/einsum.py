@@ -15,7 +15,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def is_equation(text: str) -> bool:
-    """Tell whether the labels of an equation are letters, and dots come by three."""
+    """Return whether the labels of an equation are letters, and dots come by three."""
     return re.fullmatch(r"([A-Za-z ,]|\.\.\.)*(->([A-Za-z ]|\.\.\.)*)?", text) is not None
 
 

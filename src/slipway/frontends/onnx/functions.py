@@ -19,7 +19,7 @@ CODE_OF = {dtype: code for code, dtype in DTYPE_OF.items()}
 
 
 def has_body(kind: str, domain: str, opset: int) -> bool:
-    """Tell whether ONNX defines the operator through others."""
+    """Return whether ONNX defines the operator through others."""
     schema = schema_of(kind, domain, opset)
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 

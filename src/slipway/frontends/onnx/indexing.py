@@ -47,7 +47,7 @@ def gather_nd(node: NodeView) -> Any:
 
 @converter("TopK")
 def topk(node: NodeView) -> Any:
-    """The greatest or least along an axis."""
+    """The largest or smallest along an axis."""
     count = node.attr("k") if node.opset < 10 else node.ints(1, "k")[0]
     axis, least = node.attr("axis", -1), not node.attr("largest", 1)
     if count == 0:
@@ -112,7 +112,7 @@ def trilu(node: NodeView) -> Any:
 
 @converter("ReverseSequence")
 def reverse_sequence(node: NodeView) -> Any:
-    """The first `n` elements of each row turned round; the lengths must be constant."""
+    """The first `n` elements of each row reversed; the lengths must be constant."""
     time, batch = node.attr("time_axis", 0), node.attr("batch_axis", 1)
     lengths = node.constant(1, "the sequence lengths")
     shape = node.type().shape

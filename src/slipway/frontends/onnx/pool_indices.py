@@ -17,7 +17,7 @@ MAX_WINDOW = 256  # elements of a window that is unrolled
 
 
 def max_pool_with_indices(node: NodeView) -> list[Any]:
-    """Return the greatest of each window and its position in the flattened input.
+    """Return the largest of each window and its position in the flattened input.
 
     The window is unrolled: each of its places is one strided slice of the padded input.
     """

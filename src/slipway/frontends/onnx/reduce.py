@@ -46,7 +46,7 @@ def reduced(node: NodeView, axes: tuple[int, ...] | None, keep: bool) -> Any:
 
 @converter("ArgMax", "ArgMin")
 def arg_extreme(node: NodeView) -> Any:
-    """The position of the greatest or least along an axis."""
+    """The position of the largest or smallest along an axis."""
     function = relay.argmax if node.kind == "ArgMax" else relay.argmin
     return function(
         node.input(0), node.attr("axis", 0), bool(node.attr("keepdims", 1)),

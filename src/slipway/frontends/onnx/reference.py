@@ -12,7 +12,7 @@ from slipway.frontends.onnx.reader import load_model, onnx_package, value_type
 
 
 def has_onnxruntime() -> bool:
-    """Tell whether ONNX Runtime is installed."""
+    """Return whether ONNX Runtime is installed."""
     try:
         import onnxruntime  # noqa: F401
     except ImportError:

@@ -78,7 +78,7 @@ def deform_conv(node: NodeView) -> Any:
 
 @converter("MaxRoiPool")
 def max_roi_pool(node: NodeView) -> Any:
-    """The greatest element of each bin of a region; the regions must be constant."""
+    """The largest element of each bin of a region; the regions must be constant."""
     regions = node.constant(1, "the regions").astype(np.float64)
     height, width = node.type().shape[2:]
     pooled, scale = node.attr("pooled_shape"), node.attr("spatial_scale", 1.0)
@@ -89,7 +89,7 @@ def max_roi_pool(node: NodeView) -> Any:
         rows = _bins(y1, y2, pooled[0], height)
         columns = _bins(x1, x2, pooled[1], width)
         whole = relay.strided_slice(node.input(0), [int(sample)], [int(sample) + 1])
-        bins = [_greatest(node, whole, row, column) for row in rows for column in columns]
+        bins = [_largest(node, whole, row, column) for row in rows for column in columns]
         shape = (1, node.type().shape[1], *pooled)
         results.append(relay.reshape(relay.stack(bins, 2), shape))
     return results[0] if len(results) == 1 else relay.concatenate(results, 0)
@@ -104,7 +104,7 @@ def _bins(first: int, last: int, count: int, extent: int) -> list[tuple[int, int
     return [(min(max(a, 0), extent), min(max(b, 0), extent)) for a, b in edges]
 
 
-def _greatest(node: NodeView, x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+def _largest(node: NodeView, x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
     if rows[0] >= rows[1] or columns[0] >= columns[1]:  # an empty bin
         return relay.zeros(x.tensor_type.shape[:2], node.type().dtype)
     begin, end = [rows[0], columns[0]], [rows[1], columns[1]]

@@ -119,7 +119,7 @@ def tile(node: NodeView) -> Any:
 
 @converter("Pad")
 def pad(node: NodeView) -> Any:
-    """A border of constant, edge, reflected or wrapped elements; negative amounts crop."""
+    """Padding of constant, edge, reflected or wrapped elements; negative amounts crop."""
     rank, mode = node.rank(), node.attr("mode", "constant")
     amounts = node.ints_from(1, "pads", "the pads")
     if amounts is None:

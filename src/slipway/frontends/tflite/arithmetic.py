@@ -16,7 +16,7 @@ from slipway.relay.ops.qnn.rescale import rescale_by
 
 
 def is_quantized(node: NodeView) -> bool:
-    """Tell whether the first input holds quantised numbers, not plain integers or floats."""
+    """Return whether the first input holds quantised numbers, not plain integers or floats."""
     return node.tensor(0).dtype in QUANTIZED and node.tensor(0).quantization is not None
 
 

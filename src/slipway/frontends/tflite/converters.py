@@ -100,7 +100,7 @@ class NodeView:
     # -- tensors -------------------------------------------------------------------------------
 
     def has(self, position: int) -> bool:
-        """Tell whether the input at `position` is given."""
+        """Return whether the input at `position` is given."""
         return position < len(self.operator.inputs) and self.operator.inputs[position] >= 0
 
     def tensor(self, position: int = 0) -> Tensor:

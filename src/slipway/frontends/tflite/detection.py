@@ -1,7 +1,7 @@
 """TFLite_Detection_PostProcess: boxes from anchors, then the best that do not overlap.
 
 The fast form, one class for each box.  The selection is greedy and unrolled: each step takes the
-box of the greatest score and drops what overlaps it.
+box of the largest score and drops what overlaps it.
 """
 
 from __future__ import annotations

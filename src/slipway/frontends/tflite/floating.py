@@ -21,8 +21,8 @@ from slipway.relay.op_registry import is_call_of
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
-def is_turned(value: Any) -> bool:
-    """Tell whether `value` is channels-first data made channels-last."""
+def is_transposed(value: Any) -> bool:
+    """Return whether `value` is channels-first data made channels-last."""
     return (
         isinstance(value, Call)
         and is_call_of(value, "transpose")
@@ -32,7 +32,7 @@ def is_turned(value: Any) -> bool:
 
 def channels_first(value: Expr) -> Any:
     """Return (N, H, W, C) as (N, C, H, W)."""
-    if is_turned(value):
+    if is_transposed(value):
         assert isinstance(value, Call)
         return value.args[0]
     return relay.transpose(value, TO_FIRST)
@@ -45,7 +45,7 @@ def channels_last(value: Expr) -> Any:
 
 def elementwise(function: Callable[..., Expr], *values: Expr) -> Any:
     """Apply an elementwise function, inside the transposition where all its inputs have one."""
-    if values and all(is_turned(v) for v in values):
+    if values and all(is_transposed(v) for v in values):
         shapes = {v.tensor_type.shape for v in values}
         if len(shapes) == 1:
             return channels_last(function(*(channels_first(v) for v in values)))

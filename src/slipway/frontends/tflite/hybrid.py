@@ -26,13 +26,13 @@ class QuantizedRows:
 
 
 def is_hybrid(node: NodeView) -> bool:
-    """Tell whether a node multiplies floating point data by weights stored as integers."""
+    """Return whether a node multiplies floating point data by weights stored as integers."""
     weights = node.tensor(1)
     return node.is_float and weights.dtype in ("int8", "uint8", "int4") and weights.data is not None
 
 
 def has_one_scale(node: NodeView) -> bool:
-    """Tell whether the weights have one scale for all their channels."""
+    """Return whether the weights have one scale for all their channels."""
     quantization = node.tensor(1).quantization
     return quantization is not None and quantization.scales.size == 1
 

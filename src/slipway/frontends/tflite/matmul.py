@@ -57,7 +57,7 @@ def batch_matmul(node: NodeView) -> Any:
 def transpose_conv(node: NodeView) -> Any:
     """Inputs are the output's shape, weights (O, H, W, I), data, perhaps a bias.
 
-    On integers: zero points between the data's elements, then a convolution with turned weights.
+    On integers: zero points between the data's elements, then a convolution with flipped weights.
     """
     kernel = node.tensor(1).shape
     size = _result_shape(node, kernel)

@@ -112,11 +112,11 @@ def landmarks_to_matrix(node: NodeView) -> Any:
     chosen = relay.take(points, relay.const(subset, "int64"), axis=0)
     x, y = (relay.strided_slice(chosen, [0, a], [len(subset), a + 1]) for a in (0, 1))
     sides, middle = [], []
-    turned = (
+    rotated = (
         relay.add(relay.multiply(x, cosine), relay.multiply(y, sine)),
         relay.subtract(relay.multiply(y, cosine), relay.multiply(x, sine)),
     )
-    for value, extent, scale in zip(turned, (width, height), ("scale_x", "scale_y"), strict=True):
+    for value, extent, scale in zip(rotated, (width, height), ("scale_x", "scale_y"), strict=True):
         low, high = relay.min(value), relay.max(value)
         factor = relay.const(np.float32(options.get(scale, 1.0)) / np.float32(extent), "float32")
         sides.append(relay.multiply(relay.subtract(high, low), factor))

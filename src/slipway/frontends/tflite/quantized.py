@@ -17,7 +17,7 @@ QUANTIZED = ("int8", "uint8", "int16")
 
 
 def out_range(node: NodeView, activation: str = "none") -> tuple[int, int]:
-    """Return the least and greatest stored value of the output under a fused activation."""
+    """Return the smallest and largest stored value of the output under a fused activation."""
     quantization = node.out_quantization()
     if activation not in ("none", "relu", "relu6", "relu_n1_to_1"):
         raise node.unsupported(f"the fused activation {activation!r} on integers is not supported")
@@ -105,5 +105,5 @@ def sum_dtype(node: NodeView, bias: int) -> str:
 
 
 def is_constant(value: Expr) -> bool:
-    """Tell whether an expression is a constant."""
+    """Return whether an expression is a constant."""
     return isinstance(value, Constant)

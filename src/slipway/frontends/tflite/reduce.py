@@ -63,7 +63,7 @@ def reduction(node: NodeView) -> Any:
 
 @converter("ARG_MAX", "ARG_MIN")
 def arg_extremum(node: NodeView) -> Any:
-    """The first position of the greatest or least element."""
+    """The first position of the largest or smallest element."""
     face: Any = relay.argmax if node.kind == "ARG_MAX" else relay.argmin
     (axis,) = node.integers(1)
     return face(node[0], axis, dtype=node.out().dtype)
@@ -84,6 +84,6 @@ def cumsum(node: NodeView) -> Any:
 
 @converter("TOPK_V2")
 def topk(node: NodeView) -> Any:
-    """The greatest k along the last axis, and where they are."""
+    """The largest k along the last axis, and where they are."""
     (k,) = node.integers(1)
     return relay.topk(node[0], k, -1, "both", False, "int32")

@@ -10,7 +10,7 @@ from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
-from slipway.frontends.tflite.floating import channels_first, channels_last, is_turned
+from slipway.frontends.tflite.floating import channels_first, channels_last, is_transposed
 from slipway.frontends.tflite.quantized import out_range, stored
 from slipway.relay.expr import Constant
 from slipway.relay.ops.qnn.rescale import rescale_by
@@ -60,7 +60,7 @@ def concatenate(node: NodeView) -> Any:
     values = node.inputs
     if is_quantized(node):
         values = [_with_scale_of_output(node, i) for i in range(len(values))]
-    elif len(node.shape()) == 4 and axis in (3, -1) and all(is_turned(v) for v in values):
+    elif len(node.shape()) == 4 and axis in (3, -1) and all(is_transposed(v) for v in values):
         return channels_last(relay.concatenate([channels_first(v) for v in values], 1))
     return relay.concatenate(values, axis) if len(values) > 1 else values[0]
 
@@ -179,7 +179,7 @@ def pad(node: NodeView) -> Any:
         value = node.constant(2).reshape(-1)[0].item()
     elif is_quantized(node):
         value = node.out_quantization().zero_point
-    if is_turned(node[0]) and len(widths) == 4:
+    if is_transposed(node[0]) and len(widths) == 4:
         order = [widths[0], widths[3], widths[1], widths[2]]
         return channels_last(relay.nn.pad(channels_first(node[0]), order, value))
     return relay.nn.pad(node[0], widths, value)
@@ -350,7 +350,7 @@ def space_to_batch(node: NodeView) -> Any:
 
 @converter("BATCH_TO_SPACE_ND")
 def batch_to_space(node: NodeView) -> Any:
-    """Batch entries become blocks of positions, then a border is cut off."""
+    """Batch entries become blocks of positions, then the padding is cut off."""
     blocks, crops = node.integers(1), node.constant(2).reshape(-1, 2)
     batch, *rest = node.shape()
     count, total = len(blocks), int(np.prod(blocks))

@@ -59,7 +59,7 @@ def _interpolated(value: Any, table: Array) -> Any:
 def softmax16(data: Any, scale: float, beta: float) -> Any:
     """Return the softmax over the last axis in Q0.15."""
     span = np.float32(65535)
-    exponentials = interpolation_table(
+    exponential_table = interpolation_table(
         np.exp, float(np.float32(10) / span), 32767, float(np.float32(2) / span)
     )
     reciprocals = interpolation_table(
@@ -69,8 +69,8 @@ def softmax16(data: Any, scale: float, beta: float) -> Any:
     wide = relay.cast(data, "int32")
     below = relay.subtract(wide, relay.max(wide, axis=-1, keepdims=True))
     argument = relay.add(rescale_by(below, scale * beta / (10.0 / 65535.0)), _const(32767))
-    powers = _interpolated(relay.clip(argument, -32768, 32767), exponentials)
-    total = relay.sum(powers, axis=-1, keepdims=True)
+    exponentials = _interpolated(relay.clip(argument, -32768, 32767), exponential_table)
+    total = relay.sum(exponentials, axis=-1, keepdims=True)
 
     def const64(value: int) -> Any:
         return relay.const(value, "int64")
@@ -83,5 +83,5 @@ def softmax16(data: Any, scale: float, beta: float) -> Any:
     reciprocal = _interpolated(centered, reciprocals)
     right = relay.subtract(_const(31), zeros)
     half = relay.left_shift(_const(1), relay.subtract(right, _const(1)))
-    product = relay.add(relay.multiply(powers, reciprocal), half)
+    product = relay.add(relay.multiply(exponentials, reciprocal), half)
     return relay.cast(relay.clip(relay.right_shift(product, right), 0, 32767), "int16")

@@ -28,8 +28,8 @@ def rfft2d(node: NodeView) -> Any:
     found = fourier(relay.expand_dims(node[0], rank), width, False, True)
     if (height, node.shape()[-2]) != (1, 1):
         order = [*range(rank - 2), rank - 1, rank - 2, rank]
-        turned = fourier(relay.transpose(found, order), height, False, False)
-        found = relay.transpose(turned, order)
+        transposed = fourier(relay.transpose(found, order), height, False, False)
+        found = relay.transpose(transposed, order)
     return found
 
 

@@ -1,6 +1,6 @@
 """NON_MAX_SUPPRESSION_V4 and V5: the best boxes that do not overlap, greedily.
 
-Unrolled as in `detection`: each step takes the box of the greatest score.  V5 may lower the scores
+Unrolled as in `detection`: each step takes the box of the largest score.  V5 may lower the scores
 of what overlaps in place of dropping it (soft suppression); that is refused.
 """
 

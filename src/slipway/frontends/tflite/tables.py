@@ -103,7 +103,7 @@ def abs_table(source: Quantization, target: Quantization, dtype: str) -> Array:
 
 
 def rsqrt_table(source: Quantization, target: Quantization, dtype: str) -> Array:
-    """1 / sqrt(x); zero gives the greatest value, and so does what is negative."""
+    """1 / sqrt(x); zero gives the largest value, and so does what is negative."""
     shift = 20
     values = all_values(dtype) - source.zero_point
     real = 1.0 / float(np.sqrt(np.float32(source.scale)) * np.float32(target.scale))

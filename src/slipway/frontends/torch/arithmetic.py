@@ -145,8 +145,8 @@ def _atan2(y: Expr, x: Expr) -> Any:
     turn = relay.where(relay.less(y, zero), like(-np.pi, x), like(np.pi, x))
     upright = relay.equal(x, zero)
     flat = relay.atan(relay.divide(y, relay.where(upright, like(1, x), x)))
-    turned = relay.where(relay.less(x, zero), relay.add(flat, turn), flat)
-    return relay.where(upright, relay.multiply(relay.sign(y), half), turned)
+    rotated = relay.where(relay.less(x, zero), relay.add(flat, turn), flat)
+    return relay.where(upright, relay.multiply(relay.sign(y), half), rotated)
 
 
 COMPARISONS = {

@@ -80,8 +80,8 @@ def attention(node: NodeView) -> Any:
     dtype = query.tensor_type.dtype
     wide = "float32" if dtype == "float16" else ""
     rank = key.tensor_type.rank
-    turned = relay.transpose(key, (*range(rank - 2), rank - 1, rank - 2))
-    scores = product_of(query, turned, wide)
+    transposed = relay.transpose(key, (*range(rank - 2), rank - 1, rank - 2))
+    scores = product_of(query, transposed, wide)
     scores = relay.multiply(scores, like(scale, scores))
     mask = node.optional("attn_mask")
     if node.arg("is_causal", False):

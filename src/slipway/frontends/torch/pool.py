@@ -24,7 +24,7 @@ def _count(node: NodeView) -> int:
     "max_pool2d_with_indices", "max_pool3d_with_indices",
 )  # fmt: skip
 def max_pool(node: NodeView) -> Any:
-    """The greatest of each window; positions (the second result) are not made."""
+    """The largest of each window; positions (the second result) are not made."""
     count = _count(node)
     x, single = _batched(node, count)
     kernel = node.ints("kernel_size", count)

@@ -92,7 +92,7 @@ def running(node: NodeView) -> Any:
 
 @converter("topk")
 def topk(node: NodeView) -> Any:
-    """The greatest or least along an axis, with their positions."""
+    """The largest or smallest along an axis, with their positions."""
     least = not node.arg("largest", True)
     axis = node.axis(default=-1)
     return relay.topk(node.input(), int(node.arg("k")), axis, "both", least, "int64")

@@ -160,7 +160,7 @@ def put_slice(node: NodeView) -> Any:
 
 @converter("flip")
 def flip(node: NodeView) -> Any:
-    """Axes turned round."""
+    """Axes reversed."""
     x = node.input()
     for axis in node.ints("dims"):
         x = relay.reverse(x, axis % node.rank())
@@ -169,7 +169,7 @@ def flip(node: NodeView) -> Any:
 
 @converter("roll")
 def roll(node: NodeView) -> Any:
-    """Axes turned as rings."""
+    """Axes rolled."""
     x, shifts, axes = node.input(), node.ints("shifts"), node.ints("dims")
     if not axes:
         x, axes = relay.reshape(x, (-1,)), (0,)
@@ -191,7 +191,7 @@ MODES = {"reflection": "reflect", "replication": "edge", "reflect": "reflect", "
     "replication_pad1d", "replication_pad2d", "replication_pad3d",
 )  # fmt: skip
 def pad(node: NodeView) -> Any:
-    """A border; torch names the last axis first.  Negative widths cut off."""
+    """Padding; torch names the last axis first.  Negative widths cut off."""
     widths = node.ints("pad" if "pad" in node.arguments else "padding")
     mode = node.arg("mode", "constant") if node.kind == "pad" else node.kind.split("_")[0]
     rank = node.rank()
@@ -227,8 +227,8 @@ def pixel_shuffle(node: NodeView) -> Any:
         r = int(node.arg("downscale_factor"))
         split = relay.reshape(node.input(), (*outer, channels, height // r, r, width // r, r))
         order = (0, 2, 4, 1, 3)
-    turned = relay.transpose(split, (*range(count), *(count + a for a in order)))
-    return relay.reshape(turned, node.out.shape)
+    transposed = relay.transpose(split, (*range(count), *(count + a for a in order)))
+    return relay.reshape(transposed, node.out.shape)
 
 
 @converter("channel_shuffle", "native_channel_shuffle")

@@ -54,12 +54,12 @@ class Affine:
 
     @property
     def uniform(self) -> bool:
-        """Tell whether there is one scale and one zero point for all elements."""
+        """Return whether there is one scale and one zero point for all elements."""
         return self.scale.ndim == 0 and self.zero.ndim == 0
 
     @property
     def clipped(self) -> bool:
-        """Tell whether a clip is still to be applied."""
+        """Return whether a clip is still to be applied."""
         return self.low > -np.inf or self.high < np.inf
 
     def shaped(self, vector: Array) -> Array:
@@ -150,7 +150,7 @@ def _clip(value: Expr, low: int, high: int) -> Any:
 
 
 def same_scale(values: list[Affine]) -> bool:
-    """Tell whether all are uniform with one scale, zero point and dtype."""
+    """Return whether all are uniform with one scale, zero point and dtype."""
     first = values[0]
     return all(
         v.uniform and v.scale == first.scale and v.zero == first.zero and v.dtype == first.dtype

@@ -70,7 +70,7 @@ def _without_zero_point(total: Expr, data: Affine, weights: Array, axes: Any, dt
 
 @rule("nn.conv2d")
 def conv2d(call: Call, known: Known) -> Affine | None:
-    """Channels-last sums; the border holds the data's zero point."""
+    """Channels-last sums; the padding holds the data's zero point."""
     attrs: Any = call.attrs
     data = _factor(known[0])
     weights = _weights(known[1], 0)
@@ -284,7 +284,7 @@ def extremum(call: Call, known: Known) -> Affine | None:
 
 @rule("nn.max_pool2d")
 def max_pool(call: Call, known: Known) -> Affine | None:
-    """The greatest integer is that of the greatest number."""
+    """The largest integer is that of the largest number."""
     (found,) = known
     if found is None or found.sums or call.attrs.layout != "NCHW":
         return None
@@ -374,7 +374,7 @@ def transpose(call: Call, known: Known) -> Affine | None:
 
 @rule("nn.pad")
 def pad(call: Call, known: Known) -> Affine | None:
-    """The border holds the integer of its number."""
+    """The padding holds the integer of its number."""
     attrs: Any = call.attrs
     found = _factor(known[0])
     if found is None:

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Range:
-    """Least and greatest value of each channel, int64."""
+    """Smallest and largest value of each channel, int64."""
 
     low: Array
     high: Array
@@ -90,7 +90,7 @@ def get_range(expr: Expr, found: dict[int, Range]) -> Range | None:
 
 
 def padded_range(call: Call, found: dict[int, Range]) -> Range | None:
-    """Return the range of what a convolution reads, its border included."""
+    """Return the range of what a convolution reads, its padding included."""
     known = get_range(call.args[0], found)
     if known is None or not any(getattr(call.attrs, "padding", ())):
         return known

@@ -6,7 +6,7 @@
 Channels flow from a convolution or product through elementwise operators, pools and depthwise
 convolutions to the convolutions and products that sum over them.  All tensors on the way form one
 group.  A channel of a group is removed when each summing reader sees one value in it (see
-`channel_ranges`), which its border holds too; then its part of the sums is a number, added to them.
+`channel_ranges`), which its padding holds too; then its part of the sums is a number, added there.
 Values stay bit for bit.  A group that reaches anything else keeps its channels, and a graph without
 dead channels is returned as it is.
 """
@@ -165,12 +165,12 @@ def _ungrouped(call: Call) -> bool:
 
 
 def _is_per_channel(constant: Constant) -> bool:
-    """Tell whether a constant has no axis but the last."""
+    """Return whether a constant has no axis but the last."""
     return all(d == 1 for d in constant.array.shape[:-1])
 
 
 def _removable(reader: Call, ranges: dict[int, Range]) -> Array:
-    """Which channels of its data have one value for `reader`, on the border too."""
+    """Which channels of its data have one value for `reader`, on the padding too."""
     known = ranges.get(id(reader.args[0]))
     if known is None:
         return np.zeros(reader.args[0].tensor_type.shape[-1], bool)

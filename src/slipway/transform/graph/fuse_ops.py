@@ -33,7 +33,7 @@ MAX_DEPTH = 48
 
 # Inside a kernel an operator is written out for each of its readers, and again for each of theirs:
 # where every value has two readers, that doubles with every step.
-MAX_WRITTEN_OUT = 512
+MAX_UNROLLED = 512
 
 # An operator this costly an element is not recomputed for each reader of a broadcast.
 COSTLY_FLOPS = 4
@@ -58,7 +58,7 @@ def fuse_ops(function: Function, max_depth: int = MAX_DEPTH, ends: Ends | None =
 
 
 def is_inlined_constant(expr: Expr) -> bool:
-    """Tell whether a constant is written into the kernels that use it."""
+    """Return whether a constant is written into the kernels that use it."""
     return isinstance(expr, Constant) and expr.array.size == 1
 
 
@@ -140,7 +140,7 @@ class _Graph:
             if not self._may_fuse(node, sink, phase) or _repeats_work(node, sink):
                 continue
             groups = {m.root().index: m.root() for m in (sink, *_between(node, sink))}
-            if _written_out([m for g in groups.values() for m in g.members]) <= MAX_WRITTEN_OUT:
+            if _unrolled_size([m for g in groups.values() for m in g.members]) <= MAX_UNROLLED:
                 self._commit(node, sink, sink)
 
     def _may_fuse(self, node: _Node, sink: _Node, phase: int) -> bool:
@@ -176,7 +176,7 @@ class _Graph:
         return False  # a reduction takes no consumers
 
     def _path(self, source: _Node, sink: _Node, allowed: Callable[[OpPattern, bool], bool]) -> bool:
-        """Tell whether the group of every node on a path from `source` to `sink` is allowed."""
+        """Return whether the group of every node on a path from `source` to `sink` is allowed."""
         seen: set[int] = set()
         stack = [reader for reader, _ in source.readers]
         while stack:
@@ -208,7 +208,7 @@ def _between(source: _Node, sink: _Node) -> list[_Node]:
     return list(seen.values())
 
 
-def _written_out(group: list[_Node]) -> int:
+def _unrolled_size(group: list[_Node]) -> int:
     """Count the operators in the expression of a group, each as often as it is written."""
     times = {node.index: 0 for node in group}
     for node in sorted(group, key=lambda n: n.index, reverse=True):
@@ -266,7 +266,7 @@ def _edge_pattern(reader: Expr, source: Expr) -> OpPattern:
 
 
 def _repeats_work(node: _Node, sink: _Node) -> bool:
-    """Tell whether fusing would compute a costly operator many times for one element."""
+    """Return whether fusing would compute a costly operator many times for one element."""
     if not isinstance(node.expr, Call) or not isinstance(sink.expr.type, TensorType):
         return False
     definition = op_registry.call_definition(node.expr)

@@ -24,7 +24,7 @@ from slipway.transform.graph.fuse_ops import is_inlined_constant
 def closed(params: Sequence[Var], result: Expr, constants: bool = False) -> tuple[Function, Tuple]:
     """Return the body over `params` and more, and what the others stand for outside.
 
-    The others are the greatest parts of `result` that none of `params` has a say in: those that
+    The others are the largest parts of `result` that none of `params` has a say in: those that
     depend on a variable, and with `constants` the others too, scalars inside excepted.
     """
     own = {id(p) for p in params}

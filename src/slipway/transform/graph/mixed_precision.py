@@ -143,7 +143,7 @@ class _Converter:
         return call.with_args((value,))
 
     def can_be_low(self, expr: Expr) -> bool:
-        """Tell whether a value has the low type, or a cast to it loses nothing computed."""
+        """Return whether a value has the low type, or a cast to it loses nothing computed."""
         if isinstance(expr, Tuple):
             return all(self.can_be_low(f) for f in expr.fields)
         if isinstance(expr, (Var, Constant)):

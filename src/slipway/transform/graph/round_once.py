@@ -54,7 +54,7 @@ class _RoundOnce:
         return Function(self.function.params, body, None, self.function.attrs)
 
     def computes_wide(self, expr: Any) -> bool:
-        """Tell whether an operator takes and gives float32 in the new graph."""
+        """Return whether an operator takes and gives float32 in the new graph."""
         if not isinstance(expr, Call) or not isinstance(expr.op, Op):
             return False
         if is_call_of(expr, "cast"):
@@ -100,7 +100,7 @@ def _is_narrow(expr: Expr) -> bool:
 
 
 def _other_float(argument: Expr, expr: Expr) -> bool:
-    """Tell whether an argument is no tensor, or of another floating point type than `expr`."""
+    """Return whether an argument is no tensor, or of another floating point type than `expr`."""
     type_ = argument.checked_type
     if not isinstance(type_, TensorType):
         return True

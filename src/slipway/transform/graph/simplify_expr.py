@@ -152,8 +152,8 @@ def _clip(call: Call) -> Expr | None:
     return None
 
 
-def _is_turned(expr: Expr) -> bool:
-    """Tell whether `expr` is a computed matrix, or batch of them, with its last axes swapped."""
+def _is_transposed(expr: Expr) -> bool:
+    """Return whether `expr` is a computed matrix, or batch of them, with its last axes swapped."""
     if not is_call_of(expr, "transpose"):
         return False
     rank = expr.tensor_type.rank
@@ -168,18 +168,18 @@ def _product(call: Call) -> Expr | None:
     dense = call.op.name == "nn.dense"
     if not dtypes.is_float(a.tensor_type.dtype) or (dense and a.tensor_type.rank != 2):
         return None
-    turned_a, turned_b = _is_turned(a) and not dense, _is_turned(b)
-    if not turned_a and not turned_b:
+    transposed_a, transposed_b = _is_transposed(a) and not dense, _is_transposed(b)
+    if not transposed_a and not transposed_b:
         return None
     attrs = call.attrs
     with op_registry.span(call.span):
         face: Any = op_registry.face("nn.matmul" if dense else call.op.name)
         return face(  # type: ignore[no-any-return]
-            a.args[0] if turned_a else a,  # type: ignore[attr-defined]
-            b.args[0] if turned_b else b,  # type: ignore[attr-defined]
+            a.args[0] if transposed_a else a,  # type: ignore[attr-defined]
+            b.args[0] if transposed_b else b,  # type: ignore[attr-defined]
             out_dtype=attrs.out_dtype,
-            transpose_a=not dense and attrs.transpose_a != turned_a,
-            transpose_b=(dense or attrs.transpose_b) != turned_b,
+            transpose_a=not dense and attrs.transpose_a != transposed_a,
+            transpose_b=(dense or attrs.transpose_b) != transposed_b,
         )
 
 

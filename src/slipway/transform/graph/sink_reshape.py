@@ -68,7 +68,7 @@ class _SinkReshape:
         return reshaped  # type: ignore[no-any-return]
 
     def _sinks(self, argument: Expr, reader: Call) -> bool:
-        """Tell whether an operand is the reshape of a product, of the result's shape."""
+        """Return whether an operand is the reshape of a product, of the result's shape."""
         if not is_call_of(argument, *RESHAPES) or argument.type is None:
             return False
         same = argument.tensor_type.shape == reader.tensor_type.shape

@@ -29,7 +29,7 @@ PRODUCTS = (
 
 
 def has_known_weight(call: Call) -> bool:
-    """Tell whether the second operand is constant, or a cast of one that will be folded."""
+    """Return whether the second operand is constant, or a cast of one that will be folded."""
     weight: Any = call.args[1]
     return isinstance(weight.args[0] if is_call_of(weight, "cast") else weight, Constant)
 
@@ -57,7 +57,7 @@ def widen_products(
 
 
 def _is_narrow(expr: Expr) -> bool:
-    """Tell whether `expr` is a product of bfloat16, or of float16 with a constant weight."""
+    """Return whether `expr` is a product of bfloat16, or of float16 with a constant weight."""
     if not isinstance(expr, Call) or not is_call_of(expr, *PRODUCTS) or expr.type is None:
         return False
     types = {a.tensor_type.dtype for a in expr.args}

@@ -170,7 +170,7 @@ class _Cutter:
         return False if an.decide(kind, best) is False else None
 
     def _inside_decides(self, difference: Linear, atom: Atom, inner: Ranges) -> bool:
-        """Tell whether a step leaves a condition to the loops inside, and to no other."""
+        """Return whether a step leaves a condition to the loops inside, and to no other."""
         return all(a.variables <= {atom, *inner} for a in difference.terms)
 
     def _piece(self, node: S.For, first: int, steps: int, known: Decisions) -> S.Stmt:
@@ -231,7 +231,7 @@ def _around_all(stmt: S.Stmt) -> list[Any] | None:
 
 
 def _only_asks(stmt: S.Stmt) -> bool:
-    """Tell whether a statement may as well not run: a prefetch, or none at all."""
+    """Return whether a statement may as well not run: a prefetch, or none at all."""
     if not isinstance(stmt, S.Evaluate):
         return False
     return S.is_nop(stmt) or (isinstance(stmt.value, E.Call) and stmt.value.op == "prefetch")

@@ -116,7 +116,7 @@ class _Given:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Tell whether two expressions are written the same, over the same variables."""
+    """Return whether two expressions are written the same, over the same variables."""
     if one is other:
         return True
     if type(one) is not type(other) or isinstance(one, (E.Var, E.BufferLoad, E.Call, E.Let)):

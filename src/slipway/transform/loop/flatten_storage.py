@@ -156,7 +156,7 @@ class _Flattener:
 
 
 def _plain(index: PrimExpr) -> bool:
-    """Tell whether an index has no loads inside."""
+    """Return whether an index has no loads inside."""
     stack: list[Any] = [index]
     while stack:
         node = stack.pop()

@@ -102,7 +102,7 @@ def _unchanged(loop: S.For) -> E.PrimExpr | None:
 
 
 def _changes(part: Any, inner: set[int]) -> bool:
-    """Tell whether a part of a condition may differ between the steps of loops over `inner`."""
+    """Return whether a part of a condition may differ between the steps of loops over `inner`."""
     if isinstance(part, E.Var):
         return id(part) in inner
     return isinstance(part, (E.BufferLoad, E.Call, E.Let))

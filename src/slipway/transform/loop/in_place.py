@@ -19,7 +19,7 @@ from slipway.ir.visit import children, walk
 
 
 def is_in_place(step: S.Stmt, old: Buffer, new: Buffer) -> bool:
-    """Tell whether `step`, the last to read `old` and the first to write `new`, may do so in place.
+    """Return whether `step`, last to read `old` and first to write `new`, may do so in place.
 
     Both are buffers of one dimension.
     """
@@ -40,7 +40,7 @@ def is_in_place(step: S.Stmt, old: Buffer, new: Buffer) -> bool:
 
 
 def _takes_address(step: S.Stmt, pointers: tuple[E.Var, ...]) -> bool:
-    """Tell whether a pointer stands elsewhere than in the buffer of a load or a store."""
+    """Return whether a pointer stands elsewhere than in the buffer of a load or a store."""
     known = {id(pointer) for pointer in pointers}
     for node in walk(step):
         if isinstance(node, E.Call) and node.op == "address_of":
@@ -66,7 +66,7 @@ def _only_store(
 
 
 def _each_once(an: Analyzer, terms: dict[Any, int], loops: list[S.For]) -> bool:
-    """Tell whether no two steps of the loops have the same index: digits of a mixed radix."""
+    """Return whether no two steps of the loops have the same index: digits of a mixed radix."""
     digits = []
     inner = set()
     for loop in loops:

@@ -1,10 +1,10 @@
 """Transpose loads: what neighbouring statements read across memory comes in whole vectors.
 
 before: ``B[...] = A[ramp(x, 64, 8)]; B[...] = A[ramp(x + 1, 64, 8)]; ...`` eight such
-after:  eight loads ``A[ramp(x + 64 * k, 1, 8)]``, turned in registers, and the eight stores
+after:  eight loads ``A[ramp(x + 64 * k, 1, 8)]``, transposed in registers, and the eight stores
 
 A load of lanes that lie apart takes as many single loads.  As many of them as they have lanes,
-each one element further, read a square tile, whose rows are vectors.  The rows are turned by
+each one element further, read a square tile, whose rows are vectors.  The rows are transposed by
 shuffles of pairs: within four lanes first, then fours among each other, which is one instruction
 each where registers consist of such fours.  Only for code that has vectors (LLVM).
 """
@@ -40,7 +40,7 @@ def transpose_loads(func: PrimFunc) -> PrimFunc:
 
 
 def _across(node: Any) -> TypeGuard[E.BufferLoad]:
-    """Tell whether a node loads lanes at a constant distance of more than their number."""
+    """Return whether a node loads lanes at a constant distance of more than their number."""
     if not isinstance(node, E.BufferLoad) or len(node.indices) != 1 or node.buffer.strides:
         return False
     (index,) = node.indices
@@ -58,11 +58,11 @@ def _visit(node: Any) -> Any:
         return node
     node = map_children(node, _visit)
     if isinstance(node, S.SeqStmt) and all(isinstance(s, S.BufferStore) for s in node.stmts):
-        return _turned(node)
+        return _transposed(node)
     return node
 
 
-def _turned(block: S.SeqStmt) -> S.Stmt:
+def _transposed(block: S.SeqStmt) -> S.Stmt:
     """A block of stores whose tiles are loaded first, those that are whole and not stored to."""
     stored = {id(store.buffer) for store in block.stmts}  # type: ignore[attr-defined]
     found: dict[Any, dict[int, list[E.BufferLoad]]] = {}
@@ -130,12 +130,12 @@ def _load_tile(
         return [q + p if p < 4 else lanes + q + p - 4 for q in fours for p in order]
 
     for half, orders in ((1, ((0, 4, 1, 5), (2, 6, 3, 7))), (2, ((0, 1, 4, 5), (2, 3, 6, 7)))):
-        turned = list(rows)
+        transposed = list(rows)
         for i in range(lanes):
             if not i & half:
                 a, b = rows[i], rows[i + half]
-                turned[i], turned[i + half] = (pick(a, b, within_fours(o)) for o in orders)
-        rows = turned
+                transposed[i], transposed[i + half] = (pick(a, b, within_fours(o)) for o in orders)
+        rows = transposed
     # Row 4 * g + s now has, in its four number q, rows 4 * g .. 4 * g + 3 of column 4 * q + j.
     columns: dict[int, E.Var] = {}
     for place, j in enumerate((0, 2, 1, 3)):

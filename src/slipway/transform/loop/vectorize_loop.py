@@ -105,7 +105,7 @@ class _Outer:
         return self.lanes(step, ops.const(0, step.dtype), lanes, body)
 
     def is_uneven(self, node: S.For) -> bool:
-        """Tell whether what a step loads moves by no constant: at each place in its own way."""
+        """Return whether what a step loads moves by no constant: at each place in its own way."""
         self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
         atom = self.an.var_atom(node.loop_var)
         indices = [i for n in walk(node.body) if isinstance(n, E.BufferLoad) for i in n.indices]

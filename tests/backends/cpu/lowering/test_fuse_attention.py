@@ -64,8 +64,8 @@ def attention(change=lambda s: s, before=lambda q, k: (q, k), behind=lambda p: p
     """softmax(change(q k^T)) v, with the result's heads side by side again."""
     q, k, v = operands(rows=rows)
     q, k = before(q, k)
-    powers = relay.nn.softmax(change(product(q, turned(k))), axis=-1)
-    return merged(product(behind(powers), v))
+    exponentials = relay.nn.softmax(change(product(q, turned(k))), axis=-1)
+    return merged(product(behind(exponentials), v))
 
 
 def fused(body):
@@ -219,7 +219,7 @@ KEPT = {
         )
     },
     "scores bent": {"change": lambda s: relay.tanh(s)},
-    "powers changed": {"behind": lambda p: p * var("keep", B, N, S, T)},
+    "exponentials changed": {"behind": lambda p: p * var("keep", B, N, S, T)},
     "scores added": {"change": lambda s: s + s},
 }
 
@@ -234,9 +234,9 @@ def test_what_stays_in_its_parts(name):
 def test_scores_or_powers_that_are_an_output_stay():
     q, k, v = operands()
     scores = product(q, turned(k)) * SCALE
-    powers = relay.nn.softmax(scores)
-    result = merged(product(powers, v))
-    for extra in (scores, powers):
+    exponentials = relay.nn.softmax(scores)
+    result = merged(product(exponentials, v))
+    for extra in (scores, exponentials):
         body = relay.concatenate(
             [relay.reshape(result, (-1,)), relay.reshape(extra, (-1,))], axis=0
         )

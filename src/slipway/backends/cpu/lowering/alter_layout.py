@@ -267,7 +267,7 @@ class _AlterLayout:
         return self.blocked_conv("conv", call, call.args[0], call.args[1], layouts)
 
     def takes_pairs(self, call: Call) -> bool:
-        """Tell whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
+        """Return whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
         types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
         return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call)
 
@@ -457,7 +457,7 @@ class _AlterLayout:
     def worth_blocking(self, call: Call) -> _Blocked | None:
         """The plain data of a pool in blocks, where its windows read each element often enough.
 
-        Along an image's rows each tap would ask of each lane whether it is on the border; the
+        Along an image's rows each tap would ask of each lane whether it is in the padding; the
         fewer lanes, the more vectors do so.
         """
         attrs, data = call.attrs, call.args[0].tensor_type

@@ -116,11 +116,11 @@ def _with_four_axes(expr: Any) -> Any:
     """A transpose of three axes whose first becomes two: the same with the two from the start."""
     if not is_call_of(expr, *RESHAPES) or not is_call_of(expr.args[0], "transpose"):
         return expr
-    turned = expr.args[0]
-    split, merged = expr.tensor_type.shape, turned.tensor_type.shape
-    if turned.tensor_type.rank != 3 or split[2:] != merged[1:]:
+    transposed = expr.args[0]
+    split, merged = expr.tensor_type.shape, transposed.tensor_type.shape
+    if transposed.tensor_type.rank != 3 or split[2:] != merged[1:]:
         return expr
-    source, axes = turned.args[0], _axes(turned)
+    source, axes = transposed.args[0], _axes(transposed)
     first = axes[0]
     shape = source.tensor_type.shape
     four = reshaped(source, (*shape[:first], *split[:2], *shape[first + 1 :]))
@@ -149,9 +149,9 @@ def _before_repeat(expr: Any, layout: str) -> Expr | None:
     return reshaped(source, single) if fits else None
 
 
-def _absorb_output(turned: Call, counts: dict[int, int]) -> Expr | None:
+def _absorb_output(transposed: Call, counts: dict[int, int]) -> Expr | None:
     """transpose(attention): the attention writes that layout."""
-    source: Any = turned.args[0]
+    source: Any = transposed.args[0]
     shape = source.tensor_type.shape
     while is_call_of(source, *RESHAPES) and counts.get(id(source), 0) == 1:
         source = source.args[0]
@@ -162,9 +162,9 @@ def _absorb_output(turned: Call, counts: dict[int, int]) -> Expr | None:
     merged = (source.tensor_type.shape[0] * source.tensor_type.shape[1],)
     if len(parts) == 3 and shape != merged + source.tensor_type.shape[2:]:
         return None
-    layout = "".join(parts[axis] for axis in _axes(turned))
+    layout = "".join(parts[axis] for axis in _axes(transposed))
     if layout[3] != "H":
         return None
     with op_registry.span(source.span):
         made = attention_call(source.attrs.replace(out_layout=layout), *source.args)
-        return reshaped(made, turned.tensor_type.shape)
+        return reshaped(made, transposed.tensor_type.shape)

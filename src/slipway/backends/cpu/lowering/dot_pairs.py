@@ -38,7 +38,7 @@ def pair_instructions(target: Any) -> list[HardwareIntrinsic]:
 
 
 def _is_a_gain(name: str, target: Any) -> bool:
-    """Tell whether an instruction is known to be faster than float32 on what `target` describes.
+    """Return whether an instruction is known to be faster than float32 on what `target` describes.
 
     ``vdpbf16ps`` is on AMD's cores, which alone have SSE4A: twice as many multiply-adds on Zen 4
     and 5.  Intel's do half as many with it as in float32; theirs is AMX, which is not used yet.
@@ -59,7 +59,7 @@ def instruction_for(
 
 
 def is_paired(call: Call) -> bool:
-    """Tell whether a product of bfloat16 has a form with weights, or right matrices, in pairs."""
+    """Return whether a product of bfloat16 has a form with weights, or right matrices, in pairs."""
     data, weight = (a.tensor_type for a in call.args[:2])
     if data.dtype != LOW:
         return False

@@ -9,7 +9,7 @@ and transposes of q, k, v and of the result become layouts of the attention, whi
 them as they lie; keys and values repeated for several heads are read where they were one.  The
 scores must have no other reader.  A `where` counts as a mask if it gives -inf or a number so low
 that a score beside it is lost in rounding (-1e30 and less); a constant mask of a triangle becomes
-the attribute causal_mask.  A `where` that sets the powers of whole rows to zero moves behind.
+the attribute causal_mask.  A `where` that sets the exponentials of whole rows to zero moves behind.
 """
 
 from __future__ import annotations
@@ -150,41 +150,41 @@ def _with_rank(expr: Expr, rank: int) -> Expr:
 
 
 def _fuse(expr: Any, counts: dict[int, int], serves: Serves) -> Expr | None:
-    """The rule for the product of powers and value."""
+    """The rule for the product of exponentials and value."""
     if not is_call_of(expr, "nn.batch_matmul") or expr.attrs.transpose_a:
         return None
     if expr.tensor_type.dtype != "float32":
         return None
-    powers, value = expr.args
-    if not powers.tensor_type.size:
+    exponentials, value = expr.args
+    if not exponentials.tensor_type.size:
         return None
-    batch, *rows = powers.tensor_type.shape
-    while is_call_of(powers, *RESHAPES) and counts.get(id(powers), 0) == 1:
-        powers = powers.args[0]
-        if powers.tensor_type.shape[-2:] != tuple(rows):
+    batch, *rows = exponentials.tensor_type.shape
+    while is_call_of(exponentials, *RESHAPES) and counts.get(id(exponentials), 0) == 1:
+        exponentials = exponentials.args[0]
+        if exponentials.tensor_type.shape[-2:] != tuple(rows):
             return None
     cleared = None
-    if is_call_of(powers, "where") and counts.get(id(powers), 0) == 1:
-        cleared, zero, powers = powers.args
+    if is_call_of(exponentials, "where") and counts.get(id(exponentials), 0) == 1:
+        cleared, zero, exponentials = exponentials.args
         if (
             _number(zero) != 0
             or cleared.tensor_type.shape[-1:] != (1,)
-            or powers.tensor_type.rank != 4
+            or exponentials.tensor_type.rank != 4
         ):
             return None
         cleared = _with_rank(cleared, 4)
-    if not is_call_of(powers, "nn.softmax") or counts.get(id(powers), 0) != 1:
+    if not is_call_of(exponentials, "nn.softmax") or counts.get(id(exponentials), 0) != 1:
         return None
-    if powers.attrs.axis % powers.tensor_type.rank != powers.tensor_type.rank - 1:
+    if exponentials.attrs.axis % exponentials.tensor_type.rank != exponentials.tensor_type.rank - 1:
         return None
     value_size = expr.tensor_type.shape[2]
     if not serves(rows[0], value_size):
         return None
     with op_registry.span(expr.span):
-        found = _scores(powers.args[0], counts, tuple(rows))
+        found = _scores(exponentials.args[0], counts, tuple(rows))
         made: Any = None if found is None else _attention(found, value, expr, batch)
         if made is not None and cleared is not None:
-            if made.tensor_type.shape[:2] != powers.tensor_type.shape[:2]:
+            if made.tensor_type.shape[:2] != exponentials.tensor_type.shape[:2]:
                 return None
             made = face_of("where", cleared, _constant(0.0), made)
         return None if made is None else reshaped(made, expr.tensor_type.shape)
@@ -215,7 +215,7 @@ def _attention(found: _Scores, value: Expr, expr: Call, batch: int) -> Call | No
     attrs = AttentionAttrs(scale, "", q_layout, k_layout, v_layout, "BNSH")
     if bias is not None:
         causal = _causal_mask(bias, *product.tensor_type.shape[1:])
-        bias, attrs = _turned_bias(bias, attrs)
+        bias, attrs = _transposed_bias(bias, attrs)
         if causal:
             bias, attrs = None, attrs.replace(causal_mask=causal, bias_layout="BNST")
     return attention_call(attrs, *four, *([] if bias is None else [bias]))
@@ -290,7 +290,7 @@ def _causal_mask(bias: Expr, rows: int, keys: int) -> str:
     return "BottomRight" if np.array_equal(seen, np.tri(rows, keys, keys - rows, bool)) else ""
 
 
-def _turned_bias(bias: Expr, attrs: AttentionAttrs) -> tuple[Expr, AttentionAttrs]:
+def _transposed_bias(bias: Expr, attrs: AttentionAttrs) -> tuple[Expr, AttentionAttrs]:
     """Turn a bias with a row for each query position, which many heads read, to (B, N, T, S).
 
     One that says something else for every head is read once: it stays as it is unless it is
@@ -299,5 +299,5 @@ def _turned_bias(bias: Expr, attrs: AttentionAttrs) -> tuple[Expr, AttentionAttr
     _, heads, rows, _ = bias.tensor_type.shape
     if rows == 1 or (heads > 1 and not isinstance(bias, Constant)):
         return bias, attrs
-    turned = face_of("transpose", bias, (0, 1, 3, 2))
-    return turned, attrs.replace(bias_layout="BNTS")
+    transposed = face_of("transpose", bias, (0, 1, 3, 2))
+    return transposed, attrs.replace(bias_layout="BNTS")

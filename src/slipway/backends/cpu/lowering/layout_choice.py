@@ -8,7 +8,7 @@ from slipway.relay.types import TensorType
 
 
 def few_filters(attrs: Any, data: TensorType, kernel: TensorType, lanes: int) -> bool:
-    """Tell whether a 2-D convolution has so few filters that rows fill vectors better than they do.
+    """Return whether a 2-D convolution has so few filters that rows fill vectors better.
 
     A quarter of the lanes at most, which are 8 or more, and rows of as many without gaps.
     """

@@ -45,7 +45,7 @@ def move_activations(function: Function, dtype: str) -> Function:
 
 
 def _is_between(expr: Any, readers: list[Expr], dtype: str) -> bool:
-    """Tell whether `expr` quantises to bytes of the other sign, and only dequantize reads them."""
+    """Return whether `expr` quantises to bytes of the other sign that only dequantize reads."""
     return (
         is_call_of(expr, "qnn.quantize")
         and expr.attrs.out_dtype == {"int8": "uint8", "uint8": "int8"}[dtype]

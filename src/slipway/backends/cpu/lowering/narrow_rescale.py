@@ -79,7 +79,7 @@ def _shifted(data: Any, digits: int) -> Any:
 
 
 def _is_byte(value: Any) -> bool:
-    """Tell whether `value` is a byte cast to int32, perhaps less a zero point."""
+    """Return whether `value` is a byte cast to int32, perhaps less a zero point."""
     if is_call_of(value, "subtract"):
         value, zero = value.args
         if not isinstance(zero, Constant) or np.abs(zero.array).max(initial=0) > 255:

@@ -166,7 +166,7 @@ def _packed(
 
 
 def _fills(entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any) -> bool:
-    """Tell whether there are positions and channels enough for an instruction on matrices.
+    """Return whether there are positions and channels enough for an instruction on matrices.
 
     In groups each would read channels of its own.
     """
@@ -188,7 +188,7 @@ def _columns(entry: HardwareIntrinsic, weight: Array) -> int:
 
 
 def _is_image(data: Any) -> bool:
-    """Tell whether unsigned data has a word of channels at most, just brought to the last axis."""
+    """Return whether unsigned data has a word of channels at most, brought to the last axis."""
     return (
         is_call_of(data, "transpose")
         and data.tensor_type.dtype == "uint8"
@@ -256,7 +256,7 @@ def _depthwise(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None
 def _suits(
     entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any, whole: bool = True
 ) -> bool:
-    """Tell whether an instruction can sum these products."""
+    """Return whether an instruction can sum these products."""
     given = data.tensor_type.dtype
     move = _move(given, entry)
     kind = entry.a_dtype if move else data_kind(given, entry.b_dtype)

@@ -124,7 +124,7 @@ class _Axis:
         return before, self.wanted // self.stride - self.data - before + count - 1
 
     def shares(self) -> bool:
-        """Tell whether all rests have as many pixels, and taps that begin within the data."""
+        """Return whether all rests have as many pixels, and taps that begin within the data."""
         if self.wanted % self.stride:
             return False
         rests = range(self.stride)
@@ -139,7 +139,7 @@ class _Axis:
 
 
 def _worth_splitting(geometry: Sequence[_Axis]) -> bool:
-    """Tell whether convolutions for one rest each have much less to do than one for all."""
+    """Return whether convolutions for one rest each have much less to do than one for all."""
     if not all(axis.shares() for axis in geometry):
         return False
     pairs = [axis.products() for axis in geometry]

@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.backends.cpu.schedules.transpose import schedule_turned
+from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.codegen.math.table import constants_of
 from slipway.errors import LoweringError
 from slipway.ir.expr import Call, ProducerLoad
@@ -60,7 +60,7 @@ def producers(outs: Iterable[te.Tensor]) -> list[te.Operation]:
 
 
 def is_injective(op: te.Operation) -> bool:
-    """Tell whether an operation is a compute without reduction, which can be inlined."""
+    """Return whether an operation is a compute without reduction, which can be inlined."""
     return isinstance(op, te.ComputeOp) and not op.reduce_axis
 
 
@@ -121,7 +121,7 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
     if not loops:
         return
     total = prod(loop.extent for loop in loops)
-    if schedule_turned(schedule, tensor, target, vector_lanes(target, tensor.dtype)):
+    if schedule_transposed(schedule, tensor, target, vector_lanes(target, tensor.dtype)):
         return
     lanes = group_lanes(target, tensor.dtype)
     reading = reading_of(schedule, tensor, target)

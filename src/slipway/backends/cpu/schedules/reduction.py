@@ -84,7 +84,7 @@ def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: T
 
 
 def _fills_vectors(row: Sequence[te.IterVar], lanes: int) -> bool:
-    """Tell whether a row is worked on in vectors: not where it is hardly longer than one."""
+    """Return whether a row is worked on in vectors: not where it is hardly longer than one."""
     return prod(extent_of(axis) for axis in row) >= 2 * lanes
 
 

@@ -193,7 +193,7 @@ def _shape(buffer: Buffer) -> tuple[int, ...]:
 
 
 def _is_reshape(function: Function) -> bool:
-    """Tell whether a kernel gives the elements of its only argument in another shape."""
+    """Return whether a kernel gives the elements of its only argument in another shape."""
     body = function.body
     while is_call_of(body, *RESHAPES):
         (body,) = body.args  # type: ignore[attr-defined]

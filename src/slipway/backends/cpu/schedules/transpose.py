@@ -53,7 +53,9 @@ def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> Tile | Non
     return _Reading(op, extents, load).tile(lanes)
 
 
-def schedule_turned(schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int) -> bool:
+def schedule_transposed(
+    schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int
+) -> bool:
     """Schedule a stage in square tiles if it reads across memory; tell whether it does."""
     if target.kind.name != "llvm":
         return False
@@ -116,7 +118,7 @@ class _Reading:
         return tuple(axes)
 
     def tile(self, lanes: int) -> Tile | None:
-        """Return the greatest tile that fits."""
+        """Return the largest tile that fits."""
         last = len(self.extents) - 1
         stride = self.steps(self.variables[last], self.flat)
         across = self.run(last, range(last))
@@ -136,7 +138,7 @@ class _Reading:
         return None
 
     def runs_in_blocks(self, axis: int, size: int) -> bool:
-        """Tell whether `size` steps of an axis, from a multiple of it, lie side by side."""
+        """Return whether `size` steps of an axis, from a multiple of it, lie side by side."""
         outer, inner = Var("outer"), Var("inner")
         self.an.bind(outer, 0, -(-self.extents[axis] // size) - 1)
         self.an.bind(inner, 0, size - 1)

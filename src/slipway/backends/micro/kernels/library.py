@@ -139,14 +139,14 @@ def definition(
 
 
 def is_direct(layer: Layer) -> bool:
-    """Tell whether every window is one pixel of the data."""
+    """Return whether every window is one pixel of the data."""
     inputs, outputs, kernel, rest = geometry(layer)
     inside = all((o - 1) * s < i for i, o, s in zip(inputs, outputs[:2], rest, strict=False))
     return kernel == (1, 1) and rest[4:6] == (0, 0) and inside
 
 
 def is_row(layer: Layer) -> bool:
-    """Tell whether the layer multiplies one row, which is the whole input, with a matrix."""
+    """Return whether the layer multiplies one row, which is the whole input, with a matrix."""
     inputs, outputs, _, _ = geometry(layer)
     return layer.depth == int(np.prod(inputs)) and outputs[0] == outputs[1] == 1
 

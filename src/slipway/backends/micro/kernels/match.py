@@ -33,6 +33,6 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
 
 
 def _has_pairs(target: Target) -> bool:
-    """Tell whether two products of 16 bits are one instruction; an unnamed Arm core counts too."""
+    """Return whether one instruction makes two products of 16 bits; an unnamed Arm core counts."""
     is_arm = target.parsed_triple.table == "arm"
     return is_arm and ("dsp" in target.features or not target.mcpu)

@@ -74,5 +74,5 @@ def schedule_direct(target: Target, outs: Sequence[te.Tensor], anchor: te.Tensor
 
 
 def _reads_one_element(output: te.Tensor, accumulator: te.Tensor) -> bool:
-    """Tell whether the epilogue has the reduction's shape, so that attaching repeats no work."""
+    """Return whether the epilogue has the reduction's shape, so that attaching repeats no work."""
     return prod(shape_of(output)) == prod(shape_of(accumulator))

@@ -1,4 +1,4 @@
-"""The range of each tensor over calibration data: least and greatest, percentiles, or by entropy.
+"""The range of each tensor over calibration data: smallest and largest, percentiles, or by entropy.
 
 Entropy (Kullback-Leibler) looks for the threshold whose clipped and coarsened histogram tells
 least less than the full one, as TensorRT's calibration does: 2048 bins of magnitudes, 128 levels.
@@ -89,7 +89,7 @@ def calibrate(
     method: str = "minmax",
     percentile: float = 99.99,
 ) -> dict[str, Range]:
-    """Return (least, greatest) for each named tensor, as `method` sees it.
+    """Return (smallest, largest) for each named tensor, as `method` sees it.
 
     "minmax" takes the extremes, "percentile" cuts (100 - percentile) % off at each end, "entropy"
     clips magnitudes where that loses least information.  Raises ModelError for an unknown method

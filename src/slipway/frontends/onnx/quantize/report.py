@@ -46,7 +46,7 @@ class QuantizationReport:
         return json.dumps(content, indent=2)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return layer, operator, SQNR, greatest error and scale as text, a row per layer."""
+        """Return layer, operator, SQNR, largest error and scale as text, a row per layer."""
         return [
             (e.layer, e.operator, f"{e.sqnr_db:.1f}", f"{e.max_abs:.4g}", f"{e.scale:.4g}")
             for e in self.layers

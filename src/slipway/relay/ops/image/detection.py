@@ -154,7 +154,7 @@ def select_boxes(
     boxes: Any, order: Any, scores: Any, max_per_class: Any, iou_threshold: Any,
     score_threshold: Any, limit: int = 0,
 ) -> Any:  # fmt: skip
-    """Select boxes greedily; `order` and `scores` are sorted, the greatest score first."""
+    """Select boxes greedily; `order` and `scores` are sorted, the largest score first."""
     call: Call = SELECT(
         boxes, order, scores, max_per_class, iou_threshold, score_threshold,
         attrs=SelectBoxesAttrs(int(limit)),

@@ -98,7 +98,7 @@ def _bin(
                 * read(y[iy], x[ix])
                 for iy in (0, 1) for ix in (0, 1)
             ]  # fmt: skip
-            if attrs.mode == "max":  # the greatest weighted corner, as ONNX defines it
+            if attrs.mode == "max":  # the largest weighted corner, as ONNX defines it
                 value = m.maximum(m.maximum(parts[0], parts[1]), m.maximum(parts[2], parts[3]))
             else:
                 value = parts[0] + parts[1] + parts[2] + parts[3]

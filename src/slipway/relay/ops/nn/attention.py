@@ -73,7 +73,7 @@ def widest_lanes(extent: int, lanes: int) -> int:
 
 
 def fills_vectors(rows: int, value_size: int, lanes: int) -> bool:
-    """Tell whether query rows and value elements fill vectors of at least four lanes.
+    """Return whether query rows and value elements fill vectors of at least four lanes.
 
     With fewer an attention is computed faster in its parts, and has few scores anyway.
     """
@@ -139,8 +139,8 @@ def _reference(attrs: AttentionAttrs, query: Any, key: Any, value: Any, bias: An
         rows, keys = scores.shape[-2:]
         seen = np.tri(rows, keys, causal_offset(attrs, rows, keys), dtype=bool)
         scores = np.where(seen, scores, -np.inf)
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    result = (powers / powers.sum(axis=-1, keepdims=True)).astype(kind) @ v
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    result = (exponentials / exponentials.sum(axis=-1, keepdims=True)).astype(kind) @ v
     made = result.transpose(["BNSH".index(axis) for axis in attrs.out_layout])
     return np.asarray(made.astype(query.dtype), order="C")
 
@@ -204,7 +204,7 @@ class Operands:
 
 
 def _compute(attrs: AttentionAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
-    """Scores, their maximum, powers, sums, products with the value, quotient."""
+    """Scores, their maximum, exponentials, sums, products with the value, quotient."""
     (out,) = out_types
     x = Operands(attrs, inputs, out.dtype)
     h = te().reduce_axis((0, x.size), name="h")
@@ -221,20 +221,20 @@ def _compute(attrs: AttentionAttrs, inputs: list[Any], out_types: list[TensorTyp
         lambda *i: x.masked(products(*i), *i),
         name="T_attention_scores",
     )
-    greatest = te().compute(
+    maximum = te().compute(
         grid, lambda *i: te().max_of_numbers(scores(*i, t1), axis=[t1]), name="T_attention_max"
     )
-    powers = te().compute(
+    exponentials = te().compute(
         (*grid, x.keys),
-        lambda *i: te().exp(scores(*i) - greatest(*i[:3])),
+        lambda *i: te().exp(scores(*i) - maximum(*i[:3])),
         name="T_attention_exp",
     )
     total = te().compute(
-        grid, lambda *i: te().sum(powers(*i, t2), axis=[t2]), name="T_attention_expsum"
+        grid, lambda *i: te().sum(exponentials(*i, t2), axis=[t2]), name="T_attention_expsum"
     )
     mixed = te().compute(
         (*grid, x.value_size),
-        lambda b, n, s, e: te().sum(powers(b, n, s, t3) * x.value(b, n, t3, e), axis=[t3]),
+        lambda b, n, s, e: te().sum(exponentials(b, n, s, t3) * x.value(b, n, t3, e), axis=[t3]),
         name="T_attention_values",
     )
 

@@ -26,7 +26,7 @@ class PadAttrs(Attrs):
 
 
 PAD = register_op(
-    "nn.pad", "data", attrs=PadAttrs, pattern=OpPattern.INJECTIVE, doc="The tensor with a border."
+    "nn.pad", "data", attrs=PadAttrs, pattern=OpPattern.INJECTIVE, doc="The tensor with a padding."
 )
 
 

@@ -141,7 +141,7 @@ def _pool_reference(attrs: PoolAttrs, data: Any, average: bool) -> Any:
 def pool_compute(
     attrs: PoolAttrs, inputs: Sequence[Any], out: TensorType, average: bool, padded: bool = True
 ) -> list[Any]:
-    """Reduce each window of the data with its border, or with `padded` False, its part inside."""
+    """Reduce each window of the data with its padding, or with `padded` False, its part inside."""
     (data,) = inputs
     count = len(attrs.pool_size)
     places = _spatial_places(attrs.layout, None, count)
@@ -248,7 +248,7 @@ def _register_pool(count: int, average: bool) -> Any:
     name = f"nn.{kind}_pool{count}d"
     definition = register_op(
         name, "data", attrs=PoolAttrs, pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
-        doc=f"The {'mean' if average else 'greatest'} of each window over {count} spatial axes.",
+        doc=f"The {'mean' if average else 'largest'} of each window over {count} spatial axes.",
     )  # fmt: skip
     definition.type_relation(_pool_relation)
     definition.reference(lambda attrs, data: _pool_reference(attrs, data, average))
@@ -394,7 +394,7 @@ def _register_adaptive(prefix: str, count: int, average: bool) -> OpDefinition:
     definition = register_op(
         f"nn.{prefix}_{kind}_pool{count}d", "data", attrs=AdaptivePoolAttrs,
         pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
-        doc=f"The {'mean' if average else 'greatest'} of each of output_size equal parts"
+        doc=f"The {'mean' if average else 'largest'} of each of output_size equal parts"
         + (" (one part: the whole)." if prefix == "global" else "."),
     )  # fmt: skip
     definition.type_relation(_adaptive_relation)

@@ -1,4 +1,4 @@
-"""Softmax and log-softmax, in four stages: greatest, exponentials, their sum, quotient."""
+"""Softmax and log-softmax, in four stages: maximum, exponentials, their sum, quotient."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def _stages(attrs: SoftmaxAttrs, x: Any) -> tuple[Any, Any, Any, Any]:
         return indices[:axis] + indices[axis + 1 :]
 
     k = te().reduce_axis((0, shape[axis]), name="k")
-    greatest = te().compute(
+    maximum = te().compute(
         rows,
         lambda *i: te().max_of_numbers(x(*i[:axis], k, *i[axis:]), axis=[k]),
         name="T_softmax_maxelem",
     )
-    powers = te().compute(
+    exponentials = te().compute(
         shape,
-        lambda *i: te().exp((x(*i) - greatest(*without(i))).astype(wide(x.dtype))),
+        lambda *i: te().exp((x(*i) - maximum(*without(i))).astype(wide(x.dtype))),
         name="T_softmax_exp",
     )
     k2 = te().reduce_axis((0, shape[axis]), name="k")
     total = te().compute(
         rows,
-        lambda *i: te().sum(powers(*i[:axis], k2, *i[axis:]), axis=[k2]),
+        lambda *i: te().sum(exponentials(*i[:axis], k2, *i[axis:]), axis=[k2]),
         name="T_softmax_expsum",
     )
-    return greatest, powers, total, without
+    return maximum, exponentials, total, without
 
 
 def _register(name: str, doc: str) -> OpDefinition:
@@ -73,19 +73,21 @@ LOG_SOFTMAX = _register("nn.log_softmax", "The logarithm of softmax.")
 
 @SOFTMAX.reference
 def _softmax_reference(attrs: SoftmaxAttrs, data: Any) -> Any:
-    powers = np.exp((data - data.max(axis=attrs.axis, keepdims=True)).astype(wide(data.dtype.name)))
-    return (powers / powers.sum(axis=attrs.axis, keepdims=True)).astype(data.dtype)
+    exponentials = np.exp(
+        (data - data.max(axis=attrs.axis, keepdims=True)).astype(wide(data.dtype.name))
+    )
+    return (exponentials / exponentials.sum(axis=attrs.axis, keepdims=True)).astype(data.dtype)
 
 
 @SOFTMAX.compute
 def _softmax_compute(
     attrs: SoftmaxAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
-    _, powers, total, without = _stages(attrs, inputs[0])
+    _, exponentials, total, without = _stages(attrs, inputs[0])
     return [
         te().compute(
             out_types[0].shape,
-            lambda *i: (powers(*i) / total(*without(i))).astype(out_types[0].dtype),
+            lambda *i: (exponentials(*i) / total(*without(i))).astype(out_types[0].dtype),
             name="T_softmax_norm",
             tag="softmax_output",
             attrs={"axis": attrs.axis % out_types[0].rank},
@@ -110,12 +112,12 @@ def _log_softmax_compute(
     attrs: SoftmaxAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     x = inputs[0]
-    greatest, _, total, without = _stages(attrs, x)
+    maximum, _, total, without = _stages(attrs, x)
     return [
         te().compute(
             out_types[0].shape,
             lambda *i: (
-                (x(*i) - greatest(*without(i))).astype(wide(x.dtype)) - te().log(total(*without(i)))
+                (x(*i) - maximum(*without(i))).astype(wide(x.dtype)) - te().log(total(*without(i)))
             ).astype(x.dtype),
             name="T_log_softmax_norm",
             tag="log_softmax_output",

@@ -105,7 +105,7 @@ def _flops(attrs: BlockedConvAttrs, in_types: Any, out_type: Any) -> float:
 
 
 def padded(data: Any, attrs: Any) -> Any:
-    """Return `data` with its border of zeros; `data` itself when there is none."""
+    """Return `data` with its padding of zeros; `data` itself when there is none."""
     count = len(attrs.padding) // 2
     before = (0, 0, *attrs.padding[:count], 0)
     after = (0, 0, *attrs.padding[count:], 0)

@@ -9,7 +9,7 @@ begin with zeros::
     weight  (kH, G, R, C, d)      R = (d * G - kW) / stride + 1, rounded down
     result  (N, OH, OW, C)
 
-So R results share the data of a step.  The data is copied with its border, as wide as steps reach,
+So R results share the data of a step.  The data is copied with its padding, as wide as steps reach,
 in the weight's dtype where that is wider.
 """
 

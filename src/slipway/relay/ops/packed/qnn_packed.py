@@ -9,7 +9,7 @@ vpdpbusd, whose data is unsigned).  With o and d for lanes and depth::
     result  (N, OH, OW, O)
 
 In several groups the filters of one are whole blocks, and its channels whole steps.
-Where the weights are wider than the data, or it has a border or too few channels, it is copied.
+Where the weights are wider than the data, or it has a padding or too few channels, it is copied.
 Data of int32 is four unsigned bytes a word, as `qnn.contrib_words` makes them; for a depth of two
 the copy takes them apart.
 """
@@ -91,7 +91,7 @@ def data_kind(data: str, weight: str) -> str:
 
 
 def copied(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
-    """Return the data as the sums read it: with its border, channels up to whole steps."""
+    """Return the data as the sums read it: with its padding, channels up to whole steps."""
     from slipway.te.hardware import byte_of
 
     n, height, width, channels = shape_of(data)

@@ -93,7 +93,7 @@ def winograd_reference(attrs: IntegerConvAttrs, data: Any, weight: Any) -> Any:
 def winograd_stages(
     attrs: IntegerConvAttrs, inputs: Sequence[Any], out: TensorType, blocks_of: TileBlocks
 ) -> Any:
-    """Five stages and a border: two input transforms, products, two output transforms.
+    """Five stages and a padding: two input transforms, products, two output transforms.
 
     Between the transforms a tile is (n, part, q): image, block of rows of tiles, place in there.
     """

@@ -1,6 +1,6 @@
 """Integer convolutions and products on channels-last data, accumulated in int32 or int64.
 
-The operators sum products of stored integers; the border of a convolution holds `pad_value`, the
+The operators sum products of stored integers; the padding of a convolution holds `pad_value`, the
 data's zero point.  Zero points are no part of the sums: with constant weights w,
 
     sum (x - zx) * (w - zw)  =  sum x * w  -  zw * sum x  -  zx * sum w  +  n * zx * zw

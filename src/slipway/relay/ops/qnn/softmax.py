@@ -222,12 +222,12 @@ def softmax(data: Any, scale: float, beta: float = 1.0, out_dtype: str = "") -> 
     data = as_expr(data)
     table = exponential_table(scale, beta)
     face = op_registry.face
-    greatest = face("cast")(face("max")(data, axis=-1, keepdims=True), "int32")
-    below = face("subtract")(greatest, face("cast")(data, "int32"))
+    maximum = face("cast")(face("max")(data, axis=-1, keepdims=True), "int32")
+    below = face("subtract")(maximum, face("cast")(data, "int32"))
     place = face("cast")(face("subtract")(op_registry.const(255, "int32"), below), "uint8")
-    powers = face("qnn.lookup")(place, table)
+    exponentials = face("qnn.lookup")(place, table)
     parts = face("qnn.lookup")(place, rule.rounding_divide_by_power_of_two(table, SUM_BITS))
     total = face("sum")(parts, axis=-1, keepdims=True)
     return normalize(  # the exponentials are looked up again: cheaper than to keep them
-        powers, reciprocal(total), total, out_dtype or data.tensor_type.dtype
+        exponentials, reciprocal(total), total, out_dtype or data.tensor_type.dtype
     )

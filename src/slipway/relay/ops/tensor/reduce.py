@@ -170,25 +170,25 @@ mean = _reducer("mean", _mean, lambda t, x, k: t.sum(x, axis=k), "The mean over 
 prod = _reducer("prod", np.prod, lambda t, x, k: t.prod(x, axis=k), "The product over axes.")
 
 
-def _extreme(greatest: bool) -> Callable[[Any, Any, list[Any]], Any]:
-    """Return the builder of a greatest or least; infinity, unlike te's own start, loses to all."""
+def _extreme(largest: bool) -> Callable[[Any, Any, list[Any]], Any]:
+    """Return the builder of a maximum or minimum; infinity, unlike te's start, loses to all."""
 
     def build(te_: Any, x: Any, taps: list[Any]) -> Any:
-        step = te_.max if greatest else te_.min
+        step = te_.max if largest else te_.min
         if not dtypes.is_float(x.dtype):
             return step(x, axis=taps)
-        start = -float("inf") if greatest else float("inf")
+        start = -float("inf") if largest else float("inf")
         reducer = te_.comm_reducer(
             lambda a, b: step(a, b),
             lambda t: te_.const(start, t),
-            name="max" if greatest else "min",
+            name="max" if largest else "min",
         )
         return reducer(x, axis=taps)
 
     return build
 
 
-max_ = _reducer("max", np.max, _extreme(True), "The greatest over axes.")
+max_ = _reducer("max", np.max, _extreme(True), "The largest over axes.")
 min_ = _reducer("min", np.min, _extreme(False), "The least over axes.")
 all_ = _reducer(
     "all", np.all, lambda t, x, k: t.all(x, axis=k), "Whether all hold over axes.", sample="bool"
@@ -208,10 +208,10 @@ class ArgReduceAttrs(Attrs):
     dtype: str = "int64"
 
 
-def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
+def _arg_reducer(name: str, largest: bool) -> OpDefinition:
     definition = register_op(
         name, "data", attrs=ArgReduceAttrs, pattern=OpPattern.COMM_REDUCE,
-        doc=f"The position of the {'greatest' if greatest else 'least'} element along an axis.",
+        doc=f"The position of the {'largest' if largest else 'least'} element along an axis.",
     )  # fmt: skip
 
     @definition.type_relation
@@ -226,7 +226,7 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
 
     @definition.reference
     def evaluate(attrs: ArgReduceAttrs, data: Any) -> Any:
-        find = np.argmax if greatest else np.argmin
+        find = np.argmax if largest else np.argmin
         axis = attrs.axis
         flipped = np.flip(data, axis) if attrs.select_last_index else data
         found = np.asarray(find(flipped, axis=axis, keepdims=attrs.keepdims))
@@ -243,11 +243,11 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
             return [te().compute((), lambda: zero, name=f"{name}_red", tag="elemwise")]
         axes = tuple(range(len(shape))) if attrs.axis is None else (attrs.axis % len(shape),)
         if axes[-1] == len(shape) - 1:
-            return _place_in_rows(attrs, x, out, axes, greatest)
+            return _place_in_rows(attrs, x, out, axes, largest)
         taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
 
         def combine(lhs: Any, rhs: Any) -> Any:
-            better = lhs[1] > rhs[1] if greatest else lhs[1] < rhs[1]
+            better = lhs[1] > rhs[1] if largest else lhs[1] < rhs[1]
             tied = ops.equal(lhs[1], rhs[1])
             if dtypes.is_float(x.dtype):  # the first NaN wins over every number
                 better = te().any(better, te().all(te().isnan(lhs[1]), ops.equal(rhs[1], rhs[1])))
@@ -257,7 +257,7 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
             return te().select(keep, lhs[0], rhs[0]), te().select(keep, lhs[1], rhs[1])
 
         def identity(index_dtype: str, value_dtype: str) -> Any:
-            worst = te().lowest(value_dtype) if greatest else te().highest(value_dtype)
+            worst = te().lowest(value_dtype) if largest else te().highest(value_dtype)
             # A real candidate wins over the start even with an equal value.
             far = -1 if attrs.select_last_index else 2**31 - 1
             return te().const(far, index_dtype), worst
@@ -291,7 +291,7 @@ def _arg_reducer(name: str, greatest: bool) -> OpDefinition:
 
 
 def _place_in_rows(
-    attrs: ArgReduceAttrs, x: Any, out: TensorType, axes: Sequence[int], greatest: bool
+    attrs: ArgReduceAttrs, x: Any, out: TensorType, axes: Sequence[int], largest: bool
 ) -> list[Any]:
     """Find along memory: the extreme first, then the first (or last) place that has it.
 
@@ -299,7 +299,7 @@ def _place_in_rows(
     """
     shape = [int(d) for d in x.shape]
     count = product(shape[a] for a in axes)
-    find, last = (te().max if greatest else te().min), attrs.select_last_index
+    find, last = (te().max if largest else te().min), attrs.select_last_index
 
     def taps_of(name: str) -> list[Any]:
         return [te().reduce_axis((0, shape[a]), name=f"{name}{a}") for a in axes]
@@ -348,7 +348,7 @@ def argmax(
     data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
     select_last_index: bool = False, dtype: str = "int64",
 ) -> Call:  # fmt: skip
-    """Return the position of the greatest element along `axis`."""
+    """Return the position of the largest element along `axis`."""
     return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
 
 

@@ -175,7 +175,7 @@ class ReverseAttrs(Attrs):
 
 
 REVERSE = register_op(
-    "reverse", "data", attrs=ReverseAttrs, pattern=OpPattern.INJECTIVE, doc="One axis turned round."
+    "reverse", "data", attrs=ReverseAttrs, pattern=OpPattern.INJECTIVE, doc="One axis reversed."
 )
 
 

@@ -23,8 +23,8 @@ class Format(NamedTuple):
     bits: int
     mantissa: int
     bias: int
-    greatest: int  # finite value
-    overflow: int  # what lies beyond `greatest`, unsaturated
+    largest: int  # finite value
+    overflow: int  # what lies beyond `largest`, unsaturated
     nan: int | None
     infinity: bool = False
     unsigned_zero: bool = False  # the code of -0 is NaN, the only one
@@ -40,8 +40,8 @@ FORMATS = {
 POWERS = "float8_e8m0fnu"  # the powers of two 2^(code - 127), and NaN
 
 
-def greatest(dtype: str) -> float:
-    """Return the greatest finite value of a small floating point format."""
+def largest(dtype: str) -> float:
+    """Return the largest finite value of a small floating point format."""
     import ml_dtypes
 
     return float(ml_dtypes.finfo(numpy_dtype(dtype)).max)  # type: ignore[no-untyped-call]
@@ -52,9 +52,7 @@ def convert(data: Any, dtype: str, saturate: bool = False) -> Any:
     target = numpy_dtype(dtype)
     if dtype in FORMATS:
         wide = data.astype(np.float32)  # float64 goes through float32, as compiled code does
-        return (np.clip(wide, -greatest(dtype), greatest(dtype)) if saturate else wide).astype(
-            target
-        )
+        return (np.clip(wide, -largest(dtype), largest(dtype)) if saturate else wide).astype(target)
     if dtypes.is_integral(dtype) and dtypes.is_float(data.dtype.name):
         data = to_integer(data, dtype)
     return data.astype(target)
@@ -162,13 +160,13 @@ def _encoded(value: Any, form: Format, saturate: bool) -> Any:
     total = _bits(size, "float32") + te().const(magic, "float32")
     small = _bits(total, "uint32") - _word(int(np.float32(magic).view(np.uint32)))
     code = select(size < _word(lowest), small, normal)
-    limit = form.greatest if saturate else form.overflow
+    limit = form.largest if saturate else form.overflow
     special = limit & ((1 << sign_bit) - 1)
-    finite = select(code > _word(form.greatest), _word(special), code)
+    finite = select(code > _word(form.largest), _word(special), code)
     if form.unsigned_zero:
         result = select(ops.equal(finite, _word(0)), _word(0), finite | sign)
         if not saturate:
-            result = select(code > _word(form.greatest), _word(form.overflow), result)
+            result = select(code > _word(form.largest), _word(form.overflow), result)
     else:
         result = finite | sign
     if form.nan is None:

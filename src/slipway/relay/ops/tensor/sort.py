@@ -34,7 +34,7 @@ class TopKAttrs(Attrs):
 
 TOPK = register_op(
     "topk", "data", attrs=TopKAttrs, pattern=OpPattern.OPAQUE,
-    doc="The k greatest (or least) along an axis and their positions; equal ones in order.",
+    doc="The k largest (or least) along an axis and their positions; equal ones in order.",
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class _Heap:
         self.positions[self.at(place)] = position
 
     def before(self, value: Any, other: Any) -> Any:
-        """Tell whether a value comes before another in the result; a NaN is above all numbers."""
+        """Return whether a value comes before another in the result; a NaN is above all numbers."""
         if not dtypes.is_float(value.dtype):
             return value < other if self.rises else value > other
         no_number = te().isnan(value), te().isnan(other)
@@ -90,7 +90,7 @@ class _Heap:
         return te().any(value > other, te().all(no_number[0], ops.logical_not(no_number[1])))
 
     def comes_later(self, value: Any, position: Any, other: Any, other_position: Any) -> Any:
-        """Tell whether a pair comes behind another in the result: equal values keep their order."""
+        """Return whether a pair follows another in the result: equal values keep their order."""
         tied = te().all(ops.logical_not(self.before(value, other)), position > other_position)
         return te().any(self.before(other, value), tied)
 
@@ -168,7 +168,7 @@ def topk(
     data: Any, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
     dtype: str = "int32",
 ) -> Any:  # fmt: skip
-    """Return the `k` greatest along `axis` ("values", "indices" or "both")."""
+    """Return the `k` largest along `axis` ("values", "indices" or "both")."""
     both = TupleWrapper(TOPK(data, attrs=TopKAttrs(int(k), int(axis), bool(is_ascend), dtype)), 2)
     return {"both": both}.get(ret_type) or both[0 if ret_type == "values" else 1]
 

@@ -255,7 +255,7 @@ BITWISE_NOT.sample_case((2, 3), dtypes=("int32",), low=-9, high=9)
 
 @node
 class CastAttrs(Attrs):
-    """The wanted dtype; `saturate`: beyond the range of a small float is its greatest value."""
+    """The wanted dtype; `saturate`: beyond the range of a small float is its largest value."""
 
     dtype: str = "float32"
     saturate: bool = False
@@ -298,7 +298,7 @@ def cast(data: Any, dtype: str, saturate: bool = False) -> Call:
     """Convert each element to `dtype`.
 
     What is beyond the range of a float of 8 bits or less becomes NaN or infinity, as the format has
-    it, or with `saturate` its greatest value.
+    it, or with `saturate` its largest value.
     """
     return CAST(data, attrs=CastAttrs(dtypes.canonical(dtype), saturate))
 

@@ -58,12 +58,12 @@ class Blocks:
     parallel: bool
 
     def read_often(self, rows: int) -> bool:
-        """Tell whether so many tasks read a head's key and value that a copy of them pays."""
+        """Return whether so many tasks read a head's key and value that a copy of them pays."""
         return ceil(rows / self.rows) >= _OFTEN
 
     @property
     def together(self) -> int:
-        """Vectors of rows whose greatest scores, or sums, are found at the same time."""
+        """Vectors of rows whose maximum scores, or sums, are found at the same time."""
         vectors = self.rows // self.lanes
         return max(width for width in range(1, 9) if vectors % width == 0)
 

@@ -2,15 +2,15 @@
 
 A task is some rows of one head.  Scores lie transposed, keys by query rows, so that the rows are
 the lanes of vectors: key and value are read where a dense layer has left them, one number for all
-rows at a time, and greatest score and sum of a row need no step across lanes.
+rows at a time, and maximum score and sum of a row need no step across lanes.
 
     queries  (size, rows)        transposed and scaled, for the rows of the task
     scores   (keys, rows)        keys x vectors of rows in registers, then bias and mask
-    powers   (keys, rows)        in the place of the scores
+    exponentials   (keys, rows)        in the place of the scores
     values   (rows, value size)  rows x vectors of the value in registers, divided by the sums
 
 Where the scores of all keys are too many for the cache, a task takes the keys chunk by chunk, and
-joins what it has of a row with that of the next chunk, both scaled to the greatest score so far.
+joins what it has of a row with that of the next chunk, both scaled to the maximum score so far.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, multiply_by_lane
+from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, schedule_lane_fma
 from slipway.backends.cpu.schedules.norm.exponential import power_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.attention import Operands, extents, fills_vectors
@@ -94,7 +94,7 @@ def _attention_compute(
     def factor(b: Any, n: Any, c: Any, t: Any, h: Any) -> Any:
         return key(b, n, place(c, t), h)
 
-    if target.multiplies_by_lane and x.size % GROUP == 0 and attrs.key_layout[-1] == "H":
+    if target.has_lane_fma and x.size % GROUP == 0 and attrs.key_layout[-1] == "H":
         shape = (*grid, chunks, length, x.size)
         factor = te.compute(shape, factor, name="groups", tag="attention_groups")
     products = te.compute(
@@ -110,32 +110,32 @@ def _attention_compute(
         tag="attention_scores",
     )
     t1, t2, t3 = (te.reduce_axis((0, length), name="t") for _ in range(3))
-    greatest = te.compute(
+    maximum = te.compute(
         (*grid, chunks, x.rows),
         lambda b, n, c, s: te.max_of_numbers(scores(b, n, c, t1, s), axis=[t1]),
-        name="greatest",
-        tag="attention_greatest",
+        name="maximum",
+        tag="attention_maximum",
     )
 
     def element(b: Any, n: Any, c: Any, t: Any, s: Any) -> Any:
-        value = power(scores(b, n, c, t, s) - greatest(b, n, c, s))
+        value = power(scores(b, n, c, t, s) - maximum(b, n, c, s))
         if full:
             return value
         return te.Select(c * length + t < x.keys, value, te.const(0.0, value.dtype))
 
-    powers = te.compute(
-        (*grid, chunks, length, x.rows), element, name="powers", tag="attention_powers"
+    exponentials = te.compute(
+        (*grid, chunks, length, x.rows), element, name="exponentials", tag="attention_exponentials"
     )
     sums = te.compute(
         (*grid, chunks, x.rows),
-        lambda b, n, c, s: te.sum(powers(b, n, c, t2, s), axis=[t2]),
+        lambda b, n, c, s: te.sum(exponentials(b, n, c, t2, s), axis=[t2]),
         name="sums",
         tag="attention_sums",
     )
     values = te.compute(
         (*grid, chunks, x.rows, width),
         lambda b, n, c, s, e: te.sum(
-            powers(b, n, c, t3, s) * value(b, n, place(c, t3), e), axis=[t3]
+            exponentials(b, n, c, t3, s) * value(b, n, place(c, t3), e), axis=[t3]
         ),
         name="values",
         tag="attention_values",
@@ -143,7 +143,7 @@ def _attention_compute(
     if chunks == 1:
         quotient = _single(sums, values)
     else:
-        quotient = _joined(grid, (greatest, sums, values), power)
+        quotient = _joined(grid, (maximum, sums, values), power)
 
     def result(*i: Any) -> Any:
         at = dict(zip(attrs.out_layout, i, strict=True))
@@ -154,7 +154,7 @@ def _attention_compute(
 
 
 def _lie_apart(x: Operands, layout: str) -> bool:
-    """Tell whether there is something between one position of a tensor and the next."""
+    """Return whether there is something between one position of a tensor and the next."""
     between = layout[layout.index("S") + 1 : -1]
     return layout[-1] != "H" or prod({**x.key_extents, "H": 1}[axis] for axis in between) > 1
 
@@ -211,7 +211,7 @@ def _single(sums: te.Tensor, values: te.Tensor) -> Any:
 def _join(
     power: Callable[[Any], Any], one: Sequence[Any], two: Sequence[Any]
 ) -> tuple[Any, Any, Any]:
-    """Join (greatest, sum, value) of two sets of keys: the lesser is scaled to the greater."""
+    """Join (maximum, sum, value) of two sets of keys: the lesser is scaled to the greater."""
     difference = one[0] - two[0]
     factor = power(te.const(0.0, difference.dtype) - te.abs(difference))
     unit = te.const(1.0, difference.dtype)
@@ -227,8 +227,8 @@ def _join(
 def _joined(
     grid: tuple[int, int], results: Sequence[te.Tensor], power: Callable[[Any], Any]
 ) -> Any:
-    """Several chunks: the running (greatest, sum, values) of each row, one after another."""
-    greatest, sums, values = results
+    """Several chunks: the running (maximum, sum, values) of each row, one after another."""
+    maximum, sums, values = results
     *_, chunks, rows, size = shape_of(values)
     c = te.reduce_axis((0, chunks), name="chunk")
     join = te.comm_reducer(
@@ -239,7 +239,7 @@ def _joined(
     _, total, value = te.compute(
         (*grid, rows, size),
         lambda b, n, s, e: join(
-            (greatest(b, n, c, s), sums(b, n, c, s), values(b, n, c, s, e)), axis=[c]
+            (maximum(b, n, c, s), sums(b, n, c, s), values(b, n, c, s, e)), axis=[c]
         ),
         name="joined",
         tag="attention_joined",
@@ -300,13 +300,13 @@ def schedule_attention(
         inverse.compute_at(stage, task)
         inverse.vectorize(inverse.op.axis[-1])
         inverse.set_scope("local")
-    by_lane = target.multiplies_by_lane and blocks.values.rows % GROUP == 0
-    if by_lane:
-        powers = schedule.cache_read(stages["powers"], "local", [values])
+    lane_fma = target.has_lane_fma and blocks.values.rows % GROUP == 0
+    if lane_fma:
+        exponentials = schedule.cache_read(stages["exponentials"], "local", [values])
     step = _schedule_values(schedule[values], at, s, e_block, blocks)
-    if by_lane:
-        _load_rows(schedule[powers], schedule[values], step)
-    for name in ("sums", "powers", "greatest"):
+    if lane_fma:
+        _load_rows(schedule[exponentials], schedule[values], step)
+    for name in ("sums", "exponentials", "maximum"):
         _schedule_rows(schedule[stages[name]], at, inside, blocks)
     _schedule_scores(schedule, stages, at, inside, blocks)
     part = schedule[queries]
@@ -327,7 +327,7 @@ def _copied(stages: dict[str, te.Tensor]) -> list[te.Tensor]:
     scores = "groups" if "groups" in stages else "products"
     read = [
         tensor
-        for name, other in ((scores, "queries"), ("values", "powers"))
+        for name, other in ((scores, "queries"), ("values", "exponentials"))
         for tensor in stages[name].op.input_tensors
         if tensor.op is not stages[other].op
     ]
@@ -372,12 +372,12 @@ def _schedule_values(
     return t
 
 
-def _load_rows(powers: te.Stage, values: te.Stage, step: te.IterVar) -> None:
+def _load_rows(exponentials: te.Stage, values: te.Stage, step: te.IterVar) -> None:
     """Powers of neighbouring rows, which lie side by side, are loaded a group at a time."""
-    powers.compute_at(values, step)
-    outer, lane = powers.split(powers.op.axis[-1], factor=GROUP)
-    powers.unroll(outer)
-    powers.vectorize(lane)
+    exponentials.compute_at(values, step)
+    outer, lane = exponentials.split(exponentials.op.axis[-1], factor=GROUP)
+    exponentials.unroll(outer)
+    exponentials.vectorize(lane)
 
 
 def _schedule_rows(stage: te.Stage, at: te.Stage, inside: te.IterVar, blocks: Blocks) -> None:
@@ -414,7 +414,7 @@ def _schedule_scores(
     products.set_scope("local")
     if groups := stages.get("groups"):
         sums = stages["products"]
-        multiply_by_lane(schedule, sums, groups, row=3, columns=[4], lanes=blocks.lanes)
+        schedule_lane_fma(schedule, sums, groups, row=3, columns=[4], lanes=blocks.lanes)
         return
     *_, t, s = products.op.axis
     (h,) = products.op.reduce_axis

@@ -74,7 +74,7 @@ def schedule_depthwise_nchwc(
         sums = conv
     images, planes, *size, _ = shape_of(output)
     window = prod(shape_of(sums.op.input_tensors[1])[2:-2])
-    # Written out as C, the copies for each border are long.
+    # Unrolled as C, the copies for each side of the padding are long.
     unrolled = window * tile.rows <= _UNROLLED and target.kind.name == "llvm"
 
     stage: Any = schedule[output]

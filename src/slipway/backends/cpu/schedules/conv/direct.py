@@ -3,7 +3,7 @@
 One task computes some rows of the image for a few blocks of output channels.  Its inner loops run
 over the input channels and the window, with the accumulators of `tiles.choose_tile` kept in
 registers; bias, activation and sums that were fused behind are applied to them before they are
-stored.  The padded border is a copy of the data, made once for the whole kernel.
+stored.  The padded data is a copy of the data, made once for the whole kernel.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import (
     choose_lane_tile,
-    convolves_by_lane,
-    multiply_by_lane,
+    conv_uses_lane_fma,
+    schedule_lane_fma,
 )
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
     crowds_cache,
     positions_per_part,
+    prefetch_steps,
     step_cost,
-    steps_ahead,
     tile_space,
     worth_sharing,
 )
@@ -49,22 +49,22 @@ class _Shape:
     positions: int
     blocks: int
     width: int
-    by_lane: bool
+    lane_fma: bool
 
     @classmethod
     def of(cls, problem: Problem) -> _Shape:
         (out,), kernel = problem.out_types, problem.in_types[1]
         _, blocks, *size, block = out.shape
         lanes = vector_lanes(problem.target, out.dtype)
-        by_lane = convolves_by_lane(
+        lane_fma = conv_uses_lane_fma(
             problem.target, kernel.shape[-2], problem.attrs.groups, out.dtype
         )
-        return cls(prod(size), blocks, max(1, block // lanes), by_lane)
+        return cls(prod(size), blocks, max(1, block // lanes), lane_fma)
 
 
 def _default(problem: Problem) -> Tile:
     shape, groups = _Shape.of(problem), problem.attrs.groups
-    if shape.by_lane:
+    if shape.lane_fma:
         return choose_lane_tile(shape.positions, shape.blocks, problem.target, shape.width)
     chunks = shape.blocks // groups
     return choose_tile(shape.positions, chunks, problem.target, shape.width, divides=groups > 1)
@@ -119,7 +119,7 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
         return data(b, c, *read_at(_position(p, size), at, attrs), i)
 
     groups = None
-    if convolves_by_lane(target, block, attrs.groups, out.dtype):
+    if conv_uses_lane_fma(target, block, attrs.groups, out.dtype):
         shape = (n, chunks, *window, prod(size), block)
         groups = te.compute(
             shape, lambda b, *rest: datum(b, 0, *rest), name="groups", tag="conv_groups"
@@ -213,12 +213,12 @@ def schedule_conv2d_nchwc(
     inner.compute_at(stage, each)
     if groups is not None:
         lanes = min(block, vector_lanes(target, sums.dtype))
-        multiply_by_lane(schedule, sums, groups, row=2, columns=[1, 3], lanes=lanes)
+        schedule_lane_fma(schedule, sums, groups, row=2, columns=[1, 3], lanes=lanes)
         return schedule
     n, oc, p, ob = inner.op.axis
     chunk, *taps, ic = inner.op.reduce_axis
-    if ahead := steps_ahead(block):
-        inner.prefetch(sums.op.input_tensors[1], ic, ahead)
+    if distance := prefetch_steps(block):
+        inner.prefetch(sums.op.input_tensors[1], ic, distance)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
     inner.reorder(n, chunk, *taps, ic, p, oc, ob)
     inner.unroll(oc)
@@ -234,7 +234,7 @@ def _padding_of(conv: te.Tensor) -> list[te.Tensor]:
 
 
 def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> None:
-    """Copy with border: one row of one channel block at a time."""
+    """Copy with padding: one row of one channel block at a time."""
     stage: Any = schedule[tensor]
     if not is_injective(tensor.op):
         return

@@ -39,7 +39,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
 
 @register_strategy("nn.conv2d", name="conv2d.few_filters", applies=_applies)
 def schedule_few_filters(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
-    """Some rows at a time, with the border beside them."""
+    """Some rows at a time, with the padding beside them."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     pad = [t for t in conv.op.input_tensors if "pad" in getattr(t.op, "tag", "")]

@@ -1,4 +1,4 @@
-"""The border of zeros around an image: what of a window lies inside, without a padded copy.
+"""The padding of zeros around an image: what of a window lies inside, without a padded copy.
 
 Sums run over the taps that are inside; loops over positions and taps carry a hint, so that they
 are cut where that changes (`transform/loop/cut_loops.py`).
@@ -44,7 +44,7 @@ def taps_inside(
 ) -> list[range]:
     """Return, for each tap of a window along one axis, the positions at which it is inside.
 
-    The axis has `size` elements with a border of `before` in front, and `extent` positions.
+    The axis has `size` elements with a padding of `before` in front, and `extent` positions.
     """
     found = []
     for tap in range(kernel):

@@ -157,7 +157,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
         and positions <= _FEW_POSITIONS
         and 4 * prod(kernel.shape) >= _LARGE_KERNEL
     )
-    return few and not target.multiplies_by_lane  # short vectors take longer than memory
+    return few and not target.has_lane_fma  # short vectors take longer than memory
 
 
 @register_strategy(

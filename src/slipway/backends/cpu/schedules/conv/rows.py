@@ -1,11 +1,11 @@
-"""Convolutions with a border of zeros, blocked channels: row by row, without a padded copy.
+"""Convolutions with a padding of zeros, blocked channels: row by row, without a padded copy.
 
-A tile of registers is a run of positions in one row.  Zeros of the border are not multiplied: rows
+A tile of registers is a run of positions in one row.  Zeros of the padding are not multiplied: rows
 of the window that are outside are no steps of their loop, and the first and last tiles of a row,
 which are cut off from the others, leave out the positions that have nothing at a column of the
 window.
 
-`cpu.conv` takes a run of the flattened image instead, from a copy with its border.  Where rows do
+`cpu.conv` takes a run of the flattened image instead, from a copy with its padding.  Where rows do
 not fill tiles of registers well, that takes less time; counted cycles tell.
 """
 
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.schedules.conv.halo import cut, taps_inside, window_at
 from slipway.backends.cpu.schedules.generic import inline_injective, shape_of, vector_lanes
-from slipway.backends.cpu.schedules.matmul.lane_fma import convolves_by_lane
+from slipway.backends.cpu.schedules.matmul.lane_fma import conv_uses_lane_fma
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
     positions_per_part,
+    prefetch_steps,
     step_cost,
-    steps_ahead,
     tile_space,
     tiles_in_registers,
     vector_registers,
@@ -83,8 +83,8 @@ class _Costs:
                 attrs.padding[:count], strict=True,
             )
         ]  # fmt: skip
-        borders = zip(data[2:-1], attrs.padding[:count], attrs.padding[count:], strict=True)
-        self.padded = [sum(axis) for axis in borders]
+        pads = zip(data[2:-1], attrs.padding[:count], attrs.padding[count:], strict=True)
+        self.padded = [sum(axis) for axis in pads]
 
     def _step(self, rows: int, vectors: int) -> float:
         registers = vectors * self.width
@@ -145,12 +145,12 @@ def _cost(problem: Problem, tile: Tile) -> float:
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    """A border, and a row takes less time than a copy."""
+    """There is padding, and a row takes less time than a copy."""
     data, kernel = in_types
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
     dtype = attrs.out_dtype or data.dtype
-    if not any(attrs.padding) or convolves_by_lane(target, kernel.shape[-2], attrs.groups, dtype):
+    if not any(attrs.padding) or conv_uses_lane_fma(target, kernel.shape[-2], attrs.groups, dtype):
         return False
     if (
         kernel.shape[-2] == 1
@@ -207,8 +207,8 @@ def schedule_conv_rows(
     inner.compute_at(stage, x_outer)
     n, oc, *lines, x, ob = inner.op.axis
     chunk, *taps, ic = inner.op.reduce_axis
-    if ahead := steps_ahead(block):
-        inner.prefetch(kernel, ic, ahead)
+    if distance := prefetch_steps(block):
+        inner.prefetch(kernel, ic, distance)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
     inner.reorder(n, *lines, chunk, *taps, ic, x, oc, ob)
     cut(inner, *taps)

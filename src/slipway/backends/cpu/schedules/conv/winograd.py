@@ -21,7 +21,11 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, choose_lane_tile, multiply_by_lane
+from slipway.backends.cpu.schedules.matmul.lane_fma import (
+    GROUP,
+    choose_lane_tile,
+    schedule_lane_fma,
+)
 from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
 from slipway.backends.cpu.tile import Tile, choose_tile, tile_space
 from slipway.backends.strategy import Problem, Space, register_strategy
@@ -57,7 +61,7 @@ def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> in
 
 
 def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
-    choose = choose_lane_tile if target.multiplies_by_lane else choose_tile
+    choose = choose_lane_tile if target.has_lane_fma else choose_tile
     return choose(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
 
 
@@ -194,10 +198,10 @@ def _schedule_products(
     inner = schedule[registers]
     inner.compute_at(stage, q_outer)
     data, kernel = inner.op.input_tensors
-    if target.multiplies_by_lane and shape_of(kernel)[-2] % GROUP == 0:
+    if target.has_lane_fma and shape_of(kernel)[-2] % GROUP == 0:
         groups = schedule.cache_read(data, "local", [registers])
         lanes = min(shape_of(products)[-1], vector_lanes(target, products.dtype))
-        multiply_by_lane(schedule, registers, groups, row=5, columns=[2, 6], lanes=lanes)
+        schedule_lane_fma(schedule, registers, groups, row=5, columns=[2, 6], lanes=lanes)
         return
     n, part, o, x, y, q, ob = inner.op.axis
     chunk, lane = inner.op.reduce_axis

@@ -12,8 +12,8 @@ from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next,
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
+    prefetch_steps,
     step_cost,
-    steps_ahead,
     tile_space,
     worth_sharing,
 )
@@ -85,7 +85,7 @@ def schedule_dense_pack(
     split = split_steps(inner, k, tile, target)
     inner.reorder(split.asking, split.unrolled, m, n_block, n_lane)
     inner.unroll(split.unrolled)
-    if rows > 1 and steps_ahead(lanes):  # else asking takes longer than waiting
+    if rows > 1 and prefetch_steps(lanes):  # else asking takes longer than waiting
         at = Progress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
         for vector in range(tile.vectors):
             block = te.floordiv(n, lanes) + tile.vectors + vector

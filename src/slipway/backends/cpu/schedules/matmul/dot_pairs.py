@@ -63,7 +63,7 @@ def _bytes(tensor: te.Tensor) -> int:
 
 def _group(target: Target, pairs: int) -> int:
     """Return how many pairs of a row of data are loaded together, to be multiplied by lane."""
-    return gcd(GROUP, pairs) if target.multiplies_by_lane else 1
+    return gcd(GROUP, pairs) if target.has_lane_fma else 1
 
 
 def _is_grouped(problem: Problem) -> bool:
@@ -165,15 +165,15 @@ def schedule_conv_pairs(
     if parallel:
         stage.parallel(task)
     if is_injective(data.op):
-        schedule_border(schedule[data], parallel)
+        schedule_padding(schedule[data], parallel)
 
     schedule[sums].compute_at(stage, p_outer)
     _multiply(schedule, sums, groups, 2, target)
     return schedule
 
 
-def schedule_border(stage: Any, parallel: bool) -> None:
-    """Copy with border, row by row."""
+def schedule_padding(stage: Any, parallel: bool) -> None:
+    """Copy with padding, row by row."""
     *outer, _, block = stage.op.axis
     stage.vectorize(block)
     rows = stage.fuse(*outer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
 from slipway.backends.cpu.schedules.generic import inline_injective, is_injective, shape_of
-from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_border
+from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_padding
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
     SIDE,
@@ -135,7 +135,7 @@ def schedule_conv_squares(
     if parallel:
         stage.parallel(task)
     if is_injective(data.op):
-        schedule_border(schedule[data], parallel)
+        schedule_padding(schedule[data], parallel)
     squares.compute_at(schedule, stage, p_outer, entry, target)
     return schedule
 

@@ -135,7 +135,7 @@ def _few_rows(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return (
         dtypes.is_float(a.dtype)
         and a.dtype == b.dtype
-        and not target.multiplies_by_lane
+        and not target.has_lane_fma
         and not attrs.transpose_b
         and 0 < rows < FEW_ROWS
         and b.shape[-1] >= vector_lanes(target, a.dtype)

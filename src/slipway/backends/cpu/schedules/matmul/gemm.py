@@ -26,9 +26,9 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     GROUP,
     choose_lane_tile,
     choose_width,
-    multiply_by_lane,
+    schedule_lane_fma,
 )
-from slipway.backends.cpu.schedules.transpose import schedule_turned
+from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import Tile, choose_tile, step_cost, tile_space, worth_sharing
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
@@ -181,7 +181,7 @@ def reads_groups(problem: Problem) -> bool:
     """Return whether rows of the left matrix (..., M, K) are loaded a few values at a time."""
     a, memory = problem.in_types[0], problem.reads_memory(0)
     fits = a.dtype == "float32" and a.shape[-1] % GROUP == 0
-    return problem.target.multiplies_by_lane and memory and fits
+    return problem.target.has_lane_fma and memory and fits
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
@@ -250,7 +250,7 @@ def schedule_batch_matmul(
     if getattr(knobs, "lane_fma", False):
         groups = schedule.cache_read(left, "local", [accumulator])
         first = len(p)
-        multiply_by_lane(
+        schedule_lane_fma(
             schedule, accumulator, groups, row=first, columns=[first + 1, first + 2], lanes=lanes
         )
     else:
@@ -263,7 +263,7 @@ def schedule_batch_matmul(
         registers.vectorize(lane)
 
     for tensor in packed:
-        if schedule_turned(schedule, tensor, target, lanes):
+        if schedule_transposed(schedule, tensor, target, lanes):
             continue
         pack = schedule[tensor]
         *blocks, k, lane = pack.op.axis

@@ -73,12 +73,12 @@ def choose_width(rows: int, vectors: int, target: Target) -> int:
     return min((4, 3, 2, 1), key=cost)
 
 
-def convolves_by_lane(target: Target, block: int, groups: int, dtype: str) -> bool:
-    """Tell whether a convolution of channels in blocks of `block` is multiplied by lane."""
-    return target.multiplies_by_lane and groups == 1 and block % GROUP == 0 and dtype == "float32"
+def conv_uses_lane_fma(target: Target, block: int, groups: int, dtype: str) -> bool:
+    """Return whether a convolution of channels in blocks of `block` is multiplied by lane."""
+    return target.has_lane_fma and groups == 1 and block % GROUP == 0 and dtype == "float32"
 
 
-def multiply_by_lane(
+def schedule_lane_fma(
     schedule: te.Schedule,
     accumulator: te.Tensor,
     groups: te.Tensor,
@@ -126,7 +126,7 @@ def load_groups(
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     data, _ = in_types
     assert isinstance(data, TensorType)
-    return target.multiplies_by_lane and data.dtype == "float32" and data.shape[1] % GROUP == 0
+    return target.has_lane_fma and data.dtype == "float32" and data.shape[1] % GROUP == 0
 
 
 def _sides(problem: Problem) -> tuple[int, int, int]:
@@ -147,10 +147,10 @@ def _space(problem: Problem) -> Space:
 
 
 @register_strategy(
-    "nn.contrib_dense_pack", name="dense_pack.by_lane", applies=_applies, priority=20,
+    "nn.contrib_dense_pack", name="dense_pack.lane_fma", applies=_applies, priority=20,
     default=_default, space=_space,
 )  # fmt: skip
-def schedule_dense_by_lane(
+def schedule_dense_lane_fma(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Rows of data by blocks of units, four steps of k at once."""
@@ -181,5 +181,5 @@ def schedule_dense_by_lane(
 
     schedule[accumulator].compute_at(stage, m_outer)
     groups = schedule.cache_read(accumulator.op.input_tensors[0], "local", [accumulator])
-    multiply_by_lane(schedule, accumulator, groups, row=0, columns=[1], lanes=lanes)
+    schedule_lane_fma(schedule, accumulator, groups, row=0, columns=[1], lanes=lanes)
     return schedule

@@ -1,6 +1,6 @@
-"""Products by lane of neighbouring rows: eight rows of data, side by side for each k, in a tile.
+"""Lane-indexed FMA over neighbouring rows: eight rows of data, side by side for each k, in a tile.
 
-As `cpu.by_lane`, but a lane is a row: two vectors hold a k of eight rows, where groups of four k
+As `lane_fma`, but a lane is a row: two vectors hold a k of eight rows, where groups of four k
 take a vector for each row.  That leaves registers for eight rows by three vectors of weights, 109
 instructions for 96 multiply-adds, or for two vectors and more steps at once, 147 for 128.
 
@@ -21,7 +21,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.transpose import schedule_turned
+from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import vector_registers, worth_sharing
 from slipway.backends.strategy import register_strategy
 from slipway.relay.types import TensorType, Type
@@ -43,13 +43,13 @@ def _compute(
     assert isinstance(out, TensorType)
     rows, depth = shape_of(data)
     block = shape_of(weight)[-1]
-    turned = te.compute(
+    transposed = te.compute(
         (rows // ROWS, depth, ROWS), lambda p, k, r: data(p * ROWS + r, k), name="rows", tag="rows"
     )
     k = te.reduce_axis((0, depth), name="k")
 
     def element(m: Any, n: Any) -> Any:
-        row = turned(te.floordiv(m, ROWS), k, te.floormod(m, ROWS))
+        row = transposed(te.floordiv(m, ROWS), k, te.floormod(m, ROWS))
         return te.sum(row * weight(te.floordiv(n, block), k, te.floormod(n, block)), axis=[k])
 
     return [te.compute(out.shape, element, name="T_dense_rows", tag="dense_rows")]
@@ -62,7 +62,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     assert isinstance(weight, TensorType)
     _, depth, block = weight.shape
     return (
-        target.multiplies_by_lane
+        target.has_lane_fma
         and data.dtype == "float32"
         and vector_registers(target) >= 32
         and data.shape[0] % ROWS == 0
@@ -72,17 +72,17 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
 
 
 @register_strategy(
-    "nn.contrib_dense_pack", name="dense_pack.rows_by_lane", compute=_compute, applies=_applies,
+    "nn.contrib_dense_pack", name="dense_pack.lane_fma_rows", compute=_compute, applies=_applies,
     priority=25,
 )  # fmt: skip
-def schedule_rows_by_lane(
+def schedule_lane_fma_rows(
     target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
 ) -> te.Schedule:
     """Eight rows by a block of units, two k at a time."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
-    turned, weight = dense.op.input_tensors
-    inline_injective(schedule, outs, keep=[dense, turned])
+    transposed, weight = dense.op.input_tensors
+    inline_injective(schedule, outs, keep=[dense, transposed])
     blocks, depth, block = shape_of(weight)
     lanes = vector_lanes(target, output.dtype)
     if output.op is dense.op:
@@ -119,20 +119,20 @@ def schedule_rows_by_lane(
     for axis in (k_more, k_inner, vector, m):
         inner.unroll(axis)
     inner.vectorize(lane)
-    held: Any = schedule[schedule.cache_read(turned, "local", [sums])]
+    held: Any = schedule[schedule.cache_read(transposed, "local", [sums])]
     held.compute_at(inner, k_more)
     _, step, row = held.op.axis
     group, row = held.split(row, factor=lanes)
     held.unroll(step)
     held.unroll(group)
     held.vectorize(row)
-    if not schedule_turned(schedule, turned, target, lanes):
-        schedule[turned].vectorize(turned.op.axis[-1])
+    if not schedule_transposed(schedule, transposed, target, lanes):
+        schedule[transposed].vectorize(transposed.op.axis[-1])
     return schedule
 
 
 def _few_behind(schedule: te.Schedule, output: te.Tensor, target: Target) -> bool:
-    """Tell whether little is done with the sums of `output`.
+    """Return whether little is done with the sums of `output`.
 
     LLVM holds the constants of functions in registers all the time, which more steps at once would
     need.

@@ -1,6 +1,6 @@
-"""The powers of a softmax: e^x for x <= 0, in half the instructions of the general function.
+"""The exponentials of a softmax: e^x for x <= 0, in half the instructions of the general function.
 
-x is a score less the greatest of its row.  So nothing overflows, and what would be a denormal
+x is a score less the maximum of its row.  So nothing overflows, and what would be a denormal
 number can be 0: to round to one takes most processors thirty times as long, and masked scores are
 many.
 One scaling by 2^n is then enough, whose bits come straight out of the sum that rounds x / log(2).

@@ -1,6 +1,6 @@
 """Softmax and log-softmax along long last axes: one row at a time, sums that do not wait.
 
-Greatest element, powers, their sum: each in several vectors at once, while the row is near.
+Maximum element, exponentials, their sum: each in several vectors at once, while the row is near.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 def _stages(target: Target, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """Return the greatest element of each row, the powers, and their sum.
+    """Return the maximum element of each row, the exponentials, and their sum.
 
     Both reductions take whole vectors first.  The rest is another vector, which reaches back, for
-    the greatest element, and single elements for the sum.
+    the maximum element, and single elements for the sum.
     """
     *outer, length = shape_of(x)
     lanes = vector_lanes(target, x.dtype)
@@ -55,35 +55,38 @@ def _stages(target: Target, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tens
         )
         return made
 
-    greatest = reduced(te.max_of_numbers, x, 0, "max", "softmax_row")
+    maximum = reduced(te.max_of_numbers, x, 0, "max", "softmax_row")
     if rest:
         end = reduced(te.max_of_numbers, x, length - lanes, "last_max", "softmax_row")
-        greatest = joined(te.max_of_numbers, greatest, end)
-    powers = te.compute(
+        maximum = joined(te.max_of_numbers, maximum, end)
+    exponentials = te.compute(
         (*outer, length),
-        lambda *i: power(x(*i) - greatest(*i[:-1])),
-        name="powers",
-        tag="softmax_powers",
+        lambda *i: power(x(*i) - maximum(*i[:-1])),
+        name="exponentials",
+        tag="softmax_exponentials",
     )
-    total = reduced(te.sum, powers, 0, "sum", "softmax_row")
+    total = reduced(te.sum, exponentials, 0, "sum", "softmax_row")
     if rest:
-        end = reduced(te.sum, powers, length - rest, "last_sum", "softmax_rest")
+        end = reduced(te.sum, exponentials, length - rest, "last_sum", "softmax_rest")
         total = joined(lambda a, b: a + b, total, end)
-    return greatest, powers, total
+    return maximum, exponentials, total
 
 
 def _softmax_compute(
     target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
     (x,) = inputs
-    _, powers, total = _stages(target, x)
+    _, exponentials, total = _stages(target, x)
     outer = shape_of(total)
     inverse = te.compute(
         outer, lambda *i: te.const(1.0, x.dtype) / total(*i), name="inverse", tag="softmax_each"
     )
     return [
         te.compute(
-            shape_of(x), lambda *i: powers(*i) * inverse(*i[:-1]), name="T_softmax", tag="injective"
+            shape_of(x),
+            lambda *i: exponentials(*i) * inverse(*i[:-1]),
+            name="T_softmax",
+            tag="injective",
         )
     ]
 
@@ -92,14 +95,14 @@ def _log_compute(
     target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
     (x,) = inputs
-    greatest, _, total = _stages(target, x)
+    maximum, _, total = _stages(target, x)
     logarithm = te.compute(
         shape_of(total), lambda *i: te.log(total(*i)), name="logarithm", tag="softmax_each"
     )
     return [
         te.compute(
             shape_of(x),
-            lambda *i: (x(*i) - greatest(*i[:-1])) - logarithm(*i[:-1]),
+            lambda *i: (x(*i) - maximum(*i[:-1])) - logarithm(*i[:-1]),
             name="T_log_softmax",
             tag="injective",
         )
@@ -107,7 +110,7 @@ def _log_compute(
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    """float32 along the last axis, some vectors of it; strict code keeps denormal powers."""
+    """float32 along the last axis, some vectors of it; strict code keeps denormal exponentials."""
     (data,) = in_types
     assert isinstance(data, TensorType)
     lanes = vector_lanes(target, data.dtype)
@@ -140,7 +143,7 @@ def schedule_long_softmax(
             part = schedule[op]
         elif op.tag == "softmax_rest":
             part.unroll(op.reduce_axis[0])
-        elif op.tag == "softmax_powers":
+        elif op.tag == "softmax_exponentials":
             _, inner = part.split(op.axis[-1], factor=lanes, tail="shift")
             part.vectorize(inner)
         part.compute_at(stage, rows)

@@ -1,7 +1,7 @@
 """Softmax along the last axis: one row at a time, which stays in the nearest cache.
 
-A row is read in whole vectors.  Where its length is no multiple of them, the greatest element is
-sought in vectors that overlap at the end, and the last few powers are added one by one.
+A row is read in whole vectors.  Where its length is no multiple of them, the maximum element is
+sought in vectors that overlap at the end, and the last few exponentials are added one by one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _lanes(target: Target, dtype: str, length: int) -> int:
 def _softmax_compute(
     target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
 ) -> list[te.Tensor]:
-    """Greatest, powers, their sum, product with its inverse; one partial result a lane."""
+    """Maximum, exponentials, their sum, product with its inverse; one partial result a lane."""
     (x,) = inputs
     *outer, length = shape_of(x)
     lanes = _lanes(target, x.dtype, length)
@@ -55,7 +55,7 @@ def _softmax_compute(
         tag="softmax_max",
     )
     lane = te.reduce_axis((0, lanes), name="lane")
-    greatest = te.compute(
+    maximum = te.compute(
         tuple(outer),
         lambda *i: te.max_of_numbers(most(*i, lane), axis=[lane]),
         name="max",
@@ -63,16 +63,16 @@ def _softmax_compute(
     )
 
     power = power_of(target)
-    powers = te.compute(
+    exponentials = te.compute(
         (*outer, length),
-        lambda *i: power(x(*i) - greatest(*i[:-1])),
-        name="powers",
-        tag="softmax_powers",
+        lambda *i: power(x(*i) - maximum(*i[:-1])),
+        name="exponentials",
+        tag="softmax_exponentials",
     )
     k2 = te.reduce_axis((0, steps), name="k")
     sums = te.compute(
         (*outer, lanes),
-        lambda *i: te.sum(powers(*i[:-1], k2 * lanes + i[-1]), axis=[k2]),
+        lambda *i: te.sum(exponentials(*i[:-1], k2 * lanes + i[-1]), axis=[k2]),
         name="lane_sum",
         tag="softmax_sum",
     )
@@ -81,7 +81,7 @@ def _softmax_compute(
     def addend(*i: Any) -> Any:
         if not rest:
             return sums(*i, lane2)
-        tail = powers(*i, te.max(steps * lanes + lane2 - lanes, steps * lanes))
+        tail = exponentials(*i, te.max(steps * lanes + lane2 - lanes, steps * lanes))
         return te.if_then_else(lane2 < lanes, sums(*i, te.min(lane2, lanes - 1)), tail)
 
     total = te.compute(
@@ -91,7 +91,7 @@ def _softmax_compute(
         return [
             te.compute(
                 (*outer, length),
-                lambda *i: powers(*i) / total(*i[:-1]),
+                lambda *i: exponentials(*i) / total(*i[:-1]),
                 name="T_softmax_norm",
                 tag="injective",
             )
@@ -103,7 +103,7 @@ def _softmax_compute(
     return [
         te.compute(
             (*outer, length),
-            lambda *i: powers(*i) * inverse(*i[:-1]),
+            lambda *i: exponentials(*i) * inverse(*i[:-1]),
             name="T_softmax_norm",
             tag="injective",
         )
@@ -141,7 +141,7 @@ def schedule_softmax(target: Target, outs: Sequence[te.Tensor], softmax: te.Tens
     for op in staged:
         part = schedule[op]
         part.compute_at(stage, rows)
-        if op.tag == "softmax_powers":
+        if op.tag == "softmax_exponentials":
             _, inner = part.split(op.axis[-1], factor=lanes, tail="shift")
             part.vectorize(inner)
         elif op.tag in ("softmax_max", "softmax_sum"):

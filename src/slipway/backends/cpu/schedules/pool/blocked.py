@@ -1,6 +1,6 @@
 """Pooling.  With channels innermost (NCHW16c, NHWC): a run of windows in registers, taps outside.
 
-Taps in the border are left out: loops are cut where that changes (`cpu.border`), so that most run
+Taps in the padding are left out: loops are cut where that changes (`conv.halo`), so that most run
 unguarded.  On other layouts: windows outside, a vector of the innermost axis inside.
 """
 

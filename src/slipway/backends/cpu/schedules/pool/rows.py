@@ -1,9 +1,9 @@
-"""Greatest values of windows in images whose rows lie in memory (NCHW): rows first, then columns.
+"""Largest values of windows in images whose rows lie in memory (NCHW): rows first, then columns.
 
     tall[h, w] = max over r of x[h * s + r, w]      out[h, w] = max over c of tall[h, w * s + c]
 
 A window of k x k takes 2 k steps in place of k^2, of which only k read at a stride.  `tall` is one
-row of a task, with the border beside it, and stays in the cache.
+row of a task, with the padding beside it, and stays in the cache.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     *_LAYOUTS.values(), name="pool.rows", priority=20, compute=_in_turn, applies=_applies
 )
 def schedule_pool_rows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
-    """One row of results after the other, from one row of greatest values."""
+    """One row of results after the other, from one row of largest values."""
     schedule = te.create_schedule([t.op for t in outs])
     tall, wide = (op.output(0) for op in producers(outs) if op.tag == "pool_max")
-    border = [t for t in wide.op.input_tensors if "pad" in t.op.tag]
-    inline_injective(schedule, outs, keep=[tall, wide, *border])
+    padding = [t for t in wide.op.input_tensors if "pad" in t.op.tag]
+    inline_injective(schedule, outs, keep=[tall, wide, *padding])
     (output,) = {id(t.op): t for t in outs}.values()
     if output.op is wide.op:
-        greatest = schedule.cache_write(output, "local")
+        largest = schedule.cache_write(output, "local")
     else:
-        greatest = wide
+        largest = wide
         schedule[wide].set_scope("local")
     lanes = vector_lanes(target, output.dtype)
     stage: Any = schedule[output]
@@ -89,28 +89,28 @@ def schedule_pool_rows(target: Target, outs: Sequence[te.Tensor], pool: te.Tenso
     block, lane = stage.split(column, factor=lanes, tail="shift")
     stage.vectorize(lane)
     task = stage.fuse(*outer)
-    taps = [extent_of(axis) for t in (tall, greatest) for axis in t.op.reduce_axis]
+    taps = [extent_of(axis) for t in (tall, largest) for axis in t.op.reduce_axis]
     if prod(shape_of(output)) * sum(taps) >= PARALLEL_ELEMENTS:
         stage.parallel(task)
 
-    _in_registers(schedule, greatest, stage, block)
-    for tensor in border:
+    _in_registers(schedule, largest, stage, block)
+    for tensor in padding:
         schedule[tensor].compute_at(stage, row)
         schedule[tensor].vectorize(tensor.op.axis[-1])
-    greatest = schedule.cache_write(tall, "local")
+    largest = schedule.cache_write(tall, "local")
     rows: Any = schedule[tall]
     rows.compute_at(stage, row)
     block, lane = rows.split(rows.op.axis[-1], factor=lanes, tail="shift")
     rows.vectorize(lane)
-    _in_registers(schedule, greatest, rows, block)
+    _in_registers(schedule, largest, rows, block)
     return schedule
 
 
 def _in_registers(
-    schedule: te.Schedule, greatest: te.Tensor, stage: te.Stage, block: te.IterVar
+    schedule: te.Schedule, largest: te.Tensor, stage: te.Stage, block: te.IterVar
 ) -> None:
-    """Compute the greatest values of a block of `stage` there, tap after tap."""
-    registers: Any = schedule[greatest]
+    """Compute the largest values of a block of `stage` there, tap after tap."""
+    registers: Any = schedule[largest]
     registers.compute_at(stage, block)
     *_, lane = registers.op.axis
     taps = registers.op.reduce_axis

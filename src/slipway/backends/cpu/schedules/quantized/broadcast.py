@@ -105,12 +105,12 @@ def schedule_qnn_conv(
     if parallel:
         stage.parallel(stage.fuse(n, y))
     for tensor in pad:
-        _schedule_border(schedule, tensor, parallel)
+        _schedule_padding(schedule, tensor, parallel)
     return schedule
 
 
-def _schedule_border(schedule: te.Schedule, tensor: te.Tensor, parallel: bool) -> None:
-    """Copy with border, row by row."""
+def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, parallel: bool) -> None:
+    """Copy with padding, row by row."""
     stage: Any = schedule[tensor]
     n, y, _, c = stage.op.axis
     lanes = 64

@@ -1,6 +1,6 @@
 """Integer depthwise convolutions with packed weights: four taps of a window an instruction.
 
-A task computes a band of rows, whose data is copied with its border just before.  For one block of
+A task computes a band of rows, whose data is copied with its padding just before.  For one block of
 channels after the other it goes along the rows, a few results that share data at a time.
 """
 

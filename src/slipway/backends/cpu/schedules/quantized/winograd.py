@@ -188,10 +188,10 @@ def _schedule_data(
     if parallel:
         stage.parallel(q)
     if pad is not None:
-        border: Any = schedule[pad]
-        *rows, _, channel = border.op.axis
-        border.vectorize(border.split(channel, factor=lanes)[1])
-        border.parallel(border.fuse(*rows))
+        padding: Any = schedule[pad]
+        *rows, _, channel = padding.op.axis
+        padding.vectorize(padding.split(channel, factor=lanes)[1])
+        padding.parallel(padding.fuse(*rows))
     inner: Any = schedule[half]
     inner.compute_at(stage, c_outer)
     inner.set_scope("local")
