@@ -35,6 +35,12 @@ class Core:
 
     `fma_latency` is from one addition to a sum to the next, `l2_bytes` this core's share of the
     second level, `l2_stream_bytes` what comes from there in a cycle.
+
+    The rest is the same for all cores so far, and was measured on the machines of
+    ``docs/performance.md``, one thread against two: `share_cycles` is the work from which another
+    core helps (less is over before it has fetched its data from the first one), `share_elements`
+    the same for loops that do little with each element.  `ahead_bytes` is how far ahead of its use
+    a panel of weights is prefetched.
     """
 
     fma_bits: int
@@ -45,6 +51,9 @@ class Core:
     line_bytes: int = 64
     l2_bytes: int = 512 * _KB
     l2_stream_bytes: int = 16
+    share_cycles: int = 20_000
+    share_elements: int = 1 << 15
+    ahead_bytes: int = 2048
 
     @property
     def l1_sets(self) -> int:

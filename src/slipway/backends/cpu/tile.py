@@ -41,30 +41,26 @@ def vector_registers(target: Target) -> int:
     return 16
 
 
-# Shorter work is over before another core has begun and has fetched its data from the first one.
-_LEAST_CYCLES_TO_SHARE = 20_000
-_LINE_BYTES = 64
-_AHEAD_BYTES = 2048
-
-
-def prefetch_steps(lanes: int) -> int:
+def prefetch_steps(lanes: int, target: Target) -> int:
     """Return the prefetch distance of weights in steps of the inner loop; 0: no prefetch.
 
     A step reads `lanes` float32 of a panel.  Where that is a whole line, a core is through with
     the lines of a panel sooner than its own prefetcher brings the next ones from memory; with
     shorter vectors it is not, and asking only takes instructions.
     """
-    return _AHEAD_BYTES // _LINE_BYTES if 4 * lanes >= _LINE_BYTES else 0
+    core = target.core
+    return core.ahead_bytes // core.line_bytes if 4 * lanes >= core.line_bytes else 0
 
 
 def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
     """Return whether several cores finish so many multiply-adds earlier than one.
 
+    Shorter work is over before another core has begun and has fetched its data from the first one.
     `weight_bytes` are those that are read once: a product with a single row waits for them.
     """
     core = target.core
     cycles = max(products * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
-    return cycles >= _LEAST_CYCLES_TO_SHARE
+    return cycles >= core.share_cycles
 
 
 def step_cost(rows: int, vectors: int, target: Target, near: bool = False) -> float:

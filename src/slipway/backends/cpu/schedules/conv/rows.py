@@ -207,7 +207,7 @@ def schedule_conv_rows(
     inner.compute_at(stage, x_outer)
     n, oc, *lines, x, ob = inner.op.axis
     chunk, *taps, ic = inner.op.reduce_axis
-    if distance := prefetch_steps(block):
+    if distance := prefetch_steps(block, target):
         inner.prefetch(kernel, ic, distance)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
     inner.reorder(n, *lines, chunk, *taps, ic, x, oc, ob)
