@@ -47,3 +47,23 @@ def cache_folder(tmp_path, monkeypatch):
     machine.part_object.cache_clear()
     yield tmp_path
     machine.part_object.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium, driven by selenium."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("no Chromium: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    running = webdriver.Chrome(options=options, service=Service(driver))
+    running.set_page_load_timeout(120)
+    yield running
+    running.quit()

@@ -27,3 +27,8 @@ def find_rpc_server(triple: str) -> str:
     that there is no server for.
     """
     return str(native.build_device_server(triple))
+
+
+def find_js_path() -> list[str]:
+    """Return the folder of the JavaScript module: ``slipway.mjs``, its types, ``package.json``."""
+    return [str(native.CRT.parent / "web")]

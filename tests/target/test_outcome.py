@@ -12,11 +12,12 @@ from slipway.target.outcome import (
     MEANINGS,
     NOTHING,
     OBJECT,
+    PAGE,
     UNSERVED,
     outcome_of,
 )
 
-OTHERS = ["llvm -mtriple=wasm64-unknown-unknown", "llvm -mtriple=x86_64-pc-windows-msvc",
+OTHERS = ["c -mtriple=wasm32", "llvm -mtriple=x86_64-pc-windows-msvc",
           "llvm -mtriple=avr", "llvm -mtriple=thumbv6m-none-eabi -mcpu=cortex-m0",
           "llvm -mtriple=nvptx64-nvidia-cuda", "c -mtriple=aarch64-linux-gnu",
           "llvm -mtriple=riscv32-unknown-elf"]  # fmt: skip
@@ -40,7 +41,7 @@ def test_every_target_compiles_to_what_it_is_marked_with(name, tmp_path):
         return
     module = tiny(name)
     form = target.parsed_triple.object_format
-    if outcome in (LIBRARY, UNSERVED):
+    if outcome in (LIBRARY, UNSERVED, PAGE):
         path = tmp_path / ("x.wasm" if form == "wasm" else "x.so")
         module.export_library(str(path))
         assert path.read_bytes()[:4] == MAGIC[form]
@@ -53,6 +54,11 @@ def test_every_target_compiles_to_what_it_is_marked_with(name, tmp_path):
     if outcome == FIRMWARE:
         module.save(str(tmp_path / "x.o"))
         assert (tmp_path / "x.o").read_bytes()[:4] == MAGIC["elf"]
+
+
+def test_64_bit_webassembly_is_refused_in_words():
+    with pytest.raises(TargetError, match="Write wasm32"):
+        Target("llvm -mtriple=wasm64-unknown-unknown")
 
 
 def test_all_outcomes_occur():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
+from slipway.compiler.web import metadata_section, web_objects
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact_writer import write_artifact
 from slipway.toolchain.ar import write_archive
@@ -37,11 +38,12 @@ def export(
 ) -> Path:
     """Write compiled functions (and their model) to `path`, in the format its ending names.
 
-    ``.tar``: the artifact.  ``.so``, ``.dylib``, ``.wasm``: the linked library, a model inside it
-    as data.  ``.o``: one object; ``.a``: an archive of objects.  `cc` replaces the linker that
-    comes with Slipway: a compiler's path, or a function like ``ndk.create_shared``.  Equal inputs
-    give equal bytes, and the file is there whole or not at all.  Raises ArtifactError for an
-    unknown ending, ToolchainError when linking fails.
+    ``.tar``: the artifact.  ``.so``, ``.dylib``: the linked library, a model inside it as data.
+    ``.wasm``: the same for a browser, with the runtime inside.  ``.o``: one object; ``.a``: an
+    archive of objects.  `cc` replaces the linker that comes with Slipway: a compiler's path, or a
+    function like ``ndk.create_shared``.  Equal inputs give equal bytes, and the file is there
+    whole or not at all.  Raises ArtifactError for an unknown ending, ToolchainError when linking
+    fails.
     """
     out = Path(path)
     suffix = out.suffix.lower()
@@ -55,15 +57,29 @@ def export(
     if suffix == ".tar":
         return _write_tar(out, compiled, model, cc, options)
     objects = list(compiled.objects)
-    if model is not None:
+    if suffix == ".wasm":
+        objects += _objects_of_page(out, compiled, model)
+    elif model is not None:
         objects += model_objects(compiled, model)
-    if suffix in (".o", ".obj"):
+    if suffix == ".wasm":
+        linked = linked_bytes(objects, compiled.target.triple, out.name, cc, options=options)
+        write_file(out, linked + metadata_section(_whole_metadata(compiled, model)))
+    elif suffix in (".o", ".obj"):
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
     elif suffix == ".a":
         write_file(out, write_archive({f"slipway{i}.o": data for i, data in enumerate(objects)}))
     else:
         link_shared(objects, compiled.target.triple, out, cc=cc, options=options)
     return out
+
+
+def _objects_of_page(out: Path, compiled: CompiledModule, model: ModelParts | None) -> list[bytes]:
+    if compiled.target.parsed_triple.object_format != "wasm":
+        raise ArtifactError(
+            f"cannot write {out}: the code is for {compiled.target.triple}. Compile for "
+            '"llvm -mtriple=wasm32" to write a .wasm file, or write a .tar or .so.'
+        )
+    return web_objects(compiled, model)
 
 
 def _merged(compiled: CompiledModule, objects: Sequence[bytes]) -> bytes:
@@ -92,8 +108,8 @@ def _write_tar(
     )
 
 
-def _whole_metadata(compiled: CompiledModule, model: ModelParts) -> dict[str, Any]:
-    return {**json.loads(compiled.metadata), **model.metadata}
+def _whole_metadata(compiled: CompiledModule, model: ModelParts | None) -> dict[str, Any]:
+    return {**json.loads(compiled.metadata), **(model.metadata if model is not None else {})}
 
 
 def model_objects(compiled: CompiledModule, model: ModelParts) -> list[bytes]:

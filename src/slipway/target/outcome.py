@@ -7,6 +7,7 @@ from slipway.target.target import Target
 LIBRARY = "library"
 FIRMWARE = "C, objects"
 UNSERVED = "library; no runtime"
+PAGE = "WebAssembly"
 OBJECT = "objects"
 NOTHING = "not compiled"
 
@@ -14,6 +15,7 @@ MEANINGS = {
     LIBRARY: ".so and .tar, for a device server or this process",
     FIRMWARE: "C text, .o and .a for firmware: slipway micro",
     UNSERVED: "a file to export, for a program of yours: no Slipway server loads it there",
+    PAGE: ".wasm with the runtime inside, for browsers and node (docs/web.md); .o and .a",
     OBJECT: ".o and .a; linking them is up to you",
     NOTHING: "known as the description of a device; there is no code generator for it",
 }
@@ -27,6 +29,8 @@ def outcome_of(target: Target) -> str:
     triple = target.parsed_triple
     if triple.table == "nvptx":
         return NOTHING
+    if triple.object_format == "wasm":
+        return PAGE
     if triple.object_format == "coff" or triple.arch == "avr":
         return OBJECT
     if triple.object_format != "elf" or triple.arch not in _SERVED:

@@ -195,6 +195,8 @@ class Target:
         words += _FPU_FEATURES.get(str(self.attrs.get("mfpu", "")), ())
         if self.cpu.startswith("generic-rv"):  # Linux on RISC-V means at least rv64gc
             words = ("+m", "+a", "+f", "+d", "+c", *words)
+        if self.parsed_triple.table == "wasm":  # every browser since 2023 has it
+            words = ("+simd128", *words)
         if self.parsed_triple.table == "arm" and self.parsed_triple.system != "none":
             # LLVM avoids vmla where a chain of them waits for each sum.  A kernel has a tile of
             # sums, and multiplying apart from adding takes registers that the tile needs.

@@ -19,7 +19,6 @@ _ARCHES = (
     (r"riscv64[a-z]*", "riscv64", "riscv", 64),
     (r"riscv32[a-z]*", "riscv32", "riscv", 32),
     (r"wasm32", "wasm32", "wasm", 32),
-    (r"wasm64", "wasm64", "wasm", 64),
     (r"hexagon", "hexagon", "hexagon", 32),
     (r"nvptx64", "nvptx64", "nvptx", 64),
     (r"avr", "avr", "avr", 16),
@@ -64,6 +63,11 @@ def parse_triple(text: str) -> Triple:
     """
     words = text.split("-")
     row = next((row for row in _ARCHES if re.fullmatch(row[0], words[0])), None)
+    if words[0] == "wasm64":
+        raise TargetError(
+            f"{text!r}: WebAssembly with addresses of 64 bits is not in every browser, and slower "
+            "where it is. Write wasm32: a page may have 4 GB."
+        )
     if row is None:
         raise TargetError(
             f"unknown architecture {words[0]!r} in target triple {text!r}."
@@ -84,7 +88,7 @@ def parse_triple(text: str) -> Triple:
 def _llvm_spelling(words: list[str], arch: str) -> str:
     if words[0] == "amd64":
         words = ["x86_64", *words[1:]]
-    if words[0] in ("wasm32", "wasm64") and len(words) == 1:
+    if words[0] == "wasm32" and len(words) == 1:
         return f"{words[0]}-unknown-unknown"
     if arch == "hexagon" and len(words) == 1:
         return "hexagon-unknown-linux-musl"

@@ -160,9 +160,8 @@ def _link_ours(
     paths = [str(path) for path in inputs]
     extra = list(options or ())
     if "wasm" in architecture_of(triple):
-        flags = ["--no-entry", "--export-dynamic", "--strip-debug"]
-        if architecture_of(triple) == "wasm64":
-            flags.append("-mwasm64")
+        flags = ["--no-entry", "--export-dynamic", "--strip-debug", "--gc-sections"]
+        flags += ["--export-table", "--growable-table"]  # JavaScript's functions are put there
         arguments = ["wasm-ld", *flags, *extra, "-o", str(result), *paths]
         run_zig(arguments, purpose="linking for WebAssembly")
         return

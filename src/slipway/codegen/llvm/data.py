@@ -1,7 +1,7 @@
 """Objects that hold nothing but data: a model's graph and parameters inside its library.
 
-An ELF object is written directly, header and all, in the time of a copy; LLVM would take seconds
-for a large model.  Other formats go through LLVM.
+ELF and WebAssembly objects are written directly, header and all, in the time of a copy; LLVM would
+take seconds for a large model.  Other formats go through LLVM.
 """
 
 from __future__ import annotations
@@ -23,7 +23,73 @@ def data_object(blobs: Mapping[str, bytes], target: Target, section: str = ".rod
     """
     if target.parsed_triple.object_format == "elf":
         return _elf(blobs, glue_object(target)[:64], section)
+    if target.parsed_triple.object_format == "wasm":
+        return _wasm(blobs)
     return CompiledText(_text(blobs), target, "the data").object_bytes
+
+
+def _wasm(blobs: Mapping[str, bytes]) -> bytes:
+    """Build a relocatable WebAssembly file: a segment and a symbol for each blob and its size."""
+    parts: list[tuple[str, bytes, int]] = []  # name, bytes, alignment as a power of two
+    for name, data in blobs.items():
+        parts += [
+            (name, data, ALIGN.bit_length() - 1),
+            (f"{name}_size", struct.pack("<Q", len(data)), 3),
+        ]
+    imports = _vector([_name("env") + _name("__linear_memory") + b"\2\0" + _leb(1)])
+    segments = []
+    position = 0
+    for _, data, alignment in parts:
+        position += -position % (1 << alignment)
+        segments.append(b"\0\x41" + _signed_leb(position) + b"\x0b" + _leb(len(data)) + data)
+        position += len(data)
+    info = [_name(f".rodata.{name}") + _leb(alignment) + b"\0" for name, _, alignment in parts]
+    symbols = [
+        b"\1\0" + _name(name) + _leb(index) + b"\0" + _leb(len(data))
+        for index, (name, data, _) in enumerate(parts)
+    ]
+    linking = (
+        _name("linking")
+        + b"\2"
+        + wasm_section(5, _vector(info))
+        + wasm_section(8, _vector(symbols))
+    )
+    sections = (
+        wasm_section(2, imports),
+        wasm_section(11, _vector(segments)),
+        wasm_section(0, linking),
+    )
+    return b"\0asm" + struct.pack("<I", 1) + b"".join(sections)
+
+
+def wasm_section(number: int, body: bytes) -> bytes:
+    """Return a section of a WebAssembly file."""
+    return bytes([number]) + _leb(len(body)) + body
+
+
+def _vector(items: list[bytes]) -> bytes:
+    return _leb(len(items)) + b"".join(items)
+
+
+def _name(text: str) -> bytes:
+    return _leb(len(text.encode())) + text.encode()
+
+
+def _leb(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*out, number))
+
+
+def _signed_leb(number: int) -> bytes:
+    """Return a number that is not negative as a signed one: its last bit says so."""
+    return _leb(number) if not _leb(number)[-1] & 0x40 else _with_sign(_leb(number))
+
+
+def _with_sign(leb: bytes) -> bytes:
+    return leb[:-1] + bytes([leb[-1] | 0x80, 0])
 
 
 def _text(blobs: Mapping[str, bytes]) -> str:

@@ -1,0 +1,72 @@
+"""``.wasm`` files: kernels, the model and the runtime in one WebAssembly module without imports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.llvm.data import data_object, wasm_section
+from slipway.codegen.llvm.machine import CompiledText
+from slipway.runtime.library import FUNCTION_PREFIX, GRAPH_SYMBOL, PARAMS_SYMBOL
+
+if TYPE_CHECKING:
+    from slipway.compiler.export import ModelParts
+
+# The C structure slw_image (crt/include/slipway/image.h) with pointers of 32 bits.
+_IMAGE = "{ i32, i16, i8, i8, ptr, ptr, ptr, ptr, ptr, i32, ptr, ptr, i32, ptr, i32 }"
+_MAGIC, _VERSION, _POINTER_BYTES = 0x494D4C53, 1, 4
+METADATA_SECTION = "slipway.metadata"
+
+
+def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[bytes]:
+    """Return the objects that make compiled functions a program: runtime, table, model."""
+    from slipway.toolchain.web_runtime import web_runtime
+
+    objects = [web_runtime().read_bytes()]
+    blobs = {}
+    if model is not None:
+        blobs = {GRAPH_SYMBOL: model.graph_binary, PARAMS_SYMBOL: model.params}
+        objects.append(data_object(blobs, compiled.target))
+    text = _image(compiled.entry, compiled.functions, {n: len(d) for n, d in blobs.items()})
+    objects.append(CompiledText(text, compiled.target, "the table of functions").object_bytes)
+    return objects
+
+
+def metadata_section(metadata: Mapping[str, Any]) -> bytes:
+    """Return the section that tells JavaScript of the model, to be put behind a module."""
+    text = json.dumps(metadata, separators=(",", ":")).encode()
+    name = METADATA_SECTION.encode()
+    return wasm_section(0, bytes([len(name)]) + name + text)
+
+
+def _image(entry: str, functions: Sequence[str], sizes: dict[str, int]) -> str:
+    """Return LLVM IR of the program's description; the entry is its first function."""
+    names = sorted(functions, key=lambda name: name != entry)
+    lines = [f"declare i32 @{_quoted(FUNCTION_PREFIX + n)}(ptr, ptr, i32, ptr)" for n in names]
+    for number, name in enumerate(names):
+        data = name.encode()
+        text = "".join(f"\\{byte:02X}" for byte in data) + "\\00"
+        lines.append(f'@name{number} = private constant [{len(data) + 1} x i8] c"{text}"')
+    rows = ", ".join(
+        f"{{ ptr, ptr }} {{ ptr @name{number}, ptr @{_quoted(FUNCTION_PREFIX + name)} }}"
+        for number, name in enumerate(names)
+    )
+    lines.append(f"@functions = private constant [{len(names)} x {{ ptr, ptr }}] [{rows}]")
+    lines += [f"@{symbol} = external constant i8" for symbol in sizes]
+    graph, params = (
+        (f"ptr @{symbol}, i32 {sizes[symbol]}" if symbol in sizes else "ptr null, i32 0")
+        for symbol in (GRAPH_SYMBOL, PARAMS_SYMBOL)
+    )
+    head = f"i32 {_MAGIC}, i16 {_VERSION}, i8 0, i8 {_POINTER_BYTES}"
+    four = ", ".join(["ptr null"] * 4)  # for images that are uploaded
+    lines.append(
+        f"@slw_web_image = constant {_IMAGE} {{ {head}, {four}, "
+        f"ptr @functions, i32 {len(names)}, ptr null, {graph}, {params} }}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(name: str) -> str:
+    return '"' + "".join(c if c.isalnum() or c in "_." else f"\\{ord(c):02X}" for c in name) + '"'

@@ -1,0 +1,118 @@
+// Types of slipway.mjs.
+
+export type DType =
+  | "int8" | "int16" | "int32" | "int64" | "uint8" | "uint16" | "uint32" | "uint64"
+  | "float16" | "bfloat16" | "float32" | "float64" | "bool";
+export type TypedArray =
+  | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array | Uint8ClampedArray
+  | Uint16Array | Uint32Array | BigUint64Array | Float32Array | Float64Array;
+export type Numbers = number | bigint | boolean | TypedArray | ReadonlyArray<Numbers>;
+/** Elements that were copied out, with what they are. */
+export type HostArray = TypedArray & { shape: number[]; dtype: DType };
+export type Source = string | URL | ArrayBuffer | Uint8Array | Response | WebAssembly.Module;
+
+export interface LoadOptions {
+  /** Told of bytes as they come; `total` is undefined where the server does not say. */
+  onProgress?: (loaded: number, total: number | undefined) => void;
+  /** The name of a browser's cache to keep the file in. */
+  cache?: string;
+}
+
+export interface TensorInfo {
+  name: string;
+  dtype: DType;
+  shape: number[];
+}
+
+export class SlipwayError extends Error {
+  constructor(message: string, kind?: string, options?: ErrorOptions);
+}
+
+export class Device {
+  readonly deviceType: number;
+  readonly deviceId: number;
+  constructor(type: string | number, index?: number);
+  toString(): string;
+}
+
+export class Scalar {
+  value: number | bigint;
+  dtype: DType;
+  constructor(value: number | bigint, dtype: DType);
+}
+
+export interface Disposable {
+  dispose(): void;
+}
+
+export class Tensor implements Disposable {
+  readonly shape: number[];
+  readonly dtype: DType;
+  readonly size: number;
+  readonly ndim: number;
+  readonly device: Device;
+  readonly data: TypedArray;
+  copyFrom(source: Numbers | Tensor): this;
+  toArray(): HostArray;
+  toRawBytes(): Uint8Array;
+  copyFromRawBytes(bytes: Uint8Array): this;
+  dispose(): void;
+}
+export { Tensor as NDArray };
+
+export type Value =
+  | undefined | null | number | bigint | boolean | string | Uint8Array
+  | Scalar | Device | Tensor | Module | PackedFunc | ((...args: any[]) => unknown);
+
+export interface PackedFunc extends Disposable {
+  (...args: Value[]): any;
+}
+
+export class Module implements Disposable {
+  getFunction(name: string): PackedFunc;
+  dispose(): void;
+}
+
+export class Runtime {
+  readonly memory: WebAssembly.Memory;
+  readonly metadata: Record<string, any>;
+  systemLib(): Module;
+  cpu(index?: number): Device;
+  device(type: string, index?: number): Device;
+  scalar(value: number | bigint, dtype: DType): Scalar;
+  listFunctionNames(): string[];
+  empty(shape: number | readonly number[], dtype?: DType, device?: Device): Tensor;
+  tensor(values: Numbers, shape?: readonly number[], dtype?: DType): Tensor;
+  registerFunc(name: string, func: (...args: any[]) => unknown, override?: boolean): void;
+  getGlobalFunc(name: string): PackedFunc;
+  removeGlobalFunc(name: string): void;
+  listGlobalFuncNames(): string[];
+  isPackedFunc(value: unknown): value is PackedFunc;
+  toPackedFunc(func: (...args: any[]) => unknown): PackedFunc;
+  beginScope(): void;
+  endScope(): void;
+  withNewScope<T>(action: () => T): T;
+  attachToCurrentScope<T extends Disposable>(owned: T): T;
+  detachFromCurrentScope<T extends Disposable>(owned: T): T;
+  moveToParentScope<T extends Disposable>(owned: T): T;
+}
+
+export class Model implements Disposable {
+  readonly runtime: Runtime;
+  readonly module: Module;
+  readonly inputs: TensorInfo[];
+  readonly outputs: TensorInfo[];
+  run(inputs?: Record<string, Numbers | Tensor>): Promise<Record<string, HostArray>>;
+  runSync(inputs?: Record<string, Numbers | Tensor>): Record<string, HostArray>;
+  setInput(name: string, value: Numbers | Tensor): void;
+  getOutput(index: number): HostArray;
+  getFunction(name: string): PackedFunc;
+  loadParams(bytes: Uint8Array): number;
+  profile(repeat?: number): { layer: string; function: string; ms: number }[];
+  dispose(): void;
+}
+
+/** Load a model. */
+export function load(source: Source, options?: LoadOptions): Promise<Model>;
+/** Load functions; the classic entry. */
+export function instantiate(source: Source, options?: LoadOptions): Promise<Runtime>;

@@ -1,0 +1,984 @@
+// Slipway in JavaScript: models and functions that `export_library("x.wasm")` wrote, in browsers,
+// workers, node and deno.  No dependency; types are in slipway.d.ts.
+//
+//     import * as slipway from "./slipway.mjs";
+//     const model = await slipway.load("model.wasm");
+//     const { output } = await model.run({ input: image });
+//
+// Values cross in TVM-FFI's calling convention (crt/include/slipway/abi.h): 16 bytes each, a tag and
+// a payload.  What the WebAssembly side allocated belongs to a JavaScript object: `dispose()` gives
+// it back, a scope does so for all that was made inside, and a finalizer catches what was forgotten.
+
+const NONE = 0, INT = 1, BOOL = 2, FLOAT = 3, POINTER = 4, DEVICE = 6, DLTENSOR = 7;
+const RAW_TEXT = 8, BYTE_ARRAY = 9, SMALL_TEXT = 11, SMALL_BYTES = 12;
+const TEXT = 65, BYTES = 66, FUNCTION = 68, TENSOR = 70, MODULE = 73;
+const ANY_BYTES = 16;
+const SCRATCH_BYTES = 1 << 16;
+const KINDS = ["int", "uint", "float", "handle", "bfloat", "complex", "bool"];
+const DEVICES = { cpu: 1, cuda: 2, opencl: 4, vulkan: 7, metal: 8, webgpu: 15 };
+const ARRAYS = {
+  int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array,
+  uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array,
+  float32: Float32Array, float64: Float64Array, float16: Uint16Array, bfloat16: Uint16Array,
+  bool: Uint8Array,
+};
+// A function `() -> v128`: what an engine without SIMD refuses.
+const SIMD_PROBE = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15,
+  253, 98, 11,
+]);
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** What went wrong: `name` is the class that Python or C gave it, such as "ValueError". */
+export class SlipwayError extends Error {
+  constructor(message, kind = "SlipwayError", options) {
+    super(message, options);
+    this.name = kind;
+  }
+}
+
+/** A place to compute on. */
+export class Device {
+  constructor(type, index = 0) {
+    this.deviceType = typeof type === "string" ? DEVICES[type] : type;
+    this.deviceId = index;
+    if (this.deviceType === undefined) {
+      throw new SlipwayError(`there is no kind of device '${type}'`, "ValueError");
+    }
+  }
+  toString() {
+    const name = Object.keys(DEVICES).find((k) => DEVICES[k] === this.deviceType);
+    return `${name ?? this.deviceType}(${this.deviceId})`;
+  }
+}
+
+/** A number with a type of its own: `new Scalar(2, "float64")` is not taken for an integer. */
+export class Scalar {
+  constructor(value, dtype) {
+    this.value = value;
+    this.dtype = dtype;
+  }
+}
+
+/** Something in the program's memory that has one owner. */
+class Owned {
+  #release;
+  constructor(runtime, release) {
+    this.runtime = runtime;
+    this.#release = release;
+    if (release) {
+      runtime.keep(this, release);
+    }
+  }
+  /** Give the memory back; using the object afterwards is an error. */
+  dispose() {
+    const release = this.#release;
+    this.#release = undefined;
+    this.isDisposed = true;
+    if (release) {
+      this.runtime.forget(this);
+      release();
+    }
+  }
+  check() {
+    if (this.isDisposed) {
+      throw new SlipwayError(`this ${this.constructor.name} was disposed of`, "ReferenceError");
+    }
+  }
+}
+
+/** A tensor in the program's memory (classic name: NDArray). */
+export class Tensor extends Owned {
+  constructor(runtime, dl, object = 0) {
+    super(runtime, object ? () => runtime.exports.slw_web_release(object) : undefined);
+    const view = runtime.view();
+    const ndim = view.getInt32(dl + 12, true);
+    const shapeAt = view.getUint32(dl + 20, true);
+    this.address = dl;
+    this.dataAddress = view.getUint32(dl, true) + Number(view.getBigUint64(dl + 32, true));
+    this.device = new Device(view.getInt32(dl + 4, true), view.getInt32(dl + 8, true));
+    this.dtype = dtypeText(view.getUint8(dl + 16), view.getUint8(dl + 17));
+    this.shape = Array.from({ length: ndim }, (_, i) => Number(view.getBigInt64(shapeAt + 8 * i, true)));
+    this.size = this.shape.reduce((a, b) => a * b, 1);
+  }
+  get ndim() {
+    return this.shape.length;
+  }
+  /** A view of the elements; it goes stale when the memory grows: read it, do not keep it. */
+  get data() {
+    this.check();
+    const Type = arrayOf(this.dtype);
+    return new Type(this.runtime.memory.buffer, this.dataAddress, this.size);
+  }
+  /** Copy numbers (an array, a typed array, nested arrays) or another tensor into this one. */
+  copyFrom(source) {
+    if (source instanceof Tensor) {
+      if (source.dtype !== this.dtype || source.size !== this.size) {
+        throw new SlipwayError(
+          `cannot copy ${source.dtype}[${source.shape}] into ${this.dtype}[${this.shape}]`,
+          "ValueError",
+        );
+      }
+      this.data.set(source.data);
+      return this;
+    }
+    fill(this.data, source, this.dtype, this.shape, "the tensor");
+    return this;
+  }
+  /** Copy the elements out: a typed array that has `shape` and `dtype`; float16 becomes float32. */
+  toArray() {
+    const raw = this.data.slice();
+    const made = isHalf(this.dtype) ? Float32Array.from(raw, (w) => fromHalf(w, this.dtype)) : raw;
+    return Object.assign(made, { shape: [...this.shape], dtype: this.dtype });
+  }
+  toRawBytes() {
+    const { buffer, byteOffset, byteLength } = this.data;
+    return new Uint8Array(buffer, byteOffset, byteLength).slice();
+  }
+  copyFromRawBytes(bytes) {
+    const { buffer, byteOffset, byteLength } = this.data;
+    if (bytes.byteLength !== byteLength) {
+      throw new SlipwayError(
+        `the tensor has ${byteLength} bytes, and ${bytes.byteLength} were given`, "ValueError");
+    }
+    new Uint8Array(buffer, byteOffset, byteLength).set(bytes);
+    return this;
+  }
+}
+export { Tensor as NDArray };
+
+/** Functions by name; of a model also "default", which makes an executor. */
+export class Module extends Owned {
+  constructor(runtime, address, isOwned) {
+    super(runtime, isOwned ? () => runtime.exports.slw_web_release(address) : undefined);
+    this.address = address;
+  }
+  getFunction(name) {
+    this.check();
+    const { runtime } = this;
+    return runtime.withScratch(() => {
+      const out = runtime.scratch(8);
+      if (runtime.exports.slw_web_get_function(this.address, runtime.text(name), out) !== 0) {
+        throw runtime.error();
+      }
+      const view = runtime.view();
+      return runtime.makeFunction(view.getUint32(out, true), view.getUint32(out + 4, true), this);
+    });
+  }
+}
+
+/** One program: its memory, its functions, and those that JavaScript gave it. */
+export class Runtime {
+  #top;
+  #scratchEnd;
+  #scopes = [];
+  #finalizers = new FinalizationRegistry((release) => release());
+  #names = new Map();
+  #packed = new WeakMap(); // a JavaScript function has one place in the table
+  #thrown;
+
+  constructor(instance, metadata = {}) {
+    this.metadata = metadata;
+    this.exports = instance.exports;
+    this.memory = instance.exports.memory;
+    this.table = instance.exports.__indirect_function_table;
+    if (!this.exports.slw_web_library) {
+      throw new SlipwayError(
+        "this module has no runtime inside: write it with export_library(\"x.wasm\")",
+        "ArtifactError",
+      );
+    }
+    this.#top = this.exports.slw_web_get_memory(SCRATCH_BYTES);
+    this.#scratchEnd = this.#top + SCRATCH_BYTES;
+    this.exports.slw_web_set_clock(this.#tableIndex(() => performance.now() * 1e6, [], 0x7c));
+    const library = this.exports.slw_web_library();
+    if (!library) {
+      throw new SlipwayError("the page has no memory for the library", "MemoryError");
+    }
+    this.library = new Module(this, library, false);
+  }
+
+  // Classic names.
+  systemLib() {
+    return this.library;
+  }
+  cpu(index = 0) {
+    return new Device("cpu", index);
+  }
+  device(type, index = 0) {
+    return new Device(type, index);
+  }
+  scalar(value, dtype) {
+    return new Scalar(value, dtype);
+  }
+  /** The functions that the module was compiled with. */
+  listFunctionNames() {
+    const count = this.exports.slw_web_num_functions();
+    return Array.from({ length: count }, (_, i) => this.readText(this.exports.slw_web_function_name(i)));
+  }
+
+  /** Make a tensor of zeros. */
+  empty(shape, dtype = "float32", device = this.cpu()) {
+    const sizes = typeof shape === "number" ? [shape] : [...shape];
+    const { code, bits } = dtypeParts(dtype);
+    if (device.deviceType !== DEVICES.cpu) {
+      throw new SlipwayError(`tensors are made on cpu(0) here, not on ${device}`, "ValueError");
+    }
+    return this.withScratch(() => {
+      const at = this.scratch(8 * Math.max(1, sizes.length));
+      sizes.forEach((n, i) => this.view().setBigInt64(at + 8 * i, BigInt(n), true));
+      const made = this.exports.slw_web_tensor(at, sizes.length, code, bits);
+      if (!made) {
+        throw new SlipwayError(
+          `no tensor of shape [${sizes}] and dtype ${dtype}: the shape is not one, or the page has no ` +
+            "memory for it", "ValueError");
+      }
+      return new Tensor(this, this.exports.slw_web_dltensor(made), made);
+    });
+  }
+  /** Make a tensor of numbers; typed arrays keep their type. */
+  tensor(values, shape, dtype) {
+    const found = shapeOf(values);
+    return this.empty(shape ?? found, dtype ?? dtypeOf(values)).copyFrom(values);
+  }
+
+  /** Let compiled code find `func` as `name`. */
+  registerFunc(name, func, override = false) {
+    if (this.#names.has(name) && !override) {
+      throw new SlipwayError(
+        `a function '${name}' is registered already: pass override = true to replace it`,
+        "ValueError");
+    }
+    const packed = this.#wrapped(func);
+    const replaced = this.#names.get(name);
+    if (replaced) { // compiled code remembers what it found: its place in the table changes
+      this.table.set(replaced.tableIndex, this.table.get(packed.tableIndex));
+      return;
+    }
+    this.withScratch(() => {
+      const text = this.text(name);
+      const size = encoder.encode(name).length;
+      if (this.exports.slw_web_register(text, size, packed.tableIndex) !== 0) {
+        throw new SlipwayError("the page has no memory for the name", "MemoryError");
+      }
+    });
+    this.#names.set(name, packed);
+  }
+  getGlobalFunc(name) {
+    const found = this.#names.get(name);
+    if (!found) {
+      const near = [...this.#names.keys()].join(", ") || "none";
+      throw new SlipwayError(
+        `there is no global function '${name}'; registered are: ${near}`, "ValueError");
+    }
+    return found;
+  }
+  listGlobalFuncNames() {
+    return [...this.#names.keys()];
+  }
+  removeGlobalFunc(name) {
+    this.#names.delete(name);
+    this.withScratch(() => {
+      this.exports.slw_web_remove(this.text(name), encoder.encode(name).length);
+    });
+  }
+  isPackedFunc(value) {
+    return typeof value === "function" && value.tableIndex !== undefined;
+  }
+  /** Make a function that compiled code can call, and JavaScript too. */
+  toPackedFunc(func) {
+    if (this.isPackedFunc(func)) {
+      return func;
+    }
+    if (!this.#packed.has(func)) {
+      this.#packed.set(func, this.#wrapped(func));
+    }
+    return this.#packed.get(func);
+  }
+  #wrapped(func) {
+    const index = this.#tableIndex((_self, args, count, result) => {
+      try {
+        const values = Array.from({ length: count }, (_, i) => this.read(args + ANY_BYTES * i, false));
+        this.write(result, func(...values), true);
+        return 0;
+      } catch (thrown) {
+        this.#thrown = thrown;
+        this.withScratch(() => {
+          const kind = this.text(thrown?.name ?? "Error");
+          this.exports.slw_web_set_error(kind, this.text(String(thrown?.message ?? thrown)));
+        });
+        return -1;
+      }
+    }, [0x7f, 0x7f, 0x7f, 0x7f], 0x7f);
+    return this.makeFunction(index, 0, undefined);
+  }
+
+  // Scopes: what is made inside is disposed of at the end.
+  beginScope() {
+    this.#scopes.push(new Set());
+  }
+  endScope() {
+    const scope = this.#scopes.pop();
+    if (!scope) {
+      throw new SlipwayError("endScope() without beginScope()", "RuntimeError");
+    }
+    for (const owned of [...scope].reverse()) {
+      owned.dispose();
+    }
+  }
+  withNewScope(action) {
+    this.beginScope();
+    try {
+      const result = action();
+      return result instanceof Owned ? this.moveToParentScope(result) : result;
+    } finally {
+      this.endScope();
+    }
+  }
+  detachFromCurrentScope(owned) {
+    this.#scopes.at(-1)?.delete(owned);
+    return owned;
+  }
+  attachToCurrentScope(owned) {
+    this.#scopes.at(-1)?.add(owned);
+    return owned;
+  }
+  moveToParentScope(owned) {
+    this.detachFromCurrentScope(owned);
+    this.#scopes.at(-2)?.add(owned);
+    return owned;
+  }
+  keep(owned, release) {
+    this.#finalizers.register(owned, release, owned);
+    this.attachToCurrentScope(owned);
+  }
+  forget(owned) {
+    this.#finalizers.unregister(owned);
+    for (const scope of this.#scopes) {
+      scope.delete(owned);
+    }
+  }
+
+  // Memory.
+  view() {
+    return new DataView(this.memory.buffer);
+  }
+  bytes(at, count) {
+    return new Uint8Array(this.memory.buffer, at, count);
+  }
+  /** Run `action`, whose `scratch` memory is free again afterwards. */
+  withScratch(action) {
+    const top = this.#top;
+    const blocks = this.#blocks;
+    this.#blocks = [];
+    try {
+      return action();
+    } finally {
+      this.#top = top;
+      for (const block of this.#blocks) {
+        this.exports.slw_web_give_memory(block);
+      }
+      this.#blocks = blocks;
+    }
+  }
+  #blocks = [];
+  scratch(count) {
+    const at = (this.#top + 15) & ~15;
+    if (at + count <= this.#scratchEnd) {
+      this.#top = at + count;
+      return at;
+    }
+    const block = this.exports.slw_web_get_memory(count);
+    if (!block) {
+      throw new SlipwayError(`the page has no memory for ${count} bytes`, "MemoryError");
+    }
+    this.#blocks.push(block);
+    return block;
+  }
+  text(string) {
+    const data = encoder.encode(string);
+    const at = this.scratch(data.length + 1);
+    this.bytes(at, data.length).set(data);
+    this.bytes(at + data.length, 1)[0] = 0;
+    return at;
+  }
+  readText(at) {
+    const all = new Uint8Array(this.memory.buffer);
+    return decoder.decode(all.slice(at, all.indexOf(0, at)));
+  }
+
+  // Calls.
+  error() {
+    const message = this.readText(this.exports.slw_web_error_message());
+    const kind = this.readText(this.exports.slw_web_error_kind()) || "RuntimeError";
+    this.exports.slw_web_clear_error();
+    const thrown = this.#thrown;
+    this.#thrown = undefined;
+    if (thrown instanceof Error && thrown.message === message) {
+      return thrown; // what a JavaScript function threw comes out as it was
+    }
+    return new SlipwayError(message || "a compiled function failed and did not say why", kind);
+  }
+  makeFunction(tableIndex, self, owner) {
+    const call = (...args) => this.#call(tableIndex, self, args);
+    return Object.assign(call, { tableIndex, self, owner, dispose() {} });
+  }
+  #call(tableIndex, self, args) {
+    return this.withScratch(() => {
+      const list = this.scratch(ANY_BYTES * Math.max(1, args.length));
+      const result = this.scratch(ANY_BYTES);
+      this.bytes(result, ANY_BYTES).fill(0);
+      const made = args.filter((_, i) => this.write(list + ANY_BYTES * i, args[i], false));
+      try {
+        if (this.#enter(this.table.get(tableIndex), self, list, args.length, result) !== 0) {
+          throw this.error();
+        }
+      } finally {
+        args.forEach((value, i) => made.includes(value) && this.#drop(list + ANY_BYTES * i));
+      }
+      return this.read(result, true);
+    });
+  }
+  #enter(entry, ...args) {
+    try {
+      return entry(...args);
+    } catch (trap) {
+      if (!(trap instanceof WebAssembly.RuntimeError)) {
+        throw trap;
+      }
+      throw new SlipwayError(
+        `the program stopped (${trap.message}): load it again before using it further`,
+        "RuntimeError", { cause: trap });
+    }
+  }
+  #drop(at) {
+    this.exports.slw_web_release(this.view().getUint32(at + 8, true));
+  }
+
+  /** Write a value; returns whether an object was made for it.  A result owns its objects. */
+  write(at, value, isResult) {
+    const view = this.view();
+    view.setBigUint64(at, 0n, true);
+    view.setBigUint64(at + 8, 0n, true);
+    const tag = (type) => this.view().setInt32(at, type, true);
+    if (value === undefined || value === null) {
+      return false;
+    }
+    if (value instanceof Scalar) {
+      const isReal = value.dtype.startsWith("float");
+      tag(isReal ? FLOAT : INT);
+      if (isReal) {
+        view.setFloat64(at + 8, Number(value.value), true);
+      } else {
+        view.setBigInt64(at + 8, BigInt(value.value), true);
+      }
+    } else if (typeof value === "number" && !Number.isInteger(value)) {
+      tag(FLOAT);
+      view.setFloat64(at + 8, value, true);
+    } else if (typeof value === "number" || typeof value === "bigint") {
+      tag(INT);
+      view.setBigInt64(at + 8, BigInt(value), true);
+    } else if (typeof value === "boolean") {
+      tag(BOOL);
+      view.setBigInt64(at + 8, BigInt(value), true);
+    } else if (typeof value === "string") {
+      return this.#writeText(at, value, isResult);
+    } else if (value instanceof Device) {
+      tag(DEVICE);
+      view.setInt32(at + 8, value.deviceType, true);
+      view.setInt32(at + 12, value.deviceId, true);
+    } else if (value instanceof Tensor) {
+      value.check();
+      this.#writeTensor(at, value, isResult);
+    } else if (value instanceof Module) {
+      value.check();
+      tag(MODULE);
+      view.setUint32(at + 8, value.address, true);
+      if (isResult) {
+        this.exports.slw_web_retain(value.address);
+      }
+    } else if (value instanceof Uint8Array && !isResult) {
+      const data = this.scratch(value.length);
+      const pair = this.scratch(8);
+      this.bytes(data, value.length).set(value);
+      this.view().setUint32(pair, data, true);
+      this.view().setUint32(pair + 4, value.length, true);
+      tag(BYTE_ARRAY);
+      this.view().setUint32(at + 8, pair, true);
+    } else if (typeof value === "function") {
+      return this.#writeFunction(at, this.toPackedFunc(value), isResult);
+    } else {
+      throw new SlipwayError(
+        `a value of type ${value?.constructor?.name ?? typeof value} cannot be passed: pass numbers, ` +
+          "text, booleans, Uint8Array, functions, or tensors made with tensor() or empty()",
+        "TypeError");
+    }
+    return false;
+  }
+  #writeFunction(at, { tableIndex, self, owner, object }, isResult) {
+    if (object) { // it came from the program as an object, and goes back as the same one
+      this.view().setInt32(at, FUNCTION, true);
+      this.view().setUint32(at + 8, object, true);
+      if (isResult) {
+        this.exports.slw_web_retain(object);
+      }
+      return false;
+    }
+    const keeper = owner?.address ?? 0;
+    if (this.exports.slw_web_set_function(at, tableIndex, self, keeper) !== 0) {
+      throw new SlipwayError("the page has no memory for a function", "MemoryError");
+    }
+    return true;
+  }
+  #writeText(at, value, isResult) {
+    if (!isResult) {
+      const text = this.text(value);
+      this.view().setInt32(at, RAW_TEXT, true);
+      this.view().setUint32(at + 8, text, true);
+      return false;
+    }
+    this.withScratch(() => {
+      const size = encoder.encode(value).length;
+      if (this.exports.slw_web_set_text(at, this.text(value), size) !== 0) {
+        throw new SlipwayError("the page has no memory for a text", "MemoryError");
+      }
+    });
+    return true;
+  }
+  #writeTensor(at, value, isResult) {
+    const view = this.view();
+    if (!isResult) {
+      view.setInt32(at, DLTENSOR, true);
+      view.setUint32(at + 8, value.address, true);
+      return;
+    }
+    const copy = this.empty(value.shape, value.dtype).copyFrom(value);
+    const object = copy.address - this.#headBytes();
+    this.exports.slw_web_retain(object);
+    this.view().setInt32(at, TENSOR, true);
+    this.view().setUint32(at + 8, object, true);
+    copy.dispose();
+  }
+  #headBytes() {
+    return 24; // TVMFFIObject, which a tensor object starts with
+  }
+
+  /** Read a value; of a result, its object belongs to what is returned. */
+  read(at, isResult) {
+    const view = this.view();
+    const type = view.getInt32(at, true);
+    const word = view.getUint32(at + 8, true);
+    switch (type) {
+      case NONE:
+        return undefined;
+      case INT: {
+        const number = view.getBigInt64(at + 8, true);
+        return Number.isSafeInteger(Number(number)) ? Number(number) : number;
+      }
+      case BOOL:
+        return view.getBigInt64(at + 8, true) !== 0n;
+      case FLOAT:
+        return view.getFloat64(at + 8, true);
+      case POINTER:
+        return word;
+      case DEVICE:
+        return new Device(view.getInt32(at + 8, true), view.getInt32(at + 12, true));
+      case DLTENSOR:
+        return new Tensor(this, word);
+      case TENSOR:
+        if (!isResult) {
+          this.exports.slw_web_retain(word);
+        }
+        return new Tensor(this, this.exports.slw_web_dltensor(word), word);
+      case MODULE:
+        if (!isResult) {
+          this.exports.slw_web_retain(word);
+        }
+        return new Module(this, word, true);
+      case FUNCTION:
+        return this.#readFunction(at, word, isResult);
+      case RAW_TEXT:
+      case BYTE_ARRAY:
+      case SMALL_TEXT:
+      case SMALL_BYTES:
+      case TEXT:
+      case BYTES:
+        return this.#readBytes(at, type, word, isResult);
+      default:
+        throw new SlipwayError(`a value with the tag ${type} cannot be read here`, "TypeError");
+    }
+  }
+  #readFunction(at, object, isResult) {
+    return this.withScratch(() => {
+      const out = this.scratch(8);
+      this.exports.slw_web_read_function(at, out);
+      if (!isResult) {
+        this.exports.slw_web_retain(object);
+      }
+      const view = this.view();
+      const made = this.makeFunction(view.getUint32(out, true), view.getUint32(out + 4, true));
+      made.object = object;
+      const release = () => this.exports.slw_web_release(object);
+      this.#finalizers.register(made, release, made);
+      made.dispose = () => {
+        this.#finalizers.unregister(made);
+        made.dispose = () => {};
+        release();
+      };
+      return made;
+    });
+  }
+  #readBytes(at, type, object, isResult) {
+    return this.withScratch(() => {
+      const pair = this.scratch(8);
+      if (this.exports.slw_web_get_bytes(at, pair) !== 0) {
+        throw new SlipwayError("a text could not be read", "TypeError");
+      }
+      const view = this.view();
+      const data = this.bytes(view.getUint32(pair, true), view.getUint32(pair + 4, true)).slice();
+      if (isResult && type >= TEXT) {
+        this.exports.slw_web_release(object);
+      }
+      return type === RAW_TEXT || type === SMALL_TEXT || type === TEXT ? decoder.decode(data) : data;
+    });
+  }
+
+  /** Put a JavaScript function into the table: a module of 40 bytes gives it a type. */
+  #tableIndex(func, params, result) {
+    const type = [0x60, params.length, ...params, 1, result];
+    const bytes = new Uint8Array([
+      0, 97, 115, 109, 1, 0, 0, 0,
+      1, type.length + 1, 1, ...type, // the type
+      2, 7, 1, 1, 101, 1, 102, 0, 0, // import "e" "f"
+      7, 5, 1, 1, 102, 0, 0, // export "f"
+    ]);
+    const made = new WebAssembly.Instance(new WebAssembly.Module(bytes), { e: { f: func } });
+    const index = this.table.grow(1);
+    this.table.set(index, made.exports.f);
+    return index;
+  }
+}
+
+/** A model: its inputs and outputs by name, and the executor's functions underneath. */
+export class Model {
+  #functions = new Map();
+
+  constructor(runtime) {
+    this.runtime = runtime;
+    this.module = runtime.library.getFunction("default")(runtime.cpu());
+    this.inputs = this.#describe("get_input_info");
+    this.outputs = this.#describe("get_output_info");
+    if (this.outputs.length === 1) {
+      this.outputs[0].name = "output";
+    }
+  }
+  /** A function of the executor: set_input, run, get_output, profile, ... */
+  getFunction(name) {
+    if (!this.#functions.has(name)) {
+      this.#functions.set(name, this.module.getFunction(name));
+    }
+    return this.#functions.get(name);
+  }
+  #describe(name) {
+    const lines = this.getFunction(name)().split("\n").filter(Boolean);
+    const rows = lines.map((line) => line.split("\t")).filter((row) => row[3] !== "param");
+    return rows.map(([label, dtype, extents]) => (
+      { name: label, dtype, shape: extents ? extents.split(",").map(Number) : [] }));
+  }
+  /** Set inputs, run, and copy the outputs out: `{name: typed array with shape and dtype}`. */
+  async run(inputs = {}) {
+    return this.runSync(inputs);
+  }
+  runSync(inputs = {}) {
+    for (const [name, value] of Object.entries(inputs)) {
+      this.setInput(name, value);
+    }
+    this.getFunction("run")();
+    return Object.fromEntries(this.outputs.map(({ name }, i) => [name, this.getOutput(i)]));
+  }
+  setInput(name, value) {
+    const about = this.inputs.find((input) => input.name === name);
+    if (!about) {
+      const known = this.inputs.map((input) => `'${input.name}'`).join(", ");
+      throw new SlipwayError(`the model has no input '${name}'. Its inputs are: ${known}`, "ValueError");
+    }
+    if (value instanceof Tensor) {
+      this.getFunction("set_input")(name, value);
+      return;
+    }
+    const place = this.getFunction("get_input")(name);
+    try {
+      fill(place.data, value, place.dtype, place.shape, `input '${name}'`);
+    } finally {
+      place.dispose();
+    }
+  }
+  getOutput(index) {
+    const found = this.getFunction("get_output")(index);
+    try {
+      return found.toArray();
+    } finally {
+      found.dispose();
+    }
+  }
+  /** Set parameters from the bytes of `save_param_dict`; returns how many. */
+  loadParams(bytes) {
+    return this.getFunction("load_params")(bytes);
+  }
+  /** Milliseconds of each layer: the median of `repeat` runs. */
+  profile(repeat = 10) {
+    const raw = this.getFunction("profile")(1, repeat);
+    const seconds = new Float64Array(raw.buffer, raw.byteOffset, raw.byteLength / 8);
+    const names = this.getFunction("get_node_info")().split("\n").filter(Boolean);
+    return names
+      .map((line, node) => {
+        const [name, func] = line.split("\t");
+        const times = Array.from({ length: repeat }, (_, r) => seconds[r * names.length + node]);
+        const layer = this.runtime.metadata.operators?.[func]?.layer ?? name;
+        return { layer, function: func, ms: 1e3 * times.sort((a, b) => a - b)[repeat >> 1] };
+      })
+      .filter((layer) => layer.function && layer.function !== "__nop");
+  }
+  dispose() {
+    this.module.dispose();
+  }
+}
+
+/**
+ * Load a model: a URL or path, a Response, bytes, or a compiled WebAssembly.Module.
+ * `onProgress(loaded, total)` is told of bytes as they come; `cache` names a browser's cache to keep
+ * the file in.
+ */
+export async function load(source, options = {}) {
+  return new Model(await instantiate(source, options));
+}
+
+/** Load functions; the classic entry: `const tvm = await instantiate(bytes)`. */
+export async function instantiate(source, options = {}) {
+  const module = source instanceof WebAssembly.Module ? source : await compile(await fetched(source, options));
+  const [about] = WebAssembly.Module.customSections(module, "slipway.metadata");
+  const metadata = about ? JSON.parse(decoder.decode(about)) : {};
+  return new Runtime(await WebAssembly.instantiate(module, {}), metadata);
+}
+
+async function compile(bytes) {
+  const head = bytes.subarray(0, 4);
+  if (head.length < 4 || String.fromCharCode(...head) !== "\0asm") {
+    throw new SlipwayError(
+      `this is no WebAssembly (its first bytes are ${[...head]}): is the address right? Servers answer ` +
+        "with a page of HTML when a file is missing", "ArtifactError");
+  }
+  try {
+    return await WebAssembly.compile(bytes);
+  } catch (cause) {
+    if (!WebAssembly.validate(SIMD_PROBE)) {
+      throw new SlipwayError(
+        "this browser has no WebAssembly SIMD: update it, or compile the model with -mattr=-simd128",
+        "UnsupportedError", { cause });
+    }
+    throw new SlipwayError(
+      `this engine refuses the module: ${cause.message}. The file may be cut off; or it needs what this ` +
+        "engine lacks (+relaxed-simd): compile without", "ArtifactError", { cause });
+  }
+}
+
+async function fetched(source, { onProgress, cache } = {}) {
+  if (source instanceof Uint8Array) {
+    return source;
+  }
+  if (source instanceof ArrayBuffer) {
+    return new Uint8Array(source);
+  }
+  let response = source;
+  if (typeof source === "string" || source instanceof URL) {
+    if (isFile(source)) {
+      const { readFile } = await import("node:fs/promises");
+      try {
+        return new Uint8Array(await readFile(source));
+      } catch (cause) {
+        throw new SlipwayError(`cannot read ${source}: ${cause.message}`, "FileNotFoundError", { cause });
+      }
+    }
+    response = await requested(source, cache);
+  }
+  if (typeof response?.arrayBuffer !== "function") {
+    throw new SlipwayError(
+      "give load() a URL, a path, bytes, a Response or a WebAssembly.Module", "TypeError");
+  }
+  if (!response.ok) {
+    throw new SlipwayError(`${response.url || source}: the server answered ${response.status}`, "OSError");
+  }
+  return onProgress && response.body ? collected(response, onProgress) : new Uint8Array(await response.arrayBuffer());
+}
+
+function isFile(source) {
+  if (typeof process === "undefined" || !process.versions?.node) {
+    return false;
+  }
+  return source instanceof URL ? source.protocol === "file:" : !/^[a-z]+:\/\//.test(source);
+}
+
+async function requested(source, cache) {
+  try {
+    if (cache && globalThis.caches) {
+      const store = await caches.open(cache);
+      const kept = await store.match(source);
+      if (kept) {
+        return kept;
+      }
+      const response = await fetch(source);
+      if (response.ok) {
+        await store.put(source, response.clone());
+      }
+      return response;
+    }
+    return await fetch(source);
+  } catch (cause) {
+    throw new SlipwayError(`cannot fetch ${source}: ${cause.message}`, "OSError", { cause });
+  }
+}
+
+async function collected(response, onProgress) {
+  const total = Number(response.headers.get("Content-Length")) || undefined;
+  const parts = [];
+  let loaded = 0;
+  for (const reader = response.body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) {
+      break;
+    }
+    parts.push(value);
+    loaded += value.length;
+    onProgress(loaded, total);
+  }
+  const bytes = new Uint8Array(loaded);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+// Types and elements.
+function dtypeText(code, bits) {
+  return KINDS[code] === "bool" ? "bool" : `${KINDS[code] ?? code}${bits}`;
+}
+
+function dtypeParts(dtype) {
+  const found = /^([a-z]+?)(\d*)$/.exec(dtype);
+  const code = KINDS.indexOf(found?.[1]);
+  if (code < 0 || !ARRAYS[dtype]) {
+    throw new SlipwayError(
+      `there is no dtype '${dtype}' here; there are ${Object.keys(ARRAYS).join(", ")}`, "ValueError");
+  }
+  return { code, bits: dtype === "bool" ? 8 : Number(found[2]) };
+}
+
+function arrayOf(dtype) {
+  if (!ARRAYS[dtype]) {
+    throw new SlipwayError(`elements of dtype ${dtype} cannot be read here`, "TypeError");
+  }
+  return ARRAYS[dtype];
+}
+
+function dtypeOf(values) {
+  const found = Object.keys(ARRAYS).find((k) => !isHalf(k) && k !== "bool" && values instanceof ARRAYS[k]);
+  return values?.dtype ?? found ?? "float32";
+}
+
+function shapeOf(values) {
+  if (values?.shape) {
+    return values.shape;
+  }
+  if (ArrayBuffer.isView(values)) {
+    return [values.length];
+  }
+  return Array.isArray(values) ? [values.length, ...(values.length ? shapeOf(values[0]) : [])] : [];
+}
+
+function isHalf(dtype) {
+  return dtype === "float16" || dtype === "bfloat16";
+}
+
+/** Fill a typed array with numbers in any arrangement that has as many elements. */
+function fill(target, values, dtype, shape, what) {
+  const isNested = Array.isArray(values) && values.some((v) => Array.isArray(v) || ArrayBuffer.isView(v));
+  const flat = typeof values === "number" || typeof values === "bigint" || typeof values === "boolean"
+    ? [values]
+    : isNested ? values.flat(Infinity).flatMap((v) => (ArrayBuffer.isView(v) ? [...v] : [v])) : values;
+  if (typeof flat?.length !== "number" || typeof flat === "string") {
+    throw new SlipwayError(`${what} takes numbers: a typed array, an array, or nested arrays`, "TypeError");
+  }
+  if (flat.length !== target.length) {
+    throw new SlipwayError(
+      `${what} has shape [${shape}] (${target.length} elements of ${dtype}), and ${flat.length} were given`,
+      "ValueError");
+  }
+  const isWide = target instanceof BigInt64Array || target instanceof BigUint64Array;
+  const givenWide = flat instanceof BigInt64Array || flat instanceof BigUint64Array;
+  if (isHalf(dtype) && !(flat instanceof Uint16Array)) {
+    for (let i = 0; i < flat.length; ++i) {
+      target[i] = toHalf(Number(flat[i]), dtype);
+    }
+  } else if (isWide || givenWide) {
+    for (let i = 0; i < flat.length; ++i) {
+      target[i] = isWide ? toBigInt(flat[i], what) : Number(flat[i]);
+    }
+  } else {
+    target.set(flat);
+  }
+}
+
+function toBigInt(value, what) {
+  if (typeof value === "number" && !Number.isInteger(value)) {
+    throw new SlipwayError(`${what} takes whole numbers, and ${value} is none`, "ValueError");
+  }
+  return BigInt(value);
+}
+
+const word = new DataView(new ArrayBuffer(4));
+
+/** The bits of the nearest number of 16 bits; ties to even. */
+function toHalf(value, dtype) {
+  word.setFloat32(0, value);
+  const bits = word.getUint32(0);
+  const sign = (bits >>> 16) & 0x8000;
+  if (Number.isNaN(value)) {
+    return dtype === "bfloat16" ? 0x7fc0 : 0x7e00;
+  }
+  if (dtype === "bfloat16") {
+    return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
+  }
+  const size = Math.abs(value);
+  if (size >= 65520) {
+    return sign | 0x7c00;
+  }
+  if (size < 2 ** -14) {
+    return sign | roundEven(size * 2 ** 24);
+  }
+  let exponent = Math.floor(Math.log2(size)); // off by one next to a power of two
+  exponent += size >= 2 ** (exponent + 1) ? 1 : size < 2 ** exponent ? -1 : 0;
+  return sign | (roundEven(size * 2 ** (10 - exponent)) + ((exponent + 14) << 10));
+}
+
+function roundEven(value) {
+  const low = Math.floor(value);
+  const rest = value - low;
+  return rest > 0.5 || (rest === 0.5 && low % 2 === 1) ? low + 1 : low;
+}
+
+function fromHalf(bits, dtype) {
+  if (dtype === "bfloat16") {
+    word.setUint32(0, bits << 16);
+    return word.getFloat32(0);
+  }
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 31) {
+    return fraction ? NaN : sign * Infinity;
+  }
+  return sign * (exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction);
+}

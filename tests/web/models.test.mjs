@@ -1,0 +1,32 @@
+// Models that Python compiled, against what NumPy or onnxruntime found for the same input.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+const { SLIPWAY_JS, FOLDER } = process.env;
+const slipway = await import(pathToFileURL(SLIPWAY_JS));
+const cases = JSON.parse(await readFile(`${FOLDER}/models.json`, "utf8"));
+
+for (const { file, inputs, outputs, tolerance } of cases) {
+  test(file, async () => {
+    const model = await slipway.load(`${FOLDER}/${file}`);
+    assert.deepEqual(model.inputs.map((i) => i.name).sort(), Object.keys(inputs).sort());
+    for (let again = 0; again < 2; ++again) {
+      const found = await model.run(inputs);
+      outputs.forEach((wanted, i) => {
+        const given = found[model.outputs[i].name];
+        assert.deepEqual(given.shape, wanted.shape);
+        const peak = Math.max(...wanted.values.map(Math.abs));
+        wanted.values.forEach((v, k) =>
+          assert.ok(Math.abs(Number(given[k]) - v) <= tolerance * peak, `[${k}] ${given[k]} is not ${v}`));
+      });
+    }
+    const [first] = model.inputs;
+    await assert.rejects(model.run({ none: [1] }), { message: new RegExp(`'${first.name}'`) });
+    await assert.rejects(model.run({ [first.name]: [1, 2, 3] }), { name: "ValueError", message: /3 were given/ });
+    const layers = model.profile(2);
+    assert.ok(layers.length && layers.every((layer) => layer.ms >= 0));
+    model.dispose();
+  });
+}
