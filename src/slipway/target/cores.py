@@ -26,6 +26,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from slipway.target.costs import ANY_CORE, Costs
+
 _KB = 1024
 
 
@@ -35,12 +37,7 @@ class Core:
 
     `fma_latency` is from one addition to a sum to the next, `l2_bytes` this core's share of the
     second level, `l2_stream_bytes` what comes from there in a cycle.
-
-    The rest is the same for all cores so far, and was measured on the machines of
-    ``docs/performance.md``, one thread against two: `share_cycles` is the work from which another
-    core helps (less is over before it has fetched its data from the first one), `share_elements`
-    the same for loops that do little with each element.  `ahead_bytes` is how far ahead of its use
-    a panel of weights is prefetched.
+    `costs` are the numbers of cost models, so far the same for all cores.
     """
 
     fma_bits: int
@@ -51,9 +48,7 @@ class Core:
     line_bytes: int = 64
     l2_bytes: int = 512 * _KB
     l2_stream_bytes: int = 16
-    share_cycles: int = 20_000
-    share_elements: int = 1 << 15
-    ahead_bytes: int = 2048
+    costs: Costs = ANY_CORE
 
     @property
     def l1_sets(self) -> int:
@@ -106,7 +101,7 @@ def core_of(cpu: str, vector_bits: int, options: Mapping[str, Any]) -> Core:
         fma_bits, latency, load_bits, l1_kb, ways, l2_kb, line = _CORES[cpu]
         core = Core(fma_bits, load_bits, latency, l1_kb * _KB, ways, line,
                     l2_kb * _KB or core.l2_bytes)  # fmt: skip
-    given = {
+    given: dict[str, Any] = {
         field: int(options[option])
         for option, field in (
             ("fma-latency", "fma_latency"), ("l1-cache-bytes", "l1_bytes"),

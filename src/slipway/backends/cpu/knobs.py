@@ -77,7 +77,7 @@ def loop_knobs(target: Target) -> LoopKnobs:
     eight.  Smaller elements may become 32 bits wide on the way.
     """
     group = 4 if target.arch.startswith("riscv") and target.vector_bits else 1
-    return LoopKnobs(group, UNROLLED_NODES, target.core.share_elements)
+    return LoopKnobs(group, UNROLLED_NODES, target.core.costs.share_elements)
 
 
 def sum_knobs(target: Target) -> SumKnobs:

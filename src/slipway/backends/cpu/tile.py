@@ -49,7 +49,7 @@ def prefetch_steps(lanes: int, target: Target) -> int:
     shorter vectors it is not, and asking only takes instructions.
     """
     core = target.core
-    return core.ahead_bytes // core.line_bytes if 4 * lanes >= core.line_bytes else 0
+    return core.costs.ahead_bytes // core.line_bytes if 4 * lanes >= core.line_bytes else 0
 
 
 def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
@@ -60,7 +60,7 @@ def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
     """
     core = target.core
     cycles = max(products * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
-    return cycles >= core.share_cycles
+    return cycles >= core.costs.share_cycles
 
 
 def step_cost(rows: int, vectors: int, target: Target, near: bool = False) -> float:
@@ -74,7 +74,7 @@ def step_cost(rows: int, vectors: int, target: Target, near: bool = False) -> fl
     streamed = 0 if near else vectors * bits / 8 / core.l2_stream_bytes
     multiplying = products * bits / core.fma_bits
     cycles = max(multiplying, loads * bits / core.load_bits, core.fma_latency, streamed)
-    return (cycles + 0.1 * loads) / products
+    return (cycles + core.costs.load_cycles * loads) / products
 
 
 def tiles_in_registers(
@@ -128,7 +128,8 @@ def positions_per_part(
     second-level cache is the place if it fits.  The number of parts is the one for which the least
     must come from beyond that cache, or more where the target's cores would not all find work.
     """
-    cores, room = target.num_cores, 0.8 * target.core.l2_bytes
+    core, cores = target.core, target.num_cores
+    room = core.costs.l2_share * core.l2_bytes
 
     def traffic(parts: int) -> float:
         fits = data_bytes / parts <= room

@@ -46,9 +46,6 @@ from slipway.relay.types import TensorType, Type
 if TYPE_CHECKING:
     from slipway.target import Target
 
-_FEW_POSITIONS = 100
-_LARGE_KERNEL = 1 << 19  # bytes
-
 
 def _chunks_in_block(chunks: int, chunk_bytes: int, target: Target) -> int:
     """Return how many channel chunks one block of the sum has: a divisor of all.
@@ -147,15 +144,16 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
 
 
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    """Few positions, and a kernel that the caches do not hold from run to run."""
+    """Few positions, and a kernel that the second-level cache does not hold from run to run."""
     data, kernel = in_types
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
     positions = prod(data.shape[2:4]) // prod(attrs.strides)
+    core = target.core
     few = (
         attrs.groups == 1
-        and positions <= _FEW_POSITIONS
-        and 4 * prod(kernel.shape) >= _LARGE_KERNEL
+        and positions <= core.costs.streamed_positions
+        and 4 * prod(kernel.shape) >= core.l2_bytes
     )
     return few and not target.has_lane_fma  # short vectors take longer than memory
 

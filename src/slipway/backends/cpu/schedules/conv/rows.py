@@ -38,7 +38,6 @@ from slipway.relay.types import TensorType, Type
 if TYPE_CHECKING:
     from slipway.target import Target
 
-_COPY_CYCLES = 4  # for a line of the padded copy, from one cache to another
 _LEAST_STEPS = 5  # of the innermost loop, which is not unrolled as that over a copy is
 
 
@@ -114,10 +113,11 @@ class _Costs:
         tile = choose_tile(positions, chunks, self.target, self.width, divides=self.groups > 1)
         tiles = -(-positions // tile.rows) * -(-self.blocks // tile.vectors)
         elements = self.data[1] * prod(self.padded) * self.data[-1]
-        lines = 4 * elements / self.target.core.line_bytes
+        core = self.target.core
+        lines = 4 * elements / core.line_bytes
         taps, channels = prod(self.kernel[2:-2]), self.kernel[1] * self.kernel[-2]
         steps = taps * self._step(tile.rows, tile.vectors)
-        return float(tiles * steps + lines * _COPY_CYCLES / channels)
+        return float(tiles * steps + lines * core.costs.copied_line_cycles / channels)
 
 
 def _costs_of(problem: Problem) -> _Costs:

@@ -34,10 +34,6 @@ from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 if TYPE_CHECKING:
     from slipway.target import Target
 
-# A panel of the kernel is read once for each block of tiles; with fewer tiles than these, reading
-# it takes longer than multiplying.
-LEAST_TILES = 20
-
 
 def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> int:
     """Return the rows of tiles in a block: as many as the cache holds, or all of them.
@@ -48,16 +44,18 @@ def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> in
     least work to the core that has most, where small blocks pay for reading the kernel more often.
     """
     per_row = elements * columns * 4
-    fitting, cores = target.core.l2_bytes * 0.6 // per_row, target.num_cores
-    sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= LEAST_TILES // 2]
+    costs, cores = target.core.costs, target.num_cores
+    fitting = target.core.l2_bytes * costs.winograd_l2_share // per_row
+    few = costs.winograd_tiles
+    sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= few // 2]
 
     def cost(size: int) -> float:
         parts = ceil(rows / size)
         turns = ceil(parts / cores) * cores
-        return turns * size / rows * (1 + LEAST_TILES / 4 / (size * columns))
+        return turns * size / rows * (1 + few / 4 / (size * columns))
 
     best = min(sizes, key=cost, default=rows)
-    return best if best * columns >= LEAST_TILES or best == rows else rows
+    return best if best * columns >= few or best == rows else rows
 
 
 def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:

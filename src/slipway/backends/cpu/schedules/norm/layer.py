@@ -52,7 +52,7 @@ def _rows_are_long(rank: int) -> Any:
 def _default(problem: Problem) -> RowSumKnobs:
     target = problem.target
     lanes = vector_lanes(target, problem.in_types[0].dtype)
-    return RowSumKnobs(lanes, target.core.share_elements, SUMS, STEPS)
+    return RowSumKnobs(lanes, target.core.costs.share_elements, SUMS, STEPS)
 
 
 def _space(problem: Problem) -> Space:

@@ -122,7 +122,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
 def _default(problem: Problem) -> RowSumKnobs:
     (data,), target = problem.in_types, problem.target
     lanes = vector_lanes(target, data.dtype)
-    return RowSumKnobs(lanes, target.core.share_elements // 8, SUMS, STEPS)
+    return RowSumKnobs(lanes, target.core.costs.share_elements // 8, SUMS, STEPS)
 
 
 def _space(problem: Problem) -> Space:

@@ -68,7 +68,9 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
 
 def _default(problem: Problem) -> RowKnobs:
     target = problem.target
-    return RowKnobs(vector_lanes(target, problem.out_types[0].dtype), target.core.share_elements)
+    return RowKnobs(
+        vector_lanes(target, problem.out_types[0].dtype), target.core.costs.share_elements
+    )
 
 
 def _space(problem: Problem) -> Space:

@@ -46,7 +46,7 @@ def _default(problem: Problem) -> ResizeKnobs:
     row_bytes = dtypes.bytes_of(out.dtype) * prod(data.shape[-2:])
     most = min(max(1, core.l1_bytes // 2 // row_bytes), out.shape[1])
     lanes = vector_lanes(problem.target, out.dtype)
-    return ResizeKnobs(lanes, core.share_elements, max(_divisors(out.shape[1], most)))
+    return ResizeKnobs(lanes, core.costs.share_elements, max(_divisors(out.shape[1], most)))
 
 
 def _divisors(number: int, most: int) -> list[int]:

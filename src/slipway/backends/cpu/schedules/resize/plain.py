@@ -77,7 +77,7 @@ def _default(problem: Problem) -> ResizeKnobs:
     (out,), (data,), core = problem.out_types, problem.in_types, problem.target.core
     room = core.l1_bytes // 2 // size_bytes_of_row(data)
     lanes = vector_lanes(problem.target, out.dtype)
-    return ResizeKnobs(lanes, core.share_elements, max(1, min(out.shape[-2], room)))
+    return ResizeKnobs(lanes, core.costs.share_elements, max(1, min(out.shape[-2], room)))
 
 
 def size_bytes_of_row(data: TensorType) -> int:
