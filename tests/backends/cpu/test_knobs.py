@@ -11,8 +11,9 @@ import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.knobs import LoopKnobs, group_lanes, loop_knobs
 from slipway.backends.primitive import schedule_primitive
-from slipway.backends.strategy import applicable
+from slipway.backends.strategy import applicable, strategies
 from slipway.errors import ScheduleError
+from slipway.relay import op_registry
 from slipway.target import Target
 
 AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
@@ -172,3 +173,45 @@ def test_groups_of_registers():
     )
     assert loop_knobs(Target(AVX2)) == LoopKnobs(1, 48, 1 << 15)
     assert np.dtype("float32").itemsize * group_lanes(Target(AVX2), "float32", 2) == 64
+
+
+COUNTED = {
+    "conv2d_nchwc.direct": lambda: relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, 2, 9, 9, 8), var("w", 4, 2, 1, 1, 8, 8), data_layout="NCHW8c",
+        kernel_layout="OIHW8i8o", out_layout="NCHW8c",
+    ),
+    "depthwise_nchwc.direct": lambda: relay.nn.contrib_depthwise_conv2d_nchwc(
+        var("x", 1, 4, 9, 9, 8), var("w", 4, 1, 3, 3, 1, 8), padding=1, groups=32,
+        data_layout="NCHW8c", kernel_layout="OIHW1i8o",
+    ),
+    "dense.tile": lambda: relay.nn.dense(var("x", 24, 64), var("w", 64, 64)),
+    "attention.rows": lambda: relay.nn.attention(*(var(n, 1, 32, 2, 16) for n in "qkv")),
+}  # fmt: skip
+PRODUCTS = {
+    "conv2d_nchwc.direct": 81 * 16 * 32,
+    "depthwise_nchwc.direct": 81 * 9 * 32,
+    "dense.tile": 24 * 64 * 64,
+    "attention.rows": 2 * 32 * 32 * 32,
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_predicted_cycles_lie_above_the_peak(name):
+    """No kernel beats the units that multiply, nor is predicted at a tenth of them."""
+    problem = problem_of(COUNTED[name](), AVX2)
+    (strategy,) = (s for s in applicable(problem) if s.name == name)
+    cycles = strategy.cost(problem, strategy.knobs_for(problem))
+    peak = PRODUCTS[name] / (problem.target.core.fma_bits / 32)
+    assert peak <= cycles <= 10 * peak
+
+
+def test_every_strategy_with_knobs_has_a_cost():
+    """Only a loop over kernels has none: it is what they cost."""
+    for target in (AVX2, "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"):
+        without = {
+            strategy.name
+            for op in op_registry.load_ops()
+            for strategy in strategies(op, Target(target))
+            if strategy.default is not None and strategy.cost is None
+        }
+        assert without <= {"scan.kernels"}

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
     producers,
@@ -88,6 +89,18 @@ def _default(problem: Problem) -> WinogradTile:
     return WinogradTile(tile.rows, tile.vectors, size)
 
 
+def _cost(problem: Problem, tile: WinogradTile) -> float:
+    """The products of all elements of all tiles, and the transforms."""
+    (data, kernel), (out,), target = problem.in_types, problem.out_types, problem.target
+    rows, columns, elements = _tiles_of(problem)
+    tiles, lanes = out.shape[0] * rows * columns, max(1, target.vector_bits // 32)
+    products = tiles * prod(kernel.shape)
+    channels = prod(out.shape) // prod(out.shape[2:-1]) // out.shape[0]
+    sides = elements / data.shape[1] / data.shape[-1] * (channels + data.shape[1] * data.shape[-1])
+    transforms = target.core.costs.transform_cycles * tiles * sides / lanes
+    return product_cycles(problem, products, tile.rows, tile.vectors) + float(transforms)
+
+
 def _space(problem: Problem) -> Space:
     (out,), target = problem.out_types, problem.target
     rows, columns, _ = _tiles_of(problem)
@@ -106,7 +119,7 @@ def _winograd_compute(
 
 @register_strategy(
     "nn.contrib_conv2d_winograd_nchwc", name="conv2d_winograd", compute=_winograd_compute,
-    default=_default, space=_space,
+    default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_winograd(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: WinogradTile

@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
@@ -121,7 +122,7 @@ def _is_cut(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
 
 register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.cut", priority=30, compute=_cut_compute,
-    applies=_is_cut, default=_cut_default, space=_cut_space,
+    applies=_is_cut, default=_cut_default, space=_cut_space, cost=tile_cost(),
 )(schedule_batch_matmul)  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.predict import product_cycles, weight_products
 from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
@@ -86,6 +87,12 @@ def _divisors(number: int) -> list[int]:
     return [d for d in range(1, number + 1) if number % d == 0]
 
 
+def _cost(problem: Problem, knobs: BandKnobs) -> float:
+    """Four taps at once; the weights are stored for each of the results together."""
+    results = problem.in_types[1].shape[2]
+    return product_cycles(problem, weight_products(problem) / results, results, 1, at_once=4)
+
+
 def _space(problem: Problem) -> Space:
     return {
         "rows": _divisors(problem.out_types[0].shape[1]), "unrolled": (0, UNROLL_LIMIT, 80)
@@ -94,7 +101,7 @@ def _space(problem: Problem) -> Space:
 
 @register_strategy(
     "qnn.contrib_depthwise_packed", name="qnn_depthwise.taps", applies=_applies, default=_default,
-    space=_space,
+    space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_taps(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, knobs: BandKnobs
