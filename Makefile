@@ -2,6 +2,7 @@
 # make test       the whole default test suite
 # make test-long  the same with the long cases
 # make check      format, lint, types, layering: what must be green before a commit
+# make mutants  small wrong changes to the passes and planners: do the tests notice? (about an hour)
 # make misra      the device runtime and generated models against MISRA C:2012 (needs cppcheck)
 # make wheel      the wheel, with the C runtime compiled in for x86-64 and aarch64 hosts, into dist/
 #
@@ -13,7 +14,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long check format misra wheel clean
+.PHONY: demo test test-long check format misra mutants wheel clean
 
 demo: $(VENV)/.for-demo
 	$(BIN)/slipway demo $(DEMO)
@@ -36,6 +37,9 @@ format: $(VENV)/.for-tests
 
 misra: $(VENV)/.for-tests
 	$(BIN)/python tools/misra.py
+
+mutants: $(VENV)/.for-tests
+	$(BIN)/python tools/mutants.py $(MUTANTS)
 
 wheel: $(VENV)/.for-tests
 	rm -rf build

@@ -1,14 +1,15 @@
-"""Feed damaged model files to the importers: each ends as a compiled module or one SlipwayError.
+"""Feed damaged files to what reads them: each is read, or ends in one SlipwayError.
 
     python -m benchmarks fuzz_importers onnx --cases 100000 --jobs 2
     python -m benchmarks fuzz_importers tflite --cases 100000 --seed 7
+    python -m benchmarks fuzz_importers artifacts --cases 100000   # what export writes, not run
     python -m benchmarks fuzz_importers onnx --only 1234           # one case again, with its error
     python -m benchmarks fuzz_importers tflite --corpus FOLDER     # own seed files
 
 Case N of seed S is always the same file: a seed model with some of its fields or bytes changed.
 Cases run in worker processes with an address-space limit.  What counts as found: another exception
 than SlipwayError (`MemoryError` included), an InternalError, a worker that dies, a case that takes
-longer than LIMIT_S, a worker that grows by more than GROWTH_BYTES.  Every file that is read goes
+longer than LIMIT_S, a worker that grows by more than GROWTH_BYTES.  Every model that is read goes
 through type inference; one in `--build-every` is also compiled.  Exit code 1 when anything was
 found; `--save FOLDER` keeps the files.
 """
@@ -26,6 +27,7 @@ import traceback
 import warnings
 from pathlib import Path
 
+from benchmarks import _artifacts
 from benchmarks._damage import mutated
 
 LIMIT_S = 10.0  # of processor time, for one case
@@ -77,6 +79,15 @@ def attempt(kind, data, build):
     from slipway import relay
     from slipway.errors import InternalError, SlipwayError
 
+    if kind == "artifacts":
+        name, content = data
+        try:
+            _artifacts.read(name, content)
+        except InternalError:
+            raise
+        except SlipwayError:
+            return "refused"
+        return "read"
     reader = relay.frontend.from_onnx if kind == "onnx" else relay.frontend.from_tflite
     try:
         mod, params = reader(data)
@@ -109,7 +120,7 @@ def worker(kind, folder, seed, numbers, build_every, results):
     allowed = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + GROWTH_BYTES
     for number in numbers:
         results.send((number, None, ""))
-        name, data = mutated(kind, corpus, seed, number)
+        name, data = case(kind, corpus, seed, number)
         signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
         try:
             outcome = attempt(kind, data, build_every and number % build_every == 0)
@@ -139,7 +150,17 @@ def _where(error):
 def load_corpus(kind, folder):
     if folder:
         return folder_corpus(folder)
+    if kind == "artifacts":
+        return _artifacts.artifact_corpus()
     return onnx_corpus() if kind == "onnx" else tflite_corpus()
+
+
+def case(kind, corpus, seed, number):
+    """Return (name, what `attempt` takes) of case `number`."""
+    if kind != "artifacts":
+        return mutated(kind, corpus, seed, number)
+    name, data = _artifacts.mutated_artifact(corpus, seed, number)
+    return name, (name, data)
 
 
 def run_cases(kind, cases, seed=0, folder="", build_every=0, jobs=1, report=None):
@@ -200,9 +221,15 @@ def run_cases(kind, cases, seed=0, folder="", build_every=0, jobs=1, report=None
     return counts, found
 
 
+def save(args, number, data):
+    """Keep the file of a case."""
+    content = data[1] if isinstance(data, tuple) else data
+    Path(args.save, f"{args.kind}_{number}").write_bytes(content)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=["onnx", "tflite"])
+    parser.add_argument("kind", choices=["onnx", "tflite", "artifacts"])
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
@@ -214,9 +241,9 @@ def main():
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     if args.only is not None:
-        name, data = mutated(args.kind, load_corpus(args.kind, args.corpus), args.seed, args.only)
+        name, data = case(args.kind, load_corpus(args.kind, args.corpus), args.seed, args.only)
         if args.save:
-            Path(args.save, f"{args.kind}_{args.only}").write_bytes(data)
+            save(args, args.only, data)
         print(name, attempt(args.kind, data, args.build_every and True))
         return 0
     began, last, told = time.monotonic(), 0.0, 0
@@ -237,8 +264,7 @@ def main():
     corpus = load_corpus(args.kind, args.corpus) if args.save and found else []
     for number, what in sorted(found):
         if corpus:
-            _, data = mutated(args.kind, corpus, args.seed, number)
-            Path(args.save, f"{args.kind}_{number}").write_bytes(data)
+            save(args, number, case(args.kind, corpus, args.seed, number)[1])
         if not args.json:
             print(f"case {number}: {what}")
     if args.json:

@@ -1,8 +1,8 @@
-"""The floors of docs/architecture.md: imports go down only, and never in a circle.
+"""The layers of docs/architecture.md: imports go down only, and never in a circle.
 
 For the direction every import statement counts, those inside functions too: an import that hides
-in a function is still a room that needs something from the floor above.  Circles are looked for
-among the imports that run when a module is loaded: within one floor, two files may know each other.
+in a function is still a package that needs something from the layer above.  Circles are looked for
+among the imports that run when a module is loaded: within one layer, two files may know each other.
 """
 
 import ast
@@ -15,12 +15,12 @@ SOURCE = Path(__file__).parent.parent / "src"
 PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
-FLOORS = {
-    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo"),
+LAYERS = {
+    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
-        "transform.manager", "transform.names", "transform.loop", "codegen",
+        "transform.manager", "transform.names", "transform.loop", "codegen", "blocks", "script",
     ),
     4: ("relay",),
     5: ("transform.graph",),
@@ -28,20 +28,31 @@ FLOORS = {
     7: ("compiler", "frontends"),
     8: ("inspect",),
     9: ("rpc", "micro"),
-    10: ("cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__"),
+    10: (
+        "cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__", "testing",
+        "error", "instrument", "parser", "autotvm", "auto_scheduler", "meta_schedule",
+    ),
 }  # fmt: skip
-FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
+LAYER_OF = {package: layer for layer, packages in LAYERS.items() for package in packages}
 
-# Modules that offer names of any floor, and define nothing: the only ones that may look up.
+# Modules that offer names of any layer, and define nothing: the only ones that may look up.
 # A trailing `.*` names every module of a package.
-FACES = (
+RE_EXPORTS = (
     "slipway",
     "slipway.contrib.*",
+    "slipway.error",
+    "slipway.instrument",
+    "slipway.ir.instrument",
+    "slipway.ir.module",
+    "slipway.ir.transform",
     "slipway.nd",
+    "slipway.parser",
     "slipway.relay",
     "slipway.relay.frontend",
     "slipway.relay.transform",
-    "slipway.tir",
+    "slipway.testing",
+    "slipway.testing.utils",
+    "slipway.tir.*",
     "slipway.transform",
 )
 
@@ -56,21 +67,21 @@ PATHS = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).part
 MODULES = {module_name(path): path for path in PATHS}
 
 
-def is_face(module: str) -> bool:
+def only_re_exports(module: str) -> bool:
     return any(
-        module == face or (face.endswith(".*") and f"{module}.".startswith(face[:-1]))
-        for face in FACES
+        module == name or (name.endswith(".*") and f"{module}.".startswith(name[:-1]))
+        for name in RE_EXPORTS
     )
 
 
-def floor_of(module: str) -> int:
-    """Return the floor of the longest listed name that `module` lies under."""
-    room = module.partition(".")[2] or "__init__"
-    while room not in FLOOR_OF:
-        outer = room.rpartition(".")[0]
-        assert outer, f"{module} has no floor; give its package one in FLOORS"
-        room = outer
-    return FLOOR_OF[room]
+def layer_of(module: str) -> int:
+    """Return the layer of the longest listed name that `module` lies under."""
+    package = module.partition(".")[2] or "__init__"
+    while package not in LAYER_OF:
+        outer = package.rpartition(".")[0]
+        assert outer, f"{module} has no layer; give its package one in LAYERS"
+        package = outer
+    return LAYER_OF[package]
 
 
 def statements(node: ast.AST, deferred: bool) -> Iterator[ast.AST]:
@@ -118,35 +129,39 @@ def named(module: str) -> Iterator[tuple[str, int]]:
 
 def test_imports_go_down():
     upward = [
-        f"{MODULES[module].relative_to(SOURCE)}:{line}: floor {floor_of(module)} imports "
-        f"{target} of floor {floor_of(target)}"
+        f"{MODULES[module].relative_to(SOURCE)}:{line}: layer {layer_of(module)} imports "
+        f"{target} of layer {layer_of(target)}"
         for module in MODULES
-        if not is_face(module)
+        if not only_re_exports(module)
         for target, line in (*imported(module), *named(module))
-        if floor_of(target) > floor_of(module)
+        if layer_of(target) > layer_of(module)
     ]
     assert not upward, "imports that climb:\n" + "\n".join(upward)
 
 
-def test_rooms_do_not_import_faces():
-    """A face is for whoever stands above it; a room below would depend on every floor at once."""
+def test_packages_do_not_import_re_exports():
+    """Re-exports are for higher layers; a lower package would depend on every layer at once."""
     through = [
-        f"{MODULES[module].relative_to(SOURCE)}:{line}: imports the face {target}"
+        f"{MODULES[module].relative_to(SOURCE)}:{line}: imports {target}, which re-exports"
         for module in MODULES
-        if not is_face(module) and floor_of(module) < 7
+        if not only_re_exports(module) and layer_of(module) < 7
         for target, line in imported(module)
-        if is_face(target) and floor_of(module) <= floor_of(target)
+        if only_re_exports(target) and layer_of(module) <= layer_of(target)
     ]
-    assert not through, "imports of faces:\n" + "\n".join(through)
+    assert not through, "imports of re-exports:\n" + "\n".join(through)
 
 
 def test_no_import_cycles():
     graph = {
         module: sorted(
-            {target for target, _ in imported(module, deferred=False) if not is_face(target)}
+            {
+                target
+                for target, _ in imported(module, deferred=False)
+                if not only_re_exports(target)
+            }
         )
         for module in MODULES
-        if not is_face(module)
+        if not only_re_exports(module)
     }
     finished: set[str] = set()
     for start in graph:
@@ -167,9 +182,9 @@ def test_no_import_cycles():
             stack.extend((target, False) for target in graph[module])
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if is_face(m)])
-def test_faces_define_nothing(module):
-    """A face holds names, strings and a lazy ``__getattr__``; code lives on its floor."""
+@pytest.mark.parametrize("module", [m for m in MODULES if only_re_exports(m)])
+def test_re_exports_define_nothing(module):
+    """A re-export holds names, strings and a lazy ``__getattr__``; code lives on its layer."""
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
     defined = [
         node.name
@@ -177,19 +192,23 @@ def test_faces_define_nothing(module):
         if isinstance(node, ast.ClassDef)
         or (isinstance(node, ast.FunctionDef) and node.name not in ("__getattr__", "__dir__"))
     ]
-    assert not defined, f"{module} is a face and defines {defined}"
+    assert not defined, f"{module} only re-exports and defines {defined}"
 
 
-def test_listed_faces_exist():
-    missing = [face for face in FACES if face.removesuffix(".*") not in MODULES]
-    assert not missing, f"take these out of FACES: {missing}"
+def test_listed_re_exports_exist():
+    missing = [name for name in RE_EXPORTS if name.removesuffix(".*") not in MODULES]
+    assert not missing, f"take these out of RE_EXPORTS: {missing}"
 
 
-def test_rooms_are_those_of_the_floors():
+def test_packages_are_those_of_the_layers():
     """Nothing is listed that is not there; `tests/faces/test_docs.py` compares with the page."""
-    missing = [room for room in FLOOR_OF if room != "__init__" and f"slipway.{room}" not in MODULES]
-    assert not missing, f"take these out of FLOORS: {missing}"
-    assert all(floor_of(module) for module in MODULES)
+    missing = [
+        package
+        for package in LAYER_OF
+        if package != "__init__" and f"slipway.{package}" not in MODULES
+    ]
+    assert not missing, f"take these out of LAYERS: {missing}"
+    assert all(layer_of(module) for module in MODULES)
 
 
 def test_arrays_keep_their_rank():

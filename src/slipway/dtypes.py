@@ -1,6 +1,6 @@
 """Data types, written as plain strings: "float32", "int8x16", "bool", "handle".
 
-A dtype string is code + bits, with `xN` behind it for N vector lanes.  They are strings
+A dtype string is code + bits, with `xN` appended for N vector lanes.  They are strings
 so that ``A.dtype`` goes straight into NumPy, and so that two equal types are one object
 in every dictionary.  The functions here take them apart; all are cached.
 """
@@ -166,7 +166,7 @@ def bytes_of(dtype: str) -> int:
 
 
 def array_bytes(count: int, dtype: str) -> int:
-    """Return the bytes of `count` elements side by side; four-bit ones lie two in a byte."""
+    """Return the bytes of `count` contiguous elements; four-bit ones lie two in a byte."""
     parts = parse(dtype)
     if parts.code in ("int", "uint") and parts.bits == 4:
         return (count * parts.lanes + 1) // 2

@@ -11,7 +11,10 @@
     ├── ArtifactError      an exported library that is damaged, too new, or for another CPU
     ├── ExecutionError     a call into a compiled function with unusable arguments
     ├── ModelError         a model file that cannot be read or uses what is not supported
+    │   └── OpNotImplemented     an operator of it that cannot be imported
     ├── TypeInferenceError an operator applied to arguments of the wrong type
+    ├── DownloadError      a file that cannot be fetched
+    ├── NotAvailableError  a part of classic TVM that Slipway does not have
     ├── InternalError      a defect of Slipway itself, with what to report
     └── RPCError           a remote session failed
         ├── RPCConnectionError   the device cannot be reached, or the link broke
@@ -29,7 +32,7 @@ import sysconfig
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from slipway.version import VERSION
 
@@ -90,6 +93,38 @@ class TypeInferenceError(SlipwayError, TypeError):
     """An operator was applied to arguments whose types do not fit it."""
 
 
+class OpError(SlipwayError):
+    """Base of what is wrong with an operator of a model (a classic name, as those below)."""
+
+
+class OpNotImplemented(ModelError, OpError, NotImplementedError):
+    """A model uses operators that cannot be imported; the message names them all."""
+
+
+class OpAttributeRequired(ModelError, OpError, AttributeError):
+    """An operator of a model lacks an attribute."""
+
+
+class OpAttributeInvalid(ModelError, OpError, AttributeError):
+    """An attribute of an operator of a model has a value that it cannot have."""
+
+
+class OpAttributeUnImplemented(ModelError, OpError, NotImplementedError):
+    """An attribute of an operator of a model asks for what is not supported."""
+
+
+class OpNotInferred(ModelError, OpError, ValueError):
+    """What an operator of a model needs to know beforehand depends on its inputs."""
+
+
+class DownloadError(SlipwayError, OSError):
+    """A file that cannot be fetched from where it is said to be."""
+
+
+class NotAvailableError(SlipwayError, NotImplementedError):
+    """A part of classic TVM that is not there; the message says why, and what to use instead."""
+
+
 class InternalError(SlipwayError, RuntimeError):
     """A defect of Slipway: an exception that nobody raised on purpose, which is its `__cause__`."""
 
@@ -112,6 +147,23 @@ class RemoteError(RPCError):
     def __init__(self, message: str, kind: str = "RuntimeError") -> None:
         super().__init__(message)
         self.kind = kind
+
+
+# What classic scripts catch.
+TVMError = SlipwayError
+DiagnosticError = TypeInferenceError
+RPCSessionTimeoutError = RPCTimeoutError
+
+
+def register_error(func_name: Any = None, cls: type[BaseException] | None = None) -> Any:
+    """Let an exception of the caller's class come out of compiled code as what it was.
+
+    A decorator, with or without a name (the classic function).  It does nothing here: every class
+    is known when one of its exceptions passes through compiled code.
+    """
+    if isinstance(func_name, type):
+        return func_name
+    return (lambda given: given) if cls is None else cls
 
 
 def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:

@@ -71,3 +71,31 @@ def test_an_unknown_device_is_named():
 def test_debug_shows_the_traceback():
     done = slipway("compile", "nowhere.onnx", SLIPWAY_DEBUG="1")
     assert "Traceback" in done.stderr
+
+
+READERS = (
+    ("compile",), ("bisect",), ("check",), ("profile",), ("demo",), ("fit",),
+    ("micro", "create"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_commands_that_read_a_model_have_the_same_options_for_it(command):
+    shown = slipway(*command, "--help").stdout
+    for option in ("--input-shapes", "--bind", "--model-format", "--dense-rounding"):
+        assert option in shown, option
+
+
+def test_the_demo_wants_a_model_for_what_is_said_of_it():
+    assert "--model FILE" in failure("demo", "--bind", "x=1")
+
+
+def test_targets_end_with_options_that_describe_this_machine():
+    """Without them code is planned for no machine in particular; with them it is a valid target."""
+    import re
+
+    from slipway.target import Target
+
+    shown = " ".join(slipway("targets", COLUMNS="400").stdout.split())
+    (text,) = re.findall(r"sizes of its caches: (llvm .*)$", shown)
+    assert Target(text).core_counts == (os.cpu_count(),)

@@ -7,12 +7,17 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import CancelledError
+from functools import partial
 
 import pytest
 
+from slipway import te
 from slipway.codegen.llvm import machine, workers
+from slipway.codegen.llvm.backend import compile_sources
 from slipway.codegen.llvm.machine import CompiledText
-from slipway.errors import CodegenError
+from slipway.codegen.source import FunctionSource
+from slipway.errors import CodegenError, LoweringError
 from slipway.target import Target
 
 TARGET = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64")
@@ -94,7 +99,7 @@ def test_the_text_that_ended_llvm_is_kept_for_a_report(cache_folder):
 def test_of_many_in_threads_only_the_bad_ones_fail():
     texts = [GOOD.replace("1", str(n)) for n in range(12)]
     texts[3] = texts[8] = ABORT
-    jobs = [machine.submit(text, TARGET, f"the kernel k{n}") for n, text in enumerate(texts)]
+    jobs = [machine.Job(text, TARGET, f"the kernel k{n}") for n, text in enumerate(texts)]
     for n, job in enumerate(jobs):
         if n in (3, 8):
             assert f"the kernel k{n} for" in str(job.exception())
@@ -180,6 +185,84 @@ def is_alive(pid):
     except ProcessLookupError:
         return False
     return True
+
+
+SLOW = "define i1024 @f(i1024 %v0) {{\n{}  ret i1024 %v{}\n}}\n"
+
+
+def slow_text(steps):
+    lines = (f"  %v{n} = udiv i1024 %v{n - 1}, %v{max(0, n - 2)}\n" for n in range(1, steps + 1))
+    return SLOW.format("".join(lines), steps)
+
+
+def test_a_module_that_nobody_waits_for_ends_llvm_at_once():
+    compile_text(GOOD)
+    jobs = [machine.Job(slow_text(3000 + n), TARGET, f"the kernel k{n}") for n in range(8)]
+    while not any(job._task._process for job in jobs):
+        time.sleep(0.01)
+    began = time.monotonic()
+    for job in jobs:
+        job.cancel()
+    for job in jobs:
+        with pytest.raises(CancelledError):
+            job.result()
+    assert time.monotonic() - began < 5  # the one that has begun is not waited for
+    assert compile_text(GOOD.replace("1", "9"))[:4] == b"\x7fELF"
+
+
+def test_a_module_that_is_done_does_not_cost_the_next_one_its_process():
+    job = machine.Job(GOOD, TARGET, "the kernel k")
+    job.result()
+    job.cancel()
+    before = processes()
+    assert compile_text(GOOD.replace("1", "8"))[:4] == b"\x7fELF"
+    assert processes() == before
+
+
+@pytest.mark.parametrize("problem", [LoweringError("no schedule"), KeyboardInterrupt()])
+@pytest.mark.parametrize("place", ["lowering", "code"])
+def test_a_failed_build_leaves_nothing_to_be_compiled(monkeypatch, problem, place):
+    asked = []
+
+    def ask(want, body, settings, what, task):
+        asked.append(what)
+        if place == "code":
+            raise problem
+        while not task.is_given_up:
+            time.sleep(0.01)
+        raise CancelledError
+
+    def lowered(number):
+        if place == "lowering" and number == 39:
+            raise problem
+        a = te.placeholder((4,), name="A")
+        b = te.compute((4,), lambda i: a[i] + float(number))
+        return te.lower(te.create_schedule(b.op), [a, b], name=f"k{number}")
+
+    monkeypatch.setattr(workers, "ask", ask)
+    sources = [FunctionSource(f"k{n}", partial(lowered, n)) for n in range(40)]
+    with pytest.raises(type(problem)):
+        compile_sources(sources, TARGET, "k0", "test")
+    machine._pool(os.getpid()).submit(int).result(timeout=20)  # all that waited is through
+    if place == "lowering":
+        assert len(asked) <= min(os.cpu_count(), machine.LARGEST_POOL)
+
+
+def test_what_was_interrupted_can_be_asked_for_again(monkeypatch):
+    a = te.placeholder((4,), name="A")
+    b = te.compute((4,), lambda i: a[i] + 1.0)
+    func = te.lower(te.create_schedule(b.op), [a, b], name="k")
+    sources = [FunctionSource(f"k{n}", lambda: func) for n in range(2)]
+    module = compile_sources(sources, TARGET, "k0", "test", later=True)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workers, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        module.object_bytes()
+    monkeypatch.undo()
+    assert module.object_bytes()[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("rest", ["", "os.kill(os.getpid(), 9)", "raise SystemExit(3)"])

@@ -1,6 +1,8 @@
 import itertools
+import random
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,9 @@ from slipway.compiler.memory_plan import (
     Pool,
     Share,
     check_plan,
+    heuristics,
     lower_bound,
+    place,
     plan,
     plan_svg,
     plan_table,
@@ -239,3 +243,47 @@ def test_the_exact_search_looks_only_at_the_steps_of_the_block_it_placed(monkeyp
     assert len(wrong) > 20
     assert not any(wrong)
     assert len(looked) <= 5 * len(wrong)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_blocks_are_placed_as_few_are(seed, monkeypatch):
+    """Where lists of neighbours would be too long, arrays give the same offsets."""
+    rng = random.Random(seed)
+    blocks, shares = [], []
+    for n in range(rng.choice((3, 30, 120))):
+        first = rng.randrange(60)
+        span = rng.choice((0, 1, 5, 60))
+        blocks.append(Block(f"b{n}", rng.randrange(1, 900), first, first + span,
+                            rng.choice((1, 16, 64))))  # fmt: skip
+    for out, into in zip(range(0, len(blocks) - 1, 2), range(1, len(blocks), 2), strict=False):
+        if blocks[out].first == blocks[into].last:
+            shares.append(Share(out, into, rng.randrange(64), rng.random() < 0.3))
+    pools = [Pool("small", 4000), Pool("large")] if seed % 3 == 0 else [Pool("workspace")]
+    found = []
+    for limit in (10**9, -1):
+        monkeypatch.setattr(place, "_LONG", limit)
+        layout = place.Layout(blocks, shares, pools)
+        orders = [order(layout) for order in heuristics.START_ORDERS]
+        orders += [heuristics.outputs_first(layout, order) for order in orders]
+        near = [layout.neighbours(n) for n in range(len(blocks))]
+        assert [len(others) for others in near] == layout.conflicts
+        found.append(([layout.place(order) for order in orders], near))
+    assert found[0] == found[1]
+
+
+def test_outputs_that_take_over_each_other_are_moved_ahead_as_a_chain():
+    """A chain in place: each output lies below its input, so the last one is placed first."""
+    count = 2000
+    blocks = [Block(f"b{n}", 64, n, n + 1) for n in range(count)]
+    layout = place.Layout(blocks, [Share(n + 1, n, 1) for n in range(count - 1)], [Pool("w")])
+    assert heuristics.outputs_first(layout, list(range(count))) == list(range(count))[::-1]
+
+
+def test_blocks_that_all_live_at_once_are_placed_in_linear_many_steps():
+    """2,000 steps of a stack: no list of who lives with whom is made."""
+    blocks = [Block(f"b{n}", 64 + n, n, 2000) for n in range(2000)]
+    layout = place.Layout(blocks, (), [Pool("w")])
+    offsets, _ = layout.place(heuristics.greedy_by_size(layout))
+    assert "_neighbours" not in vars(layout)
+    sizes = sorted((-(-b.size_bytes // 64) * 64 for b in blocks), reverse=True)
+    assert sorted(offsets) == np.cumsum([0, *sizes[:-1]]).tolist()

@@ -54,16 +54,16 @@ def test_commands_are_spelled_right(page):
         assert used <= known, line
 
 
-def test_the_floors_table_is_the_tested_one(repository):
+def test_the_layers_table_is_the_tested_one(repository):
     source = (repository / "tests" / "test_layering.py").read_text(encoding="utf-8")
-    table_of_tests = re.search(r"^FLOORS = \{\n(.*?)^\}", source, re.MULTILINE | re.DOTALL)
+    table_of_tests = re.search(r"^LAYERS = \{\n(.*?)^\}", source, re.MULTILINE | re.DOTALL)
     tested = {
-        int(floor): set(re.findall(r'"([\w.]+)"', rooms))
-        for floor, rooms in re.findall(r"(\d+): \(([^)]*)\),", table_of_tests[1])
+        int(layer): set(re.findall(r'"([\w.]+)"', packages))
+        for layer, packages in re.findall(r"(\d+): \(([^)]*)\),", table_of_tests[1])
     }
     table = (repository / "docs" / "architecture.md").read_text(encoding="utf-8")
     written = {
-        int(floor): set(re.findall(r"`([\w.]+)`", rooms))
-        for floor, rooms in re.findall(r"^\| ([1-9]\d*) \| ([^|]*) \|", table, re.MULTILINE)
+        int(layer): set(re.findall(r"`([\w.]+)`", packages))
+        for layer, packages in re.findall(r"^\| ([1-9]\d*) \| ([^|]*) \|", table, re.MULTILINE)
     }
     assert written == tested

@@ -155,3 +155,19 @@ def test_shape_inference_gets_no_vector_that_would_be_a_shape_without_end():
     proto = model([node], {"x": ("float32", (1, 3)), "shape": ("int64", (BIG,))}, ["y"], opset=18)
     with pytest.raises(ModelError, match="depends on the model's inputs"):
         relay.frontend.from_onnx(proto)
+
+
+def test_texts_that_are_no_utf8_and_that_nobody_reads_are_no_matter():
+    """The inference of what the file does not say copies the model, and no such text of it."""
+    nodes = [helper.make_node("Foreign", ["x"], ["y"], domain="elsewhere", name="f1"),
+             helper.make_node("Relu", ["y"], ["z"])]  # fmt: skip
+    proto = model(nodes, {"x": ("float32", (2,))}, ["z"])
+    proto.graph.name, proto.producer_name = "graph name", "producer name"
+    info = proto.graph.value_info.add()
+    info.name = "value name"
+    data = proto.SerializeToString()
+    for text in (b"graph name", b"producer name", b"value name"):
+        data = data.replace(text, b"\xe3(" + text[2:])
+    with pytest.raises(SlipwayError, match="Foreign") as caught:
+        relay.frontend.from_onnx(data)
+    assert not isinstance(caught.value, InternalError)

@@ -31,6 +31,16 @@ def test_small_cnn_agrees_before_and_after_optimisation():
         np.testing.assert_allclose(interpret(done, x=X), want, rtol=1e-4, atol=1e-6)
 
 
+def test_what_convert_config_asks_is_done_or_refused():
+    proto = small_cnn()
+    for config in (None, {}, {"use_nt_batch_matmul": False}, {"use_nt_batch_matmul": True}):
+        relay.frontend.from_onnx(proto, convert_config=config)
+    with pytest.raises(ModelError, match=r"convert_config=\{'fast': True\} is nothing"):
+        relay.frontend.from_onnx(proto, convert_config={"fast": True})
+    with pytest.raises(ModelError, match="is a dictionary of options, got list"):
+        relay.frontend.from_onnx(proto, convert_config=[1])
+
+
 def test_weights_are_constants_or_parameters():
     proto = small_cnn()
     frozen, params = relay.frontend.from_onnx(proto)

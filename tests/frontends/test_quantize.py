@@ -257,3 +257,34 @@ def test_one_scale_of_a_tensor_has_rank_0():
     scales = {t.name: list(t.dims) for t in made.onnx.graph.initializer if "_scale" in t.name}
     assert scales
     assert set(map(tuple, scales.values())) == {()}
+
+
+def scaled_model():
+    """A convolution whose result is scaled by an input."""
+    w = helper.make_tensor("w", 1, (4, 3, 3, 3), normal(4, 3, 3, 3).reshape(-1).tolist())
+    return helper.make_model(
+        helper.make_graph(
+            [node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), node("Mul", ["c", "gain"], ["y"])],
+            "scaled",
+            [
+                helper.make_tensor_value_info("x", 1, (1, 3, 8, 8)),
+                helper.make_tensor_value_info("gain", 1, (1,)),
+            ],
+            [helper.make_tensor_value_info("y", 1, (1, 4, 8, 8))],
+            [w],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+
+
+def test_inputs_bound_to_constants_are_no_inputs_of_the_new_model():
+    samples, real = images(shape=(1, 3, 8, 8)), scaled_model()
+    made = slipway.quantize(real, samples, constants={"gain": 0.5})
+    assert [i.name for i in made.onnx.graph.input] == ["x"]
+    given = {**samples[0], "gain": np.array([0.5], np.float32)}
+    (want,) = run_onnxruntime(real, given)
+    (got,) = run_onnxruntime(made.onnx, samples[0])
+    assert signal_to_noise_db(want, got) > 25
+    with pytest.raises(ModelError, match="no input 'gian'"):
+        slipway.quantize(real, samples, constants={"gian": 1})

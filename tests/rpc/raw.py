@@ -15,6 +15,17 @@ def hello(version=(1, 1), key=b"", frame_bytes=1 << 20, magic=protocol.MAGIC, ro
     return frame(Code.HELLO, 1, head + key + b"\0" + name + b"\0")
 
 
+def own_address():
+    """An address of this machine that is not loopback, or None."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            return None
+        address = probe.getsockname()[0]
+    return None if address.startswith("127.") else address
+
+
 class Raw:
     """A connection that sends what it is told."""
 

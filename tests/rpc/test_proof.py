@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.rpc.raw import Raw, hello
+from tests.rpc.raw import Raw, hello, own_address
 
 from slipway import rpc
 from slipway.errors import RPCError
@@ -202,6 +202,66 @@ def test_tracker_and_its_devices_prove_it_to_each_other():
             assert session.ping(b"x") == b"x"
         with pytest.raises(RPCError, match="the token is not the one"):
             rpc.connect_tracker(*address, token="another")
+
+
+def test_client_from_elsewhere_proves_it_to_a_proxy():
+    address = own_address()
+    if address is None:
+        pytest.skip("this machine has no address but loopback")
+    with rpc.Proxy("0.0.0.0", 0, token=TOKEN, silent=True) as proxy:
+        options = rpc.ServerOptions(token=TOKEN, is_quiet=True)
+        with rpc.Server("127.0.0.1", proxy.port, is_proxy=True, key="board", options=options):
+            assert outcome(proxy.port, "board") == "served"
+            with rpc.connect(address, proxy.port, key="board", token=TOKEN) as session:
+                assert session.ping(b"x") == b"x"
+            for token, words in (("", "asks for its token"), ("another", "is not the one")):
+                with pytest.raises(RPCError, match=words):
+                    rpc.connect(address, proxy.port, key="board", token=token)
+
+
+def test_proxy_without_a_token_serves_its_own_machine_only():
+    address = own_address()
+    if address is None:
+        pytest.skip("this machine has no address but loopback")
+    with (
+        rpc.Proxy("0.0.0.0", 0, token="", silent=True) as proxy,
+        pytest.raises(RPCError, match="own machine only"),
+    ):
+        rpc.connect(address, proxy.port, key="board", token="")
+
+
+def test_administrator_proves_it_to_a_tracker_on_its_own_machine_too():
+    admin = "the administrator's"
+    with rpc.Tracker("127.0.0.1", 0, token=TOKEN, admin_token=admin, silent=True) as tracker:
+        address = ("127.0.0.1", tracker.port)
+        for proven, expected in ((TOKEN, Code.ERROR), (admin, Code.WELCOME)):
+            peer = Raw(tracker, greet=False)
+            peer.send(hello(role=Role.ADMIN))
+            code, _, challenge = peer.receive()
+            assert code == Code.CHALLENGE
+            nonce = os.urandom(32)
+            answer = nonce + protocol.client_proof(proven, challenge, nonce)
+            peer.send(frame(Code.AUTHENTICATE, 1, answer))
+            assert peer.receive()[0] == expected
+            peer.close()
+        with pytest.raises(RPCError, match="the token is not the administrator's"):
+            rpc.connect_tracker(*address, token="", admin_token=TOKEN).drain(1)
+        with pytest.raises(RPCError, match="only an administrator may do that"):
+            rpc.connect_tracker(*address, token=TOKEN).drain(1)
+        with rpc.Server("127.0.0.1", 0, key="b", tracker_addr=address, token=TOKEN, silent=True):
+            session = rpc.connect_tracker(*address, token="", admin_token=admin)
+            wait_for(lambda: session.summary()["server_info"])
+            session.drain(1)
+
+
+def test_tracker_without_an_administrators_token_has_no_administrator():
+    with rpc.Tracker("127.0.0.1", 0, token=TOKEN, admin_token="", silent=True) as tracker:
+        peer = Raw(tracker, greet=False)
+        peer.send(hello(role=Role.ADMIN))
+        code, _, payload = peer.receive()
+        assert code == Code.ERROR
+        assert b"administrator" in payload
+        peer.close()
 
 
 def test_wrong_tokens_wait_at_a_tracker_and_a_proxy():

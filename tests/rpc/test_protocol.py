@@ -5,7 +5,7 @@ import struct
 import time
 
 import pytest
-from tests.rpc.raw import Raw, hello
+from tests.rpc.raw import Raw, hello, own_address
 
 from slipway import rpc
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
@@ -337,17 +337,6 @@ def test_client_finds_out_a_server_that_lacks_the_token():
         rpc.connect("127.0.0.1", listener.getsockname()[1], token="secret")
     thread.join()
     listener.close()
-
-
-def own_address():
-    """An address of this machine that is not loopback, or None."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing
-        except OSError:
-            return None
-        address = probe.getsockname()[0]
-    return None if address.startswith("127.") else address
 
 
 def test_peer_from_beyond_needs_the_token():

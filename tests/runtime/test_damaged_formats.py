@@ -1,8 +1,10 @@
 """Damaged parameters and graph tables: each count is checked before anything is built from it."""
 
+import io
 import json
 import random
 import struct
+import tarfile
 import tracemalloc
 
 import ml_dtypes
@@ -12,11 +14,13 @@ from benchmarks._damage import mutate_bytes
 
 from slipway.errors import ArtifactError, ScheduleError, SlipwayError, TargetError
 from slipway.micro.board import _parse as parse_board
-from slipway.runtime.artifact import parse_metadata
+from slipway.micro.model_library import unpack_model_library
+from slipway.runtime.artifact import parse_metadata, read_tar
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import load_param_dict, save_param_dict
 from slipway.target import Target
 from slipway.te.steps import steps_from_json
+from slipway.toolchain.unpack import unpack_tar
 
 PARAMS = {
     "a": np.zeros((2, 3), np.float32), "b": np.arange(5, dtype=np.int8), "c": np.array(3.0),
@@ -134,3 +138,102 @@ def test_deep_targets_schedules_and_boards_are_refused(tmp_path):
         board.write_text(text)
         with pytest.raises(SlipwayError, match="does not describe a board"):
             parse_board(board)
+
+
+def peak_bytes(read, *arguments):
+    """Return the memory that a reader took before it refused."""
+    tracemalloc.start()
+    with pytest.raises(ArtifactError):
+        read(*arguments)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def graph_of(nodes=(), entries=(), dims=(), args=(), strings=b"x\0"):
+    body = b"".join(struct.pack("<q", d) for d in dims)
+    body += struct.pack("<QQ", 0, 64)
+    body += b"".join(struct.pack("<6I", *node) for node in nodes)
+    body += b"".join(struct.pack("<BBHIII", *entry) for entry in entries)
+    body += b"".join(struct.pack("<I", arg) for arg in args) + strings
+    return struct.pack("<12IQII", 0x47574C53, 1, 64 + len(body), len(nodes), len(entries), 0, 0,
+                       len(args), len(dims), len(strings), 1, 0, 64, 0, 0) + body  # fmt: skip
+
+
+FLOAT = (2, 32, 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        # Every node reads all arguments, every entry has all extents, every name is the whole text.
+        graph_of([(0, 0, 0, 4000, n, 1) for n in range(4000)],
+                 [(*FLOAT, 0, 0, 0)] * 4000, (), [0] * 4000),
+        graph_of([(0, 2**32 - 1, 0, 0, n, 1) for n in range(4000)],
+                 [(*FLOAT, 4000, 0, 0)] * 4000, [1] * 4000),
+        graph_of([(n, 2**32 - 1, 0, 0, n, 1) for n in range(4000)],
+                 [(*FLOAT, 0, 0, 0)] * 4000, (), (), b"x" * 4000 + b"\0"),
+    ],
+    ids=["arguments", "extents", "names"],
+)  # fmt: skip
+def test_pieces_of_graph_tables_are_not_counted_again_and_again(data):
+    assert peak_bytes(GraphTables.from_binary, data) < 12 * len(data)
+
+
+def test_names_that_are_no_text_are_refused():
+    document = json.loads(TABLES.to_json())
+    document["nodes"][1]["name"] = "\ud800"
+    with pytest.raises(ArtifactError, match="surrogates"):
+        GraphTables.from_json(json.dumps(document))
+
+
+def long_name_headers(count):
+    head = tarfile.TarInfo("././@LongLink")
+    head.type, head.size = tarfile.GNUTYPE_LONGNAME, 2
+    block = head.tobuf(tarfile.GNU_FORMAT) + b"a\0".ljust(512, b"\0")
+    return block * count + tarfile.TarInfo("x").tobuf() + bytes(1024)
+
+
+def test_headers_that_announce_headers_are_refused(tmp_path):
+    data = long_name_headers(3000)
+    with pytest.raises(ArtifactError, match="not a readable tar"):
+        read_tar(data, "model.tar")
+    (tmp_path / "x.tar").write_bytes(data)
+    with pytest.raises(ArtifactError, match="damaged"):
+        unpack_tar(tmp_path / "x.tar", tmp_path / "out")
+    with pytest.raises(ArtifactError, match="no Model Library Format archive"):
+        unpack_model_library(tmp_path / "x.tar", tmp_path / "out")
+
+
+def test_a_file_with_holes_is_not_unpacked(tmp_path):
+    """A kilobyte of archive that says it holds a terabyte of zeros."""
+    info = tarfile.TarInfo("x")
+    info.type = tarfile.GNUTYPE_SPARSE
+    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    head[386:398], head[483:495] = b"%011o\0" % 0, b"\x80" + (1 << 40).to_bytes(11, "big")
+    head[148:156] = b"        "
+    head[148:156] = b"%06o\0 " % sum(head)
+    (tmp_path / "x.tar").write_bytes(bytes(head) + bytes(1024))
+    with pytest.raises(ArtifactError, match="a file with holes"):
+        unpack_tar(tmp_path / "x.tar", tmp_path / "out")
+    assert not list((tmp_path / "out").rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "5",
+        "[" * 50_000,
+        '{"version": []}',
+        '{"version": 7, "modules": [1]}',
+        '{"version": 7, "modules": {"a": 1}}',
+    ],
+)
+def test_metadata_of_an_archive_that_is_none_is_refused(tmp_path, text):
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        info = tarfile.TarInfo("metadata.json")
+        info.size = len(text)
+        archive.addfile(info, io.BytesIO(text.encode()))
+    with pytest.raises(ArtifactError, match="Model Library Format"):
+        unpack_model_library(tmp_path / "x.tar", tmp_path / "out")

@@ -66,7 +66,7 @@ def test_choosers_hold_no_fitted_number(file):
     named = [
         target.id
         for node in tree.body
-        if isinstance(node, ast.Assign)
+        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Attribute)
         for target in node.targets
         if isinstance(target, ast.Name) and fitted.search(target.id)
     ]

@@ -120,3 +120,29 @@ def test_what_cannot_be_imported_is_an_error():
 def test_an_unknown_pragma_is_an_error():
     with pytest.raises(ScheduleError, match=r"no pragma 'import_lvm'.*Did you mean 'import_llvm'"):
         schedule("import_lvm", "x")
+
+
+@pytest.mark.parametrize("kind", ["import_c", "import_llvm"])
+def test_the_last_definition_of_a_function_counts(kind, tmp_path):
+    """The tutorial goes on with its schedule, and brings a second form of its function along."""
+    if kind == "import_llvm" and not clang.find_clang(required=False):
+        pytest.skip("needs clang")
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: tvm.tir.call_pure_extern("float32", "outer", A[i]), name="B")
+    s = te.create_schedule(B.op)
+    c = 'extern "C" float '
+    texts = (
+        f"{c} inner(float x) {{ return x; }} {c} third(float x) {{ return x; }}",
+        f"{c} inner(float x); {c} outer(float x) {{ return inner(x) + 1; }}",
+        f"{c} inner(float x) {{ return 10 * x; }}",
+        f"{c} inner(float x) {{ return 100 * x; }} {c} fourth(float x) {{ return x; }}",
+    )
+    for text in texts:
+        given = text
+        if kind == "import_llvm":
+            given = clang.create_llvm(text, output=str(tmp_path / "x.ll"))
+        s[B].pragma(B.op.axis[0], kind, given)
+    f = tvm.build(s, [A, B], "llvm")
+    b = tvm.nd.empty((4,))
+    f(tvm.nd.array(np.arange(4, dtype="float32")), b)
+    assert b.numpy().tolist() == [1, 101, 201, 301]

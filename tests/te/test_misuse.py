@@ -126,10 +126,6 @@ MISUSES = {
     ),
     "argument twice": (lambda x: te.lower(x.s, [x.a, x.a, x.d]), "'A' is passed twice"),
     "argument of another kind": (lambda x: te.lower(x.s, [x.a, 3]), "argument 1 is 3"),
-    "inlined argument": (
-        lambda x: (x.s[x.b].compute_inline(), te.lower(x.s, [x.a, x.b, x.d])),
-        "argument 'B' is a stage that was inlined",
-    ),
     "two axes on one thread": (
         lambda x: [x.s[x.b].bind(a, te.thread_axis("threadIdx.x")) for a in x.b.op.axis],
         "axis 'i' is bound to it already",

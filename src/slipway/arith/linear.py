@@ -98,7 +98,7 @@ class Linear:
 
     @property
     def low(self) -> Bound:
-        """The least value it can take."""
+        """The minimum it can take."""
         return self.bounds()[0]
 
     @property

@@ -13,19 +13,14 @@ from slipway.cli import console
 from slipway.cli.bisect_repro import write_repro
 from slipway.cli.connection import Connection
 from slipway.cli.demo_case import random_array
-from slipway.cli.model_file import (
-    format_of,
-    parse_bindings,
-    parse_shapes,
-    read_model,
-    rounding_for,
-)
+from slipway.cli.model_file import ModelOptions, format_of, parse_bindings
 from slipway.cli.options import (
     Bindings,
     DenseRounding,
     Inputs,
     InputShapes,
     ModelFile,
+    ModelFormat,
     OptLevel,
     RpcHost,
     RpcKey,
@@ -45,6 +40,7 @@ def bisect(
     inputs: Inputs = None,
     input_shapes: InputShapes = None,
     bind: Bindings = None,
+    model_format: ModelFormat = None,
     tolerance: Annotated[
         float, typer.Option(help="Of a float tensor's largest value; integers must be the same.")
     ] = 1e-4,
@@ -82,16 +78,12 @@ def bisect(
     from slipway.relay.interpret import interpret
     from slipway.target import Target
 
-    kind = format_of(model)
+    kind = format_of(model, model_format)
     constants = parse_bindings(bind)
     targets = [Target(name) for name in target or ["llvm"]]
     with console.step(f"Reading {model}"):
-        module, _ = read_model(
-            model,
-            parse_shapes(input_shapes),
-            constants=constants,
-            dense_rounding=rounding_for(targets[0], dense_rounding),
-        )
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+        module, _ = options.read(model, targets[0])
     main = module["main"]
     arrays = given_or_random(main, inputs)
     with console.step("Computing the imported graph by the references"):

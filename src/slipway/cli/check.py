@@ -16,10 +16,11 @@ from slipway.cli.model_file import (
     parse_bindings,
     parse_shapes,
     read_model,
+    rounding_for,
     shapes_option,
     survey_model,
 )
-from slipway.cli.options import Bindings, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFile, ModelFormat
 from slipway.errors import LoweringError, OpenShapeError
 
 COLOURS = {
@@ -31,7 +32,7 @@ MEANINGS = {
     "rewritten": "several operators together",
     "folded": "known at compile time",
     "unsupported": "cannot be compiled",
-    "unchecked": "behind an unsupported node",
+    "unchecked": "after an unsupported node",
 }
 
 
@@ -41,6 +42,7 @@ def check(
     input_shapes: InputShapes = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
     only: Annotated[
         str | None, typer.Option(help="Show only nodes of this status, unsupported for example.")
     ] = None,
@@ -73,6 +75,7 @@ def check(
     from slipway.target import Target
 
     chosen = Target(target)
+    rounding = rounding_for(chosen, dense_rounding)
     shapes = parse_shapes(input_shapes)
     constants = parse_bindings(bind)
     assumed = ""
@@ -83,7 +86,7 @@ def check(
         entries = survey_model(model, shapes, model_format, constants)
     found: dict[str, Any] = {"schedules": {}, "memory": {}, "kernels": [], "problem": ""}
     if all(entry.status not in ("unsupported", "unchecked") for entry in entries):
-        module, parameters = read_model(model, shapes, model_format, constants)
+        module, parameters = read_model(model, shapes, model_format, constants, rounding)
         found = on_target(module, parameters, chosen)
     report = {
         "model": str(model),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model, rounding_for
+from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
     Bindings,
     DenseRounding,
@@ -94,11 +94,9 @@ def compile_model(
     from slipway import relay
 
     chosen = slipway.target.Target(target)
-    rounding = rounding_for(chosen, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
     with console.step(f"Reading {model}"):
-        module, parameters = read_model(
-            model, parse_shapes(input_shapes), model_format, parse_bindings(bind), rounding
-        )
+        module, parameters = options.read(model, chosen)
     with (
         console.step(f"Compiling for {chosen}"),
         slipway.transform.PassContext(opt_level=opt_level),

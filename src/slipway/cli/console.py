@@ -37,7 +37,7 @@ def step(title: str) -> Iterator[None]:
 
 
 def progress(items: Sequence[T], title: str) -> Iterable[T]:
-    """Iterate over `items` behind a progress bar, then print the line with its seconds."""
+    """Iterate over `items` under a progress bar, then print the line with its seconds."""
     start = time.perf_counter()
     columns = (
         TextColumn("{task.description}"),

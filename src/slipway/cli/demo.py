@@ -14,9 +14,10 @@ import typer
 from slipway.cli import console
 from slipway.cli.demo_case import Case, Outputs, digits_case, model_case
 from slipway.cli.demo_device import DeviceKind, kind_named, serve, this_machine
-from slipway.cli.options import InputShapes
+from slipway.cli.model_file import ModelOptions
+from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
 from slipway.cli.profile_table import profile_rows
-from slipway.errors import ExecutionError
+from slipway.errors import ExecutionError, ModelError
 from slipway.toolchain import emulators, native
 from slipway.toolchain.tempdir import tempdir
 from slipway.version import VERSION
@@ -50,6 +51,9 @@ def demo(
         str, typer.Option(help="The device to start: aarch64, armv7, riscv64 or x86_64.")
     ] = "aarch64",
     input_shapes: InputShapes = None,
+    bind: Bindings = None,
+    model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
 ) -> None:
     """Compile a model for a device, run it there over RPC, and compare.
 
@@ -61,9 +65,14 @@ def demo(
 
         slipway demo --model mobilenet.onnx --device riscv64
     """
+    from slipway.target import Target
+
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    if model is None and options != ModelOptions():
+        raise ModelError("options that say how a model is read need the model: --model FILE")
     kind, emulator = choose_device(device)
     with console.step("Reading the model"):
-        case = model_case(model, input_shapes) if model else digits_case()
+        case = model_case(model, options, Target(kind.target)) if model else digits_case()
     with tempdir() as temp:
         run_demo(case, kind, emulator, temp.path)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.cli.model_file import parse_shapes, read_model
+from slipway.cli.model_file import ModelOptions, format_of, parse_bindings, read_model
 
 Arrays = dict[str, Any]
 Outputs = list[Any]
@@ -50,9 +50,9 @@ def digits_case() -> Case:
     )
 
 
-def model_case(path: Path, input_shapes: str | None) -> Case:
+def model_case(path: Path, options: ModelOptions, target: Any) -> Case:
     """Return the user's model with random inputs, and onnxruntime's outputs if there."""
-    module, parameters = read_model(path, parse_shapes(input_shapes))
+    module, parameters = options.read(path, target)
     rng = np.random.default_rng(0)
     inputs = [
         {
@@ -63,8 +63,8 @@ def model_case(path: Path, input_shapes: str | None) -> Case:
         for _ in range(RANDOM_RUNS)
     ]
     case = Case(path=path, module=module, parameters=parameters, inputs=inputs)
-    if path.suffix.lower() == ".onnx":
-        add_onnxruntime(case)
+    if format_of(path, options.model_format) == "onnx":
+        add_onnxruntime(case, parse_bindings(options.bind))
     return case
 
 
@@ -77,12 +77,15 @@ def random_array(tensor_type: Any, rng: np.random.Generator) -> Any:
     return rng.integers(0, 128, shape).astype(dtype)
 
 
-def add_onnxruntime(case: Case) -> None:
-    """Fill in the reference, when onnxruntime is there."""
+def add_onnxruntime(case: Case, constants: Arrays) -> None:
+    """Fill in the reference, when onnxruntime is there; `constants` are inputs of the file."""
     try:
         import onnxruntime
     except ModuleNotFoundError:
         return
+    from slipway.frontends.onnx.reference import as_inputs
+
     session = onnxruntime.InferenceSession(str(case.path), providers=["CPUExecutionProvider"])
     case.reference = f"onnxruntime {onnxruntime.__version__}"
-    case.expected = [session.run(None, arrays) for arrays in case.inputs]
+    bound = as_inputs(case.path, constants)
+    case.expected = [session.run(None, {**arrays, **bound}) for arrays in case.inputs]

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
-from slipway.cli.options import Bindings, InputShapes
+from slipway.cli.model_file import ModelOptions
+from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
 from slipway.errors import ModelError
 
 app = typer.Typer(
@@ -24,9 +24,7 @@ BoardName = Annotated[str, typer.Option("--board", help="A board's name, or a .t
 Project = Annotated[Path, typer.Argument(metavar="DIR", help="The project's directory.")]
 
 
-def model_archive(
-    model: Path, target: str, shapes: str | None, bind: list[str] | None, folder: Path
-) -> Path:
+def model_archive(model: Path, target: str, options: ModelOptions, folder: Path) -> Path:
     """Return the Model Library Format archive of a model, compiling it when it is not one."""
     if model.suffix == ".tar":
         return model
@@ -36,7 +34,7 @@ def model_archive(
 
     model.stat()
     with console.step(f"Reading {model}"):
-        module, parameters = read_model(model, parse_shapes(shapes), constants=parse_bindings(bind))
+        module, parameters = options.read(model, slipway.target.Target(target))
     with console.step(f"Compiling for {target}"), slipway.transform.PassContext(opt_level=3):
         library = relay.build(
             module,
@@ -57,6 +55,8 @@ def fit(
     ] = False,
     input_shapes: InputShapes = None,
     bind: Bindings = None,
+    model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
     svg: Annotated[
         Path | None, typer.Option(help="Write the arena as a picture: offset over time.")
     ] = None,
@@ -74,15 +74,16 @@ def fit(
     if not names:
         raise ModelError("name a board with --board, or give --all-boards")
     boards = [find_board(name) for name in names]
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
-        archive = model_archive(model, boards[0].target, input_shapes, bind, Path(folder))
+        archive = model_archive(model, boards[0].target, options, Path(folder))
         description = only_model(unpack_model_library(archive, Path(folder) / "model"))
         needs = estimate(description)
 
         def archive_for(target: str) -> Path:
             own = Path(folder) / f"target{len(list(Path(folder).iterdir()))}"
             own.mkdir()
-            return model_archive(model, target, input_shapes, bind, own)
+            return model_archive(model, target, options, own)
 
         linked = measure_boards(boards, archive_for) if link else {}
     if svg is not None:
@@ -129,6 +130,8 @@ def create(
     ] = None,
     input_shapes: InputShapes = None,
     bind: Bindings = None,
+    model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
 ) -> None:
     """Make a project of MODEL from a template."""
     from slipway.micro import generate_project_from_mlf
@@ -141,7 +144,12 @@ def create(
             raise ModelError(f"--option {text}: write NAME=VALUE")
         options[name] = value
     with tempfile.TemporaryDirectory(prefix="slipway-micro-") as folder:
-        archive = model_archive(model, find_board(board).target, input_shapes, bind, Path(folder))
+        archive = model_archive(
+            model,
+            find_board(board).target,
+            ModelOptions(input_shapes, bind, model_format, dense_rounding),
+            Path(folder),
+        )
         generate_project_from_mlf(template, directory, archive, options).close()
     console.out.print(f"{directory}: a {template} project for {board}")
 

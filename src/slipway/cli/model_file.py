@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,29 @@ def read_model(
         raise ModelError(f"{error.problem} Pass {shapes_option(error.shapes)}") from None
 
 
+@dataclass(frozen=True)
+class ModelOptions:
+    """How a command line says that a model file is to be read; every command has all of them."""
+
+    input_shapes: str | None = None
+    bind: Sequence[str] | None = None
+    model_format: str | None = None
+    dense_rounding: str | None = None
+
+    def read(self, path: Path, target: Any) -> tuple[Any, dict[str, Any]]:
+        """Return (relay module, parameters) of the model at `path` for a target.
+
+        Raises what `read_model` raises, and ModelError for an option that is spelled otherwise.
+        """
+        return read_model(
+            path,
+            parse_shapes(self.input_shapes),
+            self.model_format,
+            parse_bindings(self.bind),
+            rounding_for(target, self.dense_rounding),
+        )
+
+
 def rounding_for(target: Any, given: str | None) -> str:
     """Return `from_tflite`'s dense_rounding for a target, as LiteRT or TensorFlow Lite Micro there.
 
@@ -125,7 +149,7 @@ def shapes_option(shapes: Mapping[str, Sequence[Any]]) -> str:
 
 
 def parse_bindings(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return {name: array} of ``--bind``: a number, nested lists, or @FILE.npy behind "name=".
+    """Return {name: array} of ``--bind``: a number, nested lists, or @FILE.npy after "name=".
 
     Raises ModelError with an example when a text is spelled otherwise.
     """

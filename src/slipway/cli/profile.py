@@ -11,11 +11,13 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model, rounding_for
+from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
     Bindings,
+    DenseRounding,
     Inputs,
     InputShapes,
+    ModelFormat,
     Repeat,
     RpcHost,
     RpcKey,
@@ -38,6 +40,8 @@ def profile(
     ),
     input_shapes: InputShapes = None,
     bind: Bindings = None,
+    model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
     inputs: Inputs = None,
     top: Annotated[int | None, typer.Option(min=1, help="Show the N slowest operators.")] = None,
     repeat: Repeat = 3,
@@ -82,7 +86,12 @@ def profile(
     with tempdir() as folder:
         artifact = model
         if model.suffix not in ARTIFACTS:
-            artifact = compile_for_profile(model, target, input_shapes, bind, folder.path)
+            artifact = compile_for_profile(
+                model,
+                target,
+                ModelOptions(input_shapes, bind, model_format, dense_rounding),
+                folder.path,
+            )
         report = measure(artifact, connection, inputs, limits, number, repeat)
     if trace is not None:
         text = json.dumps(report.to_chrome_trace(f"{model.name} on {connection.where}"))
@@ -94,20 +103,13 @@ def profile(
         print_profile(report, top, f"{model.name} on {connection.where}")
 
 
-def compile_for_profile(
-    model: Path, target: str, shapes: str | None, bind: list[str] | None, folder: Path
-) -> Path:
+def compile_for_profile(model: Path, target: str, options: ModelOptions, folder: Path) -> Path:
     """Return an artifact of a model file, as ``slipway compile`` makes it."""
     import slipway
     from slipway import relay
 
     with console.step(f"Reading {model}"):
-        module, parameters = read_model(
-            model,
-            parse_shapes(shapes),
-            constants=parse_bindings(bind),
-            dense_rounding=rounding_for(slipway.target.Target(target), None),
-        )
+        module, parameters = options.read(model, slipway.target.Target(target))
     with console.step(f"Compiling for {target}"), slipway.transform.PassContext(opt_level=3):
         library = relay.build(module, target=slipway.target.Target(target), params=parameters)
     path = folder / f"{model.stem}.tar"

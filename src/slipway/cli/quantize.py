@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import parse_shapes
-from slipway.cli.options import InputShapes
+from slipway.cli.model_file import parse_bindings, parse_shapes
+from slipway.cli.options import Bindings, InputShapes
 
 
 def quantize(
@@ -43,6 +43,7 @@ def quantize(
     first: Annotated[bool, typer.Option(help="Quantise the first convolution or product.")] = True,
     last: Annotated[bool, typer.Option(help="Quantise the last convolution or product.")] = True,
     input_shapes: InputShapes = None,
+    bind: Bindings = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write the errors of all layers as JSON.")
     ] = None,
@@ -75,6 +76,7 @@ def quantize(
             first=first,
             last=last,
             shape=parse_shapes(input_shapes),
+            constants=parse_bindings(bind),
         )
     made.save(destination)
     columns = ("layer", "operator", "SQNR dB", "max error", "scale")

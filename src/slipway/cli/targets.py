@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -19,7 +20,7 @@ def targets(
 ) -> None:
     """List the kinds of target and the tags that stand for a whole board: what each compiles to.
 
-    This machine's caches are shown too.
+    This machine's processors and caches are shown too.
 
     For example:
 
@@ -43,5 +44,6 @@ def targets(
     console.table(("kind or tag", "compiles to", "target"), rows, text_columns=3)
     for outcome in dict.fromkeys(row[1] for row in rows):
         console.out.print(f"{outcome}: {MEANINGS[outcome]}")
-    if not pattern and (words := host_words()):
-        console.out.print(f"This machine, with the sizes of its caches: llvm {words}")
+    if not pattern:
+        host = f"llvm -num-cores={os.cpu_count() or 1} {host_words()}".rstrip()
+        console.out.print(f"This machine, with its processors and the sizes of its caches: {host}")

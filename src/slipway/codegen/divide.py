@@ -1,7 +1,7 @@
 """Integer division as the CPU has it: of every divisor, and rounded down.
 
-``x / 0`` and ``x % 0`` are 0 and the least integer by -1 is itself, as in NumPy.  CPUs and C do not
-agree on that (x86 stops the process), so a divisor that may be 0 or -1 is replaced by 1
+``x / 0`` and ``x % 0`` are 0 and the smallest integer by -1 is itself, as in NumPy.  CPUs and C
+do not agree on that (x86 stops the process), so a divisor that may be 0 or -1 is replaced by 1
 first.  "quotient" and "remainder" are the bare instructions.
 """
 

@@ -293,7 +293,7 @@ def floor(value: E.PrimExpr) -> E.PrimExpr:
 
 
 def ceil(value: E.PrimExpr) -> E.PrimExpr:
-    """The least integer not below."""
+    """The smallest integer not below."""
     return _step(value, lambda x, r: E.Add(r, E.Select(E.LT(r, x), like(1.0, x), like(0.0, x))))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from slipway.errors import CodegenError
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
+from slipway.toolchain.elf_override import last_definitions
 
 ATTRIBUTE = "import_source"  # of a PrimFunc: pairs (kind of pragma, text)
 _EXTERN_C = re.compile(r'\bextern\s+"C"\s*')
@@ -35,7 +36,10 @@ def c_snippets(functions: Iterable[PrimFunc], target: Target) -> list[str]:
 
 
 def snippet_objects(functions: Iterable[PrimFunc], target: Target) -> list[bytes]:
-    """Return objects of everything that `functions` bring along."""
+    """Return objects of everything that `functions` bring along.
+
+    Of functions that several of them define, the one that came last counts.
+    """
     objects = []
     for kind, text in _snippets(functions):
         if kind == "import_c":
@@ -44,7 +48,7 @@ def snippet_objects(functions: Iterable[PrimFunc], target: Target) -> list[bytes
             objects.append(snippet_to_object(_EXTERN_C.sub("", text), target))
         else:
             objects.append(_llvm_object(text, target))
-    return objects
+    return last_definitions(objects)
 
 
 def _snippets(functions: Iterable[PrimFunc]) -> list[tuple[str, str]]:

@@ -29,14 +29,42 @@ from slipway.transform.graph.mixed_precision import to_mixed_precision
 from slipway.transform.graph.pipeline import over_functions
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
-from slipway.transform.manager import Pass, Sequential, Setting
+from slipway.transform.manager import (
+    FunctionPass,
+    ModulePass,
+    Pass,
+    Sequential,
+    Setting,
+    pass_of,
+)
 
 __all__ = [
-    "AlterOpLayout", "CanonicalizeOps", "DeadCodeElimination", "EliminateCommonSubexpr",
-    "FixShapes", "FoldConstant", "FoldScaleAxis", "FuseAttention", "FuseOps", "InferType",
-    "Inline", "Pass", "PassContext", "RemoveDeadChannels", "Sequential", "SimplifyExpr",
-    "SimplifyInference", "ToGraphNormalForm", "ToMixedPrecision", "build_config", "function_pass",
-    "lower_ready", "module_pass", "optimize",
+    "AlterOpLayout",
+    "CanonicalizeOps",
+    "DeadCodeElimination",
+    "EliminateCommonSubexpr",
+    "FixShapes",
+    "FoldConstant",
+    "FoldScaleAxis",
+    "FunctionPass",
+    "FuseAttention",
+    "FuseOps",
+    "InferType",
+    "Inline",
+    "ModulePass",
+    "Pass",
+    "PassContext",
+    "RemoveDeadChannels",
+    "Sequential",
+    "SimplifyExpr",
+    "SimplifyInference",
+    "ToGraphNormalForm",
+    "ToMixedPrecision",
+    "build_config",
+    "function_pass",
+    "lower_ready",
+    "module_pass",
+    "optimize",
 ]  # fmt: skip
 
 
@@ -160,7 +188,7 @@ def function_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
-    required: Sequence[str] = (),
+    required: Sequence[str] | None = None,
 ) -> Any:
     """Make a pass of ``f(function, module, context) -> function``, or of a class.
 
@@ -169,14 +197,14 @@ def function_pass(
 
     def make(given: Any) -> Any:
         def over(run: Any, title: str) -> Pass:
-            return Pass(
+            return FunctionPass(
                 title,
                 opt_level or 0,
                 lambda m, s: over_functions(m, lambda f: run(f, m, s.context)),
-                required=required,
+                required=required or (),
             )
 
-        return _pass_of(given, name, over, "transform_function")
+        return pass_of(given, name, "transform_function", over)
 
     return make if pass_func is None else make(pass_func)
 
@@ -185,34 +213,19 @@ def module_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
-    required: Sequence[str] = (),
+    required: Sequence[str] | None = None,
 ) -> Any:
     """Make a pass of ``f(module, context) -> module``, or of a class with ``transform_module``."""
 
     def make(given: Any) -> Any:
         def over(run: Any, title: str) -> Pass:
-            return Pass(title, opt_level or 0, lambda m, s: run(m, s.context), required=required)
+            return ModulePass(
+                title, opt_level or 0, lambda m, s: run(m, s.context), required=required or ()
+            )
 
-        return _pass_of(given, name, over, "transform_module")
+        return pass_of(given, name, "transform_module", over)
 
     return make if pass_func is None else make(pass_func)
-
-
-def _pass_of(given: Any, name: str | None, over: Callable[[Any, str], Pass], method: str) -> Any:
-    """Return the pass of a function; of a class, what makes one with the class's arguments."""
-    title = name or given.__name__
-    if not isinstance(given, type):
-        return over(given, title)
-    if not callable(getattr(given, method, None)):
-        raise LoweringError(f"the class {title} has no method {method}, which a pass runs")
-
-    def create(*args: Any, **kwargs: Any) -> Pass:
-        instance = given(*args, **kwargs)
-        made = over(getattr(instance, method), title)
-        made.instance = instance
-        return made
-
-    return create
 
 
 def build_config(opt_level: int = 2, **options: Any) -> PassContext:

@@ -156,7 +156,7 @@ def kernel_key(function: Function, target: Target) -> str:
 def _words_of(target: Target) -> Iterable[str]:
     """What the compiler may ask of a target, with what its text leaves to this machine."""
     features = sorted(target.features), target.llvm_features
-    return (str(target), target.triple, target.cpu, repr(features), str(target.num_cores))
+    return (str(target), target.triple, target.cpu, repr(features))
 
 
 def _is_plain(value: Any) -> bool:

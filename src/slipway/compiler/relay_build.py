@@ -49,6 +49,7 @@ def build(
     chosen = compile_target(target, target_host)
     check_names([f"tvmgen_{mod_name}"], chosen)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
+    executor = executor or Executor.of_target(chosen.attrs)
     is_aot = executor is not None and executor.name == "aot"
     graph = kernel_graph(module, chosen, params, mod_name, is_aot)
     places = place_tensors(graph)
@@ -117,7 +118,7 @@ def graph_tables(graph: ModelGraph, places: TensorPlaces) -> GraphTables:
             size = type_.size_bytes
             if place.group not in index:
                 index[place.group] = len(storages)
-                if place.offset is None:  # a parameter: memory of its own behind the arena
+                if place.offset is None:  # a parameter: memory of its own after the arena
                     arena = -(-arena // 64) * 64
                     storages.append(Storage(arena, size))
                     arena += size

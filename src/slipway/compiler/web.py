@@ -35,7 +35,7 @@ def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[byte
 
 
 def metadata_section(metadata: Mapping[str, Any]) -> bytes:
-    """Return the section that tells JavaScript of the model, to be put behind a module."""
+    """Return the section that tells JavaScript of the model, to be appended to a module."""
     text = json.dumps(metadata, separators=(",", ":")).encode()
     name = METADATA_SECTION.encode()
     return wasm_section(0, bytes([len(name)]) + name + text)

@@ -1,11 +1,14 @@
-"""Classic import paths: ``slipway.contrib.<name>`` offers what lives on lower floors."""
+"""Classic import paths: ``slipway.contrib.<name>`` offers what lives in lower layers."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-_MODULES = ("cc", "graph_executor", "graph_runtime", "ndk", "rpc", "util", "utils")
+_MODULES = (
+    "cblas", "cc", "clang", "debugger", "dlpack", "download", "graph_executor", "graph_runtime",
+    "mkl", "ndk", "random", "rpc", "tar", "util", "utils",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

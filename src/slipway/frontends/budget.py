@@ -63,7 +63,7 @@ class Budget:
         if self.nodes_left < 0:
             raise ModelError(
                 f"the model becomes more than {self.nodes} nodes when its functions and loops are "
-                f"written out, which the node {self.node!r} exceeds. " + self._more(2.0)
+                f"expanded, which the node {self.node!r} exceeds. " + self._more(2.0)
             )
 
     def take_bytes(self, count: int) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from slipway.errors import ModelError
+from slipway.errors import OpNotImplemented
 from slipway.relay.expr import Call, Constant, Expr
 from slipway.relay.visit import children
 
@@ -83,13 +83,13 @@ class ReportBook:
         """The nodes that cannot be imported."""
         return [entry for entry in self.entries if entry.status == UNSUPPORTED]
 
-    def error(self, where: str = "") -> ModelError:
+    def error(self, where: str = "") -> OpNotImplemented:
         """Return the error that names everything unsupported, gathered by operator and reason."""
-        return ModelError(problem_text(self.entries, where))
+        return OpNotImplemented(problem_text(self.entries, where))
 
 
 def problem_text(entries: Iterable[NodeReport], where: str = "") -> str:
-    """Return the words on what is unsupported; `where` is put behind the count of nodes."""
+    """Return the message on what is unsupported; `where` is put after the count of nodes."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for entry in entries:
         if entry.status == UNSUPPORTED:

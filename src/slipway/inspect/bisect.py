@@ -103,7 +103,7 @@ def find_pass(
     wanted: Sequence[Array],
     tolerance: float = TOLERANCE,
 ) -> Culprit | None:
-    """Return the first of the passes behind which the graph gives other results."""
+    """Return the first of the passes after which the graph gives other results."""
     before: Function | None = None
     for name, main in steps:
         if main is before:

@@ -98,7 +98,7 @@ class ModelProfile:
         )
 
     def of_limits(self) -> float:
-        """Return the least time of all operators together, by their limits, over their time."""
+        """Return the minimum time of all operators together, by their limits, over their time."""
         least = sum(o.limit_seconds for o in self.operators)
         return least / self.seconds if self.seconds else 0.0
 
@@ -178,9 +178,9 @@ def profile_model(
     """Measure a graph executor, here or remote, operator by operator.
 
     `metadata` is the artifact's (or the factory's): it names the model's nodes behind each kernel
-    call, and counts its work.  `number` runs are measured `repeat` times; an operator's least mean
-    counts.  With `probes`, and the graph's `tables`, the device's multiply-adds are timed between
-    all runs: an operator is held against their median rate around the runs that count, so that
+    call, and counts its work.  `number` runs are measured `repeat` times; the smallest mean of an
+    operator counts.  With `probes`, and the graph's `tables`, the device's multiply-adds are timed
+    between all runs: an operator is held against their median rate around the runs that count, so that
     both had the same clock, or that of all runs where it is higher.
     """
     costs = metadata.get("operators", {})

@@ -65,7 +65,7 @@ class _Uses:
         return range(offset // PIECE, (offset + entry.size_bytes - 1) // PIECE + 1)
 
     def far(self, entries: Sequence[GraphEntry], sizes: Sequence[int]) -> tuple[float, ...]:
-        """Return how many bytes of tensors are at each distance; what was never used is near."""
+        """Return how many bytes of tensors are at each distance; what was never used is nearest."""
         counts = [0.0] * (len(sizes) + 1)
         for entry in dict.fromkeys(e for e in entries if e.size_bytes):
             pieces = self._pieces(entry)

@@ -70,7 +70,7 @@ class Buffer(Node):
         return BufferLoad(self, picked)
 
     def access_ptr(self, mode: str = "rw", offset: Any = 0) -> PrimExpr:
-        """Return a pointer to the element `offset` elements behind the start, for an extern call.
+        """Return a pointer to the element `offset` elements after the start, for an extern call.
 
         `mode` is any of "r", "w", "rw" (the classic bit mask 1, 2, 3 works too).
         """

@@ -33,6 +33,17 @@ class CallEffectKind:
     Opaque = "opaque"
 
 
+class OpName(str):
+    """The operator of a call as rules see it: a text that has a `name` with "tir." in front."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name as classic scripts write it."""
+        return f"tir.{plain_name(self)}"
+
+
 def plain_name(name: str) -> str:
     """Return an intrinsic's name without the "tir." that classic scripts write."""
     return name.removeprefix("tir.")
@@ -100,9 +111,11 @@ def lowered(call: Call, kind: str) -> PrimExpr | None:
     """Return what the rules make of a call on targets of `kind`; None where none applies."""
     name = plain_name(call.op)
     found = _RULES.get((name, kind)) or _RULES.get((name, DEFAULT))
-    result = None if found is None else found[1](call)
+    result = None if found is None else found[1](call.replace(op=OpName(call.op)))
     if result is None or result is call:
         return None
+    if isinstance(result, Call) and isinstance(result.op, OpName):
+        return None  # the call that the rule was given
     if not isinstance(result, PrimExpr) or result.dtype != call.dtype:
         raise LoweringError(
             f"the rule for {call.op} on {kind} must return an expression of type {call.dtype}, "

@@ -412,6 +412,11 @@ class Call(PrimExpr):
     op: str
     args: tuple[PrimExpr, ...]
 
+    @property
+    def name(self) -> str:
+        """What is called, under the name that the field had in TVM 0.6."""
+        return self.op
+
 
 @node
 class CommReducer(Node):

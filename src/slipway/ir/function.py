@@ -50,6 +50,14 @@ class PrimFunc(BaseFunc):
         """The exported name; "main" when none was given."""
         return str(self.attr("global_symbol", "main"))
 
+    def with_body(self, new_body: Stmt) -> PrimFunc:
+        """Return this function with another body."""
+        return self.replace(body=new_body)  # type: ignore[no-any-return]
+
+    def script(self, *_: Any, **__: Any) -> str:
+        """Return the function as TVMScript; there are no options."""
+        return _script(self)
+
 
 @node
 class GlobalVar(Node):
@@ -64,6 +72,12 @@ class IRModule(Node):
 
     functions: tuple[tuple[str, BaseFunc], ...] = ()
     attrs: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.functions, Mapping):  # as classic scripts write a module
+            given = self.functions.items()
+            pairs = tuple((k.name if isinstance(k, GlobalVar) else str(k), f) for k, f in given)
+            IRModule.functions.__set__(self, pairs)  # type: ignore[attr-defined]
 
     @staticmethod
     def from_functions(functions: Mapping[str, BaseFunc]) -> IRModule:
@@ -108,6 +122,16 @@ class IRModule(Node):
             functions=(*self.functions, (name, function))
         )
 
+    def script(self, *_: Any, **__: Any) -> str:
+        """Return the functions as TVMScript; there are no options.  LoweringError for graphs."""
+        return _script(self)
+
     def get_global_vars(self) -> list[GlobalVar]:
         """Return the names of all functions."""
         return [GlobalVar(name) for name, _ in self.functions]
+
+
+def _script(node: Any) -> str:
+    from slipway.ir.script_text import script  # which takes functions apart
+
+    return script(node)

@@ -125,7 +125,7 @@ class Machine:
     # -- memory ------------------------------------------------------------------------------------
 
     def find(self, buffer: Buffer, verb: str) -> Any:
-        """Return the flat memory behind a buffer that is `verb` ("read", "written") now."""
+        """Return the flat memory of a buffer that is `verb` ("read", "written") now."""
         try:
             return self.memory[id(buffer.data)]
         except KeyError:
@@ -293,6 +293,25 @@ def _let_stmt(m: Machine, node: S.LetStmt) -> Closure:
     return run_let
 
 
+def _block(m: Machine, node: S.Block) -> Closure:
+    values = [(id(a.var), m.compile(v)) for a, v in zip(node.axes, node.bindings, strict=True)]
+    first = [(id(a.var), m.compile(a.dom.min)) for a in node.axes
+             if a.kind == "reduce" and a.dom is not None]  # fmt: skip
+    init = None if node.init is None else m.compile(node.init)
+    holds, body = m.compile(node.predicate), m.compile(node.body)
+
+    def run_block() -> None:
+        if not holds():
+            return
+        for key, value in values:
+            m.values[key] = value()
+        if init is not None and all(m.values[key] == begin() for key, begin in first):
+            init()
+        body()
+
+    return run_block
+
+
 def _assert(m: Machine, node: S.AssertStmt) -> Closure:
     condition, body = m.compile(node.condition), m.compile(node.body)
 
@@ -323,6 +342,7 @@ _COMPILE: dict[type, Callable[[Machine, Any], Closure]] = {
     S.LetStmt: _let_stmt,
     S.AttrStmt: lambda m, n: m.compile(n.body),
     S.AssertStmt: _assert,
+    S.Block: _block,
     S.While: _while,
     S.Evaluate: lambda m, n: m.compile(n.value),
     **EXPRESSIONS,

@@ -52,7 +52,7 @@ def floordiv(a: Any, b: Any) -> Any:
     """Return a // b, rounding down; 0 for b = 0."""
     if type(a) is int and type(b) is int:
         return a // b if b else 0
-    with np.errstate(divide="ignore", over="ignore"):  # the least integer by -1 is itself
+    with np.errstate(divide="ignore", over="ignore"):  # the smallest integer by -1 is itself
         return np.floor_divide(a, b)
 
 

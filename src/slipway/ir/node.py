@@ -9,6 +9,7 @@ A node class is declared like a dataclass and decorated with `@node`::
 The decorator gives it ``__slots__``, a fast constructor, `FIELDS` (names in order),
 ``__match_args__`` for `match` statements, and registers it by class name, so that printing,
 `structural_equal`, `save_json` and every walker in `ir.visit` serve it without further code.
+Walkers look for nodes in `INNER`, the fields that are not annotated as plain values.
 A class that needs checks on construction defines ``__post_init__``.
 """
 
@@ -21,6 +22,7 @@ N = TypeVar("N", bound="Node")
 
 NODE_CLASSES: dict[str, type[Node]] = {}
 _MISSING = object()
+_NO_NODES = {"str", "int", "float", "bool", "tuple[int, ...]"}
 
 
 class Node:
@@ -28,6 +30,7 @@ class Node:
 
     __slots__ = ("__weakref__",)
     FIELDS: ClassVar[tuple[str, ...]] = ()
+    INNER: ClassVar[tuple[str, ...]] = ()  # the fields that may hold nodes, by their annotations
     KIND: ClassVar[str] = (
         "Node"  # the name in JSON: the class name, or a dotted one given in the class
     )
@@ -108,6 +111,9 @@ def node(cls: type[N]) -> type[N]:
     body.pop("__weakref__", None)
     body["__slots__"] = tuple(n for n in own if not hasattr(cls, n) or n in defaults)
     body["FIELDS"] = tuple(names)
+    plain = {n for n in own if str(cls.__annotations__[n]) in _NO_NODES}
+    plain |= set(inherited) - set(cls.INNER)
+    body["INNER"] = tuple(n for n in names if n not in plain)
     body["_DEFAULTS"] = defaults
     body["__match_args__"] = tuple(names)
     metaclass: Any = type(cls)

@@ -79,6 +79,14 @@ def as_expr(value: Any, dtype: str | None = None) -> PrimExpr:
     return const(value, dtype)
 
 
+def as_extent(value: Any) -> PrimExpr:
+    """Return a size as an expression; a float without fraction, such as 32 / 4, as an integer."""
+    number = getattr(value, "value", value)
+    if isinstance(number, float) and number.is_integer():
+        return const(int(number))
+    return as_expr(value)
+
+
 def const_value(value: Any) -> int | float | None:
     """Return the Python number of a constant expression (or number), else None."""
     if isinstance(value, (IntImm, FloatImm)):
@@ -448,7 +456,7 @@ def bitwise_not(value: Any) -> PrimExpr:
 
 
 def min_value(dtype: str) -> PrimExpr:
-    """The least value of `dtype`; minus infinity is not used: float32 gives -FLT_MAX."""
+    """The minimum of `dtype`; minus infinity is not used: float32 gives -FLT_MAX."""
     if dtypes.is_float(dtype):
         return const(-_FLOAT_MAX[dtypes.scalar_of(dtype)], dtype)
     return const(dtypes.int_range(dtypes.scalar_of(dtype))[0], dtype)

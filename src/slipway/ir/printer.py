@@ -51,6 +51,8 @@ def to_text(node: Node) -> str:
 
 
 class _Printer:
+    """Writes nodes as text; names are made unique within one printed object."""
+
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
         self.taken: set[str] = set()
@@ -155,15 +157,15 @@ class _Printer:
             case E.Div() if dtypes.is_float(node.dtype):
                 return _bracketed([(node.a, 7), " / ", (node.b, 8)], level > 7)
             case E.Div():
-                return _call("truncdiv", [node.a, node.b])
+                return call_parts("truncdiv", [node.a, node.b])
             case E.Min() | E.Max() | E.Mod():
-                return _call(_NAMED[kind], [node.a, node.b])
+                return call_parts(_NAMED[kind], [node.a, node.b])
             case E.Not():
                 return ["not ", (node.a, 8)]
             case E.Cast():
-                return _call(node.dtype, [node.value])
+                return call_parts(node.dtype, [node.value])
             case E.Select():
-                return _call("select", [node.condition, node.true_value, node.false_value])
+                return call_parts("select", [node.condition, node.true_value, node.false_value])
             case E.BufferLoad():
                 return [self.name(node.buffer), *_list("[", node.indices, "]")]
             case E.ProducerLoad():
@@ -181,7 +183,7 @@ class _Printer:
                 between = f" {_INFIX_CALLS[node.op]} "
                 return _bracketed(_joined(between, [(a, 6) for a in node.args]), level > 0)
             case E.Call():
-                return _call(node.op, node.args)
+                return call_parts(node.op, node.args)
             case E.Reduce():
                 axes = ", ".join(self.name(a.var) for a in node.axis)
                 result = _list("[", node.combiner.result, "]")
@@ -248,10 +250,27 @@ class _Printer:
             case S.AssertStmt():
                 head = f"{pad}assert {self.expr(node.condition)}, {node.message.value!r}"
                 return [head, (node.body, depth)]
+            case S.Block():
+                return self.block(node, depth)
             case S.Evaluate():
                 return [f"{pad}{self.expr(node.value)}" if not S.is_nop(node) else f"{pad}pass"]
             case _:
                 return [pad + self.any(node)]
+
+    def block(self, node: S.Block, depth: int) -> list[Any]:
+        """Return the lines of a block: its axes with their values, its condition, what it does."""
+        inner = "    " * (depth + 1)
+        lines: list[Any] = [f"{'    ' * depth}block {node.name}:"]
+        for axis, value in zip(node.axes, node.bindings, strict=True):
+            extent = self.expr(axis.extent)
+            lines.append(
+                f"{inner}{self.name(axis.var)} = {axis.kind}({extent}, {self.expr(value)})"
+            )
+        if not (isinstance(node.predicate, E.IntImm) and node.predicate.value):
+            lines.append(f"{inner}where {self.expr(node.predicate)}")
+        if node.init is not None:
+            lines += [f"{inner}init:", (node.init, depth + 2)]
+        return [*lines, (node.body, depth + 1)]
 
     def loop_head(self, node: S.For, pad: str) -> str:
         kind = "" if node.kind == S.ForKind.SERIAL else node.kind + " "
@@ -272,7 +291,8 @@ def _list(first: str, items: Any, last: str) -> list[Any]:
     return [first, *_joined(", ", [(item, 0) for item in items]), last]
 
 
-def _call(name: str, arguments: Any) -> list[Any]:
+def call_parts(name: str, arguments: Any) -> list[Any]:
+    """Return the parts of a call."""
     return [name, *_list("(", arguments, ")")]
 
 
@@ -288,3 +308,6 @@ def _tag(dtype: str) -> str:
     return {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}.get(parts.code, "h") + str(
         parts.bits
     )
+
+
+Printer = _Printer  # for the printers of other languages

@@ -11,6 +11,7 @@ The whole grammar::
       | Allocate(buffer, body)              memory that lives while body runs
       | AttrStmt(key, node, value, body)    a note for a later pass
       | AssertStmt(cond, message, body)
+      | Block(name, (axis, ...), (e, ...), predicate, init?, body)   gone after lower_blocks
       | Evaluate(e)                         e for its effect; Evaluate(0) does nothing
 
     ForKind = serial | parallel | vectorized | unrolled | thread
@@ -23,7 +24,7 @@ Before storage is made concrete, te lowering also uses
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, StringImm, Var
@@ -38,6 +39,10 @@ class ForKind:
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
     THREAD = "thread"
+
+
+# An annotation of a loop that is compiled as it stands: a code generator is not to unroll it.
+KEEP_LOOP = ("unroll", False)
 
 
 class Stmt(Node):
@@ -86,6 +91,19 @@ class For(Stmt):
     body: Stmt
     thread: IterVar | None = None
     annotations: tuple[tuple[str, Any], ...] = ()
+
+    # Kinds under the names of TVM 0.6.
+    Serial: ClassVar[str] = ForKind.SERIAL
+    Parallel: ClassVar[str] = ForKind.PARALLEL
+    Vectorized: ClassVar[str] = ForKind.VECTORIZED
+    Unrolled: ClassVar[str] = ForKind.UNROLLED
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.min, PrimExpr) and isinstance(self.extent, PrimExpr)):
+            from slipway.ir.ops import as_expr  # which knows statements through buffers
+
+            for name in ("min", "extent"):
+                getattr(type(self), name).__set__(self, as_expr(getattr(self, name)))
 
 
 @node
@@ -147,6 +165,23 @@ class AssertStmt(Stmt):
     condition: PrimExpr
     message: StringImm
     body: Stmt
+
+
+@node
+class Block(Stmt):
+    """One instance of a computation that a tir.Schedule moves as a whole.
+
+    While `body` runs, each of `axes` has its value of `bindings`; where `predicate` does not hold,
+    nothing runs.  `init` runs before the first of the steps that differ in reduced axes only.
+    """
+
+    name: str
+    axes: tuple[IterVar, ...]
+    bindings: tuple[PrimExpr, ...]
+    predicate: PrimExpr
+    body: Stmt
+    init: Stmt | None = None
+    annotations: tuple[tuple[str, Any], ...] = ()
 
 
 @node

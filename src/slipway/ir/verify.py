@@ -26,7 +26,7 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import INTRINSICS
 
 STAGES = ("loops", "flat", "ready")
-# The stage that a function has reached behind each pass of the pipeline.
+# The stage that a function has reached after each pass of the pipeline.
 STAGE_AFTER = {
     "lower": "loops",
     "flatten_storage": "flat",

@@ -23,17 +23,21 @@ T = TypeVar("T")
 def children(node: Node) -> list[Node]:
     """Return the nodes directly inside `node`, in field order."""
     found: list[Node] = []
-    for name in node.FIELDS:
-        _collect(getattr(node, name), found)
+    for name in node.INNER:
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            found.append(value)
+        elif type(value) is tuple:
+            _collect(value, found)
     return found
 
 
-def _collect(value: Any, found: list[Node]) -> None:
-    if isinstance(value, Node):
-        found.append(value)
-    elif type(value) is tuple:
-        for item in value:
-            _collect(item, found)
+def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
+    for value in values:
+        if isinstance(value, Node):
+            found.append(value)
+        elif type(value) is tuple:
+            _collect(value, found)
 
 
 def walk(root: Node) -> Iterator[Node]:
@@ -46,7 +50,8 @@ def walk(root: Node) -> Iterator[Node]:
             continue
         seen.add(id(node))
         yield node
-        stack.extend(reversed(children(node)))
+        if node.INNER:
+            stack += children(node)[::-1]
 
 
 def post_order(root: Node) -> list[Node]:
@@ -100,13 +105,15 @@ def _map_value(value: Any, function: Callable[[Node], Node]) -> Any:
 
 def map_children(node: Node, function: Callable[[Node], Node]) -> Any:
     """Return `node` with every direct child replaced; the same object when none changed."""
-    values, changed = [], False
-    for name in node.FIELDS:
+    fresh: dict[str, Any] = {}
+    for name in node.INNER:
         old = getattr(node, name)
         new = function(old) if isinstance(old, Node) else _map_value(old, function)
-        changed = changed or new is not old
-        values.append(new)
-    return type(node)(*values) if changed else node
+        if new is not old:
+            fresh[name] = new
+    if not fresh:
+        return node
+    return type(node)(*[fresh[n] if n in fresh else getattr(node, n) for n in node.FIELDS])
 
 
 def rewrite_bottom_up(root: Node, rule: Callable[[Node], Node | None]) -> Any:

@@ -136,7 +136,12 @@ def unpack_model_library(path: str | Path, folder: str | Path) -> dict[str, Any]
         unpack_tar(path, target)
         metadata: dict[str, Any] = json.loads((target / "metadata.json").read_text())
         version = metadata["version"]
-    except (ArtifactError, OSError, ValueError, KeyError) as error:
+        modules = metadata.get("modules", {})
+        if type(version) is not int or not all(type(m) is dict for m in modules.values()):
+            raise ValueError("its metadata does not describe models")
+    except (
+        ArtifactError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError,
+    ) as error:  # fmt: skip
         raise ArtifactError(f"{path} is no Model Library Format archive: {error}") from error
     if version > VERSION:
         raise ArtifactError(

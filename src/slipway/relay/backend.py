@@ -55,7 +55,11 @@ class _Choice:
 
 
 class Executor(_Choice):
-    """How a whole model runs: "graph" (tables walked by an executor) or "aot" (one function)."""
+    """How a whole model runs: "graph" (tables walked by an executor) or "aot" (one function).
+
+    Either value of "link-params" gives the same: an artifact always carries its parameters; and of
+    "unpacked-api": the kernels of a program are always called with plain pointers.
+    """
 
     OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {
         "graph": {"link-params": False},
@@ -68,8 +72,31 @@ class Executor(_Choice):
         },
     }
 
+    @classmethod
+    def of_target(cls, options: Mapping[str, Any]) -> Executor | None:
+        """Return the executor that a target's options ask for, as they did in old target strings.
+
+        None where they do not.  Raises TargetError for options that need another executor.
+        """
+        legacy = {**options}
+        if "constants-byte-alignment" in legacy:
+            legacy["constant-byte-alignment"] = legacy["constants-byte-alignment"]
+        asked = {key: legacy[key] for key in cls.OPTIONS["aot"] if key in legacy}
+        if "executor" in legacy:
+            return cls(str(legacy["executor"]), asked)
+        asked.pop("link-params", None)
+        if asked:
+            raise TargetError(
+                f"the target's option -{next(iter(asked))} is one of ahead-of-time compilation: "
+                f'pass executor=Executor("aot", {asked}) to relay.build'
+            )
+        return None
+
 
 class Runtime(_Choice):
-    """What the built code runs under: "cpp" (a process with an operating system) or "crt"."""
+    """What the built code runs under: "cpp" (a process with an operating system) or "crt".
+
+    Either value of "system-lib" gives the same: what links the code lists what the runtime finds.
+    """
 
     OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {"cpp": {}, "crt": {"system-lib": False}}

@@ -1,6 +1,6 @@
 """Tensor layouts: "NCHW", "NHWC", "NCHW16c", "OIHW16i16o".
 
-An upper-case letter is an axis of the tensor; a number and the lower-case letter behind it say that
+An upper-case letter is an axis of the tensor; a number and the lower-case letter after it say that
 this axis is cut into blocks of that many elements, and where the position inside a block stands.
 In NCHW16c, element (n, c, h, w) lies at (n, c // 16, h, w, c % 16).  An axis may be cut twice: in
 OIHW8i16o2i, input channel i lies in block i // 16 at (i // 2 % 8, i % 2).

@@ -63,6 +63,14 @@ def parse(text: str) -> IRModule | Expr:
     return _Parser(text).program()
 
 
+def parse_expr(source: str) -> Expr:
+    """Read one function or expression.  Raises ModelError for a whole module."""
+    found = parse(source)
+    if isinstance(found, IRModule):
+        raise ModelError("the text is a module, not an expression: read it with parse")
+    return found
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         code, _, data = text.partition(METADATA)

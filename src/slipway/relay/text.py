@@ -7,7 +7,7 @@
       nn.softmax(%0, axis=-1)
     }
 
-Calls are numbered in order of evaluation.  Constants up to a few numbers are written out, larger
+Calls are numbered in order of evaluation.  Constants up to a few numbers are literals, larger
 ones as ``meta[relay.Constant][i]``.  Names of variables are made unique.
 """
 

@@ -58,7 +58,7 @@ class Refused(Exception):
 async def serving(
     writer: asyncio.StreamWriter, note: Callable[[Refused], None]
 ) -> AsyncIterator[None]:
-    """Serve one connection in the body, and close it behind.
+    """Serve one connection in the body, and close it afterwards.
 
     A refusal goes to `note` and to the peer; a peer that leaves or speaks nonsense ends the body.
     """

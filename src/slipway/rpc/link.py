@@ -222,7 +222,7 @@ class Link:
         return first
 
     def exchange(self, frames: Any, first_id: int, count: int) -> memoryview:
-        """Send whole frames (a contiguous buffer), return their replies one behind the other.
+        """Send whole frames (a contiguous buffer), return their replies one after the other.
 
         The replies have their headers, and are valid until the next exchange.  What was discarded
         stays queued.  Not for a device that calls back or sends output.

@@ -370,7 +370,7 @@ def error_payload(failure: Failure, message: str, kind: str = "RPCError") -> byt
 
 
 def client_proof(token: str, challenge: bytes, nonce: bytes) -> bytes:
-    """Return what AUTHENTICATE must carry behind the nonce."""
+    """Return what AUTHENTICATE must carry after the nonce."""
     return _mac(token, b"slipway rpc 1 client\0", challenge, nonce)
 
 

@@ -12,7 +12,8 @@ _NAMES = {
     "slipway.runtime.artifact_writer": "write_artifact",
     "slipway.runtime.timing": "BenchmarkResult",
     "slipway.runtime.devices": (
-        "Device cl context cpu cuda device ext_dev gpu hexagon metal opencl rocm vulkan webgpu"
+        "Device cl context cpu cuda device ext_dev gpu hexagon metal mtl opencl rocm "
+        "vpi vulkan webgpu"
     ),
     "slipway.runtime.features": "enabled",
     "slipway.runtime.graph_executor": "GraphModule",

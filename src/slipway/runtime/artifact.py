@@ -27,6 +27,7 @@ from slipway.runtime.library import (
     PARAMS_SYMBOL,
 )
 from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_triple
+from slipway.toolchain.unpack import TAR_ERRORS
 from slipway.toolchain.zig import architecture_of
 
 FORMAT_VERSION = 1
@@ -75,7 +76,7 @@ def read_tar(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dic
                     if member.name.endswith(endings):
                         start = member.offset_data
                         members[member.name] = data[start : start + member.size]
-    except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+    except (*TAR_ERRORS, OSError, ValueError) as error:
         raise ArtifactError(f"{name} is not a readable tar archive: {error}. {_AGAIN}") from error
     if not has_files:
         raise ArtifactError(f"{name} is an empty or damaged tar archive. {_AGAIN}")

@@ -165,5 +165,11 @@ def hexagon(dev_id: int = 0) -> Device:
     return Device(16, dev_id)
 
 
+def vpi(dev_id: int = 0) -> Device:
+    """Return a simulated device on the host."""
+    return Device(9, dev_id)
+
+
 gpu = cuda
+mtl = metal
 cl = opencl

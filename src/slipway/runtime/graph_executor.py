@@ -16,6 +16,7 @@ from slipway import dtypes
 from slipway.errors import ExecutionError
 from slipway.runtime.devices import Device
 from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.input_values import converted
 from slipway.runtime.library import FUNCTION_PREFIX
 from slipway.runtime.module import LibraryModule, Module
 from slipway.runtime.native_library import native_runtime
@@ -103,14 +104,15 @@ class GraphModule:
     def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
         """Set one input by name or number, and any number of them by keyword.
 
-        Values are NDArrays or anything NumPy takes; Python lists and numbers get the input's dtype.
-        Raises ExecutionError for a name that the model lacks, and for another shape or dtype.
+        Values are NDArrays or anything NumPy takes; Python lists and numbers get the input's dtype,
+        arrays of another dtype are converted where nothing is lost, with a warning.  Raises
+        ExecutionError for a name that the model lacks, another shape, and values that do not fit.
         """
         if key is not None:
             if value is None:
                 raise ExecutionError(f"set_input({key!r}): the value is missing.")
             self._set_one(key, value)
-        # Larger ones first, as classic TVM does: they find the memory least in pieces.
+        # Larger ones first, as classic TVM does: they find the memory least fragmented.
         for name in sorted(params, key=lambda name: -int(np.prod(np.shape(params[name]) or (1,)))):
             self._set_one(name, params[name])
 
@@ -120,11 +122,26 @@ class GraphModule:
             name = list(known)[key] if isinstance(key, int) and key < len(known) else str(key)
             value = np.asarray(value, dtype=known[name][1] if name in known else None)
         if self._is_local:
-            self._set_input(key, value if isinstance(value, NDArray) else array(value))
+            given = value if isinstance(value, NDArray) else array(value)
+            try:
+                self._set_input(key, given)
+            except ExecutionError:  # asked only now: most values have the input's dtype
+                dtype = self._dtype_of(key)
+                if dtype in ("", given.dtype):
+                    raise
+                self._set_input(key, converted(str(key), given, dtype))
         elif hasattr(value, "session"):
             self._set_input(key, value)
         else:
             self._send_input(key, value)
+
+    def _dtype_of(self, key: str | int) -> str:
+        """Return the dtype of an input; "" where the model has none of that name or number."""
+        known = self._input_types()
+        name = key
+        if isinstance(key, int):
+            name = list(known)[key] if key < len(known) else ""
+        return known[name][1] if name in known else ""
 
     def _send_input(self, key: str | int, value: Any) -> None:
         """Write into a remote model's input where it lies: one trip, and no second tensor."""
@@ -132,6 +149,9 @@ class GraphModule:
         if target is None:
             target = self._remote_inputs[key] = self._get_input(key)
         given = (tuple(value.shape), dtypes.canonical(value.dtype))
+        if given[0] == tuple(target.shape) and given[1] != target.dtype:
+            value = converted(str(key), value, target.dtype)
+            given = (given[0], value.dtype)
         if given != (tuple(target.shape), target.dtype):
             raise ExecutionError(
                 f"set_input: {key!r} has shape {tuple(target.shape)} and dtype {target.dtype} in "
@@ -258,7 +278,7 @@ class GraphModule:
     ) -> list[tuple[str, str, float]]:
         """Measure every layer: (layer, function, seconds), in order, inputs left out.
 
-        The time of a layer is the least of `repeat` means over `number` runs each.
+        The time of a layer is the minimum of `repeat` means over `number` runs each.
         """
         self.set_input(**inputs)
         names = self.node_names()

@@ -233,6 +233,7 @@ def _node_from_json(made: Mapping[str, Any]) -> GraphNode:
     if str(attrs.get("flatten_data", "0")) != "0":
         raise ValueError("flatten_data is not supported")
     function = None if made["op"] == "null" else str(attrs["func_name"])
+    f"{made['name']}{function}".encode()  # a ValueError where a name is no text
     inputs = tuple((int(item[0]), int(item[1])) for item in made["inputs"])
     outputs = int(attrs.get("num_outputs", 1))
     rest = {key: value for key, value in attrs.items() if key not in _OWN_ATTRS}
@@ -347,8 +348,13 @@ def _from_binary(data: memoryview) -> GraphTables:
         raise ValueError(f"{made} outputs of nodes, but {len(entries)} entries")
     owner = [(index, i) for index, node in enumerate(nodes) for i in range(node[5])]
 
+    # Pieces of tables may not be counted twice: what is built would be larger than the file.
     if any(first + ndim > len(dims) for _, _, _, ndim, first, _ in entries):
         raise ValueError("the shape of an entry lies beyond the dims")
+    if any(ndim > MAX_RANK for _, _, _, ndim, _, _ in entries):
+        raise ValueError(f"an entry has more than {MAX_RANK} dimensions")
+    if sum(count for _, function, _, count, _, _ in nodes if function != _NONE) > len(args):
+        raise ValueError("nodes have more arguments than the table")
     if any(
         first + count > len(args) or made > count
         for _, function, first, count, _, made in nodes
@@ -356,8 +362,14 @@ def _from_binary(data: memoryview) -> GraphTables:
     ):
         raise ValueError("the arguments of a node lie beyond the table")
 
+    texts: dict[int, str] = {}
+
     def text(offset: int) -> str:
-        return strings[offset : strings.index(b"\0", offset)].decode()
+        if offset not in texts:
+            if offset and strings[offset - 1]:
+                raise ValueError("a name begins inside another")
+            texts[offset] = strings[offset : strings.index(b"\0", offset)].decode()
+        return texts[offset]
 
     return GraphTables(
         nodes=tuple(

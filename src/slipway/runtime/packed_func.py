@@ -145,6 +145,11 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     Raises ValueError if there is none, or returns None with `allow_missing`.
     """
     found = tvm_ffi().get_global_func(name, allow_missing=True)
+    if found is None and name.startswith("tvm.contrib."):
+        from slipway.runtime import library_functions  # which registers functions with this module
+
+        library_functions.register()
+        found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name in _OF_THE_RUNTIME:
         found = native_runtime().packed(_OF_THE_RUNTIME[name])
     if found is not None:

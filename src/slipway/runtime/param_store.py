@@ -17,7 +17,7 @@ _WORTH_THREADS = 1 << 20  # bytes
 
 
 class ParamStore:
-    """Copies of named arrays, one behind the other; `arrays` are over the copies.
+    """Copies of named arrays, one after the other; `arrays` are over the copies.
 
     One block, not one for each array: a large block gets huge pages, which is worth 6% of the time
     of ResNet-50.

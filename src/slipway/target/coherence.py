@@ -19,7 +19,21 @@ _ABIS = {
     "arm": {"aapcs": "", "aapcs-linux": "", "apcs-gnu": "", "aapcs16": ""},
     "aarch64": {"aapcs": "", "darwinpcs": "", "aapcs-soft": "", "pauthtest": ""},
 }
+# -march -> the first word of a triple.
+ARM_PROFILES = {
+    "armv6-m": "thumbv6m", "armv7-m": "thumbv7m", "armv7e-m": "thumbv7em",
+    "armv8-m.base": "thumbv8m.base", "armv8-m.main": "thumbv8m.main",
+    "armv8.1-m.main": "thumbv8.1m.main", "armv7-a": "armv7a", "armv7-r": "armv7r",
+    "armv8-a": "armv8a", "armv6": "armv6",
+}  # fmt: skip
+FPU_FEATURES = {
+    "neon": ("+neon",), "neon-vfpv4": ("+neon", "+vfp4"), "neon-fp-armv8": ("+neon", "+fp-armv8"),
+    "vfpv3": ("+vfp3",), "vfpv3-d16": ("+vfp3d16",), "vfpv4": ("+vfp4",),
+    "vfpv4-d16": ("+vfp4d16",), "fpv4-sp-d16": ("+vfp4d16sp",), "fpv5-sp-d16":
+    ("+fp-armv8d16sp",), "fpv5-d16": ("+fp-armv8d16",), "none": ("-vfp2sp",),
+}  # fmt: skip
 _FLOAT_ABIS = ("hard", "soft", "softfp")
+_COMPILERS_IN_PROCESS = ("mcjit", "orcjit")
 _LONGEST_VECTOR = 16384  # bits
 
 
@@ -31,6 +45,10 @@ def check_options(
     `cpu` is "" where none was asked for.
     """
     _one_of("mfloat-abi", attrs, _FLOAT_ABIS)
+    _one_of("jit", attrs, _COMPILERS_IN_PROCESS)
+    _check_arm(triple, attrs)
+    if attrs.get("mtune"):
+        cpus.check_cpu(triple.table, str(attrs["mtune"]))
     level = attrs.get("opt-level", 3)
     if not 0 <= level <= 3:
         raise TargetError(f"-opt-level={level}: the levels of optimisation are 0, 1, 2 and 3")
@@ -47,6 +65,19 @@ def check_options(
     if triple.arch == "x86_64" and (cpu or mattr):
         _check_64_bits(triple, cpu, mattr)
     _check_abi(triple, cpu, mattr, attrs)
+
+
+def _check_arm(triple: Triple, attrs: Mapping[str, Any]) -> None:
+    """Check what only 32-bit ARM has; -march=armv8-a is that of aarch64 too."""
+    _one_of("march", attrs, tuple(ARM_PROFILES))
+    _one_of("mfpu", attrs, tuple(FPU_FEATURES))
+    for name in ("march", "mfpu", "mfloat-abi"):
+        value = attrs.get(name)
+        if value and triple.table != "arm" and (triple.table, value) != ("aarch64", "armv8-a"):
+            raise TargetError(
+                f"-{name}={value} is an option of 32-bit ARM, and the target is {triple.text}. "
+                "Name its processor with -mcpu, its instructions with -mattr"
+            )
 
 
 def _one_of(name: str, attrs: Mapping[str, Any], known: tuple[str, ...]) -> None:

@@ -25,6 +25,9 @@ class Costs:
     - `l2_share`: the part of the second-level cache that data may fill.
     - `streamed_positions`: up to so many positions of an image, a convolution waits for its
       weights unless they are prefetched.
+    - `panel_positions`, `task_pieces`, `task_rows`: what the start of a task takes in its own work:
+      positions for the first reading of a panel of weights, pieces of a product for the copy of its
+      data, rows of an image for those it reads again.
 
     Tiles of registers:
 
@@ -53,6 +56,9 @@ class Costs:
     ahead_bytes: int = 2048
     l2_share: float = 0.8
     streamed_positions: int = 100
+    panel_positions: int = 5
+    task_pieces: float = 0.25
+    task_rows: int = 1
 
     load_cycles: float = 0.1
     loop_cycles: float = 25

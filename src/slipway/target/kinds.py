@@ -72,13 +72,25 @@ _CPU: dict[str, type] = {
     "fast-math": bool,
     "strict": bool,
     "jit": str,
-    "cl-opt": list,
     "fma-units": int,
     "fma-latency": int,
     "l1-cache-bytes": int,
     "l1-cache-ways": int,
     "l2-cache-bytes": int,
     "cache-line-bytes": int,
+}
+# Options that scripts for the classic system pass, which change no code here, and why.
+WITHOUT_EFFECT = {
+    "fast-math": "no flag lets LLVM change results by itself",
+    "jit": "code for this process is compiled and linked in one way",
+    "libs": "all kernels are generated; none is taken from a library",
+    "runtime": "the artifact's kind decides what loads it",
+    "system-lib": "a program that links the code lists what the runtime finds in it",
+    "link-params": "an artifact always carries its parameters",
+    "unpacked-api": "the kernels of a program are always called with plain pointers",
+    "hvx-bytes": "the features name the length of the vectors",
+    "vtcm-capacity": "kernels do not use this memory",
+    "from_device": "it describes a target read from a device",
 }
 _GPU: dict[str, type] = {
     "arch": str,

@@ -13,7 +13,7 @@ option, CPU, feature or triple raises TargetError and names the nearest known on
 from __future__ import annotations
 
 import json
-import os
+import re
 import shlex
 import threading
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from typing import Any
 
 from slipway.errors import TargetError
 from slipway.target import cpus
-from slipway.target.coherence import check_options
+from slipway.target.coherence import ARM_PROFILES, FPU_FEATURES, check_options
 from slipway.target.cores import Core, core_of
 from slipway.target.kinds import TargetKind, convert_option, find_kind, list_kinds
 from slipway.target.tags import find_tag, list_tags
@@ -32,12 +32,8 @@ from slipway.target.triple import Triple, host_triple, parse_triple
 _RENAMED = {"target": "mtriple", "triple": "mtriple", "march-cpu": "mcpu", "max-num-threads":
             "max_num_threads", "thread-warp-size": "thread_warp_size", "target-host": "host",
             "max-threads-per-block": "max_threads_per_block"}  # fmt: skip
-_ARM_PROFILES = {
-    "armv6-m": "thumbv6m", "armv7-m": "thumbv7m", "armv7e-m": "thumbv7em",
-    "armv8-m.base": "thumbv8m.base", "armv8-m.main": "thumbv8m.main",
-    "armv8.1-m.main": "thumbv8.1m.main", "armv7-a": "armv7a", "armv7-r": "armv7r",
-    "armv8-a": "armv8a", "armv6": "armv6",
-}  # fmt: skip
+# Of the machines that a target without -num-cores may mean.
+USUAL_CORE_COUNTS = (1, 2, 4, 8)
 _SCOPE = threading.local()
 
 
@@ -49,7 +45,12 @@ class Target:
     Raises TargetError for anything unknown.
     """
 
-    def __init__(self, text: Any, host: Any = None) -> None:
+    def __init__(self, text: Any = None, host: Any = None, *, target: Any = None) -> None:
+        if (text is None) == (target is None):
+            raise TargetError(
+                'Target takes one description of a target, for example Target("llvm")'
+            )
+        text = target if text is None else text  # `target=` is its name in classic scripts
         if isinstance(text, Target):
             options: dict[str, Any] = text.export()
         elif isinstance(text, Mapping):
@@ -108,6 +109,11 @@ class Target:
         return str(self.attrs.get("mcpu", ""))
 
     @property
+    def tuned_for(self) -> str:
+        """The CPU for which code is made fast, `-mtune`, where that is not the one it is for."""
+        return str(self.attrs.get("mtune") or self.mcpu)
+
+    @property
     def mattr(self) -> tuple[str, ...]:
         """The "+feature" and "-feature" words that were asked for."""
         return tuple(self.attrs.get("mattr", ()))
@@ -143,17 +149,26 @@ class Target:
     def parsed_triple(self) -> Triple:
         """The resolved triple taken apart."""
         if self.mtriple:
-            return parse_triple(self.mtriple)
+            return parse_triple(self._arm_triple(self.mtriple))
         if not self.kind.is_cpu:
             return parse_triple(self.host.triple if self.host is not None else host_triple())
         host = parse_triple(host_triple())
         march = str(self.attrs.get("march", ""))
         table = cpus.table_of_cpu(self.mcpu, host.table) if self.mcpu else host.table
-        if march in _ARM_PROFILES:
+        if march in ARM_PROFILES:
             table = "arm"
         if table is None or table == host.table or self.mcpu == "native":
             return host
         return parse_triple(self._triple_of_table(table, march))
+
+    def _arm_triple(self, text: str) -> str:
+        """Return a triple with what -march and -mfloat-abi say of it on 32-bit ARM."""
+        if parse_triple(text).table != "arm":
+            return text
+        arch, dash, others = text.partition("-")
+        text = ARM_PROFILES.get(str(self.attrs.get("march", "")), arch) + dash + others
+        abi = self.attrs.get("mfloat-abi")
+        return re.sub(r"eabi(hf)?$", "eabihf" if abi == "hard" else "eabi", text) if abi else text
 
     def _triple_of_table(self, table: str, march: str) -> str:
         if table != "arm":
@@ -162,8 +177,8 @@ class Target:
                     "x86": "x86_64-unknown-linux-gnu", "avr": "avr-unknown-unknown",
                     "nvptx": "nvptx64-nvidia-cuda"}[table]  # fmt: skip
         features = cpus.resolve_features("arm", self.mcpu, ())
-        base = _ARM_PROFILES.get(march) or next(
-            (_ARM_PROFILES[f] for f in reversed(list(_ARM_PROFILES)) if f in features), "armv7a"
+        base = ARM_PROFILES.get(march) or next(
+            (ARM_PROFILES[f] for f in reversed(list(ARM_PROFILES)) if f in features), "armv7a"
         )
         soft = self.attrs.get("mfloat-abi") in ("soft", "softfp")
         has_fpu = any(f.startswith(("vfp", "fp-armv8")) for f in features)
@@ -192,7 +207,7 @@ class Target:
         if self.mcpu == "native" or (self.kind.name == "llvm" and not self.mcpu and
                                      self._is_host()):  # fmt: skip
             words = cpus.host_cpu()[1]
-        words += _FPU_FEATURES.get(str(self.attrs.get("mfpu", "")), ())
+        words += FPU_FEATURES.get(str(self.attrs.get("mfpu", "")), ())
         if self.cpu.startswith("generic-rv"):  # Linux on RISC-V means at least rv64gc
             words = ("+m", "+a", "+f", "+d", "+c", *words)
         if self.parsed_triple.table == "wasm":  # every browser since 2023 has it
@@ -259,7 +274,7 @@ class Target:
     @cached_property
     def core(self) -> Core:
         """What a core can do in a cycle and what its caches hold: see target/cores.py."""
-        return core_of(self.mcpu, self.vector_bits, self.attrs)
+        return core_of(self.tuned_for, self.vector_bits, self.attrs)
 
     @property
     def has_lane_fma(self) -> bool:
@@ -287,12 +302,21 @@ class Target:
 
     @property
     def num_cores(self) -> int:
-        """CPU cores to plan for: -num-cores, this machine's for a host target, else 4."""
+        """The most CPU cores that work is cut for: -num-cores, or that of `core_counts`."""
+        return self.core_counts[-1]
+
+    @property
+    def core_counts(self) -> tuple[int, ...]:
+        """The numbers of CPU cores between which a cut of the work has to be good.
+
+        One number where `-num-cores` gives it.  Else those of usual machines: never that of the
+        one that compiles, whose code would then differ from another one's.  How many tasks each
+        thread gets is decided when the code runs.
+        """
         if "num-cores" in self.attrs:
-            return int(self.attrs["num-cores"])
-        if not self.kind.is_cpu or self.parsed_triple.system == "none":
-            return 1
-        return (os.cpu_count() or 1) if self._is_host() else 4
+            return (int(self.attrs["num-cores"]),)
+        alone = not self.kind.is_cpu or self.parsed_triple.system == "none"
+        return (1,) if alone else USUAL_CORE_COUNTS
 
     @property
     def max_num_threads(self) -> int:
@@ -398,12 +422,6 @@ _ARM_TRIPLE_FEATURES = {
     "thumbv8m.base": ("armv8-m.base",), "thumbv8m.main": ("armv8-m.main",),
     "thumbv8.1m.main": ("armv8.1-m.main",), "armv6": ("armv6",), "armv6l": ("armv6",),
 }  # fmt: skip
-_FPU_FEATURES = {
-    "neon": ("+neon",), "neon-vfpv4": ("+neon", "+vfp4"), "neon-fp-armv8": ("+neon", "+fp-armv8"),
-    "vfpv3": ("+vfp3",), "vfpv3-d16": ("+vfp3d16",), "vfpv4": ("+vfp4",),
-    "vfpv4-d16": ("+vfp4d16",), "fpv4-sp-d16": ("+vfp4d16sp",), "fpv5-sp-d16":
-    ("+fp-armv8d16sp",), "fpv5-d16": ("+fp-armv8d16",), "none": ("-vfp2sp",),
-}  # fmt: skip
 
 
 def create(target: Any, host: Any = None) -> Target:
@@ -445,3 +463,12 @@ def _options_of_text(text: str) -> dict[str, Any]:
                 raise TargetError(f"option '-{name}' in target {text!r} needs a value: -{name}=...")
         options[name] = value
     return options
+
+
+def __getattr__(name: str) -> Any:
+    """Find the functions of `slipway.target.models` here too, where classic TVM has them."""
+    from slipway.target import models
+
+    if name.startswith("_") or not hasattr(models, name):
+        raise AttributeError(f"module 'slipway.target.target' has no attribute {name!r}")
+    return getattr(models, name)

@@ -1,5 +1,10 @@
 """Tensor expressions and their schedules (a face: the names live in the modules beside it)."""
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from slipway.ir.expr import IterVar, Range, Reduce, Select, SizeVar, Var
 from slipway.ir.ops import (
     cast,
@@ -25,7 +30,7 @@ from slipway.te.declare import (
     thread_axis,
     var,
 )
-from slipway.te.lower import create_prim_func, lower
+from slipway.te.lower import lower
 from slipway.te.math import (
     abs,
     acos,
@@ -91,6 +96,13 @@ from slipway.te.schedule import Schedule, create_schedule
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor, TensorSlice
 from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
+
+
+def __getattr__(name: str) -> Any:
+    if name == "create_prim_func":
+        return importlib.import_module("slipway.blocks.from_te").create_prim_func
+    raise AttributeError(f"module 'slipway.te' has no attribute {name!r}")
+
 
 __all__ = [
     "ComputeOp",

@@ -129,7 +129,7 @@ class ComputeNest:
         return stmt
 
     def _prefetches(self, position: int) -> list[S.Stmt]:
-        """What loop `position` asks for ahead; the loops inside it are at their first step."""
+        """What loop `position` prefetches; the loops inside it are at their first step."""
         mark = self.stage.iter_var_attrs.get(self.nest.loops[position].axis)
         if mark is None or not mark.prefetch_at:
             return []

@@ -249,7 +249,7 @@ def _factored_op(
 
 
 def _is_idempotent(combiner: CommReducer) -> bool:
-    """Return whether a value may be combined twice: the largest or the least."""
+    """Return whether a value may be combined twice: a maximum or a minimum."""
     return all(isinstance(result, Max | Min) for result in combiner.result)
 
 

@@ -45,7 +45,7 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None
 
 def _shape(shape: Any) -> tuple[PrimExpr, ...]:
     items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    dims = tuple(ops.as_expr(s) for s in items)
+    dims = tuple(ops.as_extent(s) for s in items)
     for extent in dims:
         if not dtypes.is_integral(extent.dtype):
             raise ValueError(f"a shape holds integers, got {extent} of type {extent.dtype}")

@@ -47,17 +47,6 @@ def lower(
         ) from None
 
 
-def create_prim_func(args: Iterable[Any]) -> PrimFunc:
-    """Return the loops of the default schedule that computes the tensors among `args`."""
-    given = list(args)
-    outputs = [t.op for t in given if isinstance(t, Tensor) and not isinstance(t.op, PlaceholderOp)]
-    if not outputs:
-        raise ScheduleError("create_prim_func needs at least one computed tensor among its args")
-    from slipway.te.schedule import create_schedule
-
-    return lower(create_schedule(list(dict.fromkeys(outputs))), given)
-
-
 class Lowering:
     """The state of one lowering: bounds, storage of each tensor, and what is attached where."""
 
@@ -88,14 +77,10 @@ class Lowering:
         buffer: Buffer
         if isinstance(arg, Tensor):
             stage = self.schedule.stage_map.get(arg.op)
-            if stage is not None and stage.attach_type == INLINE:
-                raise ScheduleError(
-                    f"argument {arg.name!r} is a stage that was inlined, so there is nothing to "
-                    "store. Leave it out of the arguments, or do not inline it"
-                )
-            owner = arg if stage is None else stage.op.output(arg.value_index)
             buffer = binds.get(arg) or decl_buffer(arg.shape, arg.dtype, arg.name)
-            self._own(owner, buffer)
+            # What is inlined is stored nowhere: the caller's array for it stays as it was.
+            if stage is None or stage.attach_type != INLINE:
+                self._own(arg if stage is None else stage.op.output(arg.value_index), buffer)
         elif isinstance(arg, Buffer):
             buffer = arg
             for tensor, bound in binds.items():

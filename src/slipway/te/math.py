@@ -73,7 +73,7 @@ def _rounding(op: str, doc: str) -> Callable[[Any], PrimExpr]:
 
 
 floor = _rounding("floor", "The largest whole number not above x.")
-ceil = _rounding("ceil", "The least whole number not below x.")
+ceil = _rounding("ceil", "The smallest whole number not below x.")
 trunc = _rounding("trunc", "x without its fraction.")
 round = _rounding("round", "The nearest whole number, halves away from zero, as C round().")
 nearbyint = _rounding("nearbyint", "The nearest whole number, halves to even.")

@@ -235,7 +235,7 @@ class ScanOp(Operation):
 
     @property
     def spatial_axis(self) -> tuple[IterVar, ...]:
-        """The axes of the states behind the first, in order of states (the classic name)."""
+        """The axes of the states after the first, in order of states (the classic name)."""
         return self.spatial
 
     @property

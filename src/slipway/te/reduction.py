@@ -20,9 +20,9 @@ def as_range(dom: Any) -> Range:
     if isinstance(dom, Range):
         return dom
     if isinstance(dom, (tuple, list)):
-        begin, end = (ops.as_expr(d) for d in dom)
+        begin, end = (ops.as_extent(d) for d in dom)
         return Range(begin, ops.sub(end, begin))
-    return Range.of(dom)
+    return Range.of(ops.as_extent(dom))
 
 
 def _axes(axis: Any) -> tuple[IterVar, ...]:
@@ -118,7 +118,7 @@ def max_of_numbers(*args: Any, axis: Any = None, where: Any = None) -> Any:
 
 
 def min(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
-    """``te.min(e, axis=k)``: least value over axes; ``te.min(a, b, ...)``: of the values."""
+    """``te.min(e, axis=k)``: minimum over axes; ``te.min(a, b, ...)``: of the values."""
     return _extreme(args, axis, where, init, _min, ops.minimum)
 
 

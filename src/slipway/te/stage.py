@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT, INLINE, SCOPE, GROUP_ROOT = "root", "inline", "scope", "group_root"
 IMPORTS = ("import_c", "import_llvm")  # pragmas that bring source along
-# Those behind the imports say nothing to this compiler: it always writes unrolled loops out, and
+# Those after the imports say nothing to this compiler: it always expands unrolled loops, and
 # launches a parallel loop where it stands.
 PRAGMAS = ("auto_unroll_max_step", "loop_partition_hint", *IMPORTS, "unroll_explicit",
            "parallel_launch_point", "parallel_stride_pattern",
@@ -128,7 +128,7 @@ class Stage:
             )
 
     def _positive(self, value: Any, what: str, axis: IterVar) -> PrimExpr:
-        amount = ops.as_expr(value)
+        amount = ops.as_extent(value)
         if isinstance(amount, IntImm) and amount.value < 1:
             raise ScheduleError(
                 f"cannot split axis {axis.name!r} of stage {self.name!r} with {what}="

@@ -12,6 +12,7 @@ from slipway.toolchain.elf import ElfFile, is_elf
 
 _MAGIC = b"!<arch>\n"
 _HEADER_BYTES = 60
+_LONGEST_NAME = 4096  # of a member that is read
 
 
 def write_archive(members: Mapping[str, bytes]) -> bytes:
@@ -61,9 +62,10 @@ def read_archive(data: bytes, name: str = "archive") -> dict[str, bytes]:
 
 
 def _full_name(title: str, long_names: bytes) -> str:
-    if title.startswith("/") and title[1:].isdigit():
-        start = int(title[1:])
-        return long_names[start:].split(b"/\n", 1)[0].decode("utf-8", "replace")
+    start = _number(title[1:]) if title.startswith("/") else None
+    if start is not None:
+        end = long_names.find(b"/\n", start, start + _LONGEST_NAME)
+        return long_names[start : max(end, start)].decode("utf-8", "replace")
     return title.rstrip("/")
 
 
@@ -71,15 +73,18 @@ def _members(data: bytes, name: str) -> Iterator[tuple[str, bytes]]:
     at = len(_MAGIC)
     while at < len(data):
         header = data[at : at + _HEADER_BYTES]
-        size_text = header[48:58].decode("latin-1").strip()
-        if len(header) < _HEADER_BYTES or header[58:60] != b"`\n" or not size_text.isdigit():
+        size = _number(header[48:58].decode("latin-1").strip())
+        if len(header) < _HEADER_BYTES or header[58:60] != b"`\n" or size is None:
             raise ArtifactError(f"{name} is a damaged static archive; export or copy it again.")
-        size = int(size_text)
         start = at + _HEADER_BYTES
         if start + size > len(data):
             raise ArtifactError(f"{name} is a truncated static archive; export or copy it again.")
         yield header[:16].decode("latin-1").strip(), data[start : start + size]
         at = _padded(start + size)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() else None
 
 
 def _padded(size: int) -> int:

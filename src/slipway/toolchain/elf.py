@@ -22,6 +22,7 @@ _PT_LOAD, _PT_DYNAMIC = 1, 2
 _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 1, 4, 5, 6, 10, 0x6FFFFEF5
 _WEAK = 2
+_NAMES = 64  # times the file's size: what all names that are read may have, as they may share bytes
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class ElfFile:
     def __init__(self, data: bytes | memoryview, name: str = "library") -> None:
         self.data = memoryview(data).cast("B")
         self.name = name
+        self._tables: dict[tuple[int, int], bytes] = {}
+        self._names_bytes = 0
         if not is_elf(self.data):
             raise self._damaged("it does not begin like an ELF file")
         if len(self.data) < 16 or self.data[4] not in (1, 2) or self.data[5] != 1:
@@ -139,21 +142,31 @@ class ElfFile:
     def _dynamic(self) -> list[tuple[int, int]]:
         form, step = ("<qQ", 16) if self.is_64 else ("<iI", 8)
         pairs: list[tuple[int, int]] = []
-        for segment in self.segments:
-            if segment.type != _PT_DYNAMIC:
-                continue
-            for offset in range(segment.offset, segment.offset + segment.file_bytes, step):
-                tag, value = self._unpack(form, offset)
-                if tag == 0:
-                    return pairs
-                pairs.append((tag, value))
+        segment = next((s for s in self.segments if s.type == _PT_DYNAMIC), None)
+        if segment is None:
+            return pairs
+        for offset in range(segment.offset, segment.offset + segment.file_bytes, step):
+            tag, value = self._unpack(form, offset)
+            if tag == 0:
+                break
+            pairs.append((tag, value))
         return pairs
 
     def _string(self, table_at: int, table_bytes: int, offset: int) -> str:
         if not 0 <= offset < table_bytes:
             raise self._damaged("a symbol's name lies outside the string table")
-        text = bytes(self.data[table_at + offset : table_at + table_bytes])
-        return text.split(b"\0", 1)[0].decode("utf-8", "replace")
+        table = self._table(table_at, table_bytes)
+        end = table.find(b"\0", offset)
+        text = table[offset : end if end >= 0 else table_bytes]
+        self._names_bytes += len(text)
+        if self._names_bytes > _NAMES * len(self.data):
+            raise self._damaged("its symbols' names are longer than the file can tell")
+        return text.decode("utf-8", "replace")
+
+    def _table(self, at: int, size: int) -> bytes:
+        if (at, size) not in self._tables:
+            self._tables[at, size] = bytes(self.data[at : at + size])
+        return self._tables[at, size]
 
     @cached_property
     def _strings(self) -> tuple[int, int]:
@@ -216,13 +229,17 @@ class ElfFile:
         ats = [self._sections_at + index * step for index in range(self._num_sections)]
         headers = [self._unpack(form, at) for at in ats]
         found: list[SymbolTable] = []
+        taken = 0  # bytes of tables; of the symbols that are counted, too
         for header in headers:
             if header[1] != _SHT_SYMTAB or header[9] == 0:
                 continue
+            if header[9] != (24 if self.is_64 else 16):
+                raise self._damaged("its symbols have another size than ELF gives them")
             if header[6] >= len(headers):
                 raise self._damaged("its symbol table has no strings")
             strings = headers[header[6]]
-            if strings[4] + strings[5] > len(self.data):
+            taken += header[5] + strings[5]
+            if strings[4] + strings[5] > len(self.data) or taken > len(self.data):
                 raise self._damaged("it ends before its own tables do")
             found.append(
                 SymbolTable(

@@ -1,6 +1,6 @@
 """Other names for the symbols of an ELF object, whose code stays as it is.
 
-A relocation names its symbol by number, so only the symbol table changes, and the strings behind
+A relocation names its symbol by number, so only the symbol table changes, and the strings after
 it: they move to the file's end with the new names after them, and everything else keeps its place.
 """
 

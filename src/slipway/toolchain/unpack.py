@@ -5,26 +5,36 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import os
 import shutil
 import tarfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from slipway.errors import ArtifactError
+
+# What `tarfile` raises for damaged archives; it recurses where headers announce further headers.
+TAR_ERRORS = (
+    tarfile.TarError, EOFError, OverflowError, RecursionError, gzip.BadGzipFile, zlib.error,
+    lzma.LZMAError,
+)  # fmt: skip
 
 
 def unpack_tar(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
     """Unpack the files and folders of a tar archive (compressed or not) into `folder`.
 
     Owners, times and modes other than "executable" are not taken over. Raises ArtifactError for
-    what is no tar archive, and for one with links, devices or names that lead out of the folder.
+    what is no tar archive, and for one with links, devices, holes (a file that is larger than what
+    the archive has of it) or names that lead out of the folder.
     """
     target = Path(folder)
     try:
         with tarfile.open(path) as archive:
             for member in archive:
                 _unpack_member(archive, member, target, os.fspath(path))
-    except tarfile.TarError as error:
+    except (*TAR_ERRORS, ValueError) as error:
         raise ArtifactError(f"{path} is no tar archive, or it is damaged: {error}") from error
 
 
@@ -32,8 +42,9 @@ def _unpack_member(
     archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, archive_name: str
 ) -> None:
     name = PurePosixPath(member.name)
-    if name.is_absolute() or ".." in name.parts or not (member.isfile() or member.isdir()):
-        kind = "a file outside its folder" if member.isfile() or member.isdir() else "a link"
+    is_plain = member.isdir() or (member.isfile() and not member.issparse())
+    if name.is_absolute() or ".." in name.parts or not is_plain:
+        kind = "a file outside its folder" if is_plain else "a link or a file with holes"
         raise ArtifactError(
             f"{archive_name} would unpack {kind}, {member.name!r}: it is damaged or not to be "
             "trusted. Nothing of it was used."

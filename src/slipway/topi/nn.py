@@ -44,7 +44,7 @@ def pad(
     data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None = None,
     pad_value: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Return `data` with so many elements `pad_value` in front of and behind each dimension."""
+    """Return `data` with so many elements `pad_value` before and after each dimension."""
     before, after = list(pad_before), list(pad_after if pad_after is not None else pad_before)
     shape = tuple(
         ops.add(ops.add(n, b), a) for n, b, a in zip(data.shape, before, after, strict=True)

@@ -41,8 +41,8 @@ _UNROLL = {
     "auto_max_step": ConfigKey("int", "serial loops of at most so many statements are unrolled"),
     "auto_max_depth": ConfigKey("int", "loops nested deeper than this are not (8)"),
     "auto_max_extent": ConfigKey("int", "nor loops of more steps than this (0: any)"),
-    "explicit_unroll": _fixed("bool", True, "unrolled loops are written out",
-                              "loops are always written out"),
+    "explicit_unroll": _fixed("bool", True, "unrolled loops are expanded",
+                              "loops are always expanded"),
     "unroll_local_access": _fixed("bool", False, "unroll what indexes local memory",
                                   "mark the loops in the schedule: s[T].unroll(axis)"),
 }  # fmt: skip
@@ -51,7 +51,7 @@ _PARTITION = {
     "no_unroll_loop_with_extent_one": _fixed("bool", False, "keep loops of one step",
                                              "the pipeline drops loops of one step"),
 }  # fmt: skip
-_DOUBLE = {"split_loop": ConfigKey("int", "steps of a double-buffered loop to write out (1)")}
+_DOUBLE = {"split_loop": ConfigKey("int", "steps of a double-buffered loop to unroll (1)")}
 _NO_CODE = "there is no code generator of this name; partition the graph for your own"
 _NO_SUCH = "there is no such pass"
 
@@ -68,7 +68,7 @@ CONFIG: dict[str, ConfigKey] = {
     "tir.disable_cse_tir": ConfigKey("bool", "either value: LLVM shares common expressions"),
     "tir.disable_storage_rewrite": ConfigKey("bool", "do not share the memory of dead buffers"),
     "tir.add_lower_pass": ConfigKey(
-        "list", "pairs (phase, pass): more passes, behind flatten 0, loops 1, everything 2 and 3"
+        "list", "(phase, pass): on te's loops 0, flat storage 1, vectorized loops 2, at the end 3"
     ),
     "tir.enable_buffer_level_predication": _fixed("bool", False, "mask vector accesses", _NO_SUCH),
     "tir.detect_global_barrier": _fixed("bool", False, "barriers between GPU blocks", _NO_SUCH),

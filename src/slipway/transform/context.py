@@ -43,21 +43,50 @@ class PassContext:
         self.config = dict(config or {})
 
     def __enter__(self) -> PassContext:
-        for instrument in self.instruments:
-            _call(instrument, "enter_pass_ctx")
+        self._enter_instruments()
         _entered().append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         _entered().remove(self)
-        for instrument in self.instruments:
-            _call(instrument, "exit_pass_ctx")
+        self._exit_instruments(self.instruments)
+
+    def _enter_instruments(self) -> None:
+        """Let the instruments begin.  Where one fails, those before it end, and none is left."""
+        begun: list[Any] = []
+        try:
+            for instrument in self.instruments:
+                _call(instrument, "enter_pass_ctx")
+                begun.append(instrument)
+        except BaseException:
+            self._exit_instruments(tuple(begun))
+            self.instruments = ()
+            raise
+
+    def _exit_instruments(self, instruments: tuple[Any, ...]) -> None:
+        """Let instruments end, in order.  Where one fails, none of the context's is left."""
+        try:
+            for instrument in instruments:
+                _call(instrument, "exit_pass_ctx")
+        except BaseException:
+            self.instruments = ()
+            raise
+
+    def override_instruments(self, instruments: Iterable[Any]) -> None:
+        """End this context's instruments and let others begin in their place, now."""
+        self._exit_instruments(self.instruments)
+        self.instruments = tuple(instruments)
+        self._enter_instruments()
 
     @staticmethod
     def current() -> PassContext:
-        """Return the innermost context of this thread, or the default one."""
+        """Return the innermost context of this thread, or the thread's default one."""
         entered = _entered()
-        return entered[-1] if entered else _DEFAULT
+        if entered:
+            return entered[-1]
+        if not hasattr(_PER_THREAD, "default"):
+            _PER_THREAD.default = PassContext()
+        return _PER_THREAD.default  # type: ignore[no-any-return]
 
     @staticmethod
     def list_configs() -> dict[str, str]:
@@ -80,6 +109,3 @@ class PassContext:
 def _call(instrument: Any, method: str, *arguments: Any) -> Any:
     function = getattr(instrument, method, None)
     return function(*arguments) if function is not None else None
-
-
-_DEFAULT = PassContext()

@@ -7,10 +7,12 @@ PassContext are called, and one of them may veto it, unless the context requires
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from slipway.errors import LoweringError
 from slipway.transform.context import PassContext
 from slipway.transform.names import NAMES
 
@@ -87,8 +89,69 @@ class Pass:
         """Run on a module (an expression is made one) or on loops, and return the new node."""
         return run_pass(self, as_node(node), Setting())
 
+    def __getattr__(self, name: str) -> Any:
+        # Only for names that a pass has not: those of the user's object that it was made of.
+        instance = self.__dict__.get("instance")
+        if instance is None or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__} {self.__dict__.get('name')!r} has no "
+                                 f"attribute {name!r}")  # fmt: skip
+        return getattr(instance, name)
+
     def __repr__(self) -> str:
         return f"Pass({self.name!r}, opt_level={self.opt_level})"
+
+
+class ModulePass(Pass):
+    """A pass of the user's that takes a module."""
+
+
+class FunctionPass(Pass):
+    """A pass of the user's that takes each relay function of a module."""
+
+
+class PrimFuncPass(Pass):
+    """A pass of the user's that takes each loop function of a module."""
+
+
+class PassInfo:
+    """What a pass is called, and from which opt_level it runs (the classic record)."""
+
+    def __init__(self, opt_level: int, name: str, required: Sequence[str] | None = None) -> None:
+        self.opt_level, self.name, self.required = opt_level, name, list(required or ())
+
+    def __repr__(self) -> str:
+        return f"PassInfo(opt_level={self.opt_level}, name={self.name!r})"
+
+
+def pass_of(given: Any, name: str | None, method: str, over: Callable[[Any, str], Pass]) -> Any:
+    """Return ``over(function, name)`` of a function; of a class, a class whose objects are passes.
+
+    An object of such a class is made with the class's own arguments, and runs its `method`.
+    """
+    title = name or given.__name__
+    if not isinstance(given, type):
+        return over(given, title)
+    if not callable(getattr(given, method, None)):
+        raise LoweringError(f"the class {title} has no method {method}, which a pass runs")
+
+    def create(*args: Any, **kwargs: Any) -> Pass:
+        instance = given(*args, **kwargs)
+        made = over(getattr(instance, method), title)
+        made.instance = instance
+        return made
+
+    functools.update_wrapper(create, given, updated=())
+    return create
+
+
+def print_ir(header: str = "", show_meta_data: bool = False) -> Pass:
+    """Return a pass that prints what reaches it, under `header`, and changes nothing."""
+
+    def run(node: Any, setting: Setting) -> Any:
+        print(f"PrintIR({header}):\n{node}")
+        return node
+
+    return Pass("PrintIR", 0, run)
 
 
 class Sequential(Pass):
@@ -96,7 +159,7 @@ class Sequential(Pass):
 
     def __init__(
         self,
-        passes: Iterable[Pass],
+        passes: Iterable[Pass] = (),
         opt_level: int = 0,
         name: str = "sequential",
         required: Sequence[str] = (),

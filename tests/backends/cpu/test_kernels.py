@@ -6,7 +6,7 @@ from kernel_check import TARGETS, run, var
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.cpu.tile import crowds_cache
+from slipway.backends.cpu.tile import causes_conflict_misses
 from slipway.compiler.kernels import lower_kernel
 from slipway.relay.interpret import interpret
 from slipway.target import Target
@@ -178,7 +178,7 @@ def test_softmax_makes_no_denormal_numbers(target):
 @pytest.mark.parametrize(("chunks", "size", "stride"), [(70, 5, 1), (33, 8, 2), (66, 7, 2)])
 def test_pointwise_convolution_whose_data_is_copied_near(target, chunks, size, stride):
     """So many channels that a tile of positions would not stay in the first-level cache."""
-    assert crowds_cache(chunks, (size, size, 8), Target(target))
+    assert causes_conflict_misses(chunks, (size, size, 8), Target(target))
     conv = relay.nn.contrib_conv2d_nchwc(
         var("x", 1, chunks, size, size, 8), var("w", 3, chunks, 1, 1, 8, 8), stride, 0
     )
@@ -204,12 +204,12 @@ def test_deep_convolution_whose_weights_are_streamed(
 
 def test_what_crowds_the_cache():
     target = Target(TARGETS[1])
-    assert crowds_cache(64, (13, 13, 8), target)  # half of it in all
-    assert crowds_cache(32, (56, 56, 8), target)  # planes that begin on two sets
-    assert not crowds_cache(8, (56, 56, 8), target)
-    assert not crowds_cache(32, (14, 14, 8), target)
+    assert causes_conflict_misses(64, (13, 13, 8), target)  # half of it in all
+    assert causes_conflict_misses(32, (56, 56, 8), target)  # planes that begin on two sets
+    assert not causes_conflict_misses(8, (56, 56, 8), target)
+    assert not causes_conflict_misses(32, (14, 14, 8), target)
     larger = Target(f"{TARGETS[1]} -l1-cache-bytes=131072")
-    assert not crowds_cache(64, (13, 13, 8), larger)
+    assert not causes_conflict_misses(64, (13, 13, 8), larger)
 
 
 @pytest.mark.parametrize("blocks", [5, 125])

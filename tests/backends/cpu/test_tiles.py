@@ -51,9 +51,25 @@ def test_tiles_follow_the_units_of_the_core():
 
 
 def test_planes_are_cut_only_where_they_do_not_divide_among_the_cores():
-    assert rows_per_part(56, 8, 2) == 56
-    assert rows_per_part(56, 1, 2) == 28
-    assert rows_per_part(7, 1, 2) == 7  # too few rows to pay for a border
+    assert rows_per_part(56, 8, [2]) == 56
+    assert rows_per_part(56, 1, [2]) == 28
+    assert rows_per_part(7, 1, [2]) == 7  # too few rows to pay for a halo
+
+
+def test_a_cut_for_several_numbers_of_cores_serves_each_of_them():
+    """The busiest core has at most a quarter more to do than with the best cut for its number."""
+    counts = WIDE.core_counts
+    assert len(counts) > 1
+    for height, planes in [(56, 1), (56, 3), (112, 2), (28, 12), (300, 1)]:
+
+        def busiest(rows, cores, height=height, planes=planes):
+            return -(-planes * -(-height // rows) // cores) * rows
+
+        chosen = rows_per_part(height, planes, counts)
+        for cores in counts:
+            assert busiest(chosen, cores) <= 1.25 * min(
+                busiest(-(-height // parts), cores) for parts in range(1, height // 8 + 1)
+            ), (height, planes, cores)
 
 
 def test_short_work_stays_on_one_core():
@@ -80,4 +96,4 @@ def test_a_tile_that_divides_the_blocks():
     ("pieces", "cores", "tasks"), [(16, 1, 1), (16, 2, 2), (16, 6, 16), (7, 2, 7)]
 )
 def test_equal_tasks(pieces, cores, tasks):
-    assert even_tasks(pieces, cores) == tasks
+    assert even_tasks(pieces, [cores]) == tasks

@@ -28,6 +28,11 @@ def test_inputs_and_outputs_keep_their_names():
     assert dict(mod["main"].attrs)["output_names"] == ("sum",)
 
 
+def test_a_converter_of_classic_tvm_is_refused():
+    with pytest.raises(ModelError, match=r"op_converter=\.\.\.\) takes a converter class"):
+        relay.frontend.from_tflite(add(), op_converter=object)
+
+
 def test_an_unknown_input_gets_a_suggestion():
     with pytest.raises(ModelError, match="Did you mean 'left'"):
         relay.frontend.from_tflite(add(), shape_dict={"lefd": (2, 3)})

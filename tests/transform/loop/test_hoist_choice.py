@@ -1,12 +1,15 @@
 """Conditions that a loop of vectors cannot change are asked before it, and no number changes."""
 
 import numpy as np
+import pytest
 
+import slipway
 from slipway import te
 from slipway.ir import stmt as S
 from slipway.ir.interpret import run
 from slipway.ir.verify import verify
 from slipway.ir.visit import walk
+from slipway.transform.loop.decide import comparable
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.hoist_choice import hoist_choice
 from slipway.transform.loop.pipeline import run_pipeline
@@ -133,3 +136,34 @@ def test_nests_are_limited():
     s[b].vectorize(s[b].split(b.op.axis[1], 4)[1])
     func = hoist_choice(flatten_storage(te.lower(s, [a, b])))
     assert sum(isinstance(n, S.BufferStore) for n in walk(func.body)) <= 64
+
+
+@pytest.mark.parametrize("parts", [16, 30])
+def test_the_parts_are_told_apart_by_the_middle_one(parts):
+    """n parts, log n questions: one after the other, the passes' work would grow with n * n."""
+
+    def depth(stmt):
+        if isinstance(stmt, S.IfThenElse):
+            return 1 + max(depth(stmt.then_case), depth(stmt.else_case))
+        return depth(stmt.body) if isinstance(stmt, S.For) else 0
+
+    func = hoist_choice(flatten_storage(chain_of_joined(parts, 0)))
+    assert depth(func.body) == int(np.ceil(np.log2(parts)))
+    values = [np.full((2 + n, 32), n + 0.5, "float32") for n in range(parts)]
+    got = np.zeros((sum(len(v) for v in values), 32), "float32")
+    run(verify(run_pipeline(chain_of_joined(parts, 0)), "ready"), *values, got)
+    np.testing.assert_array_equal(got, np.concatenate(values))
+
+
+def test_conditions_of_both_directions_are_ordered_by_where_they_divide():
+    i = te.var("i")
+    down, up = [i < n for n in (3, 20, 7)], [i >= n for n in (5, 12)]
+    found = comparable([*down, *up, te.var("j") < 1])
+    assert [str(c) for c in found] == ["i < 3", "i >= 5", "i < 7", "i >= 12", "i < 20"]
+
+
+@pytest.mark.parametrize("parts", [3, 12])
+def test_llvm_unrolls_few_nests_and_leaves_many_as_they_stand(parts):
+    text = slipway.build(chain_of_joined(parts, 0), target="llvm").get_source("raw")
+    assert text.count(", !llvm.loop !") == (0 if parts == 3 else parts + 1)
+    assert text.count('= !{!"llvm.loop.unroll.disable"}') == (parts > 3)

@@ -65,10 +65,10 @@ def test_passes_of_ones_own_run_in_their_phase():
 
         return look
 
-    extra = [(phase, spy(phase)) for phase in (0, 1, 2)]
+    extra = [(phase, spy(phase)) for phase in (0, 1, 2, 3)]
     with PassContext(config={"tir.add_lower_pass": extra}):
         run_pipeline(example())
-    assert seen == [(0, True), (1, False), (2, False)]
+    assert seen == [(0, True), (1, True), (2, False), (3, False)]
 
 
 def test_automatic_unrolling():

@@ -15,6 +15,9 @@ from slipway.ir.function import PrimFunc
 from slipway.target import Target
 from slipway.transform.manager import Pass
 
+# By name: another kind of processor may have a backend of its own in a folder beside this one.
+_KINDS = ("llvm", "c", "hexagon")
+
 
 class CpuBackend(Backend):
     """Processors with vectors and caches, under an operating system or none."""
@@ -24,7 +27,7 @@ class CpuBackend(Backend):
 
     def serves(self, target: Target) -> bool:
         """Return whether `target` is a processor, and no microcontroller that C is written for."""
-        return target.kind.is_cpu and not is_microcontroller(target)
+        return target.kind.name in _KINDS and not is_microcontroller(target)
 
     def graph_passes(self, target: Target) -> Sequence[Pass]:
         """Return the passes of `cpu.graph`."""

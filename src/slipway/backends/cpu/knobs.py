@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Up to so many nodes of expressions in the copies of a loop that is unrolled to save its counting.
 UNROLLED_NODES = 48
-SUMS = 4  # vectors of partial results that are added to in turn
+SUMS = 4  # vectors of partial results that are added to one after another
 # Of many steps, each of those vectors, some are unrolled: counting takes instructions too.
 STEPS = 4
 SHARE_FROM = tuple(1 << n for n in range(10, 25))

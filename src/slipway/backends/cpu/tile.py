@@ -14,6 +14,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING
 
 from slipway.backends.strategy import Knobs, Space
+from slipway.target.costs import ANY_CORE
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -128,7 +129,7 @@ def positions_per_part(
     second-level cache is the place if it fits.  The number of parts is the one for which the least
     must come from beyond that cache, or more where the target's cores would not all find work.
     """
-    core, cores = target.core, target.num_cores
+    core, counts = target.core, target.core_counts
     room = core.costs.l2_share * core.l2_bytes
 
     def traffic(parts: int) -> float:
@@ -140,46 +141,61 @@ def positions_per_part(
     parts = min((1, fewest), key=traffic)
     tiles = -(-positions // tile.rows)
 
-    def cost(each: int) -> tuple[int, int]:
-        """What the busiest core computes, and all together, in tiles; `each` of them in a part."""
+    def cost(each: int) -> tuple[float, int]:
+        """Return the time of all cores and what is computed, in tiles; `each` of them in a part."""
         tasks = -(-tiles // each) * panels
-        return (-(-tasks // cores) * cores * each + tasks * each, -each)
+        start = PANEL_POSITIONS / tile.rows
+        return (time_of_all(tasks, counts) * (each + start) + len(counts) * tasks * each, -each)
 
     most_each = -(-tiles // parts)
-    sizes = {-(-tiles // p) for p in range(parts, parts + 2 * cores)}
+    sizes = {-(-tiles // p) for p in range(parts, parts + 2 * counts[-1])}
     each = min((size for size in sizes if size <= most_each), key=cost)
     return min(positions, each * tile.rows)
 
 
-def even_tasks(pieces: int, cores: int) -> int:
+# What the start of a task takes, in its own work: positions for the first reading of a panel of
+# weights, pieces of a product for the copy of its data, rows of an image for those it reads again.
+PANEL_POSITIONS = ANY_CORE.panel_positions
+TASK_PIECES = ANY_CORE.task_pieces
+TASK_ROWS = ANY_CORE.task_rows
+
+
+def time_of_all(tasks: int, counts: Sequence[int]) -> int:
+    """Return the time that `tasks` equal tasks take of all cores, the idle ones too.
+
+    The sum over the numbers of cores in `counts` (`Target.core_counts`); the unit is a task.
+    """
+    return sum(-(-tasks // cores) * cores for cores in counts)
+
+
+def even_tasks(pieces: int, counts: Sequence[int]) -> int:
     """Return into how many equal tasks to cut `pieces`: few, and little for the busiest core."""
 
-    def busiest(tasks: int) -> int:
-        return -(-tasks // cores) * (pieces // tasks)
+    def cost(tasks: int) -> tuple[float, int]:
+        return time_of_all(tasks, counts) * (pieces // tasks + TASK_PIECES), tasks
 
-    divisors = [d for d in range(1, pieces + 1) if pieces % d == 0]
-    return min(divisors, key=lambda tasks: (busiest(tasks), tasks))
+    return min((d for d in range(1, pieces + 1) if pieces % d == 0), key=cost)
 
 
-def rows_per_part(height: int, planes: int, cores: int) -> int:
+def rows_per_part(height: int, planes: int, counts: Sequence[int]) -> int:
     """Return how many rows of a plane are one task: all, where the planes divide among the cores.
 
     Each part copies the padding of its rows again, so that it has eight rows at least.
     """
 
-    def busiest(parts: int) -> int:
-        return -(-planes * parts // cores) * -(-height // parts)
+    def cost(parts: int) -> tuple[int, int]:
+        return time_of_all(planes * parts, counts) * (-(-height // parts) + TASK_ROWS), parts
 
-    most = max(1, min(height // 8, 2 * cores))
-    return -(-height // min(range(1, most + 1), key=lambda parts: (busiest(parts), parts)))
+    most = max(1, min(height // 8, 2 * counts[-1]))
+    return -(-height // min(range(1, most + 1), key=cost))
 
 
-def crowds_cache(chunks: int, plane: Sequence[int], target: Target) -> bool:
+def causes_conflict_misses(chunks: int, plane: Sequence[int], target: Target) -> bool:
     """Return whether a few positions of all channel blocks are too much for the first-level cache.
 
     Half of its ways may hold data: weights pass through it.
     `plane` is the (height, width, block) between one channel block and the next.  Planes whose
-    distance is a multiple of many lines fall on few of the cache's sets, and put each other out.
+    distance is a multiple of many lines fall on few of the cache's sets, and evict each other.
     """
     core = target.core
     all_sets, ways = core.l1_sets, max(1, core.l1_ways // 2)

@@ -67,7 +67,7 @@ def store_hardware(out: CFunction, node: S.BufferStore) -> None:
 
 
 def _contiguous(value: E.PrimExpr) -> bool:
-    """Return whether `value` is elements of a buffer that lie side by side."""
+    """Return whether `value` is elements of a buffer that are contiguous."""
     if not isinstance(value, E.BufferLoad):
         return False
     last = value.indices[-1]

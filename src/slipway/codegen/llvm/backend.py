@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
-from slipway.codegen.llvm.machine import CompiledText, submit, text_key, with_parts
+from slipway.codegen.llvm.machine import CompiledText, Job, text_key, with_parts
 from slipway.codegen.llvm.module import (
     KernelText,
     arena_symbol,
@@ -44,7 +44,7 @@ class _Kernel:
         self.key = source.key and cache.key_of("kernel", source.key, *self.compiled_as)
         self.arena_bytes = 0
         self.brought: list[bytes] = []
-        self._job: Future[CompiledText] | None = None
+        self._job: Job | None = None
         self._object = self._from_cache()
         if self._object is None:
             self._start()
@@ -61,7 +61,7 @@ class _Kernel:
         self.brought = snippet_objects([func], self.target)
         self._shared_text = self._emit(func)
         self.arena_bytes = self._shared_text.arena_bytes
-        self._job = submit(self._shared_text.text, self.target, f"the kernel {self.source.name}")
+        self._job = Job(self._shared_text.text, self.target, f"the kernel {self.source.name}")
 
     def _emit(self, func: PrimFunc) -> KernelText:
         symbol, arena = self.compiled_as
@@ -90,7 +90,7 @@ class _Kernel:
         return rename_symbols(self._object, self._renamed, self.source.name)
 
     def cancel(self) -> None:
-        """Do not compile the function, unless that has begun."""
+        """Do not compile the function."""
         if self._job is not None:
             self._job.cancel()
 
@@ -99,6 +99,17 @@ class _Kernel:
         prefix = "__tvm_ffi_" if symbol.startswith("__tvm_ffi_") else ""
         shared, dot, rest = symbol.removeprefix(prefix).partition(".")
         return f"{prefix}{self.symbols.get(shared, shared)}{dot}{rest}"
+
+
+@contextmanager
+def _all_or_none(jobs: Sequence[_Kernel | Job]) -> Iterator[None]:
+    """Cancel what is in `jobs` when one is refused, or with Ctrl-C: nobody waits for the others."""
+    try:
+        yield
+    except BaseException:
+        for job in jobs:
+            job.cancel()
+        raise
 
 
 def compile_llvm(
@@ -130,7 +141,11 @@ def compile_sources(
 
     @lru_cache(1)
     def kernels() -> list[_Kernel]:
-        return [_Kernel(source, target, arena) for source in sources]
+        made: list[_Kernel] = []
+        with _all_or_none(made):
+            for source in sources:
+                made.append(_Kernel(source, target, arena))
+        return made
 
     def shell_text() -> str:
         arena_bytes = max(kernel.arena_bytes for kernel in kernels())
@@ -138,14 +153,16 @@ def compile_sources(
 
     @lru_cache(1)
     def objects() -> list[bytes]:
-        shell = submit(shell_text(), target, "the library's metadata")
+        parts = kernels()
+        jobs: list[_Kernel | Job] = [*parts]
         try:
-            made = [*(kernel.object_bytes() for kernel in kernels()), shell.result().object_bytes]
-        except BaseException:  # one is refused, or Ctrl-C: nobody waits for the others
-            for kernel in kernels():
-                kernel.cancel()
+            with _all_or_none(jobs):
+                jobs.append(shell := Job(shell_text(), target, "the library's metadata"))
+                made = [*(kernel.object_bytes() for kernel in parts), shell.result().object_bytes]
+        except BaseException:
+            kernels.cache_clear()  # whoever asks again compiles again
             raise
-        return [*made, *dict.fromkeys(data for kernel in kernels() for data in kernel.brought)]
+        return [*made, *dict.fromkeys(data for kernel in parts for data in kernel.brought)]
 
     def texts() -> list[str]:
         return [*(kernel.text() for kernel in kernels()), shell_text()]

@@ -33,7 +33,7 @@ class ModuleState:
     caches: dict[str, str] = field(default_factory=dict)
     statics: list[str] = field(default_factory=list)
     arena_bytes: int = 0
-    unrolled_loops: int = 0
+    loop_wishes: list[str] = field(default_factory=list)
     uses_parallel: bool = False
     uses_workspace: bool = False
     attributes: str = ""
@@ -61,6 +61,23 @@ class ModuleState:
         if text not in self.strings:
             self.strings[text] = f"@slw.text.{len(self.strings)}"
         return self.strings[text]
+
+    def loop_metadata(self, wish: str) -> int:
+        """Return the number of a new loop's metadata; `wish`: "full" or "disable" unrolling."""
+        self.loop_wishes.append(wish)
+        return len(self.loop_wishes)
+
+    def loop_lines(self) -> list[str]:
+        """Return the lines that define the metadata of all loops."""
+        above = len(self.loop_wishes) + 1
+        wishes = {wish: above + n for n, wish in enumerate(dict.fromkeys(self.loop_wishes))}
+        return [
+            *(f'!{n} = !{{!"llvm.loop.unroll.{wish}"}}' for wish, n in wishes.items()),
+            *(
+                f"!{n} = distinct !{{!{n}, !{wishes[wish]}}}"
+                for n, wish in enumerate(self.loop_wishes, 1)
+            ),
+        ]
 
 
 class FunctionEmitter(IntrinsicEmitter):
@@ -234,11 +251,14 @@ class FunctionEmitter(IntrinsicEmitter):
         w.start(done)
 
     def loop_metadata(self, node: S.For) -> str:
-        """Return the metadata of a loop's branch; an "unrolled" loop asks LLVM to unroll it."""
-        if node.kind != S.ForKind.UNROLLED:
+        """Return the metadata of a loop's branch: what it wants of LLVM's unroller."""
+        if node.kind == S.ForKind.UNROLLED:
+            wish = "full"
+        elif S.KEEP_LOOP in node.annotations:
+            wish = "disable"
+        else:
             return ""
-        self.module.unrolled_loops += 1
-        return f", !llvm.loop !{self.module.unrolled_loops}"
+        return f", !llvm.loop !{self.module.loop_metadata(wish)}"
 
     def _while(self, node: S.While) -> None:
         w = self.w

@@ -237,7 +237,7 @@ class IntrinsicEmitter(MemoryEmitter):
     def _multiply_high_doubled(self, node: Any) -> str:
         """Four at a time: sqdmulh doubles a product and takes the upper half.
 
-        It saturates where both factors are the least number.
+        It saturates where both factors are the smallest number.
         """
         four, symbol = "<4 x i32>", "@llvm.aarch64.neon.sqdmulh.v4i32"
         self.helpers.add(f"declare {four} {symbol}({four}, {four})")
@@ -382,7 +382,7 @@ class IntrinsicEmitter(MemoryEmitter):
 
 
 def _is_above_least(node: Any) -> bool:
-    """Return whether `node` is an integer constant other than the least int32."""
+    """Return whether `node` is an integer constant other than the smallest int32."""
     value = node.value if isinstance(node, E.Broadcast) else node
     return isinstance(value, E.IntImm) and value.value > -(1 << 31)
 

@@ -30,8 +30,10 @@ def _settings(target: Target) -> dict[str, Any]:
     }
 
 
-def _ask(want: str, text: str, target: Target, what: str) -> bytes:
-    return workers.ask(want, text.encode(), _settings(target), what)
+def _ask(
+    want: str, text: str, target: Target, what: str, task: workers.Task | None = None
+) -> bytes:
+    return workers.ask(want, text.encode(), _settings(target), what, task)
 
 
 class CompiledText:
@@ -40,9 +42,15 @@ class CompiledText:
     `what` is its name in errors.  Instances may be made in several threads at once.
     """
 
-    def __init__(self, text: str, target: Target, what: str = "a module") -> None:
+    def __init__(
+        self,
+        text: str,
+        target: Target,
+        what: str = "a module",
+        task: workers.Task | None = None,
+    ) -> None:
         self._text, self._target, self._what = text, target, what
-        self.object_bytes = _cached(text, target, lambda: _ask("object", text, target, what))
+        self.object_bytes = _cached(text, target, lambda: _ask("object", text, target, what, task))
 
     def assembly(self) -> str:
         """Return the assembly text of the module."""
@@ -70,9 +78,27 @@ def _cached(text: str, target: Target, compile_: Callable[[], bytes]) -> bytes:
     return data
 
 
-def submit(text: str, target: Target, what: str) -> Future[CompiledText]:
-    """Compile a module beside this thread; `what` is its name in errors."""
-    return _pool(os.getpid()).submit(CompiledText, text, target, what)
+class Job:
+    """A module that is compiled beside this thread; `what` is its name in errors."""
+
+    def __init__(self, text: str, target: Target, what: str) -> None:
+        self._task = workers.Task()
+        self._future: Future[CompiledText] = _pool(os.getpid()).submit(
+            CompiledText, text, target, what, self._task
+        )
+
+    def result(self) -> CompiledText:
+        """Return the module when it is done; raises what compiling it raised."""
+        return self._future.result()
+
+    def exception(self) -> BaseException | None:
+        """Return what compiling raised, when it is done."""
+        return self._future.exception()
+
+    def cancel(self) -> None:
+        """Do not compile it; LLVM's process is ended where that has begun."""
+        self._future.cancel()
+        self._task.give_up()
 
 
 @lru_cache(maxsize=1)

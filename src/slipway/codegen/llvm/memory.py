@@ -153,7 +153,7 @@ class MemoryEmitter(ExpressionEmitter):
         return self._shuffle(vector, *pairs, picks)
 
     def _joined(self, ty: str, width: int, parts: list[str]) -> str:
-        """Put vectors of `width` elements one behind the other; their number is a power of two."""
+        """Put vectors of `width` elements one after the other; their number is a power of two."""
         while len(parts) > 1:
             whole = list(range(2 * width))
             pairs = zip(parts[::2], parts[1::2], strict=True)

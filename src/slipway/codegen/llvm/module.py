@@ -31,11 +31,14 @@ ATTRIBUTES = 'nounwind "no-builtins"'
 
 
 def attributes_of(target: Target) -> str:
-    """Return the attributes of functions: with SVE, the one length that its vectors have."""
-    if not target.sve_bits:
-        return ATTRIBUTES
-    scale = target.sve_bits // 128
-    return f"{ATTRIBUTES} vscale_range({scale},{scale})"
+    """Return the attributes of functions: -mtune's CPU, and the one length of SVE's vectors."""
+    words = [ATTRIBUTES]
+    if target.tuned_for != target.mcpu:
+        words.append(f'"tune-cpu"="{target.tuned_for}"')
+    if target.sve_bits:
+        scale = target.sve_bits // 128
+        words.append(f"vscale_range({scale},{scale})")
+    return " ".join(words)
 
 
 @lru_cache(maxsize=8)
@@ -60,7 +63,7 @@ def arena_symbol(first: str) -> str:
 def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> KernelText:
     """Return the LLVM IR of `func`, exported as `name`: a module of its own.
 
-    So functions compile side by side, and stay as they are when others change.
+    So functions compile in parallel, and stay as they are when others change.
     """
     state = ModuleState(
         capability_of(target),
@@ -107,10 +110,10 @@ def _function_text(name: str, func: PrimFunc, state: ModuleState, target: Target
         lines.append(f"{symbol} = private unnamed_addr constant {_c_string(text)}")
     lines += state.statics
     lines += [f"{symbol} = internal global ptr null" for symbol in state.caches.values()]
-    loops = [f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)]
-    if loops:
-        loops.insert(0, '!0 = !{!"llvm.loop.unroll.full"}')
-    return "\n".join([*lines, *state.functions, *sorted(state.declarations), *loops]) + "\n"
+    return (
+        "\n".join([*lines, *state.functions, *sorted(state.declarations), *state.loop_lines()])
+        + "\n"
+    )
 
 
 def _exported(target: Target) -> str:

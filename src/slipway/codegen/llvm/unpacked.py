@@ -67,10 +67,7 @@ def emit_kernels(
     if state.caches or state.statics:
         raise CodegenError("a model that calls PackedFuncs cannot be compiled ahead of time")
     lines = sorted(state.declarations)
-    loops = [f"!{i} = distinct !{{!{i}, !0}}" for i in range(1, state.unrolled_loops + 1)]
-    if loops:
-        loops.insert(0, '!0 = !{!"llvm.loop.unroll.full"}')
-    return KernelFile("\n".join([*lines, *loops]), kernels)
+    return KernelFile("\n".join([*lines, *state.loop_lines()]), kernels)
 
 
 def _emit(name: str, func: PrimFunc, state: ModuleState, noalias: bool) -> KernelText:

@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,34 @@ class _Worker:
                 file.close()
 
 
+class Task:
+    """A request that may be given up, before it has begun or while LLVM is at it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.is_given_up = False
+
+    def give_up(self) -> None:
+        """Have nothing asked, or end the process that was."""
+        with self._lock:
+            self.is_given_up = True
+            if self._process is not None:
+                self._process.kill()
+
+    def begins(self, worker: _Worker) -> bool:
+        """Tell whether `worker` is to be asked; it is ended when the task is given up."""
+        with self._lock:
+            if not self.is_given_up:
+                self._process = worker.process
+        return not self.is_given_up
+
+    def ended(self) -> None:
+        """Leave the process alone from now on: it may be at something else."""
+        with self._lock:
+            self._process = None
+
+
 class _Pool:
     """The processes of this program, those at work and those that wait."""
 
@@ -182,28 +211,43 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-def ask(want: str, body: bytes, settings: Mapping[str, Any], what: str) -> bytes:
+def ask(
+    want: str, body: bytes, settings: Mapping[str, Any], what: str, task: Task | None = None
+) -> bytes:
     """Return what LLVM makes of `body`; `want` and `settings` are the request of ``worker.py``.
 
     `what` is the body's name in errors: "the kernel add", say.  Raises CodegenError where LLVM
-    refuses it, ends its process, or takes longer than `LIMIT_S`; ToolchainError without LLVM.
+    refuses it, ends its process, or takes longer than `LIMIT_S`; ToolchainError without LLVM;
+    CancelledError where the `task` is given up.
     """
+    task = task or Task()
     limit_s = float(os.environ.get("SLIPWAY_COMPILE_LIMIT_S") or LIMIT_S)
     head = json.dumps({"want": want, **settings}).encode()
     while True:
+        if task.is_given_up:
+            raise CancelledError
         worker = _pool.take()
         was_fresh = worker.is_fresh
+        if not task.begins(worker):
+            _pool.put_back(worker)
+            continue
         try:
             status, result = worker.ask(head, body, limit_s)
         except _EndedError as ended:
             _pool.drop(worker)
-            if ended.status == 0 and not was_fresh:  # it had waited long enough
-                continue
+            task.ended()
+            if task.is_given_up or (ended.status == 0 and not was_fresh):
+                continue  # it was ended for that, or had waited long enough
             raise _error_of(ended, body, settings, what, limit_s) from None
         except BaseException:  # Ctrl-C, between request and answer
             _pool.drop(worker)
             worker.end(kill=True)
             raise
+        task.ended()
+        if task.is_given_up:  # perhaps after the answer
+            _pool.drop(worker)
+            worker.end(kill=True)
+            continue
         _pool.put_back(worker)
         if status == REFUSED:
             words = " ".join(result.decode("utf-8", "replace").split())

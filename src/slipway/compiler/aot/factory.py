@@ -211,8 +211,9 @@ class AotExecutorFactoryModule(ModelFactory):
 
     @property
     def alignment_bytes(self) -> int:
-        """What workspace and constants are aligned to."""
-        return int(self.executor.get("workspace-byte-alignment", 16))
+        """What workspace and constants are aligned to: the larger of the two options."""
+        names = ("workspace-byte-alignment", "constant-byte-alignment")
+        return max(int(self.executor.get(name, 16)) for name in names)
 
     @cached_property
     def program(self) -> AotProgram:

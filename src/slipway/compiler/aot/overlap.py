@@ -122,7 +122,7 @@ def _lead_under(
     for load in _loads(read.store, operand):
         low, _ = _range_per_step(load.indices[0], read.loops, steps)
         lowest = np.minimum(lowest, low * in_bytes)
-    highest = np.full(steps, -1)
+    highest = np.zeros(steps, np.int64)
     for nest in writes:
         _, high = _range_per_step(nest.store.indices[0], nest.loops, steps)
         highest = np.maximum(highest, (high + 1) * out_bytes)
@@ -131,7 +131,7 @@ def _lead_under(
     written = np.maximum.accumulate(highest)
     if _reads_first(shared, read, writes, in_bytes == out_bytes):
         remaining = np.append(remaining[1:], np.iinfo(np.int64).max)
-    lead = max(0, int(np.max(written - np.minimum(remaining, written.max()))))
+    lead = int(np.max(written - np.minimum(remaining, written.max())))  # 0 at the last, or more
     whole = output.size_bytes()
     return lead if whole is not None and lead < whole else None
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import gcd
 
 
 @dataclass(frozen=True)
@@ -110,9 +111,7 @@ def lower_bound(blocks: Sequence[Block], shares: Sequence[Share] = ()) -> int:
     It is the largest sum of sizes alive at one step, each rounded up to the alignment that all
     have in common but for the topmost one, less what the shares of that step can save.
     """
-    unit = min((block.alignment_bytes for block in blocks), default=1)
-    if any(block.alignment_bytes % unit for block in blocks):
-        unit = 1
+    unit = gcd(*(block.alignment_bytes for block in blocks))
     saved: dict[int, int] = {}
     by_output: dict[int, int] = {}
     for share in shares:

@@ -34,7 +34,7 @@ def greedy_by_conflicts(layout: Layout) -> list[int]:
     blocks = layout.blocks
     return sorted(
         range(len(blocks)),
-        key=lambda i: (-len(layout.neighbours[i]), -blocks[i].size_bytes, i),
+        key=lambda i: (-layout.conflicts[i], -blocks[i].size_bytes, i),
     )
 
 
@@ -47,13 +47,17 @@ def linear_scan(layout: Layout) -> list[int]:
 def outputs_first(layout: Layout, order: list[int]) -> list[int]:
     """Return the order with each output that wants to lie below its input ahead of it."""
     below = {into: out for (out, into), share in layout.share_of.items() if not share.exact}
-    result: list[int] = []
+    if not below:
+        return order
+    result: dict[int, None] = {}  # a set that keeps its order
     for index in order:
-        chain = [index]
-        while chain[-1] in below and below[chain[-1]] not in chain:
-            chain.append(below[chain[-1]])
-        result += [i for i in reversed(chain) if i not in result]
-    return result
+        chain = {index: None}
+        output = below.get(index)
+        while output is not None and output not in chain and output not in result:
+            chain[output] = None
+            output = below.get(output)
+        result |= dict.fromkeys(reversed(chain))
+    return list(result)
 
 
 START_ORDERS: tuple[Callable[[Layout], list[int]], ...] = (
@@ -108,8 +112,8 @@ def _moved(
             if offsets[i] + block.size_bytes == peaks[pool_of[i]]
         ]
         chosen = rng.choice(top)
-        if layout.neighbours[chosen] and rng.random() < 0.5:
-            chosen = rng.choice(layout.neighbours[chosen])
+        if layout.conflicts[chosen] and rng.random() < 0.5:
+            chosen = rng.choice(layout.neighbours(chosen))
     position = order.index(chosen)
     target = rng.randrange(position) if position and rng.random() < 0.8 else rng.randrange(count)
     changed = order[:position] + order[position + 1 :]

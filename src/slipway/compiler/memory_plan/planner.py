@@ -29,9 +29,9 @@ def plan(
 ) -> Plan:
     """Place `blocks` in one arena, or in several pools.
 
-    `algorithm` is one of `ALGORITHMS`, or "best", which runs them in turn and stops at the lower
-    bound; ties go to the first.  `shares` lists outputs that may take over dying inputs.  The
-    same arguments always give the same plan, unless `time_budget_s` cuts the exact search short.
+    `algorithm` is one of `ALGORITHMS`, or "best", which runs them all until one reaches
+    the lower bound; ties go to the first.  `shares` lists outputs that may take over dying inputs.
+    The same arguments always give the same plan, unless `time_budget_s` cuts the exact search short.
 
     Raises ValueError for an unknown algorithm or pool, and LoweringError when the blocks do not
     fit into the pools; the message lists the blocks alive at the fullest step.
@@ -68,7 +68,8 @@ def _by_order(layout: Layout, shares: Sequence[Share], bound: int, name: str) ->
         orders = [heuristics.hill_climb(layout, bound)]
     else:
         order = _ORDERS[name](layout)
-        orders = [order, heuristics.outputs_first(layout, order)]
+        moved = heuristics.outputs_first(layout, order)
+        orders = [order] if moved == order else [order, moved]
     placed = [found for o in orders if (found := layout.place(o)) is not None]
     if not placed:
         return None

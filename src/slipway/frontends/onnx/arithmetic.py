@@ -154,7 +154,7 @@ def _cast(node: NodeView, dtype: str) -> Any:
 
 
 def _power_of_two_above(x: Any) -> Any:
-    """The least power of two that is not less; what has none becomes the largest or the least."""
+    """The smallest power of two that is not less; what has none becomes the largest or smallest."""
     x = relay.clip(relay.cast(x, "float32"), 0.0, 2.0**127)
     bits = relay.reinterpret(x, "uint32")
     code = relay.right_shift(

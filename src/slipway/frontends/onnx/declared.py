@@ -186,8 +186,8 @@ def _one_hot(node: NodeView, shapes: Shapes) -> Any:
     axis = node.attr("axis", -1) % len(wanted)
     depth = wanted[axis]
     indices = _wide(node.input(0))
-    behind = relay.add(indices, _int64(depth))
-    indices = relay.where(relay.less(indices, _int64(0)), behind, indices)
+    from_end = relay.add(indices, _int64(depth))
+    indices = relay.where(relay.less(indices, _int64(0)), from_end, indices)
     hot = relay.one_hot(indices, 1, 0, depth, axis, "bool")
     values = node.input(2)
     return relay.where(hot, _element(values, 1), _element(values, 0))
@@ -357,7 +357,7 @@ def _unique(node: NodeView, shapes: Shapes) -> Any:
 
 
 def _sorted_order(rows: Any, used: Any) -> Any:
-    """Return the positions that put rows into lexicographic order, those not used behind."""
+    """Return the positions that put rows into lexicographic order, those not used last."""
     count, width = rows.tensor_type.shape
     left, right = relay.reshape(rows, (count, 1, width)), relay.reshape(rows, (1, count, width))
     less, same = relay.less(right, left), relay.equal(right, left)

@@ -77,6 +77,8 @@ def from_onnx(
     operators allow that.
     `dtype`, as a dictionary, overrides the element type of inputs.  `opset` overrides the file's.
     With `freeze_params` weights are constants of the graph; without, they are its parameters.
+    `convert_config` is classic TVM's: its "use_nt_batch_matmul" changes nothing here, because a
+    product is laid out when it is compiled, and any other key is refused.
     `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
     folded, so that an If on one takes its branch.
 
@@ -87,6 +89,7 @@ def from_onnx(
     Returns the module, whose "main" takes the graph's inputs under their names, and the weights
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
+    _check_config(convert_config)
     proto = load_model(model)
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with import_budget(weights_bytes(proto)):
@@ -94,6 +97,22 @@ def from_onnx(
         with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
             function = importer.main(dict(shape or {}), overrides)
     return IRModule((("main", function),)), importer.params
+
+
+def _check_config(config: Any) -> None:
+    """Raise ModelError for what `convert_config` asks and the importer does not do."""
+    if config is None:
+        return
+    if not isinstance(config, Mapping):
+        raise ModelError(
+            f"convert_config is a dictionary of options, got {type(config).__name__}; leave it out"
+        )
+    for key, value in config.items():
+        if key != "use_nt_batch_matmul" or not isinstance(value, bool):
+            raise ModelError(
+                f"convert_config={{{key!r}: {value!r}}} is nothing that from_onnx knows how to do; "
+                "leave it out"
+            )
 
 
 @defects_named("importing the model")

@@ -64,8 +64,8 @@ def one_hot(node: NodeView) -> Any:
     indices = node.input(0)
     if indices.tensor_type.dtype != "int64":
         indices = relay.cast(indices, "int64")
-    behind = relay.add(indices, relay.const(depth, "int64"))
-    indices = relay.where(relay.less(indices, relay.const(0, "int64")), behind, indices)
+    from_end = relay.add(indices, relay.const(depth, "int64"))
+    indices = relay.where(relay.less(indices, relay.const(0, "int64")), from_end, indices)
     dtype = node.type(2).dtype
     axis = node.attr("axis", -1)
     values = node.input(2)

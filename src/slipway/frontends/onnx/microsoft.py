@@ -29,7 +29,7 @@ def _real(node: NodeView, first: int) -> Any:
 
 
 def _requantized(node: NodeView, value: Any, scale: int) -> Any:
-    """Quantise with the scale at input `scale` and the zero point behind it."""
+    """Quantise with the scale at input `scale` and the zero point after it."""
     zero = _scalar(node.input(scale + 1)) if node.has(scale + 1) else None
     dtype = zero.tensor_type.dtype if zero is not None else node.type().dtype
     return quantized(value, _scalar(node.input(scale)), zero, dtype)
@@ -102,7 +102,7 @@ def gemm(node: NodeView) -> Any:
 
 @converter("com.microsoft.Gelu", "com.microsoft.FastGelu", "com.microsoft.BiasGelu")
 def gelu(node: NodeView) -> Any:
-    """Gelu behind an optional bias; FastGelu by the tanh approximation."""
+    """Gelu after an optional bias; FastGelu by the tanh approximation."""
     x = relay.add(node.input(0), node.input(1)) if node.has(1) else node.input(0)
     if node.kind == "FastGelu":
         cube = relay.multiply(relay.multiply(x, x), x)

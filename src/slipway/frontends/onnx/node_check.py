@@ -28,7 +28,7 @@ TYPE_NAMES = {
 }  # fmt: skip
 FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings"}
 
-# What the definitions say in words only: the least value of integers, by the attribute's name.
+# What the definitions say in words only: the minimum of integers, by the attribute's name.
 LEAST = {
     "kernel_shape": 1, "strides": 1, "dilations": 1, "group": 1, "num_groups": 1, "blocksize": 1,
     "num_outputs": 1, "hidden_size": 1, "size": 1, "num_heads": 1, "q_num_heads": 1,

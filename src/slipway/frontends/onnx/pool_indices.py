@@ -100,6 +100,6 @@ def max_unpool(node: NodeView) -> Any:
         return result
     wanted = node.ints(2, "the output shape")
     widths = [(0, w - d) for w, d in zip(wanted, inferred, strict=True)]
-    if any(behind < 0 for _, behind in widths):
+    if any(after < 0 for _, after in widths):
         raise node.unsupported(f"the output shape {wanted} is smaller than {inferred}")
     return relay.nn.pad(result, widths, 0.0)

@@ -133,7 +133,7 @@ def value_type(name: str, type_: Any) -> tuple[tuple[Any, ...], str]:
         found = {8: "strings", 14: "complex numbers", 15: "complex numbers"}
         what = found.get(tensor.elem_type, f"elements of type {tensor.elem_type}")
         raise ModelError(
-            f"the input {name!r} holds {what}, which Slipway does not have: cut the model behind "
+            f"the input {name!r} holds {what}, which Slipway does not have: cut the model after "
             "the nodes that make numbers of them"
         )
     if not tensor.HasField("shape"):

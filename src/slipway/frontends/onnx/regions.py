@@ -30,7 +30,7 @@ def roi_align(node: NodeView) -> Any:
 
 
 def select_boxes(node: NodeView) -> tuple[Any, Any]:
-    """Return NonMaxSuppression's rows, filled up with -1, and their number (1,)."""
+    """Return NonMaxSuppression's rows, padded with -1, and their number (1,)."""
     boxes = node.input(0)
     if node.attr("center_point_box", 0):  # x, y, width, height
         half = relay.const(0.5, "float32")

@@ -1,4 +1,4 @@
-"""Stand-ins for the results of unsupported nodes, so that the nodes behind them are checked too."""
+"""Stand-ins for the results of unsupported nodes, so that the nodes after them are checked too."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _types(graph: Any) -> dict[str, TensorType]:
                 dims, dtype = value_type(info.name, info.type)
                 if all(isinstance(d, int) and d > 0 for d in dims):
                     found.setdefault(info.name, TensorType(dims, dtype))
-            except SlipwayError:  # a sequence, or no tensor type at all: it stays unknown
+            except (SlipwayError, UnicodeDecodeError):  # a sequence, or no tensor at all
                 continue
     return found
 
@@ -81,15 +81,12 @@ def _without_weights(proto: Any) -> Any:
     """Return a copy of the model in which large initializers are inputs of their type."""
     onnx = onnx_package()
     bare = onnx.ModelProto()
-    for field, value in proto.ListFields():
-        if field.name == "graph":
-            continue
-        if hasattr(value, "extend"):
-            getattr(bare, field.name).extend(value)
-        elif field.message_type is None:
-            setattr(bare, field.name, value)
+    # No texts of the file's: they may be bytes that are none, and inference needs none of them.
+    bare.ir_version = proto.ir_version
+    bare.opset_import.extend(proto.opset_import)
+    bare.functions.extend(proto.functions)
     graph, made = proto.graph, bare.graph
-    made.name = graph.name
+    made.name = "graph"
     for name in ("node", "input", "output", "value_info", "sparse_initializer"):
         getattr(made, name).extend(getattr(graph, name))
     listed = {info.name for info in graph.input}

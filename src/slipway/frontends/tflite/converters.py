@@ -22,9 +22,9 @@ Converter = Callable[["NodeView"], Any]
 TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.tflite",
     (
-        "activation", "arithmetic", "control", "conv", "convert", "detection", "fully_connected",
-        "lstm", "matmul", "mediapipe", "pool", "reduce", "resize", "shape", "spectrum",
-        "suppression", "svdf",
+        "activation", "arithmetic", "control", "conv", "convert", "detection", "elementary",
+        "fully_connected", "lstm", "matmul", "mediapipe", "pool", "reduce", "resize", "rnn",
+        "scattered", "shape", "spectrum", "suppression", "svdf", "volume",
     ),
 )  # fmt: skip
 converter = TABLE.converter

@@ -49,6 +49,7 @@ def from_tflite(
 
     `shape_dict` gives inputs their shapes; it is needed where the file leaves a dimension open.
     `dtype_dict` may repeat the inputs' dtypes; one that differs from the file's is an error.
+    `op_converter` is classic TVM's, and refused.
     `dense_rounding` says how integer matrix products are requantised: "double" as TensorFlow Lite
     Micro does it and every other operator, "single" as LiteRT does it (see docs/quantization.md).
     `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
@@ -59,6 +60,12 @@ def from_tflite(
     or SVDF) become inputs, and their new values outputs behind the model's own.
     Raises ModelError for a file that cannot be read and for what is not supported.
     """
+    if op_converter is not None:
+        raise ModelError(
+            "from_tflite(op_converter=...) takes a converter class of classic TVM, which Slipway "
+            "cannot call; leave it out. An operator of your own is a function decorated with "
+            'slipway.frontends.tflite.converters.converter("CUSTOM:NAME")'
+        )
     description = load_model(model)
     if dense_rounding not in ("double", "single"):
         raise ModelError(f'dense_rounding is {dense_rounding!r}; it must be "double" or "single"')
@@ -95,17 +102,21 @@ def initial_state(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return what the variables of a model hold before its first run, by the names of their inputs.
 
-    Zeros, but for resource variables that the model itself gives another value (CALL_ONCE).
+    Real zeros, which an int8 variable stores as its zero point, as TensorFlow Lite Micro and LiteRT
+    reset it; but for resource variables that the model itself gives another value (CALL_ONCE).
     Raises ModelError for a file that cannot be read and for what is not supported.
     """
     with _importing(load_model(model), dict(shape_dict or {}), {}) as importer:
         function = importer.main()
     names = _unique_names(importer.graph)
-    held = {names[i] for i in _state(importer.graph)} | set(importer.first)
+    zeros = dict.fromkeys(importer.first, 0)
+    zeros |= {names[i]: _zero(importer.graph.tensors[i]) for i in _state(importer.graph)}
     return {
-        p.name: importer.initial.get(p.name, np.zeros(p.tensor_type.shape, p.tensor_type.dtype))
+        p.name: importer.initial.get(
+            p.name, np.full(p.tensor_type.shape, zeros[p.name], p.tensor_type.dtype)
+        )
         for p in function.params
-        if p.name in held
+        if p.name in zeros
     }
 
 
@@ -342,6 +353,12 @@ def _state_of(graph: SubGraph, operator: Operator) -> tuple[int, ...]:
 def _state(graph: SubGraph) -> tuple[int, ...]:
     """All variable tensors that operators update."""
     return tuple(dict.fromkeys(i for o in graph.operators for i in _state_of(graph, o)))
+
+
+def _zero(tensor: Tensor) -> int:
+    """Return what a variable tensor stores for zero when it is reset."""
+    found = tensor.quantization
+    return found.zero_point if found is not None and tensor.dtype == "int8" else 0
 
 
 def _node_name(graph: SubGraph, operator: Operator) -> str:

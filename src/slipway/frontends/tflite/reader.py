@@ -195,7 +195,7 @@ def _options(operator: Table) -> dict[str, Any]:
         kind, _, default = kind.partition("=")
         if kind.startswith("["):
             values = table.numbers(position, kind[1:-1]) if table else None
-            found[name] = None if values is None else tuple(int(v) for v in values)
+            found[name] = None if values is None else tuple(values.tolist())
         elif kind == "string":
             found[name] = table.text(position) if table else ""
         else:

@@ -96,6 +96,7 @@ OPTIONS = {
     28: "fused_activation_function:byte pot_scale_int16:bool=1",
     29: "fused_activation_function:byte",
     30: "squeeze_dims:[int]",
+    31: ("time_major:bool fused_activation_function:byte asymmetric_quantize_inputs:bool"),
     32: (
         "begin_mask:int end_mask:int ellipsis_mask:int new_axis_mask:int shrink_axis_mask:int "
         "offset:bool"
@@ -117,6 +118,10 @@ OPTIONS = {
         "fused_activation_function:byte cell_clip:float proj_clip:float merge_outputs:bool "
         "time_major:bool=1 asymmetric_quantize_inputs:bool"
     ),
+    70: (
+        "time_major:bool fused_activation_function:byte merge_outputs:bool "
+        "asymmetric_quantize_inputs:bool"
+    ),
     71: (
         "fused_activation_function:byte cell_clip:float proj_clip:float time_major:bool "
         "asymmetric_quantize_inputs:bool diagonal_recurrent_tensors:bool"
@@ -126,6 +131,7 @@ OPTIONS = {
     77: "mode:byte",
     79: "num_splits:int",
     80: "idx_out_type:byte=2",
+    87: "seq_dim:int batch_dim:int",
     92: "then_subgraph_index:int else_subgraph_index:int",
     93: "cond_subgraph_index:int body_subgraph_index:int",
     94: "block_size:int",
@@ -137,5 +143,6 @@ OPTIONS = {
         "dilation_d_factor:int=1 dilation_w_factor:int=1 dilation_h_factor:int=1"
     ),
     111: "container:string shared_name:string",
+    115: "boundaries:[float]",
     116: "approximate:bool",
 }

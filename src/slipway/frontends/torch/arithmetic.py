@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from slipway import dtypes, relay
+from slipway.frontends.angle import angle_of
 from slipway.frontends.torch.converters import NodeView, cast, converter, like
 from slipway.relay.expr import Expr
 
@@ -135,18 +134,8 @@ def extremes(node: NodeView) -> Any:
     """The greater, the lesser, the angle."""
     left, right = node.pair(node.out.dtype)
     if node.kind == "atan2":
-        return _atan2(left, right)
+        return angle_of(left, right)
     return (relay.maximum if node.kind == "maximum" else relay.minimum)(left, right)
-
-
-def _atan2(y: Expr, x: Expr) -> Any:
-    """The angle of (x, y): atan of the quotient, turned by half a circle where x is negative."""
-    zero, half = like(0, x), like(np.pi / 2, x)
-    turn = relay.where(relay.less(y, zero), like(-np.pi, x), like(np.pi, x))
-    upright = relay.equal(x, zero)
-    flat = relay.atan(relay.divide(y, relay.where(upright, like(1, x), x)))
-    rotated = relay.where(relay.less(x, zero), relay.add(flat, turn), flat)
-    return relay.where(upright, relay.multiply(relay.sign(y), half), rotated)
 
 
 COMPARISONS = {

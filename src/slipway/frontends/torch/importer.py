@@ -71,7 +71,7 @@ def from_pytorch(
     values: they are inputs no longer, and what depends on them alone is folded.
 
     Returns the module, whose "main" takes the program's inputs, and the weights by name.  Buffers
-    that the model writes to become inputs, and their new values outputs behind the model's own.
+    that the model writes to become inputs, and their new values outputs after the model's own.
     Raises ModelError for what cannot be exported and for everything unsupported at once.
     """
     importer = _importer(model, input_infos, custom_convert_map, default_dtype)
@@ -223,7 +223,7 @@ class _Importer:
     # -- nodes -----------------------------------------------------------------------------------
 
     def _graph(self, module: Any, values: dict[Any, Any]) -> list[Any]:
-        """Convert the nodes behind the placeholders; return the outputs."""
+        """Convert the nodes after the placeholders; return the outputs."""
         for node in module.graph.nodes:
             match node.op:
                 case "placeholder":
@@ -378,7 +378,7 @@ def _stand_in(name: str, value: Any) -> Any:
 
 
 def _name_of(node: Any) -> str:
-    """Return the path of the module that the node came from, with the node's own name behind it."""
+    """Return the path of the module that the node came from, with the node's own name appended."""
     stack = node.meta.get("nn_module_stack") or {}
     path = str(list(stack.values())[-1][0]) if stack else ""
     path = path.removeprefix("L['self']").replace("L__self___", "").strip(".")

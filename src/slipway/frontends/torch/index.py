@@ -37,7 +37,7 @@ def gather(node: NodeView) -> Any:
 
 
 def _positions(node: NodeView) -> tuple[list[int], list[Expr]]:
-    """Return the axes that are indexed, and their indices; they must lie side by side."""
+    """Return the axes that are indexed, and their indices; they must be adjacent."""
     given = node.arguments["indices"]
     axes = [a for a, index in enumerate(given) if index is not None]
     if not axes:
@@ -46,7 +46,7 @@ def _positions(node: NodeView) -> tuple[list[int], list[Expr]]:
     if any(i.tensor_type.dtype in ("bool", "uint8") for i in indices):
         raise node.unsupported("a mask as index gives a shape that depends on its values")
     if axes != list(range(axes[0], axes[-1] + 1)):
-        raise node.unsupported("indices of axes that are not side by side")
+        raise node.unsupported("indices of axes that are not adjacent")
     return axes, [cast(i, "int64") for i in indices]
 
 
@@ -55,8 +55,8 @@ def _wrapped(index: Expr, extent: int) -> Expr:
     if isinstance(index, Constant):
         moved: Expr = relay.const(np.where(index.array < 0, index.array + extent, index.array))
         return moved
-    behind = relay.add(index, number(extent, "int64"))
-    made: Expr = relay.where(relay.less(index, number(0, "int64")), behind, index)
+    from_end = relay.add(index, number(extent, "int64"))
+    made: Expr = relay.where(relay.less(index, number(0, "int64")), from_end, index)
     return made
 
 
@@ -72,7 +72,7 @@ def _index_tensor(node: NodeView, axes: list[int], indices: list[Expr]) -> tuple
 
 @converter("index", "_unsafe_index")
 def index(node: NodeView) -> Any:
-    """Elements at positions of one axis, or of several side by side."""
+    """Elements at positions of one axis, or of several adjacent ones."""
     axes, indices = _positions(node)
     x, first = node.input(), axes[0]
     if len(axes) == 1:

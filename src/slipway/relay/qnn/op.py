@@ -246,7 +246,7 @@ def concatenate(
     output_zero_point: Any,
     axis: int,
 ) -> Any:
-    """Put quantised tensors side by side, each brought to the output's scale."""
+    """Concatenate quantised tensors, each brought to the output's scale."""
     parts = []
     for value, scale, zero in zip(data, input_scales, input_zero_points, strict=True):
         dtype = as_expr(value).tensor_type.dtype

@@ -6,7 +6,7 @@
     (y * s1) * s2             ->  y * (s1 * s2)
 
 W, b, s are constants, s one number per output channel (or one for all).  Only values with no
-other reader are changed.  This is how a BatchNorm behind a convolution vanishes.
+other reader are changed.  This is how a BatchNorm after a convolution vanishes.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ kind that can follow it:
 
 - a convolution (OUT_ELEMWISE_FUSABLE) takes elementwise and broadcast consumers of its shape;
 - elementwise and broadcast operators go into injective consumers, reductions, and kernels of
-  convolutions that they lie behind;
+  convolutions that they follow;
 - injective ones go into injective consumers; tuples into the concatenation that reads them.
 
 Scalar constants are written into the kernel; other constants become its parameters.
@@ -31,7 +31,7 @@ from slipway.relay.visit import children, post_order, rebuild
 # Deeper kernels would nest expressions beyond what recursive passes bear, and gain nothing.
 MAX_DEPTH = 48
 
-# Inside a kernel an operator is written out for each of its readers, and again for each of theirs:
+# Inside a kernel an operator is expanded for each of its readers, and again for each of theirs:
 # where every value has two readers, that doubles with every step.
 MAX_UNROLLED = 512
 

@@ -21,6 +21,7 @@ from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.integer_arithmetic import integer_arithmetic
 from slipway.transform.graph.own_outputs import own_outputs
 from slipway.transform.graph.round_once import round_once
+from slipway.transform.graph.select_branches import select_branches
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
@@ -96,6 +97,7 @@ WIDEN_PRODUCTS = graph_pass("WidenProducts", 2, widen_products)
 
 OPENING: tuple[Pass, ...] = (
     graph_pass("InferType", 0, infer_type),
+    graph_pass("SelectBranches", 0, select_branches),
     graph_pass("FakeQuantizationToInteger", 0, integer_arithmetic, exact=False),
     graph_pass("SimplifyInference", 0, simplify_inference),
 )

@@ -1,4 +1,4 @@
-"""SinkReshape: reshapes behind a matrix product move below the elementwise operators that follow.
+"""SinkReshape: reshapes after a matrix product move below the elementwise operators that follow.
 
     add(reshape(nn.dense(x, w)), b)            ->  reshape(add(nn.dense(x, w), b))
     add(reshape(nn.dense(x, w)), y)            ->  reshape(add(nn.dense(x, w), reshape(y)))
@@ -20,7 +20,7 @@ from slipway.transform.graph.simplify_expr import RESHAPES
 
 
 def sink_reshape(function: Function) -> Function:
-    """Return `function` with reshapes of products moved behind their elementwise consumers."""
+    """Return `function` with reshapes of products moved after their elementwise consumers."""
     return _SinkReshape().run(function)
 
 

@@ -7,7 +7,7 @@ all of that, or nothing of it.  Other conditions decide those that are written t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -38,6 +38,26 @@ def given(stmt: Any, condition: E.PrimExpr, holds: bool) -> Any:
 def decides(known: E.PrimExpr, condition: E.PrimExpr) -> bool | None:
     """Return what `condition` is wherever `known` holds; None where their sums leave it open."""
     return _Given(known, True).decide(condition)
+
+
+def comparable(conditions: Sequence[E.PrimExpr]) -> list[E.PrimExpr]:
+    """Return those that compare the sum of the first one, by where they divide it.
+
+    The first alone where it compares no sum.
+    """
+    first = _Given(conditions[0], True)
+    if first.key is None:
+        return [conditions[0]]
+    ends: dict[Interval, E.PrimExpr] = {}
+    for condition in conditions:
+        found = first.sum_of(condition, type(condition))
+        if found is not None and found[0] == first.key:
+            ends.setdefault(found[1], condition)
+    return [ends[interval] for interval in sorted(ends, key=_finite_ends)]
+
+
+def _finite_ends(interval: Interval) -> list[float]:
+    return [end for end in interval if abs(end) != inf]
 
 
 def conjuncts(condition: E.PrimExpr) -> list[E.PrimExpr]:

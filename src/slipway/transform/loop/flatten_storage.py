@@ -91,7 +91,7 @@ class _Flattener:
         )
 
     def _size(self, buffer: Buffer) -> PrimExpr:
-        """The number of elements from the first address to behind the last."""
+        """The number of elements from the first address to the one after the last."""
         an = self.an
         if not buffer.shape:
             return ops.const(1)

@@ -18,7 +18,8 @@ after::
 
 So joined tensors are copied one after the other, and rows outside of an image are zeros without
 asking.  Only nests around a single store are written twice; of conditions joined by "and" each is
-moved by itself.
+moved by itself.  Of several conditions on one sum the middle one goes first: n tensors joined are
+found with log n comparisons, and made in n log n steps.
 """
 
 from __future__ import annotations
@@ -26,20 +27,22 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.ir import expr as E
+from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, walk
-from slipway.transform.loop.decide import conjuncts, given
+from slipway.transform.loop.decide import comparable, conjuncts, given
 
 _MOST_NODES = 400  # of a nest that is written twice
 _MOST_NESTS = 64  # that one becomes
+_FEW_NESTS = 3  # more of them are compiled as they stand: unrolled, they take LLVM ten times longer
 _KINDS = (S.ForKind.SERIAL, S.ForKind.UNROLLED, S.ForKind.VECTORIZED)
 
 
 def hoist_choice(func: PrimFunc) -> PrimFunc:
     """Return `func` with the conditions of if_then_else outside of the loops they stay the same in.
 
-    A loop around vectors is one; vectors themselves, and loops that are written out, are not.
+    A loop around vectors is one; vectors themselves, and loops that are unrolled, are not.
     What a condition says decides others on the same sum: where i < 32 holds, i < 48 does.  So n
     tensors joined become n nests, however often their elements are read.
     """
@@ -52,8 +55,20 @@ def _visit(node: Any) -> Any:
     if not isinstance(node, S.Stmt):
         return node
     if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL:
-        return _Nests().visit(node)
+        nests = _Nests()
+        made = nests.visit(node)
+        return _as_they_stand(made) if nests.made > _FEW_NESTS else made
     return map_children(node, _visit)
+
+
+def _as_they_stand(node: Any) -> Any:
+    """Return a statement whose loops no code generator is to unroll by itself."""
+    if not isinstance(node, S.Stmt):
+        return node
+    node = map_children(node, _as_they_stand)
+    if not isinstance(node, S.For) or node.kind != S.ForKind.SERIAL or ops.as_int(node.extent) == 1:
+        return node
+    return node.replace(annotations=(*node.annotations, S.KEEP_LOOP))
 
 
 class _Nests:
@@ -91,14 +106,18 @@ def _unchanged(loop: S.For) -> E.PrimExpr | None:
     nodes = list(walk(stmt))
     if len(nodes) > _MOST_NODES:
         return None
-    for node in nodes:
-        if isinstance(node, E.Call) and node.op == "if_then_else":
-            for condition in conjuncts(node.args[0]):
-                if isinstance(condition, E.IntImm):
-                    continue
-                if not any(_changes(part, inner) for part in walk(condition)):
-                    return condition
-    return None
+    found = [
+        condition
+        for node in nodes
+        if isinstance(node, E.Call) and node.op == "if_then_else"
+        for condition in conjuncts(node.args[0])
+        if not isinstance(condition, E.IntImm)
+        and not any(_changes(part, inner) for part in walk(condition))
+    ]
+    if not found:
+        return None
+    alike = comparable(found)
+    return alike[len(alike) // 2]
 
 
 def _changes(part: Any, inner: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""Inject prefetches: ask for the memory that a later step of a loop reads.
+"""Inject prefetches of the memory that a later step of a loop reads.
 
 before: ``for i in range(n): ... A[i * 64 + j] ...  # {'prefetch': (A, 2)}``
 after:  ``for i in range(n): prefetch(address_of(A[i * 64 + 128]), 0, 3, 1); ... A[i * 64 + j] ...``

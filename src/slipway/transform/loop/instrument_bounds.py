@@ -3,7 +3,7 @@
 before: ``B[i] = A[I[i]]``
 after:  ``assert 0 <= I[i] and I[i] < n, "..."; B[i] = A[I[i]]``
 
-An access is checked where its statement runs, behind the conditions (if_then_else, Select) that
+An access is checked where its statement runs, after the conditions (if_then_else, Select) that
 it stands in.  Vectorized loops become serial ones, so that a message is about one element.
 """
 

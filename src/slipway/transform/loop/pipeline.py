@@ -20,6 +20,7 @@ from slipway.transform.loop.inject_double_buffer import inject_double_buffer
 from slipway.transform.loop.inject_prefetch import inject_prefetch
 from slipway.transform.loop.instrument_bounds import instrument_bounds
 from slipway.transform.loop.loop_partition import loop_partition
+from slipway.transform.loop.lower_blocks import lower_blocks
 from slipway.transform.loop.lower_custom_calls import lower_custom_calls
 from slipway.transform.loop.remove_assertions import remove_assertions
 from slipway.transform.loop.remove_unused import remove_unused
@@ -44,8 +45,9 @@ def _has_option(name: str) -> Callable[[Setting], bool]:
     return lambda setting: bool(setting.context.option(name))
 
 
-# What options ask for, before everything else.
+# Before everything else: loops of blocks, and what options ask for.
 BY_OPTION: tuple[Pass, ...] = (
+    loop_pass(lower_blocks),
     loop_pass(remove_assertions, _has_option("tir.disable_assert")),
     loop_pass(instrument_bounds, _has_option("tir.instrument_bound_checkers")),
 )
@@ -66,8 +68,14 @@ PIPELINE: tuple[Pass, ...] = (
     loop_pass(simplify),
     loop_pass(remove_unused),
 )
-# Phase of the option "tir.add_lower_pass" -> the pass that its functions run after.
-_PHASES = {0: "flatten_storage", 1: "unroll_loop"}
+# Phase of the option "tir.add_lower_pass" -> the passes that its functions run before, whichever
+# of them comes first: 0 loops as te made them, 1 flat storage, 2 loops cut, vectorized and
+# unrolled.  Phase 3 comes after everything.
+_PHASES = {
+    0: ("serialize_threads",),
+    1: ("inject_prefetch", "inject_double_buffer", "remove_unused", "cut_loops"),
+    2: ("transpose_loads", "simplify"),
+}
 
 
 def run_pipeline(
@@ -113,9 +121,16 @@ def run_pipeline(
 
 def _with_extra(passes: Sequence[Pass], context: PassContext) -> list[Pass]:
     """Return the passes with those that options ask for at their phases."""
-    extra = context.option("tir.add_lower_pass") or ()
+    extra = [(phase, _own_pass(own)) for phase, own in context.option("tir.add_lower_pass") or ()]
     steps: list[Pass] = list(BY_OPTION)
     for step in passes:
+        ready = [pair for pair in extra if step.name in _PHASES.get(pair[0], ())]
+        steps += [own for _, own in ready]
+        extra = [pair for pair in extra if pair not in ready]
         steps.append(step)
-        steps += [loop_pass(own) for phase, own in extra if _PHASES.get(phase) == step.name]
-    return steps + [loop_pass(own) for phase, own in extra if phase not in _PHASES]
+    return steps + [own for _, own in extra]
+
+
+def _own_pass(own: Any) -> Pass:
+    """Return a pass, or a function over loops, as a pass of the pipeline."""
+    return own if isinstance(own, Pass) else loop_pass(own)

@@ -1,11 +1,11 @@
-"""Loops bound to GPU threads, for a target that has none: blocks in parallel, threads in turn.
+"""Loops bound to GPU threads, for a target that has none: blocks in parallel, threads serially.
 
 before: ``blockIdx.x for b in range(16): threadIdx.x for t in range(64): C[b * 64 + t] = ...``
 after:  ``parallel for b in range(16): for t in range(64): C[b * 64 + t] = ...``
 
 Lowering puts all of what a stage computes inside one step of the loops around it, so that threads
 that run one after another find what they read.  A barrier of the user's own inside such a loop
-would need its threads to run side by side, and is refused.
+would need its threads to run in parallel, and is refused.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ def _refuse_barriers(loop: S.For, tag: str, name: str) -> None:
             raise LoweringError(
                 f"{name}: a barrier stands inside the loop {loop.loop_var.name}, which is bound to "
                 f"{tag}. On a CPU threads run one after another: end the loop before the barrier, "
-                "and start another behind it"
+                "and start another after it"
             )

@@ -96,7 +96,7 @@ def _share(steps: list[S.Stmt], buffers: list[Buffer]) -> dict[Buffer, Buffer]:
         plan[buffer] = slot
         holder[slot] = buffer
         free_at[slot] = last
-        sizes[slot] = max(sizes.get(slot, 0), size)
+        sizes[slot] = max(sizes.get(slot, size), size)
     return plan
 
 
@@ -121,7 +121,7 @@ def _live_ranges(steps: list[S.Stmt], buffers: list[Buffer]) -> dict[Buffer, tup
 def _emit(steps: list[S.Stmt], plan: dict[Buffer, Buffer], others: list[Buffer]) -> S.Stmt:
     sizes: dict[Buffer, int] = {}
     for buffer, slot in plan.items():
-        sizes[slot] = max(sizes.get(slot, 0), _size(buffer))
+        sizes[slot] = max(sizes.get(slot, _size(buffer)), _size(buffer))
     mapping: dict[Any, Any] = {}
     slots = []
     for slot, size in sizes.items():

@@ -3,7 +3,7 @@
 before: ``unrolled for i in range(2): B[i] = A[i]``
 after:  ``B[0] = A[0]; B[1] = A[1]``
 
-Loops marked "unrolled" with a constant extent are written out.  With the option
+Loops marked "unrolled" with a constant extent are expanded.  With the option
 "tir.UnrollLoop": {"auto_max_step": n}, or the pragma "auto_unroll_max_step" on a loop around them,
 serial loops whose bodies come to at most n statements are unrolled too, unless "auto_max_depth" or
 "auto_max_extent" of the option forbid it.
@@ -26,7 +26,7 @@ MAX_COPIES = 4096
 
 
 def unroll_loop(func: PrimFunc) -> PrimFunc:
-    """Return `func` with the loops marked for it written out."""
+    """Return `func` with the loops marked for it expanded."""
     options = PassContext.current().config.get("tir.UnrollLoop", {})
     unroller = _Unroller(
         int(options.get("auto_max_step", 0)),

@@ -6,7 +6,7 @@ after:  ``B[ramp(i * 8, 1, 8)] = A[ramp(i * 8, 1, 8)] + broadcast(1f, 8)``
 A loop is cut into pieces of 64 bytes of its widest element type (16 float32 lanes) and a rest:
 two pieces of 12 lanes would take more registers and instructions than 16 and 8.  So is a rest
 that no register of the target holds, in powers of two: a sum of 14 lanes that passes from step to
-step in two registers is 14 scalars to LLVM.  Up to 16 pieces are written out, more run in a serial
+step in two registers is 14 scalars to LLVM.  Up to 16 pieces are unrolled, more run in a serial
 loop.  Where a boundary check differs between lanes, the vector form runs when the check holds in
 all of them, and a serial loop otherwise; the same goes for a load that an if_then_else guards
 (padding).  Where it chooses between loads (concatenation) there is a vector form for each, side by
@@ -71,7 +71,7 @@ class _Outer:
         return self.pieces(node, extent, VECTOR_BYTES // each, self.register_bytes // each)
 
     def pieces(self, node: S.For, extent: int, lanes: int, together: int) -> S.Stmt:
-        """Cut a vectorized loop into vectors of at most `lanes`, its rest by halves.
+        """Cut a vectorized loop into vectors of at most `lanes`, its tail by halves.
 
         So many lanes as stay `together` are a vector whatever their number.
         """
@@ -205,7 +205,7 @@ class _Lanes:
     def either(self, node: S.BufferStore, choice: E.Call) -> S.Stmt:
         """Return a form for each way in which all lanes choose alike, and one for mixed lanes.
 
-        Forms stand side by side behind one another's conditions: nested, each would hold the
+        Forms follow each other under one another's conditions: nested, each would hold the
         loop over mixed lanes of what is left.  Only where both sides of a choice are long are they
         nested, so that the parts of a long join are found by halving.
         """
@@ -367,7 +367,7 @@ class _Lanes:
         raise _CannotVectorizeError
 
     def picked_load(self, node: E.BufferLoad) -> Any | None:
-        """A load whose lanes lie near each other, in any order: all of them, then a shuffle.
+        """A load whose lanes lie close together, in any order: all of them, then a shuffle.
 
         x[(8 * i + v) // 2] reads half as many elements as there are lanes, each of them twice.
         """

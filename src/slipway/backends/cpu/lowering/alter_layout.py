@@ -9,9 +9,9 @@ A value is kept blocked as long as its readers can take it so: elementwise opera
 layouts, pooling, joins along the channels.  Transforms remain only where plain readers meet blocked
 values; those of constant kernels are folded away by FoldConstant.
 
-Channels that are no multiple of a vector are filled up with zeros to whole vectors where that takes
+Channels that are no multiple of a vector are padded with zeros to whole vectors where that takes
 fewer of them: 40 channels are 3 vectors of 16, or 5 of 8.  Only operators that make finite numbers
-of finite numbers work on what is filled up; everything else gets the channels there are.
+of finite numbers work on the padding too; everything else gets the channels there are.
 
 The filters of a group must be whole blocks.  Groups of fewer are joined, with zeros in their
 kernels: four groups of four filters are one of sixteen, in a quarter of the steps.
@@ -116,7 +116,7 @@ def best_block(channels: int, lanes: int) -> int:
 def row_block(units: int, widest: int) -> int:
     """Return the widest block for a product of one row that fills `units` up by a third at most.
 
-    Short vectors would take longer than the weights that are filled up.  0 if there is none.
+    Short vectors would take longer than the weights that are padded.  0 if there is none.
     """
     sizes = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
     return next((b for b in sizes if 3 * (-units % b) <= units), 0)
@@ -163,7 +163,9 @@ class _AlterLayout:
                 if result is not None:
                     self.plain[id(expr)] = result
                     continue
-            if not isinstance(expr, Tuple):  # a Tuple is rebuilt when a plain reader asks for it
+            if not isinstance(
+                expr, Tuple
+            ):  # a Tuple is rebuilt when a reader of its fields asks for it
                 self.plain[id(expr)] = rebuild(expr, self.as_plain)
         body = self.as_plain(function.body)
         return (
@@ -204,7 +206,7 @@ class _AlterLayout:
         return self.moved[key][1]
 
     def pack(self, weight: Expr, source: str, target: str) -> Expr:
-        """The weight in another layout, filled up; one expression for all its readers."""
+        """The weight in another layout, padded; one expression for all its readers."""
         key = id(weight), target
         if key not in self.packed:
             self.packed[key] = _fill(self.as_plain(weight), source, target)
@@ -398,7 +400,7 @@ class _AlterLayout:
         entry = instruction_for(self.pairs, rows, depth)
         lanes = entry.c_size
         while entry.rows and lanes < 4 * entry.c_size and units % (2 * lanes) == 0:
-            lanes *= 2  # more columns side by side
+            lanes *= 2  # more contiguous columns
         packed = self.pack(call.args[1], "NK", f"NK{lanes}n{entry.depth}k")
         definition = op_registry.get("nn.contrib_dense_pairs")
         made: Expr = definition(self.as_plain(call.args[0]), packed, span=call.span)

@@ -18,7 +18,7 @@ from slipway.target.costs import ANY_CORE, Costs
 from slipway.transform.graph.widen_products import has_known_weight
 
 INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
-# Products for each pixel of an image of few channels that outweigh bringing them side by side.
+# Products for each pixel of an image of few channels that outweigh packing them.
 _IMAGE_WORK = 900
 LOW = "bfloat16"
 _LEAST_COLUMNS = 16
@@ -50,9 +50,9 @@ def _is_a_gain(name: str, target: Any) -> bool:
 def instruction_for(
     instructions: Sequence[HardwareIntrinsic], rows: int, depth: int = 0
 ) -> HardwareIntrinsic:
-    """Return the best for so many rows of data, and sums of `depth` that cannot be filled up.
+    """Return the best for so many rows of data, and sums of `depth` that cannot be padded.
 
-    One that multiplies matrices wants rows that pay for bringing them side by side.
+    One that multiplies matrices wants rows that pay for packing them.
     """
     return next(
         i for i in instructions if depth % i.depth == 0 and (i.rows == 0 or rows >= _LEAST_ROWS)

@@ -9,7 +9,7 @@ and transposes of q, k, v and of the result become layouts of the attention, whi
 them as they lie; keys and values repeated for several heads are read where they were one.  The
 scores must have no other reader.  A `where` counts as a mask if it gives -inf or a number so low
 that a score beside it is lost in rounding (-1e30 and less); a constant mask of a triangle becomes
-the attribute causal_mask.  A `where` that sets the exponentials of whole rows to zero moves behind.
+the attribute causal_mask.  A `where` that sets the exponentials of whole rows to zero moves after.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def _unscaled(expr: Any) -> tuple[Any, float]:
 
 
 def _grid(found: _Scores, operands: list[Any], batch: int) -> tuple[int, int] | None:
-    """Return (B, N): as the scores say, else as a tensor behind an operand does."""
+    """Return (B, N): as the scores say, else as a tensor before an operand does."""
     grids = list(found.grids)
     for operand in operands:
         below = operand

@@ -43,7 +43,7 @@ INSTRUCTIONS = (
     "x86.avxvnni", "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16",
     "rvv.vwmacc.s16.256",
 )  # fmt: skip
-_LEAST_ROWS = 4  # for which squares of sums are worth bringing the data side by side
+_LEAST_ROWS = 4  # for which MMLA tiles are worth packing the data
 PACKED = "qnn.contrib_conv2d_packed"
 WINOGRAD = "qnn.contrib_conv2d_winograd"
 WORDS_OF = ("uint8", "int16")  # what words of an image are read as, the latter taken apart
@@ -181,7 +181,7 @@ def _fills(entry: HardwareIntrinsic, data: Any, weight: Array, attrs: Any) -> bo
 
 
 def _columns(entry: HardwareIntrinsic, weight: Array) -> int:
-    """Return how many channels to pack side by side: several pairs for a product of matrices."""
+    """Return how many channels to pack together: several pairs for a product of matrices."""
     if entry.rows == 0:
         return entry.columns
     return next(columns for columns in (16, 8, 4) if weight.shape[3] % columns == 0)

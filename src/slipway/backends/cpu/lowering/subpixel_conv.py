@@ -1,15 +1,15 @@
 """A transposed convolution becomes one convolution whose channels are then spread over pixels.
 
-Result pixels that leave the same rest modulo the stride see the same taps of the kernel.  So the
-kernel is cut into stride x stride kernels, one for each rest; one plain convolution computes them
-all as channels, and a transpose puts each at its pixels::
+Result pixels that have the same remainder modulo the stride see the same taps of the kernel.  So
+the kernel is cut into stride x stride kernels, one for each remainder; one ordinary convolution
+computes them all as channels, and a transpose puts each at its pixels::
 
     nn.conv2d_transpose(%x, %w, stride s)
         ->  strided_slice(reshape(transpose(reshape(nn.conv2d(%x, %v)))))
 
 The work is a convolution's, which has fast schedules.  Where the rests see different numbers of
-taps, the shorter kernels are filled up with zeros; if that, and the pixels that `padding` cuts
-off, make much more work, each rest gets a convolution of its own.
+taps, the shorter kernels are padded with zeros; if that, and the pixels that `padding` cuts
+off, make much more work, each remainder gets a convolution of its own.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class _Axis:
 
 
 def _worth_splitting(geometry: Sequence[_Axis]) -> bool:
-    """Return whether convolutions for one rest each have much less to do than one for all."""
+    """Return whether convolutions for one remainder each have much less to do than one for all."""
     if not all(axis.shares() for axis in geometry):
         return False
     pairs = [axis.products() for axis in geometry]
@@ -147,7 +147,7 @@ def _worth_splitting(geometry: Sequence[_Axis]) -> bool:
 
 
 def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
-    """A convolution for each rest, with the taps and at the places that it needs."""
+    """A convolution for each remainder, with the taps and at the positions that it needs."""
     batch, channels, *size = call.tensor_type.shape
     strides = call.attrs.strides
     count = len(strides)

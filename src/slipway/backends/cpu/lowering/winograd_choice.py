@@ -12,7 +12,7 @@ from slipway.transform.graph.widen_products import has_known_weight
 
 
 def winograd_tile(call: Call, lanes: int, speed: int = 1, costs: Costs = ANY_CORE) -> int:
-    """Return the m of the F(m x m, 3x3) that takes least time for an nn.conv2d; 0: none does.
+    """Return the m of the F(m x m, 3x3) that takes the least time for an nn.conv2d; 0: none does.
 
     `lanes` is the number of channels in a vector; `speed` how many products the direct way, which
     may use another type, does for one of Winograd's.

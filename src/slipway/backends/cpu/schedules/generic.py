@@ -150,7 +150,7 @@ class Reading:
 
 
 def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Reading:
-    """Return how an element of a tensor is made, with what is inlined written out."""
+    """Return how an element of a tensor is made, with what is inlined expanded."""
     size, flat, along = 0, True, True
     whole = schedule[tensor].op
     todo: list[tuple[Any, te.Operation]] = [(b, whole) for b in getattr(whole, "body", ())]

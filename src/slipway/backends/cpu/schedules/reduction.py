@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
@@ -89,7 +90,7 @@ def schedule_reduction_stage(
         inner = loops.pop()
         wide = lanes * knobs.sums
         tasks = prod(loop.extent for loop in loops) * inner.extent // wide
-        enough = inner.extent % wide == 0 and tasks >= 2 * target.num_cores
+        enough = inner.extent % wide == 0 and tasks >= 2 * fmean(target.core_counts)
         inner = vectorize(stage, loops, inner, wide if enough else lanes)
         stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
     elif row and stage.op.num_outputs == 1 and _fills_vectors(row, lanes):

@@ -262,7 +262,7 @@ def _moved(view: Buffer, whole: Buffer) -> Buffer:
 
 
 def _with_buffers(body: S.Stmt, views: dict[Buffer, Buffer]) -> S.Stmt:
-    """Return the statements of a kernel on other buffers, which may begin behind their pointer."""
+    """Return the statements of a kernel on other buffers, which may begin after their pointer."""
     offsets = {id(old.data): new.elem_offset for old, new in views.items()}
 
     def pointer(node: Node) -> Node | None:

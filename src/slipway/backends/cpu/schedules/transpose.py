@@ -1,7 +1,7 @@
 """Stages that read across memory: square tiles, so that both sides are touched by whole vectors.
 
 Where the last axes of the result run across what is read, and other axes of it along, a tile of
-both is written out; the pass TransposeLoads turns it in registers::
+both is unrolled; the pass TransposeLoads transposes it in registers::
 
     T[c, p] = A[p, c]  ->  for c.outer, p.outer: unrolled for c.inner: vectorized for p.inner
 """
@@ -137,7 +137,7 @@ class _Reading:
         return None
 
     def runs_in_blocks(self, axis: int, size: int) -> bool:
-        """Return whether `size` steps of an axis, from a multiple of it, lie side by side."""
+        """Return whether `size` steps of an axis, from a multiple of it, are contiguous."""
         outer, inner = Var("outer"), Var("inner")
         self.an.bind(outer, 0, -(-self.extents[axis] // size) - 1)
         self.an.bind(inner, 0, size - 1)
@@ -157,7 +157,7 @@ def _constant(dom: Range | None) -> int:
 
 
 def _only_large_load(schedule: te.Schedule, op: te.ComputeOp) -> ProducerLoad | None:
-    """The load of as many elements as are made, with what is inlined written out.
+    """The load of as many elements as are made, with what is inlined expanded.
 
     None where there are several, or where a condition guards loads.
     """

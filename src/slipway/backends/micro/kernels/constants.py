@@ -39,7 +39,7 @@ class LayerConstants:
 
 
 def packed_rows(weight: Array, rows: int, depth: int, multiple: int) -> Array:
-    """[K][O] to [O / rows][K / depth][rows][depth]; K is filled up to a multiple with zeros."""
+    """[K][O] to [O / rows][K / depth][rows][depth]; K is padded to a multiple with zeros."""
     matrix = np.asarray(weight.reshape(-1, weight.shape[-1]).T, order="C")
     full = np.pad(matrix, ((0, -matrix.shape[0] % rows), (0, -matrix.shape[1] % multiple)))
     blocks = full.reshape(full.shape[0] // rows, rows, full.shape[1] // depth, depth)
@@ -47,7 +47,7 @@ def packed_rows(weight: Array, rows: int, depth: int, multiple: int) -> Array:
 
 
 def packed_channels(weight: Array, lanes: int, multiple: int = 1) -> Array:
-    """[K][C] to [C / lanes][K][lanes]; K is filled up to a multiple with zeros."""
+    """[K][C] to [C / lanes][K][lanes]; K is padded to a multiple with zeros."""
     flat = weight.reshape(-1, weight.shape[-1])
     full = np.pad(flat, ((0, -len(flat) % multiple), (0, -flat.shape[1] % lanes)))
     return np.asarray(full.reshape(len(full), -1, lanes).transpose(1, 0, 2), order="C")

@@ -75,7 +75,7 @@ def pack_fours(weight: Array, *, overlap: bool) -> Array:
     """[K][O] to [O / 4][K][4].
 
     Where O is no multiple of four the last four begin with the last but three if they may `overlap`
-    those before; else they are filled up with zeros.
+    those before; else they are padded with zeros.
     """
     flat = weight.reshape(-1, weight.shape[-1])
     left = flat.shape[1] % 4

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError, did_you_mean
+from slipway.frontends.binding import Constants
 from slipway.frontends.onnx.importer import from_onnx
 from slipway.frontends.onnx.quantize.calibrate import calibrate, merged, with_zero
-from slipway.frontends.onnx.quantize.graph import INT16_OPSET, LEAST_OPSET, prepare
+from slipway.frontends.onnx.quantize.graph import INT16_OPSET, LEAST_OPSET, bound, prepare
 from slipway.frontends.onnx.quantize.insert import insert
 from slipway.frontends.onnx.quantize.plan import make_plan
 from slipway.frontends.onnx.quantize.report import QuantizationReport, compare
@@ -56,6 +57,7 @@ def quantize(
     first: bool = True,
     last: bool = True,
     shape: Mapping[str, Sequence[int]] | None = None,
+    constants: Constants | None = None,
     report: bool = True,
 ) -> QuantizedModel:
     """Quantise a real ONNX model (a path, bytes or ModelProto) after training.
@@ -69,6 +71,7 @@ def quantize(
     Products, sums, pools and what moves elements run on integers; softmax, normalisation and what
     `exclude` names (nodes or operators) stay real, and so do the first and last product without
     `first` and `last`.  `shape` fixes open dimensions; they are otherwise the first sample's.
+    `constants` binds inputs to values, as `from_onnx` does: the new model has them inside.
 
     `report` compares every layer with the real model on the first samples.  Raises ModelError for a
     model or data that cannot be used.
@@ -78,7 +81,9 @@ def quantize(
             f"activations {activations!r} is not one of {', '.join(ACTIVATIONS)}."
             f"{did_you_mean(activations, ACTIVATIONS)}"
         )
-    graph = prepare(model, INT16_OPSET if activations == "int16" else LEAST_OPSET)
+    graph = prepare(
+        bound(model, constants or {}), INT16_OPSET if activations == "int16" else LEAST_OPSET
+    )
     real = graph.model()
     shapes = {i.name: value_type(i.name, i.type)[0] for i in real.graph.input}
     shapes.update({n: tuple(s) for n, s in (shape or {}).items() if n in shapes})

@@ -92,8 +92,8 @@ def calibrate(
     """Return (smallest, largest) for each named tensor, as `method` sees it.
 
     "minmax" takes the extremes, "percentile" cuts (100 - percentile) % off at each end, "entropy"
-    clips magnitudes where that loses least information.  Raises ModelError for an unknown method
-    and for a tensor that is not finite on the calibration data.
+    clips magnitudes where that loses the least information.  Raises ModelError for an unknown
+    method and for a tensor that is not finite on the calibration data.
     """
     choose = _method(method, percentile)
     found = {name: _Statistics() for name in names}
@@ -139,7 +139,7 @@ def percentile_range(counts: Array, bounds: Range, percentile: float) -> Range:
 
 
 def entropy_range(counts: Array, largest: float, bounds: Range) -> Range:
-    """Return the range whose magnitudes are clipped where least information is lost.
+    """Return the range whose magnitudes are clipped where the least information is lost.
 
     `counts` are of magnitudes from 0 to `largest`; `bounds` is returned where there are too few.
     """

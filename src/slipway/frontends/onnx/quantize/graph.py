@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError
+from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.onnx.isolated import Refused, converted
-from slipway.frontends.onnx.reader import array_of, load_model, onnx_package
+from slipway.frontends.onnx.reader import array_of, load_model, onnx_package, value_type
 
 Array = np.ndarray[Any, Any]
 LEAST_OPSET = 13  # per-channel scales
@@ -77,10 +78,30 @@ def _names_in_subgraphs(node: Any) -> set[str]:
     return found
 
 
+def bound(model: Any, constants: Constants) -> Any:
+    """Return a ModelProto whose inputs named in `constants` are initialisers.
+
+    Raises ModelError for a name that is no input, and for a value that does not fit it.
+    """
+    if not constants:
+        return model
+    onnx = onnx_package()
+    proto = onnx.ModelProto()
+    proto.CopyFrom(load_model(model))
+    weights = {t.name for t in proto.graph.initializer}
+    inputs = {i.name: i for i in proto.graph.input if i.name not in weights}
+    check_input_names(constants, list(inputs))
+    for name, value in constants.items():
+        array = bound_constant(name, value, *value_type(name, inputs[name].type)).array
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        proto.graph.input.remove(inputs[name])
+    return proto
+
+
 def prepare(model: Any, least_opset: int = LEAST_OPSET) -> Graph:
     """Return the graph of a model (path, bytes or ModelProto), which is not changed itself.
 
-    Constant nodes become initialisers, Identity goes, BatchNormalization behind a convolution is
+    Constant nodes become initialisers, Identity goes, BatchNormalization after a convolution is
     folded into its weights, and every node has a name of its own.  Raises ModelError for a model
     that is quantised already or that cannot be brought to an opset with scales per channel.
     """

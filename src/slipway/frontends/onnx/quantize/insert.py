@@ -1,7 +1,7 @@
 """Writing a plan into the graph: integers for weights, QuantizeLinear and DequantizeLinear pairs.
 
 The result of a pair keeps the tensor's name, so that every reader reads what was stored; the
-real tensor in front of it gets "_real" behind its name.
+real tensor in front of it gets "_real" appended to its name.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Writer:
         ]
 
     def finish(self) -> Any:
-        """Return the model with a pair behind every stored tensor."""
+        """Return the model with a pair after every stored tensor."""
         nodes = list(self.front)
         for name in self.graph.inputs:
             if name in self.scales:

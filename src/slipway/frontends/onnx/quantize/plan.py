@@ -151,7 +151,7 @@ class _Planner:
                 self.plan.tensors.setdefault(name, node)
         end = node
         if node.op_type == "MatMul":
-            end = self._bias_behind(end) or end
+            end = self._bias_after(end) or end
         if node.op_type in (*PRODUCTS, "Add", "Sub"):
             tail = self._sole_reader(end)
             if tail is not None and tail.op_type in TAILS and tail.name not in self.left:
@@ -161,8 +161,8 @@ class _Planner:
             inside.add(id(end))
         self.plan.tensors[end.output[0]] = node
 
-    def _bias_behind(self, node: Any) -> Any:
-        """Return the Add of a constant vector behind a MatMul."""
+    def _bias_after(self, node: Any) -> Any:
+        """Return the Add of a constant vector after a MatMul."""
         reader = self._sole_reader(node)
         if reader is None or reader.op_type != "Add" or reader.name in self.left:
             return None

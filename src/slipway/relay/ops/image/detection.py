@@ -166,7 +166,7 @@ def all_class_non_max_suppression(
     boxes: Any, scores: Any, max_output_boxes_per_class: Any, iou_threshold: Any,
     score_threshold: Any = -np.inf, limit: int = 0,
 ) -> Any:  # fmt: skip
-    """Return (rows (room, 3) of sample, class and box, filled up with -1; their number (1,)).
+    """Return (rows (room, 3) of sample, class and box, padded with -1; their number (1,)).
 
     `boxes` are (batch, N, 4) corners, `scores` (batch, classes, N).  Thresholds and the count may
     be rank-0 tensors; `limit` bounds the room by a known count.

@@ -191,7 +191,7 @@ def _register(count: int) -> OpDefinition:
                 "data_layout", f"is {data_layout!r} with kernels {kernel_layout!r}; transpose first"
             )
         if out_layout not in ("", data_layout):
-            raise BadArgument("out_layout", f"is {out_layout!r}; use layout_transform behind it")
+            raise BadArgument("out_layout", f"is {out_layout!r}; use layout_transform after it")
         weight = as_expr(weight)
         if weight.type is not None:
             _check_named(weight.tensor_type.shape, channels, kernel_size, groups)

@@ -415,7 +415,7 @@ def _same_layout(layout: str, out_layout: str) -> None:
         raise BadArgument(
             "out_layout",
             f"is {out_layout!r}, but a pool keeps its data's layout, {layout!r}: use "
-            "layout_transform behind it",
+            "layout_transform after it",
         )
 
 

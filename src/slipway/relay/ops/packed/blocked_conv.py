@@ -7,7 +7,7 @@ The layout pass puts them in.  Shapes, with ic and oc the block sizes, for two a
     result  (N, OC/oc, OH, OW, oc)
 
 IC are the input channels of one group; a group's filters are whole blocks.  Data may have more
-channels than the kernel reads: the last block may be filled up.  The kernel then has its input
+channels than the kernel reads: the last block may be padded.  The kernel then has its input
 channels in smaller blocks, whose size divides that of the data; so it has in groups whose channels
 are no whole blocks.
 """

@@ -6,7 +6,7 @@ data's zero point.  Zero points are no part of the sums: with constant weights w
     sum (x - zx) * (w - zw)  =  sum x * w  -  zw * sum x  -  zx * sum w  +  n * zx * zw
 
 and with zw = 0, as formats with symmetric weights have it, only the constant - zx * sum w is left,
-which importers fold into the bias.  What requantises the sums is elementwise and fuses behind.
+which importers fold into the bias.  What requantises the sums is their epilogue.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _binary(
 def _divide(lhs: Any, rhs: Any) -> Any:
     if dtypes.is_float(lhs.dtype.name):
         return lhs / rhs
-    # Toward zero, as C and ONNX Div have it; the least integer has no absolute value.
+    # Toward zero, as C and ONNX Div have it; the smallest integer has no absolute value.
     quotient = np.floor_divide(lhs, rhs)
     upwards = ((lhs < 0) ^ (rhs < 0)) & (rhs != 0) & (quotient * rhs != lhs)
     return quotient + upwards.astype(quotient.dtype)

@@ -189,7 +189,7 @@ def _extreme(largest: bool) -> Callable[[Any, Any, list[Any]], Any]:
 
 
 max_ = _reducer("max", np.max, _extreme(True), "The largest over axes.")
-min_ = _reducer("min", np.min, _extreme(False), "The least over axes.")
+min_ = _reducer("min", np.min, _extreme(False), "The minimum over axes.")
 all_ = _reducer(
     "all", np.all, lambda t, x, k: t.all(x, axis=k), "Whether all hold over axes.", sample="bool"
 )
@@ -211,7 +211,7 @@ class ArgReduceAttrs(Attrs):
 def _arg_reducer(name: str, largest: bool) -> OpDefinition:
     definition = register_op(
         name, "data", attrs=ArgReduceAttrs, pattern=OpPattern.COMM_REDUCE,
-        doc=f"The position of the {'largest' if largest else 'least'} element along an axis.",
+        doc=f"The position of the {'largest' if largest else 'smallest'} element along an axis.",
     )  # fmt: skip
 
     @definition.type_relation
@@ -357,7 +357,7 @@ def argmin(
     data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
     select_last_index: bool = False, dtype: str = "int64",
 ) -> Call:  # fmt: skip
-    """Return the position of the least element along `axis`."""
+    """Return the position of the smallest element along `axis`."""
     return ARGMIN(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
 
 

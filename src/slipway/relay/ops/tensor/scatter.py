@@ -139,7 +139,7 @@ def _stages(
     reduction: str, out: TensorType, data: Any, number: Any, taps: list[Any],
     hits: Any, update: Any, update_at: Any,
 ) -> list[Any]:  # fmt: skip
-    """Return the result stage behind the reduction over the updates."""
+    """Return the result stage after the reduction over the updates."""
     if reduction == "update":
         last = te().compute(
             out.shape,

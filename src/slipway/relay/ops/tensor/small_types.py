@@ -153,7 +153,7 @@ def _encoded(value: Any, form: Format, saturate: bool) -> Any:
     sign = (word >> 31) << sign_bit
     size = word & _word(0x7FFFFFFF)
     odd = (size >> shift) & _word(1)
-    lowest = (128 - form.bias) << 23  # bits of the least normal value
+    lowest = (128 - form.bias) << 23  # bits of the smallest normal value
     normal = (size - _word((127 - form.bias) << 23) + _word((1 << (shift - 1)) - 1) + odd) >> shift
     # This sum has the last bit of a small code as its own last bit, and rounds to even.
     magic = 2.0 ** (24 - form.bias - form.mantissa)

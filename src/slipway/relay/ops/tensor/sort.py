@@ -34,7 +34,7 @@ class TopKAttrs(Attrs):
 
 TOPK = register_op(
     "topk", "data", attrs=TopKAttrs, pattern=OpPattern.OPAQUE,
-    doc="The k largest (or least) along an axis and their positions; equal ones in order.",
+    doc="The k largest (or smallest) along an axis and their positions; equal ones in order.",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from slipway.backends.cpu.tile import (
     Tile,
     step_cost,
     tiles_in_registers,
+    time_of_all,
     vector_registers,
     worth_sharing,
 )
@@ -96,11 +97,11 @@ def choose_knobs(
     def busiest(vectors: int) -> float:
         each = vectors * lanes
         tasks = heads * ceil(rows / each)
-        turns = ceil(tasks / target.num_cores)
+        time = time_of_all(tasks, target.core_counts)
         products = size * _score_tile(vectors, keys, size, target)[1]
         products += value_size * _value_tile(each, value_blocks, target)[1]
         distance = 1.0 if each * keys * 4 <= near_bytes(target) else costs.far_scores
-        return turns * each * products * distance * (1 + costs.reread_rows / each)
+        return time * each * products * distance * (1 + costs.reread_rows / each)
 
     most = max(1, min(rows, _MOST_ROWS) // lanes)
     vectors = min(range(1, most + 1), key=busiest)

@@ -173,9 +173,9 @@ def _lie_apart(x: Operands, layout: str) -> bool:
 
 
 def _key_of(x: Operands, blocks: Blocks) -> Any:
-    """Return how to read the key: where it lies, or a copy with its positions side by side.
+    """Return how to read the key: where it lies, or a copy with contiguous positions.
 
-    A copy takes as long as one task's reading; positions that lie apart crowd the sets of a cache.
+    A copy takes as long as one task's reading; positions that lie apart cause conflict misses.
     """
     if not blocks.read_often(x.rows) or not _lie_apart(x, x.attrs.key_layout):
         return x.key
@@ -386,7 +386,7 @@ def _schedule_values(
 
 
 def _load_rows(exponentials: te.Stage, values: te.Stage, step: te.IterVar) -> None:
-    """Powers of neighbouring rows, which lie side by side, are loaded a group at a time."""
+    """Exponentials of neighbouring rows, which are contiguous, are loaded a group at a time."""
     exponentials.compute_at(values, step)
     outer, lane = exponentials.split(exponentials.op.axis[-1], factor=GROUP)
     exponentials.unroll(outer)

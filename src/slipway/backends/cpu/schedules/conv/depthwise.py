@@ -83,7 +83,7 @@ def schedule_depthwise_nchwc(
     ow_outer, ow_inner = stage.split(ow, factor=tile.rows, tail="shift")
     outer, inside = [n, c], []
     if rows:
-        each = rows_per_part(size[0], images * planes, target.num_cores)
+        each = rows_per_part(size[0], images * planes, target.core_counts)
         first, rest = stage.split(rows[0], factor=each, tail="shift")
         outer, inside = [n, c, first], [rest, *rows[1:]]
     stage.reorder(*outer, *inside, ow_outer, ow_inner, cb)

@@ -2,7 +2,7 @@
 
 One task computes some rows of the image for a few blocks of output channels.  Its inner loops run
 over the input channels and the window, with the accumulators of `tiles.choose_tile` kept in
-registers; bias, activation and sums that were fused behind are applied to them before they are
+registers; bias, activation and sums of the epilogue are applied to them before they are
 stored.  The padded data is a copy of the data, made once for the whole kernel.
 """
 
@@ -29,8 +29,8 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
 )
 from slipway.backends.cpu.tile import (
     Tile,
+    causes_conflict_misses,
     choose_tile,
-    crowds_cache,
     positions_per_part,
     prefetch_steps,
     step_cost,
@@ -96,7 +96,9 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
     n, blocks, *size, lanes = out.shape
     _, chunks, *window, block, _ = shape_of(kernel)
     near = None
-    if prod(window) == attrs.groups == 1 and crowds_cache(chunks, shape_of(data)[2:], target):
+    if prod(window) == attrs.groups == 1 and causes_conflict_misses(
+        chunks, shape_of(data)[2:], target
+    ):
 
         def side_by_side(b: Any, c: Any, p: Any, i: Any) -> Any:
             c, i = input_channel(data, kernel, c, i)
@@ -194,7 +196,7 @@ def schedule_conv2d_nchwc(
         p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
         stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
         task, each = stage.fuse(n, p_part, oc_outer), p_outer
-    else:  # many panels for one tile, whose data is copied side by side first
+    else:  # many panels for one tile, whose data is packed first
         together = max(1, 2 * target.core.l2_bytes // panel_bytes)
         oc_part, oc_outer = stage.split(oc_outer, factor=together)
         p_outer, p_inner = stage.split(stage.fuse(*place), factor=tile.rows, tail="shift")

@@ -52,7 +52,8 @@ def _default(problem: Problem) -> FilterKnobs:
     images, filters, height, width = out.shape
     most = max(1, (vector_registers(target) * 3 // 4) // filters)
     blocks = -(-width // vector_lanes(target, out.dtype))
-    rows = min(height, rows_per_part(height, images, 4 * target.num_cores))
+    parts = [4 * cores for cores in target.core_counts]
+    rows = min(height, rows_per_part(height, images, parts))
     return FilterKnobs(-(-blocks // -(-blocks // most)), rows)
 
 

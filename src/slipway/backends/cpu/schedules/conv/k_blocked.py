@@ -29,7 +29,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
+from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
@@ -176,7 +176,7 @@ def schedule_k_blocked(
     blocks = shape_of(sums)[1]
     panels = blocks // vectors
     shared = worth_sharing(prod(shape_of(sums)) * prod(shape_of(kernel)[1:5]), target)
-    each = blocks // (even_tasks(panels, target.num_cores) if shared else 1)
+    each = blocks // (even_tasks(panels, target.core_counts) if shared else 1)
 
     stage = schedule[output]
     n, o, y, x, ob = stage.op.axis
@@ -214,7 +214,7 @@ def _schedule_partial(
     tile: Tile,
     target: Target,
 ) -> None:
-    """Products in registers; each tile asks for its share of the next panel."""
+    """Products in registers; each tile prefetches its share of the next panel."""
     inner = schedule[partial]
     inner.set_scope("local")
     n, ko, o, t, r, ob = inner.op.axis
@@ -237,4 +237,4 @@ def _schedule_partial(
 
     at = Progress(t, tiles, step, steps)
     for vector in range(tile.vectors):
-        ask_for_next(inner, kernel, split, at, partial_call(place, vector))
+        prefetch_next(inner, kernel, split, at, partial_call(place, vector))

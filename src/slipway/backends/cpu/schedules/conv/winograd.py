@@ -27,8 +27,8 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     choose_lane_tile,
     schedule_lane_fma,
 )
-from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
-from slipway.backends.cpu.tile import Tile, choose_tile, tile_space
+from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
+from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, time_of_all
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 
@@ -45,15 +45,14 @@ def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> in
     least work to the core that has most, where small blocks pay for reading the kernel more often.
     """
     per_row = elements * columns * 4
-    costs, cores = target.core.costs, target.num_cores
+    costs = target.core.costs
     fitting = target.core.l2_bytes * costs.winograd_l2_share // per_row
     few = costs.winograd_tiles
     sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= few // 2]
 
     def cost(size: int) -> float:
-        parts = ceil(rows / size)
-        turns = ceil(parts / cores) * cores
-        return turns * size / rows * (1 + few / 4 / (size * columns))
+        time = time_of_all(ceil(rows / size), target.core_counts)
+        return time * size / rows * (1 + few / 4 / (size * columns))
 
     best = min(sizes, key=cost, default=rows)
     return best if best * columns >= few or best == rows else rows
@@ -228,14 +227,14 @@ def _schedule_products(
         return o + vector, x, y + 1, 0, line, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):
-        ask_for_next(inner, kernel, split, at, partial(place, vector))
+        prefetch_next(inner, kernel, split, at, partial(place, vector))
     inner.unroll(o)
     inner.unroll(q)
     inner.vectorize(ob)
 
 
 def _schedule_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
-    """One tile of results at a time, with what is fused behind the convolution."""
+    """One tile of results at a time, with the epilogue of the convolution."""
     inner = schedule[rest]
     inner.compute_at(stage, at)
     inner.set_scope("local")

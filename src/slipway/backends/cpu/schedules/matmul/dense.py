@@ -8,7 +8,7 @@ from typing import Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import inline_injective, shape_of, vector_lanes
-from slipway.backends.cpu.schedules.matmul.panels import Progress, ask_for_next, split_steps
+from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
@@ -90,7 +90,7 @@ def schedule_dense_pack(
         for vector in range(tile.vectors):
             block = te.floordiv(n, lanes) + tile.vectors + vector
             place = partial(_line, block)
-            ask_for_next(inner, dense.op.input_tensors[1], split, at, place)
+            prefetch_next(inner, dense.op.input_tensors[1], split, at, place)
     inner.unroll(m)
     inner.unroll(n_block)
     inner.vectorize(n_lane)

@@ -107,7 +107,7 @@ def _space(problem: Problem) -> Space:
 def _multiply(
     schedule: te.Schedule, sums: te.Tensor, groups: te.Tensor | None, row: int, target: Target
 ) -> None:
-    """Tensorize the products of a tile; `row` is the axis of `sums` before or behind the blocks."""
+    """Tensorize the products of a tile; `row` is the axis of `sums` before or after the blocks."""
     inner: Any = schedule[sums]
     *batch, first, second, lane = inner.op.axis
     rows, block = (first, second) if row == len(batch) else (second, first)

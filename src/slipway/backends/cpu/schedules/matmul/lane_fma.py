@@ -63,7 +63,7 @@ def choose_lane_tile(rows: int, chunks: int, target: Target, width: int = 1) -> 
 
 
 def choose_width(rows: int, vectors: int, target: Target) -> int:
-    """Return how many vectors of weights are best put side by side, for `rows` by `vectors`."""
+    """Return how many vectors of weights are best contiguous, for `rows` by `vectors`."""
 
     def cost(width: int) -> float:
         chunks = -(-vectors // width)
@@ -100,7 +100,7 @@ def schedule_lane_fma(
     vector, lane = stage.split(axes[columns[-1]], factor=lanes)
     vectors = [*(axes[c] for c in columns[:-1]), vector]
     # Rows innermost: a vector of weights is used at once for all of them and forgotten.  Two of
-    # them lie side by side in a block of several vectors, or for two k in a block of one.
+    # them are contiguous in a block of several vectors, or for two k in a block of one.
     one_vector = extent_of(axes[columns[-1]]) == lanes
     steps = [*vectors, k_inner] if one_vector else [k_inner, *vectors]
     outer = [axis for number, axis in enumerate(axes) if number not in (row, *columns)]

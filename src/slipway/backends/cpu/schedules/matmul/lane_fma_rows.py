@@ -1,4 +1,4 @@
-"""Lane-indexed FMA over neighbouring rows: eight rows of data, side by side for each k, in a tile.
+"""Lane-indexed FMA over neighbouring rows: eight rows of data, contiguous for each k, in a tile.
 
 As `lane_fma`, but a lane is a row: two vectors hold a k of eight rows, where groups of four k
 take a vector for each row.  That leaves registers for eight rows by three vectors of weights, 109
@@ -137,7 +137,7 @@ def schedule_lane_fma_rows(
     (k,) = inner.op.reduce_axis
     vector, lane = inner.split(n, factor=lanes)
     k_outer, k_inner = inner.split(k, factor=_PAIR)
-    pairs = knobs.pairs if _few_behind(schedule, output, target) else 1
+    pairs = knobs.pairs if _short_epilogue(schedule, output, target) else 1
     k_outer, k_more = inner.split(k_outer, factor=pairs)
     inner.reorder(k_outer, k_more, k_inner, vector, m, lane)
     for axis in (k_more, k_inner, vector, m):
@@ -155,7 +155,7 @@ def schedule_lane_fma_rows(
     return schedule
 
 
-def _few_behind(schedule: te.Schedule, output: te.Tensor, target: Target) -> bool:
+def _short_epilogue(schedule: te.Schedule, output: te.Tensor, target: Target) -> bool:
     """Return whether little is done with the sums of `output`.
 
     LLVM holds the constants of functions in registers all the time, which more steps at once would

@@ -4,9 +4,9 @@
 
 takes half as many instructions as one that multiplies a vector by words (sdot, bfdot), but its sums
 lie in squares, and so must its data.  With R.. for the axes of the sum but the last, P rows (of a
-matrix, or positions of images) filled up to whole tiles, and O columns::
+matrix, or positions of images) padded to whole tiles, and O columns::
 
-    near    (N, R.., P/2, 2, k)     of a tile, in registers: two rows side by side
+    near    (N, R.., P/2, 2, k)     of a tile, in registers: two rows packed
     sums    (N, P/2, O/2, 2, 2)
     joined  (N, P, O)               the squares' rows, as the result has them
 """
@@ -31,13 +31,13 @@ SIDE = 2  # of the squares of sums
 LANES = 4  # of the vectors of results
 _TEMPORARIES = 4
 _AT_ONCE = 2  # steps of the sum, so that their weights are loaded by one instruction
-_LOADS = 2  # instructions for two rows of data side by side
+_LOADS = 2  # instructions for packing two rows of data
 
 
 def choose_squares(rows: int, pairs: int, block: int, target: Target) -> Tile:
     """Return the tile, in rows and pairs of columns, that takes the fewest instructions.
 
-    Pairs of columns are split evenly, and so are `block` of them that lie side by side; two of
+    Pairs of columns are split evenly, and so are `block` of them that are contiguous; two of
     them are a vector of results.
     """
     room = vector_registers(target) - _TEMPORARIES
@@ -76,7 +76,7 @@ def joined_squares(
     tile: Tile,
     out_dtype: str,
 ) -> te.Tensor:
-    """Return the stage `joined` of (images, rows, columns), rows filled up to whole tiles.
+    """Return the stage `joined` of (images, rows, columns), rows padded to whole tiles.
 
     ``datum(image, *r, row, k)`` and ``weight(*r, column, k)`` are multiplied, r and k the axes
     `reduced`.  Rows that fill up read the last row.

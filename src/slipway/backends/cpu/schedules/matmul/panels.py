@@ -1,8 +1,8 @@
-"""Panels of weights, asked for before they are needed.
+"""Panels of weights, prefetched before they are needed.
 
 A panel is what a few blocks of output channels multiply by in a stretch of the sum.  Its lines come
 from memory while the first tile waits, and lie in the cache for all tiles after it.  So each tile
-asks for an equal share of the next panel while it works on this one.
+prefetches an equal share of the next panel while it works on this one.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def split_steps(stage: te.Stage, lane: te.IterVar, tile: Tile, target: Target) -
     return Steps(*stage.split(lane, factor=at_once), at_once)
 
 
-def ask_for_next(
+def prefetch_next(
     stage: te.Stage,
     kernel: te.Tensor,
     steps: Steps,
     at: Progress,
     place: Callable[[Any], Sequence[Any]],
 ) -> None:
-    """Let each step of `steps.asking` ask for its share of the next panel's lines.
+    """Let each step of `steps.asking` prefetch its share of the next panel's lines.
 
     `place` gives the indices into `kernel` of a line, from 0 to ``at.steps``, of the next panel.
     """

@@ -1,4 +1,4 @@
-"""Normalisations: both moments and the result of a row before the next one, while it is near.
+"""Normalisations: both moments and the result of a row while it is in the cache.
 
 A row is what has moments of its own: the last axis of a layer norm, a channel's image of an
 instance norm.

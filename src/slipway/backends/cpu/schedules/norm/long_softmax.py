@@ -1,6 +1,7 @@
 """Softmax and log-softmax along long last axes: one row at a time, sums that do not wait.
 
-Maximum element, exponentials, their sum: each in several vectors at once, while the row is near.
+Maximum element, exponentials, their sum: each in several vectors at once, while the row
+is in the cache.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 def _stages(lanes: int, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """Return the maximum element of each row, the exponentials, and their sum.
 
-    Both reductions take whole vectors first.  The rest is another vector, which reaches back, for
+    Both reductions take whole vectors first.  The tail is another vector, which reaches back, for
     the maximum element, and single elements for the sum.
     """
     *outer, length = shape_of(x)

@@ -52,7 +52,7 @@ _KINDS = ("max", "avg")
 def schedule_whole_pool(
     problem: Problem, outs: Sequence[te.Tensor], pool: te.Tensor, knobs: SumKnobs
 ) -> te.Schedule:
-    """One loop nest for the windows, one for what is fused behind them."""
+    """One loop nest for the windows, one for their epilogue."""
     return schedule_opaque(problem.target, outs, knobs)
 
 
@@ -134,7 +134,7 @@ def _schedule_windows(
     inside = []
     if rows:
         planes = prod(extent_of(axis) for axis in outer)
-        each = rows_per_part(extent_of(rows[0]), planes, target.num_cores)
+        each = rows_per_part(extent_of(rows[0]), planes, target.core_counts)
         first, rest = stage.split(rows[0], factor=each, tail="shift")
         outer, inside = [*outer, first], [rest, *rows[1:]]
     stage.reorder(*outer, *inside, ow_outer, *blocks, ow_inner, lane)

@@ -1,7 +1,7 @@
 """Integer convolutions and products, channels last: a tile of int32 sums in registers.
 
 A step multiplies a broadcast element of data by a vector of weights of neighbouring output
-channels; the requantisation fused behind runs on the vector before it is stored as bytes.
+channels; the requantisation of the epilogue runs on the vector before it is stored as bytes.
 """
 
 from __future__ import annotations

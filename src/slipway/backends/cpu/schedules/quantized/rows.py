@@ -1,7 +1,7 @@
 """Integer convolutions by an instruction that multiplies small matrices (`cpu.squares`): smmla.
 
 data    (N, H, W, C)
-weight  (O/o, kH, kW, C/8, o, 8)       o channels side by side, so that two loads are one
+weight  (O/o, kH, kW, C/8, o, 8)       o channels contiguous, so that two loads are one
 result  (N, OH, OW, O)
 """
 

@@ -21,7 +21,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.matmul.panels import Progress, Steps, ask_for_next
+from slipway.backends.cpu.schedules.matmul.panels import Progress, Steps, prefetch_next
 from slipway.backends.cpu.schedules.quantized.packed import instruction_for, product_tile
 from slipway.backends.cpu.tile import Tile, tile_space
 from slipway.backends.strategy import Problem, Space, register_strategy
@@ -169,7 +169,7 @@ def _schedule_products(
         return o + vector, x, y + 1, line, 0, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):
-        ask_for_next(inner, weight, Steps(chunk, chunk, 1), at, partial(place, vector))
+        prefetch_next(inner, weight, Steps(chunk, chunk, 1), at, partial(place, vector))
     inner.unroll(q)
     inner.unroll(o)
     inner.tensorize(lane, hardware_intrinsic(entry.name, target))

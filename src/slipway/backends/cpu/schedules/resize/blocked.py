@@ -72,7 +72,7 @@ def _space(problem: Problem) -> Space:
 def schedule_resize_blocked(
     problem: Problem, outs: Sequence[te.Tensor], resize: te.Tensor, knobs: ResizeKnobs
 ) -> te.Schedule:
-    """Some blocks of channels whose row stays in the nearest cache; a vector of each in turn."""
+    """Some blocks of channels whose row stays in the first-level cache, a vector each time."""
     schedule = te.create_schedule([t.op for t in outs])
     (rows,) = (op.output(0) for op in producers(outs) if "resized_rows" in getattr(op, "tag", ""))
     inline_injective(schedule, outs, keep=[rows])

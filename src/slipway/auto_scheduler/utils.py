@@ -1,0 +1,11 @@
+"""Helpers of tuning (classic): see `slipway.auto_scheduler`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.placeholders import TUNING, placeholder_of
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, TUNING)

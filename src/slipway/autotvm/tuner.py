@@ -1,0 +1,11 @@
+"""Tuners of templates (classic): see `slipway.autotvm`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.placeholders import TUNING, placeholder_of
+
+
+def __getattr__(name: str) -> Any:
+    return placeholder_of(__name__, name, TUNING)

@@ -1,0 +1,387 @@
+"""Moving what blocks compute: inlining, caches, computing inside another block's loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.interval import Interval, interval_of, union
+from slipway.blocks import tree
+from slipway.errors import ScheduleError
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer, decl_buffer
+from slipway.ir.expr import BufferLoad, IterVar, PrimExpr, Range, Var
+from slipway.ir.visit import rewrite_bottom_up, substitute, walk
+
+
+def _single_store(block: S.Block, what: str) -> S.BufferStore:
+    if not isinstance(block.body, S.BufferStore) or block.init is not None:
+        raise ScheduleError(
+            f"cannot {what} block {block.name!r}: it must be one store without a reduction"
+        )
+    return block.body
+
+
+def _axes_of(block: S.Block, indices: tuple[PrimExpr, ...], what: str) -> list[int]:
+    """Return which axis of a block each index is.  Raises ScheduleError for another index."""
+    places = []
+    for index in indices:
+        found = [n for n, axis in enumerate(block.axes) if axis.var is index]
+        if not found or found[0] in places:
+            raise ScheduleError(
+                f"cannot {what} block {block.name!r}: it accesses the buffer at {index}, where an "
+                "axis of its own is needed, each once"
+            )
+        places.append(found[0])
+    return places
+
+
+def compute_inline(root: Any, block: S.Block) -> Any:
+    """Return the statements with a block's formula wherever its buffer is read."""
+    store = _single_store(block, "inline")
+    _axes_of(block, store.indices, "inline")
+    buffer = store.buffer
+    if not tree.is_allocated(root, buffer):
+        raise ScheduleError(
+            f"cannot inline block {block.name!r}: {buffer.name!r} is an argument of the function"
+        )
+    writers = [b for b in tree.blocks_of(root) if buffer in tree.written(b)]
+    if len(writers) != 1:
+        raise ScheduleError(f"cannot inline block {block.name!r}: other blocks write its buffer")
+
+    def rule(node: Any) -> Any:
+        if isinstance(node, BufferLoad) and node.buffer is buffer:
+            return substitute(store.value, dict(zip(store.indices, node.indices, strict=True)))
+        return None
+
+    return tree.without_allocation(rewrite_bottom_up(tree.removed(root, block), rule), buffer)
+
+
+def reverse_compute_inline(root: Any, block: S.Block) -> Any:
+    """Return the statements with a block's formula where its only input is written."""
+    store = _single_store(block, "reverse-inline")
+    sources = [b for b in tree.read(block) if tree.is_allocated(root, b)]
+    writers = [p for p in tree.blocks_of(root) for b in sources if b in tree.written(p)]
+    if len(sources) != 1 or len(writers) != 1:
+        raise ScheduleError(
+            f"cannot reverse-inline block {block.name!r}: it must read one buffer that one block "
+            f"writes; it reads {[b.name for b in tree.read(block)]}"
+        )
+    producer, buffer = writers[0], sources[0]
+    given = _single_store(producer, f"put {block.name!r} into")
+    tree.check_ready(root, block, producer, buffer)
+    loads = [n for n in walk(store.value) if isinstance(n, BufferLoad) and n.buffer is buffer]
+    for load in loads:
+        _axes_of(block, load.indices, "reverse-inline")
+    if any(load.indices != loads[0].indices for load in loads) or len(loads[0].indices) != len(
+        block.axes
+    ):
+        raise ScheduleError(
+            f"cannot reverse-inline block {block.name!r}: it must read {buffer.name!r} at one place"
+        )
+    values: dict[Any, Any] = dict(zip(loads[0].indices, given.indices, strict=True))
+    values.update((load, given.value) for load in loads)
+    merged = S.BufferStore(
+        store.buffer,
+        substitute(store.value, values),
+        tuple(substitute(i, values) for i in store.indices),
+    )
+    rest = tree.removed(root, block)
+    rest = tree.exchanged(rest, producer, producer.replace(body=merged))
+    return tree.without_allocation(rest, buffer)
+
+
+def decompose_reduction(root: Any, block: S.Block, loop: S.For) -> tuple[Any, str]:
+    """Return (statements, name) with a block of its own, before `loop`, for what starts it."""
+    if block.init is None:
+        raise ScheduleError(f"block {block.name!r} has no init to take out: it reduces nothing")
+    around = tree.loops_above(root, block)
+    if not any(one is loop for one in around):
+        raise ScheduleError(f"loop {loop.loop_var.name!r} is not around block {block.name!r}")
+    cut = next(i for i, one in enumerate(around) if one is loop)
+    pairs = list(zip(block.axes, block.bindings, strict=True))
+    for outer in around[:cut]:
+        if any(axis.kind == "reduce" and tree.uses(v, outer.loop_var) for axis, v in pairs):
+            raise ScheduleError(
+                f"cannot start block {block.name!r} before loop {loop.loop_var.name!r}: loop "
+                f"{outer.loop_var.name!r} around it is reduced over"
+            )
+    spatial = [(axis, value) for axis, value in pairs if axis.kind != "reduce"]
+    loops: list[tuple[Var, PrimExpr]] = []
+    fresh: dict[Any, Any] = {}
+    for inner in around[cut:]:
+        if any(tree.uses(value, inner.loop_var) for _, value in spatial):
+            fresh[inner.loop_var] = Var(f"{inner.loop_var.name}_init", inner.loop_var.dtype)
+            loops.append((fresh[inner.loop_var], inner.extent))
+    axes = [IterVar(a.dom, Var(f"{a.name}_init", a.dtype), a.kind) for a, _ in spatial]
+    renamed = {a.var: new.var for (a, _), new in zip(spatial, axes, strict=True)}
+    reduced = {inner.loop_var for inner in around[cut:]} - set(fresh)
+    name = tree.fresh_name(root, f"{block.name}_init")
+    made = S.Block(
+        name,
+        tuple(axes),
+        tuple(substitute(value, fresh) for _, value in spatial),
+        _without(substitute(block.predicate, fresh), reduced),
+        substitute(block.init, renamed),
+    )
+    update = block.replace(name=f"{block.name}_update", init=None)
+    whole = S.seq((tree.nest(loops, made), tree.exchanged(loop, block, update)))
+    return tree.exchanged(root, loop, whole), name
+
+
+def _without(predicate: PrimExpr, variables: set[Var]) -> PrimExpr:
+    """Return those parts of a conjunction that do not depend on the variables."""
+    from slipway.ir.expr import And
+
+    if isinstance(predicate, And):
+        return ops.logical_and(_without(predicate.a, variables), _without(predicate.b, variables))
+    return ops.TRUE if any(tree.uses(predicate, v) for v in variables) else predicate
+
+
+def _copy(source: Buffer, target: Buffer, name: str) -> S.Stmt:
+    loops = [(Var(f"ax{n}", s.dtype), s) for n, s in enumerate(source.shape)]
+    axes = tuple(
+        IterVar(Range.of(s), Var(f"v{n}", s.dtype), "data") for n, s in enumerate(source.shape)
+    )
+    place = tuple(axis.var for axis in axes)
+    store = S.BufferStore(target, BufferLoad(source, place), place)
+    block = S.Block(name, axes, tuple(var for var, _ in loops), ops.TRUE, store)
+    return tree.nest(loops, block)
+
+
+def _buffer_at(buffers: list[Buffer], index: int, block: S.Block, what: str) -> Buffer:
+    if not 0 <= index < len(buffers):
+        raise ScheduleError(
+            f"block {block.name!r} {what} {len(buffers)} buffers "
+            f"({', '.join(b.name for b in buffers)}), so there is no number {index}"
+        )
+    return buffers[index]
+
+
+def _top(root: Any, block: S.Block) -> S.Stmt:
+    """Return the statement at the function's root that holds a block."""
+    for node in tree.path_to(root, block):
+        if not isinstance(node, S.SeqStmt | S.Allocate | S.LetStmt | S.AttrStmt | S.AssertStmt):
+            return node  # type: ignore[return-value]
+    return block
+
+
+def cache_write(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
+    """Return (statements, name of the copying block): the block writes memory of its own."""
+    buffer = _buffer_at(tree.written(block), index, block, "writes")
+    cache = _cache_of(buffer, scope)
+    top = _top(root, block)
+    others = [b for b in tree.blocks_of(top) if b is not block
+              and buffer in (*tree.read(b), *tree.written(b))]  # fmt: skip
+    if others:
+        raise ScheduleError(
+            f"cannot cache what block {block.name!r} writes: block {others[0].name!r} uses it "
+            "inside the same loops. Cache it first, and move the copying block with "
+            "reverse_compute_at"
+        )
+    name = tree.fresh_name(root, cache.name)
+    inside = tree.exchanged(top, block, tree.replace_buffer(block, buffer, cache))
+    made = S.seq((inside, _copy(cache, buffer, name)))
+    return S.Allocate(cache, tree.exchanged(root, top, made)), name
+
+
+def cache_read(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
+    """Return (statements, name of the copying block): readers of a buffer read a copy of it."""
+    buffer = _buffer_at(tree.read(block), index, block, "reads")
+    cache = _cache_of(buffer, scope)
+    name = tree.fresh_name(root, cache.name)
+    copy = _copy(buffer, cache, name)
+    writers = [b for b in tree.blocks_of(root) if buffer in tree.written(b)]
+
+    def change(one: S.Block) -> S.Block:
+        if buffer in tree.written(one):
+            return one
+        return tree.replace_buffer(one, buffer, cache)  # type: ignore[no-any-return]
+
+    done = tree.map_blocks(root, change)
+    if writers:
+        top = _top(done, tree.find_block(done, writers[-1].name))
+        if any(cache in tree.read(b) for b in tree.blocks_of(top)):
+            raise ScheduleError(
+                f"cannot cache {buffer.name!r}: block {writers[-1].name!r} computes it inside the "
+                "loops that read it. Cache it before compute_at"
+            )
+        done = tree.exchanged(done, top, S.seq((top, copy)))
+    else:
+        top = _top(done, tree.find_block(done, tree.blocks_of(root)[0].name))
+        done = tree.exchanged(done, top, S.seq((copy, top)))
+    return S.Allocate(cache, done), name
+
+
+def _cache_of(buffer: Buffer, scope: str) -> Buffer:
+    return decl_buffer(buffer.shape, buffer.dtype, f"{buffer.name}_{scope}", scope=scope)
+
+
+def compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
+    """Return the statements with a block computed inside `loop`, as much as is read there."""
+    (buffer,) = _one(tree.written(block), block)
+    where = _axes_of(block, _store_of(block).indices, "move")
+    outside = [b for b in tree.blocks_of(root) if b is not block and buffer in tree.read(b)]
+    inside = [b for b in tree.blocks_of(loop.body) if buffer in tree.read(b)]
+    if not inside or len(inside) != len(outside):
+        names = [b.name for b in outside if not any(b is i for i in inside)]
+        raise ScheduleError(
+            f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: "
+            + (f"{names} read it outside of that loop" if names else "nothing inside reads it")
+        )
+    if not tree.is_allocated(root, buffer):
+        raise ScheduleError(
+            f"cannot compute block {block.name!r} at a loop: {buffer.name!r} is an argument of the "
+            "function, all of which must be there"
+        )
+    loads = [
+        (b, n.indices) for b in inside for n in walk(b) if isinstance(n, BufferLoad)
+        and n.buffer is buffer
+    ]  # fmt: skip
+    done = _moved(root, block, loop, buffer, where, loads, before=True)
+    # Steps of a parallel loop may need the same elements: each gets memory of its own.
+    done = tree.without_allocation(done, buffer)
+    loop = tree.find_loop(done, loop.loop_var)
+    return tree.exchanged(done, loop, loop.replace(body=S.Allocate(buffer, loop.body)))
+
+
+def reverse_compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
+    """Return the statements with a block behind the rest of `loop`, for what that has written."""
+    writers = [b for b in tree.blocks_of(loop.body) if set(tree.written(b)) & set(tree.read(block))]
+    if len(writers) != 1 or writers[0] is block:
+        raise ScheduleError(
+            f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: one block inside "
+            f"must write what it reads; those that do are {[b.name for b in writers]}"
+        )
+    producer = writers[0]
+    (buffer,) = _one(tree.written(producer), producer)
+    above = [*tree.loops_above(root, loop), loop]
+    for axis, value in zip(producer.axes, producer.bindings, strict=True):
+        for one in above:
+            if axis.kind == "reduce" and tree.uses(value, one.loop_var):
+                raise ScheduleError(
+                    f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: block "
+                    f"{producer.name!r} is not done reducing there, over {one.loop_var.name!r}"
+                )
+    tree.check_ready(root, block, producer, buffer)
+    reads = [n.indices for n in walk(block.body) if isinstance(n, BufferLoad)
+             and n.buffer is buffer]  # fmt: skip
+    where = _axes_of(block, reads[0], "move")
+    if any(other != reads[0] for other in reads) or len(where) != len(block.axes):
+        raise ScheduleError(
+            f"cannot compute block {block.name!r} at a loop: it must read {buffer.name!r} at its "
+            "own axes, and at nothing else"
+        )
+    return _moved(
+        root, block, loop, buffer, where, [(producer, _store_of(producer).indices)], before=False
+    )
+
+
+def _one(buffers: list[Buffer], block: S.Block) -> list[Buffer]:
+    if len(buffers) != 1:
+        raise ScheduleError(f"cannot move block {block.name!r}: it writes {len(buffers)} buffers")
+    return buffers
+
+
+def _store_of(block: S.Block) -> S.BufferStore:
+    return next(n for n in walk(block.body) if isinstance(n, S.BufferStore))
+
+
+def _moved(
+    root: Any,
+    block: S.Block,
+    loop: S.For,
+    buffer: Buffer,
+    where: list[int],
+    accesses: list[tuple[S.Block, tuple[PrimExpr, ...]]],
+    before: bool,
+) -> Any:
+    """Return the statements with a block inside `loop`, over the region of the accesses there.
+
+    `where` says which of its axes each dimension of the buffer is.
+    """
+    region = _region(root, loop, buffer, accesses)
+    an = region[0]
+    axes = dict(enumerate(zip(block.axes, block.bindings, strict=True)))
+    loops: list[tuple[Var, PrimExpr]] = []
+    values: dict[int, PrimExpr] = {}
+    predicate: PrimExpr = ops.TRUE
+    for dimension, number in enumerate(where):
+        axis = axes[number][0]
+        low, extent = region[1][dimension]
+        var = Var(f"ax{dimension}", axis.dtype)
+        if ops.as_int(extent) != 1:
+            loops.append((var, extent))
+            values[number] = an.simplify(ops.add(low, var))
+        else:
+            values[number] = low
+        assert axis.dom is not None
+        whole = an.simplify(ops.sub(ops.add(low, extent), axis.extent))
+        if not (ops.as_int(whole) == 0 and ops.as_int(low) == 0):
+            last = an.linear(ops.add(low, ops.sub(extent, 1)))
+            if not last.high < (ops.as_int(axis.extent) or 0):
+                predicate = ops.logical_and(predicate, ops.less(values[number], axis.extent))
+            if not an.linear(low).low >= 0:
+                inside = ops.greater_equal(values[number], ops.const(0, axis.dtype))
+                predicate = ops.logical_and(predicate, inside)
+    for number, (axis, _) in axes.items():
+        if number not in values:  # reduced over: all of it, inside
+            var = Var(axis.name.removeprefix("v_"), axis.dtype)
+            assert axis.dom is not None
+            loops.append((var, axis.extent))
+            values[number] = ops.add(var, axis.dom.min)
+    bindings = tuple(values[number] for number in range(len(block.axes)))
+    made = tree.nest(loops, block.replace(bindings=bindings, predicate=predicate))
+    rest = tree.removed(root, block)
+    loop = tree.find_loop(rest, loop.loop_var)
+    body = S.seq((made, loop.body) if before else (loop.body, made))
+    return tree.exchanged(rest, loop, loop.replace(body=body))
+
+
+def _region(
+    root: Any,
+    loop: S.For,
+    buffer: Buffer,
+    accesses: list[tuple[S.Block, tuple[PrimExpr, ...]]],
+) -> tuple[Analyzer, list[tuple[PrimExpr, PrimExpr]]]:
+    """Return (low, extent) of what one step of `loop` accesses, dimension by dimension."""
+    an = Analyzer()
+    fixed = [*tree.loops_above(root, loop), loop]
+    for one in fixed:
+        _bound(an, one)
+    found: list[Interval | None] = [None] * buffer.ndim
+    known = [False] * buffer.ndim
+    for block, indices in accesses:
+        relaxed = {}
+        for one in tree.loops_above(root, block):
+            if not any(one is outer for outer in fixed):
+                _bound(an, one)
+                last = an.linear(ops.sub(one.extent, 1))
+                relaxed[an.var_atom(one.loop_var)] = (an.constant(0, one.loop_var.dtype), last)
+        values = {a.var: v for a, v in zip(block.axes, block.bindings, strict=True)}
+        for dimension, index in enumerate(indices):
+            place = interval_of(an, an.linear(substitute(index, values)), relaxed)
+            if not known[dimension]:
+                found[dimension], known[dimension] = place, True
+            elif found[dimension] is not None:
+                both = found[dimension]
+                assert both is not None
+                found[dimension] = None if place is None else union(an, both, place)
+    region = []
+    for dimension, place in enumerate(found):
+        whole = (ops.const(0, buffer.shape[dimension].dtype), buffer.shape[dimension])
+        if place is None:
+            region.append(whole)
+            continue
+        size = an.recombine(place[1].minus(place[0])).shifted(1)
+        if not size.is_const:
+            region.append(whole)
+        else:
+            region.append((an.to_expr(place[0]), an.to_expr(size)))
+    return an, region
+
+
+def _bound(an: Analyzer, loop: S.For) -> None:
+    extent = ops.as_int(loop.extent)
+    an.bind(loop.loop_var, 0, max(extent - 1, 0) if extent is not None else float("inf"))

@@ -1,0 +1,290 @@
+"""`tir.Schedule`: rewriting the loops around blocks, step by step.
+
+::
+
+    sch = tir.Schedule(te.create_prim_func([A, B, C]))
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    io, ii = sch.split(i, [None, 8])
+    sch.reorder(io, j, k, ii)
+    sch.vectorize(ii)
+    slipway.build(sch.mod, target="llvm")
+
+A block is known by its name, a loop by its variable; both stay valid until what they name is
+split, fused or removed.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from slipway.blocks import loops, move, tree
+from slipway.errors import ScheduleError
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.expr import Var
+from slipway.ir.function import IRModule, PrimFunc
+
+
+class LoopRV:
+    """A loop of a schedule."""
+
+    def __init__(self, var: Var) -> None:
+        self.var = var
+
+    def __repr__(self) -> str:
+        return f"LoopRV({self.var.name})"
+
+
+class BlockRV:
+    """A block of a schedule."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"BlockRV({self.name})"
+
+
+class Schedule:
+    """A module of block functions under rewriting; `mod` is what it is now.
+
+    Primitives work on the function "main", or the only one; `work_on` chooses another.  Each
+    either rewrites it or raises ScheduleError and leaves it as it was.
+    """
+
+    def __init__(self, mod: PrimFunc | IRModule, *, seed: int | None = None, **_: Any) -> None:
+        self.mod = IRModule.from_expr(mod) if isinstance(mod, PrimFunc) else mod
+        names = [name for name, func in self.mod.items() if isinstance(func, PrimFunc)]
+        if not names:
+            raise ScheduleError("tir.Schedule needs a function of loops; the module has none")
+        self.func_working_on = "main" if "main" in names or len(names) > 1 else names[0]
+        self._random = random.Random(seed)
+
+    @property
+    def func(self) -> PrimFunc:
+        """The function that primitives work on."""
+        func = self.mod[self.func_working_on]
+        assert isinstance(func, PrimFunc)
+        return func
+
+    def work_on(self, func_name: str) -> None:
+        """Let primitives work on another function of the module."""
+        if func_name not in self.mod:
+            raise ScheduleError(f"the module has no function {func_name!r}")
+        self.func_working_on = func_name
+
+    def copy(self) -> Schedule:
+        """Return a schedule of its own in this one's state."""
+        return copy.copy(self)
+
+    def show(self, *_: Any) -> None:
+        """Print the module."""
+        print(self.mod.script())
+
+    def _set(self, body: Any) -> None:
+        made = self.func.replace(body=body)
+        tree.check_scopes(made)
+        self.mod = self.mod.update(self.func_working_on, made)
+
+    def get(self, rv: Any) -> Any:
+        """Return the block or loop that a handle names; a number as it is."""
+        if isinstance(rv, BlockRV):
+            return tree.find_block(self.func.body, rv.name)
+        return tree.find_loop(self.func.body, rv.var) if isinstance(rv, LoopRV) else rv
+
+    def _block(self, block: BlockRV | str) -> S.Block:
+        return tree.find_block(self.func.body, block if isinstance(block, str) else block.name)
+
+    def _loop(self, loop: Any) -> S.For:
+        if not isinstance(loop, LoopRV):
+            raise ScheduleError(f"{loop!r} is no loop: take it from get_loops, split or fuse")
+        return tree.find_loop(self.func.body, loop.var)
+
+    # -- what there is ---------------------------------------------------------------------------
+
+    def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
+        """Return the block of a name."""
+        if func_name is not None and func_name != self.func_working_on:
+            self.work_on(func_name)
+        return BlockRV(self._block(name).name)
+
+    def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
+        """Return the loops around a block, the outermost first."""
+        around = tree.loops_above(self.func.body, self._block(block))
+        return [LoopRV(loop.loop_var) for loop in around]
+
+    def get_child_blocks(self, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
+        """Return the blocks inside a block or loop."""
+        return [BlockRV(b.name) for b in tree.blocks_of(self.get(block_or_loop).body)]
+
+    def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
+        """Return the blocks that write what a block reads."""
+        wanted = set(tree.read(self._block(block)))
+        every = tree.blocks_of(self.func.body)
+        return [BlockRV(b.name) for b in every if wanted & set(tree.written(b))]
+
+    def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
+        """Return the blocks that read what a block writes."""
+        made = set(tree.written(self._block(block)))
+        every = tree.blocks_of(self.func.body)
+        return [BlockRV(b.name) for b in every if made & set(tree.read(b))]
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def split(
+        self, loop: LoopRV, factors: Sequence[Any], preserve_unit_iters: bool = True
+    ) -> list[LoopRV]:
+        """Divide a loop into nested ones; one of the factors may be None."""
+        body, made = loops.split(self.func.body, self._loop(loop), list(factors))
+        self._set(body)
+        return [LoopRV(var) for var in made]
+
+    def fuse(self, *given: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
+        """Make one loop of nested ones, outermost first."""
+        if not given:
+            raise ScheduleError("fuse takes loops, outermost first")
+        body, made = loops.fuse(self.func.body, [self._loop(x) for x in given])
+        self._set(body)
+        return LoopRV(made)
+
+    def reorder(self, *ordered_loops: LoopRV) -> None:
+        """Put loops of one nest into the given order."""
+        if ordered_loops:
+            self._set(loops.reorder(self.func.body, [self._loop(x) for x in ordered_loops]))
+
+    def add_unit_loop(self, block_or_loop: BlockRV | LoopRV) -> LoopRV:
+        """Put a loop of one step around a block or loop."""
+        var, old = Var("u"), self.get(block_or_loop)
+        self._set(tree.exchanged(self.func.body, old, tree.nest([(var, ops.const(1))], old)))
+        return LoopRV(var)
+
+    def _marked(self, loop: LoopRV, kind: str, thread: str = "") -> None:
+        self._set(loops.mark(self.func.body, self._loop(loop), kind, thread))
+
+    def parallel(self, loop: LoopRV) -> None:
+        """Share the steps of a loop among threads."""
+        self._marked(loop, S.ForKind.PARALLEL)
+
+    def vectorize(self, loop: LoopRV) -> None:
+        """Run the steps of a loop as lanes of vectors."""
+        self._marked(loop, S.ForKind.VECTORIZED)
+
+    def unroll(self, loop: LoopRV) -> None:
+        """Expand a loop."""
+        self._marked(loop, S.ForKind.UNROLLED)
+
+    def bind(self, loop: LoopRV, thread_axis: str) -> None:
+        """Let each step of a loop be a thread."""
+        self._marked(loop, S.ForKind.THREAD, str(thread_axis))
+
+    def annotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
+        """Put an annotation on a block or loop."""
+        node = self.get(block_or_loop)
+        kept = tuple(pair for pair in node.annotations if pair[0] != ann_key)
+        made = node.replace(annotations=(*kept, (ann_key, ann_val)))
+        self._set(tree.exchanged(self.func.body, node, made))
+
+    def unannotate(self, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
+        """Take an annotation off."""
+        node = self.get(block_or_loop)
+        kept = tuple(pair for pair in node.annotations if pair[0] != ann_key)
+        if len(kept) == len(node.annotations):
+            raise ScheduleError(f"there is no annotation {ann_key!r} on {block_or_loop}")
+        self._set(tree.exchanged(self.func.body, node, node.replace(annotations=kept)))
+
+    # -- blocks ----------------------------------------------------------------------------------
+
+    def compute_inline(self, block: BlockRV | str) -> None:
+        """Compute a block's elements where they are read."""
+        self._set(move.compute_inline(self.func.body, self._block(block)))
+
+    def reverse_compute_inline(self, block: BlockRV | str) -> None:
+        """Compute a block where its only input is written."""
+        self._set(move.reverse_compute_inline(self.func.body, self._block(block)))
+
+    def compute_at(
+        self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+    ) -> None:
+        """Compute a block inside a loop of its consumer, as much as is read there."""
+        self._set(move.compute_at(self.func.body, self._block(block), self._loop(loop)))
+
+    def reverse_compute_at(
+        self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+    ) -> None:
+        """Compute a block inside a loop of its producer, on what has been written there."""
+        self._set(move.reverse_compute_at(self.func.body, self._block(block), self._loop(loop)))
+
+    def decompose_reduction(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+        """Start a reduction in a block of its own, before a loop; return that block.
+
+        The rest of the block is called `<name>_update` from then on.
+        """
+        found = self._block(block)
+        body, name = move.decompose_reduction(self.func.body, found, self._loop(loop))
+        self._set(body)
+        if isinstance(block, BlockRV):
+            block.name = f"{found.name}_update"
+        return BlockRV(name)
+
+    def cache_read(
+        self, block: BlockRV | str, read_buffer_index: int, storage_scope: str, *_: Any
+    ) -> BlockRV:
+        """Let a buffer be read through a copy; return the block that copies."""
+        return self._cached(move.cache_read, block, read_buffer_index, storage_scope)
+
+    def cache_write(
+        self, block: BlockRV | str, write_buffer_index: int, storage_scope: str, *_: Any
+    ) -> BlockRV:
+        """Let a block write memory of its own; return the block that copies that out."""
+        return self._cached(move.cache_write, block, write_buffer_index, storage_scope)
+
+    def _cached(
+        self, how: Callable[..., tuple[Any, str]], block: BlockRV | str, index: int, scope: str
+    ) -> BlockRV:
+        body, name = how(self.func.body, self._block(block), index, scope)
+        self._set(body)
+        return BlockRV(name)
+
+    def set_scope(self, block: BlockRV | str, buffer_index: int, storage_scope: str) -> None:
+        """Put a buffer that a block writes into another memory scope."""
+        found = self._block(block)
+        made = tree.written(found)
+        if not 0 <= buffer_index < len(made):
+            raise ScheduleError(f"block {found.name!r} writes {len(made)} buffers")
+        old = made[buffer_index]
+        if not tree.is_allocated(self.func.body, old):
+            raise ScheduleError(f"{old.name!r} is an argument: its memory is the caller's")
+        new = old.replace(scope=storage_scope, data=Var(old.name, "handle"))
+        self._set(tree.replace_buffer(self.func.body, old, new))
+
+    # -- choices ---------------------------------------------------------------------------------
+
+    def sample_perfect_tile(
+        self, loop: LoopRV, n: int, max_innermost_factor: int = 16, decision: Any = None
+    ) -> list[int]:
+        """Return `n` factors of a loop's extent at random, or `decision`."""
+        if decision is not None:
+            return [int(d) for d in decision]
+        left = ops.as_int(self._loop(loop).extent)
+        if left is None:
+            raise ScheduleError(f"the extent of loop {loop} is not known")
+        found: list[int] = []
+        for place in range(n - 1):
+            limit = max_innermost_factor if place == 0 else left
+            found.append(
+                self._random.choice([f for f in range(1, min(limit, left) + 1) if left % f == 0])
+            )
+            left //= found[-1]
+        return [left, *found[::-1]]
+
+    def sample_categorical(
+        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+    ) -> int:
+        """Return one of the candidates at random, or that of number `decision`."""
+        if decision is not None:
+            return candidates[decision]
+        return self._random.choices(list(candidates), list(probs))[0]

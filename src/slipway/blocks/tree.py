@@ -1,0 +1,181 @@
+"""Finding and exchanging loops and blocks in a function's statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from slipway.errors import ScheduleError, did_you_mean
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.expr import BufferLoad, PrimExpr, Var
+from slipway.ir.function import PrimFunc
+from slipway.ir.node import Node
+from slipway.ir.visit import children, map_children, substitute, walk
+
+
+def blocks_of(root: Node) -> list[S.Block]:
+    """Return all blocks in order of the text."""
+    return [node for node in walk(root) if isinstance(node, S.Block)]
+
+
+def find_block(root: Node, name: str) -> S.Block:
+    """Return the block of a name.  Raises ScheduleError where there is none."""
+    for block in blocks_of(root):
+        if block.name == name:
+            return block
+    names = [block.name for block in blocks_of(root)]
+    raise ScheduleError(
+        f"there is no block {name!r}.{did_you_mean(name, names)} The blocks are: "
+        f"{', '.join(names) or 'none'}"
+    )
+
+
+def find_loop(root: Node, var: Var) -> S.For:
+    """Return the loop of a variable.  Raises ScheduleError for one that is gone."""
+    for node in walk(root):
+        if isinstance(node, S.For) and node.loop_var is var:
+            return node
+    raise ScheduleError(
+        f"the loop {var.name!r} is gone: it was split, fused or moved. Get the loops of its block "
+        "again with get_loops"
+    )
+
+
+def path_to(root: Node, target: Node) -> list[Node]:
+    """Return the nodes from `root` to `target`, both included."""
+    above: dict[int, Node] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node is target:
+            path = [node]
+            while node is not root:
+                node = above[id(node)]
+                path.append(node)
+            return path[::-1]
+        for child in children(node):
+            if id(child) not in above and isinstance(child, S.Stmt):
+                above[id(child)] = node
+                stack.append(child)
+    raise ScheduleError("the statement is no part of the function")
+
+
+def loops_above(root: Node, target: Node) -> list[S.For]:
+    """Return the loops around a statement, the outermost first."""
+    return [n for n in path_to(root, target)[:-1] if isinstance(n, S.For)]
+
+
+def exchanged(root: Any, old: Node, new: Node) -> Any:
+    """Return `root` with one statement replaced."""
+    return substitute(root, {old: new})
+
+
+def removed(root: Any, target: S.Stmt) -> Any:
+    """Return `root` without a statement and the loops that hold nothing else."""
+    path = path_to(root, target)
+    gone: Node = target
+    for node in reversed(path[:-1]):
+        if isinstance(node, S.SeqStmt):
+            kept = S.seq(s for s in node.stmts if s is not gone)
+            return exchanged(root, node, kept)
+        if not isinstance(node, S.For | S.IfThenElse):
+            break
+        gone = node
+    return exchanged(root, gone, S.NOP)
+
+
+def without_allocation(root: Any, buffer: Buffer) -> Any:
+    """Return `root` without the memory of a buffer that nothing uses any more."""
+    for node in walk(root):
+        if isinstance(node, S.Allocate) and node.buffer is buffer:
+            return exchanged(root, node, node.body)
+    return root
+
+
+def is_allocated(root: Node, buffer: Buffer) -> bool:
+    """Return whether a buffer is the function's own."""
+    return any(isinstance(n, S.Allocate) and n.buffer is buffer for n in walk(root))
+
+
+def map_blocks(root: Any, change: Callable[[S.Block], S.Block]) -> Any:
+    """Return `root` with its outermost blocks changed."""
+
+    def visit(node: Any) -> Any:
+        if isinstance(node, S.Block):
+            return change(node)
+        return map_children(node, visit) if isinstance(node, S.Stmt) else node
+
+    return visit(root)
+
+
+def written(root: Node) -> list[Buffer]:
+    """Return the buffers that are stored into, in order, each once."""
+    return list(dict.fromkeys(n.buffer for n in walk(root) if isinstance(n, S.BufferStore)))
+
+
+def read(block: S.Block) -> list[Buffer]:
+    """Return the buffers that a block loads from, without those it writes, in order."""
+    own = set(written(block))
+    found = dict.fromkeys(n.buffer for n in walk(block.body) if isinstance(n, BufferLoad))
+    return [buffer for buffer in found if buffer not in own]
+
+
+def replace_buffer(root: Any, old: Buffer, new: Buffer) -> Any:
+    """Return `root` using another buffer of the same shape."""
+    return substitute(root, {old: new, old.data: new.data})
+
+
+def fresh_name(root: Node, name: str) -> str:
+    """Return a name that no block has."""
+    taken = {block.name for block in blocks_of(root)}
+    number, made = 0, name
+    while made in taken:
+        number += 1
+        made = f"{name}_{number}"
+    return made
+
+
+def check_scopes(func: PrimFunc) -> None:
+    """Raise ScheduleError for a buffer that is used outside of the statement it lives in."""
+    given = {id(buffer) for _, buffer in func.buffer_map}
+    stack: list[tuple[Node, frozenset[int]]] = [(func.body, frozenset(given))]
+    while stack:
+        node, known = stack.pop()
+        if isinstance(node, BufferLoad | S.BufferStore) and id(node.buffer) not in known:
+            raise ScheduleError(
+                f"buffer {node.buffer.name!r} would be used outside of the loop that it was put "
+                "into with compute_at"
+            )
+        if isinstance(node, S.Allocate):
+            known = known | {id(node.buffer)}
+        stack += [(child, known) for child in children(node)]
+
+
+def check_ready(root: Node, block: S.Block, place: S.Block, but: Buffer) -> None:
+    """Raise ScheduleError unless what `block` reads, `but` aside, is there when `place` runs."""
+    before: set[Buffer] = set()
+    for one in blocks_of(root):
+        if one is place:
+            break
+        before.update(written(one))
+    every = {buffer for one in blocks_of(root) if one is not block for buffer in written(one)}
+    late = [b for b in read(block) if b is not but and b in every and b not in before]
+    if late:
+        raise ScheduleError(
+            f"cannot move block {block.name!r} up to {place.name!r}: it reads {late[0].name!r}, "
+            "which is computed later"
+        )
+
+
+def uses(expr: PrimExpr, var: Var) -> bool:
+    """Return whether a variable is part of an expression."""
+    return any(node is var for node in walk(expr))
+
+
+def nest(loops: list[tuple[Var, PrimExpr]], body: S.Stmt) -> S.Stmt:
+    """Return serial loops from zero around a statement."""
+    for var, extent in reversed(loops):
+        body = S.For(var, ops.const(0, var.dtype), extent, S.ForKind.SERIAL, body)
+    return body

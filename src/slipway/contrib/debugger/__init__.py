@@ -1,0 +1,1 @@
+"""Running a model kernel by kernel; see `slipway.runtime.debug_executor`."""

@@ -1,0 +1,48 @@
+"""Modules of functions written as Python: a class of them, or the text of one."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from typing import Any
+
+from slipway.errors import ModelError
+from slipway.ir.function import IRModule, PrimFunc
+
+_TEXTS = itertools.count()
+
+
+def ir_module(given: type) -> IRModule:
+    """Class decorator: return the functions of a class, each made by ``T.prim_func``, as a module.
+
+    Raises ModelError for a class without any.
+    """
+    functions = {k: f for k, f in vars(given).items() if isinstance(f, PrimFunc)}
+    if not functions:
+        raise ModelError(f"the class {given.__name__} has no function decorated with @T.prim_func")
+    return IRModule.from_functions(functions)
+
+
+def from_source(text: str, **names: Any) -> Any:
+    """Return what the text of a decorated class or function makes: the last such in it.
+
+    `names` are further values that the text uses.  Raises ModelError where it makes nothing.
+    """
+    import slipway
+    from slipway import script
+    from slipway.script import tir
+
+    file = f"<script {next(_TEXTS)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {
+        "__name__": file, "tvm": slipway, "T": tir, "I": script, "tir": tir, **names
+    }  # fmt: skip
+    before = set(scope)
+    try:
+        exec(compile(text, file, "exec"), scope)
+    except SyntaxError as error:
+        raise ModelError(f"script, line {error.lineno}: {error.msg}") from None
+    made = [v for k, v in scope.items() if k not in before and isinstance(v, IRModule | PrimFunc)]
+    if not made:
+        raise ModelError("the script makes neither a module nor a function")
+    return made[-1]

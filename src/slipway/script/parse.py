@@ -1,0 +1,380 @@
+"""Reading a Python function as a function of loops.
+
+Statements are taken apart here; an expression is evaluated as Python, in which variables are nodes
+whose operators build expressions.  What decides (``and``, ``if else``, chains of comparisons) is
+rewritten first, since Python would ask the nodes for a truth value.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from slipway.errors import ModelError, SlipwayError
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, StringImm, Var
+from slipway.ir.function import PrimFunc
+from slipway.script import tir
+from slipway.transform.loop.lower_blocks import ATTRIBUTE
+
+
+def parse_function(function: Callable[..., Any]) -> PrimFunc:
+    """Return a Python function that is written with `slipway.script.tir` as a PrimFunc.
+
+    Raises ModelError with file and line for what is no part of the language.
+    """
+    try:
+        lines, first = inspect.getsourcelines(function)
+        file = inspect.getsourcefile(function) or function.__code__.co_filename
+    except (OSError, TypeError):
+        raise ModelError(
+            f"the source of {getattr(function, '__name__', function)!r} cannot be read: write the "
+            "function in a file, or give its text to tvm.script.from_source"
+        ) from None
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    ast.increment_lineno(tree, first - 1)
+    (definition,) = tree.body
+    assert isinstance(definition, ast.FunctionDef)
+    names = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    return _Reader(file, names).function(definition)
+
+
+class _Decisions(ast.NodeTransformer):
+    """Calls in the place of what Python decides by truth values."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        name = "_all" if isinstance(node.op, ast.And) else "_any"
+        return self._call(node, name, [self.visit(value) for value in node.values])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if isinstance(node.op, ast.Not):
+            return self._call(node, "_not", [self.visit(node.operand)])
+        return self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        return self._call(node, "_choose", [self.visit(v) for v in (node.test, node.body,
+                                                                    node.orelse)])  # fmt: skip
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        operands = [self.visit(v) for v in (node.left, *node.comparators)]
+        pairs: list[ast.expr] = [
+            ast.copy_location(ast.Compare(a, [op], [b]), node)
+            for a, op, b in zip(operands, node.ops, operands[1:], strict=False)
+        ]
+        return pairs[0] if len(pairs) == 1 else self._call(node, "_all", pairs)
+
+    @staticmethod
+    def _call(node: ast.AST, name: str, args: list[Any]) -> ast.AST:
+        made = ast.Call(ast.Name(name, ast.Load()), args, [])
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+
+def _choose(condition: Any, yes: Any, no: Any) -> Any:
+    if isinstance(condition, PrimExpr) and not isinstance(condition, IntImm):
+        return ops.if_then_else(condition, yes, no)
+    return yes if condition else no
+
+
+def _all(*values: Any) -> Any:
+    return ops.all_of([ops.as_expr(v) for v in values])
+
+
+def _any(*values: Any) -> Any:
+    return ops.any_of([ops.as_expr(v) for v in values])
+
+
+def _not(value: Any) -> Any:
+    return ops.logical_not(value) if isinstance(value, PrimExpr) else not value
+
+
+class _Block:
+    """A block under construction."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.axes: list[IterVar] = []
+        self.bindings: list[PrimExpr] = []
+        self.predicate: PrimExpr = ops.TRUE
+        self.init: S.Stmt | None = None
+        self.annotations: tuple[tuple[str, Any], ...] = ()
+
+
+class _Reader:
+    def __init__(self, file: str, names: dict[str, Any]) -> None:
+        self.file = file
+        self.names = {**names, "_choose": _choose, "_all": _all, "_any": _any, "_not": _not,
+                      "range": tir.serial, "max": tir.max, "min": tir.min}  # fmt: skip
+        self.params: list[Var] = []
+        self.buffer_map: list[tuple[Var, Buffer]] = []
+        self.attrs: dict[str, Any] = {}
+        self.blocks: list[_Block] = []
+        self.block_names: set[str] = set()
+        self.loops: dict[int, PrimExpr] = {}  # of a loop variable: its extent
+
+    def error(self, node: ast.AST, problem: str) -> ModelError:
+        return ModelError(f"{self.file}, line {getattr(node, 'lineno', 0)}: {problem}")
+
+    # -- the function ----------------------------------------------------------------------------
+
+    def function(self, node: ast.FunctionDef) -> PrimFunc:
+        for argument in node.args.args:
+            if argument.arg == "self":
+                continue
+            self._parameter(argument)
+        body = self.statements(node.body)
+        attrs = {"global_symbol": node.name, **self.attrs}
+        attrs = {{"tir.noalias": "noalias"}.get(k, k): v for k, v in attrs.items()}
+        attrs.setdefault("noalias", True)
+        if self.block_names:
+            attrs[ATTRIBUTE] = True
+        return PrimFunc(tuple(self.params), body, tuple(self.buffer_map), tuple(attrs.items()))
+
+    def _parameter(self, argument: ast.arg) -> None:
+        if argument.annotation is None:
+            raise self.error(argument, f"the parameter {argument.arg!r} needs a type: T.handle, "
+                             'T.Buffer((8,), "float32"), T.int32')  # fmt: skip
+        kind = self.value(argument.annotation)
+        if isinstance(kind, str):  # written by `from __future__ import annotations`
+            kind = self.value(ast.parse(kind, mode="eval").body)
+        if isinstance(kind, Buffer):
+            buffer = self._named(kind, argument.arg)
+            handle = Var(argument.arg, "handle")
+            self.buffer_map.append((handle, buffer))
+            self.params.append(handle)
+            self.names[argument.arg] = buffer
+            return
+        dtype = getattr(kind, "dtype", None)
+        if not isinstance(dtype, str):
+            raise self.error(argument, f"{argument.arg!r} has no type of T's: {kind!r}")
+        var = Var(argument.arg, dtype)
+        self.params.append(var)
+        self.names[argument.arg] = var
+
+    @staticmethod
+    def _named(buffer: Buffer, name: str) -> Buffer:
+        return buffer.replace(name=name, data=Var(name, "handle"))  # type: ignore[no-any-return]
+
+    # -- expressions -----------------------------------------------------------------------------
+
+    def value(self, node: ast.expr) -> Any:
+        """Evaluate an expression as Python, over nodes."""
+        tree = ast.Expression(_Decisions().visit(ast.parse(ast.unparse(node), mode="eval").body))
+        try:
+            return eval(compile(ast.fix_missing_locations(tree), self.file, "eval"), self.names)
+        except SlipwayError as error:
+            raise self.error(node, str(error)) from error
+        except Exception as error:
+            raise self.error(
+                node, f"{ast.unparse(node)}: {type(error).__name__}: {error}"
+            ) from error
+
+    def expression(self, node: ast.expr) -> PrimExpr:
+        """Evaluate to an expression of the loop language."""
+        found = self.value(node)
+        try:
+            return ops.as_expr(found)
+        except (TypeError, ValueError, SlipwayError):
+            raise self.error(node, f"{ast.unparse(node)} is no value of a program") from None
+
+    # -- statements ------------------------------------------------------------------------------
+
+    def statements(self, nodes: list[ast.stmt]) -> S.Stmt:
+        """Return statements in order; what stands for the rest of its block wraps what follows."""
+        parts: list[S.Stmt] = []
+        for place, node in enumerate(nodes):
+            wrapper = self._wrapper(node)
+            if wrapper is not None:
+                return S.seq([*parts, wrapper(self.statements(nodes[place + 1 :]))])
+            parts.append(self.statement(node))
+        return S.seq(parts)
+
+    def _wrapper(self, node: ast.stmt) -> Callable[[S.Stmt], S.Stmt] | None:
+        """Return how a statement wraps the rest of its block; None where it does not."""
+        if isinstance(node, ast.Assert):
+            condition = self.expression(node.test)
+            text = str(self.value(node.msg)) if node.msg is not None else "assertion failed"
+            return lambda rest: S.AssertStmt(condition, StringImm(text), rest)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            target, right = node.target, node.value
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            target, right = node.targets[0], node.value
+        else:
+            return None
+        if right is None:
+            raise self.error(node, f"{target.id!r} gets no value")
+        found = self.value(right)
+        if isinstance(found, tir.Allocated):
+            buffer = self.names[target.id] = self._named(found.buffer, target.id)
+            return lambda rest: S.Allocate(buffer, rest)
+        if isinstance(found, (PrimExpr, int, float)) and not isinstance(found, Var | bool):
+            value = ops.as_expr(found)
+            var = self.names[target.id] = Var(target.id, value.dtype)
+            return lambda rest: S.LetStmt(var, value, rest)
+        self._bind(node, target.id, found)
+        return lambda rest: rest
+
+    def _bind(self, node: ast.stmt, name: str, found: Any) -> None:
+        """Give a name to what an assignment makes."""
+        if isinstance(found, tir.Matched):
+            buffer = self.names[name] = self._named(found.buffer, name)
+            if not any(found.param is p for p in self.params):
+                raise self.error(node, "T.match_buffer takes a parameter of type T.handle; a part "
+                                 "of a buffer cannot be matched")  # fmt: skip
+            self.buffer_map.append((found.param, buffer))
+        elif isinstance(found, tir.Axis):
+            self.names[name] = self._axis(node, name, found)
+        elif isinstance(found, tir.Mark) and found.kind == "var":
+            self.names[name] = Var(name, found.values[0])
+        elif isinstance(found, tir.Mark) and found.kind == "remap" and len(found.values[0]) == 1:
+            self._remap(node, [name], found)
+        else:
+            self.names[name] = found
+
+    def _axis(self, node: ast.stmt, name: str, axis: tir.Axis) -> Var:
+        if not self.blocks:
+            raise self.error(node, f"the axis {name!r} stands outside of any block")
+        begin, end = axis.dom if isinstance(axis.dom, tuple) else (0, axis.dom)
+        dom = Range(ops.as_expr(begin), ops.sub(end, begin))
+        value = ops.as_expr(axis.value)
+        made = IterVar(dom, Var(name, value.dtype), axis.kind)
+        self.blocks[-1].axes.append(made)
+        self.blocks[-1].bindings.append(value)
+        return made.var
+
+    def _remap(self, node: ast.stmt, names: list[str], found: tir.Mark) -> None:
+        kinds, values = found.values
+        if not len(kinds) == len(values) == len(names):
+            raise self.error(node, f"T.axis.remap({kinds!r}, ...) has {len(values)} variables for "
+                             f"{len(names)} names")  # fmt: skip
+        for name, kind, value in zip(names, kinds, values, strict=True):
+            extent = self.loops.get(id(value))
+            if extent is None or kind not in ("S", "R"):
+                raise self.error(node, f"T.axis.remap takes variables of loops, and a letter S or "
+                                 f"R for each: {value} as {kind!r}")  # fmt: skip
+            axis = tir.Axis(extent, {"S": "data", "R": "reduce"}[kind], value)
+            self.names[name] = self._axis(node, name, axis)
+
+    def statement(self, node: ast.stmt) -> S.Stmt:
+        """Return one statement."""
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=elements)]):
+                names = [e.id for e in elements if isinstance(e, ast.Name)]
+                found = self.value(node.value)
+                if isinstance(found, tir.Mark) and found.kind == "remap":
+                    self._remap(node, names, found)
+                else:
+                    for name, one in zip(names, found, strict=True):
+                        self._bind(node, name, one)
+                return S.NOP
+            case ast.Assign(targets=[ast.Subscript() as place]):
+                return self._store(place, self.value(node.value))
+            case ast.AugAssign(target=ast.Subscript() as place):
+                loaded = ast.Subscript(place.value, place.slice, ast.Load())
+                whole = ast.copy_location(ast.BinOp(loaded, node.op, node.value), node)
+                return self._store(place, self.value(whole))
+            case ast.For():
+                return self._for(node)
+            case ast.With():
+                return self._with(node)
+            case ast.If():
+                other = self.statements(node.orelse) if node.orelse else None
+                return S.IfThenElse(self.expression(node.test), self.statements(node.body), other)
+            case ast.While():
+                return S.While(self.expression(node.test), self.statements(node.body))
+            case ast.Expr(value=ast.Constant(value=str())) | ast.Pass():
+                return S.NOP
+            case ast.Expr():
+                return self._said(node, self.value(node.value))
+            case _:
+                raise self.error(node, f"`{ast.unparse(node).splitlines()[0]}` is no statement of "
+                                 "TVMScript here")  # fmt: skip
+
+    def _store(self, place: ast.Subscript, value: Any) -> S.Stmt:
+        buffer = self.value(place.value)
+        if not isinstance(buffer, Buffer):
+            raise self.error(place, f"{ast.unparse(place.value)} is no buffer")
+        picked = self.value(place.slice)
+        indices = tuple(map(ops.as_expr, picked if isinstance(picked, tuple) else (picked,)))
+        if len(indices) != buffer.ndim:
+            raise self.error(place, f"buffer {buffer.name!r} has {buffer.ndim} dimensions, but is "
+                             f"indexed with {len(indices)}")  # fmt: skip
+        try:
+            given = ops.as_expr(value, buffer.dtype)
+        except (TypeError, ValueError, SlipwayError) as error:
+            raise self.error(place, str(error)) from error
+        if given.dtype == "handle":
+            raise self.error(place, f"{value!r} is no value of a program")
+        if given.lanes == 1:
+            given = ops.cast(given, buffer.dtype)
+        return S.BufferStore(buffer, given, indices)
+
+    def _said(self, node: ast.Expr, found: Any) -> S.Stmt:
+        if isinstance(found, S.Stmt):
+            return found
+        if isinstance(found, PrimExpr):
+            return S.Evaluate(found)
+        if isinstance(found, tir.Mark):
+            block = self.blocks[-1] if self.blocks else None
+            if found.kind == "func_attr":
+                self.attrs.update(found.values[0])
+                return S.NOP
+            if block is not None and found.kind == "where":
+                block.predicate = ops.logical_and(block.predicate, found.values[0])
+                return S.NOP
+            if block is not None and found.kind == "block_attr":
+                block.annotations += tuple(found.values[0].items())
+                return S.NOP
+            if found.kind == "none":
+                return S.NOP
+        raise self.error(node, f"`{ast.unparse(node)}` says nothing here")
+
+    def _for(self, node: ast.For) -> S.Stmt:
+        loops = self.value(node.iter)
+        if not isinstance(loops, tir.Loops):
+            raise self.error(node, f"a loop runs over range or T.serial, T.parallel, T.grid, ...; "
+                             f"not over {ast.unparse(node.iter)}")  # fmt: skip
+        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        names = [t.id for t in targets if isinstance(t, ast.Name)]
+        if len(names) != len(loops.extents):
+            raise self.error(node, f"{len(loops.extents)} loops for {len(names)} variables")
+        begin = ops.as_expr(loops.begin)
+        made = []
+        for name, size in zip(names, loops.extents, strict=True):
+            extent = ops.as_extent(size)
+            var = Var(name, extent.dtype)
+            self.names[name] = var
+            self.loops[id(var)] = extent
+            made.append((var, extent))
+        body = self.statements(node.body)
+        for var, extent in reversed(made):
+            thread = None
+            if loops.kind == S.ForKind.THREAD:
+                thread = IterVar(Range.of(extent), var, "thread", loops.thread)
+            first = ops.cast(begin, var.dtype)
+            body = S.For(var, first, extent, loops.kind, body, thread, loops.annotations)
+        return body
+
+    def _with(self, node: ast.With) -> S.Stmt:
+        head = self.value(node.items[0].context_expr)
+        if isinstance(head, tir.Mark) and head.kind == "init" and self.blocks:
+            self.blocks[-1].init = self.statements(node.body)
+            return S.NOP
+        if not isinstance(head, tir.BlockHead):
+            raise self.error(node, f"`with {ast.unparse(node.items[0])}` is not understood: there "
+                             "are T.block and, inside one, T.init")  # fmt: skip
+        name = head.name or "root"
+        number, unique = 0, name
+        while unique in self.block_names:
+            number += 1
+            unique = f"{name}_{number}"
+        self.block_names.add(unique)
+        self.blocks.append(_Block(unique))
+        body = self.statements(node.body)
+        block = self.blocks.pop()
+        return S.Block(block.name, tuple(block.axes), tuple(block.bindings), block.predicate, body,
+                       block.init, block.annotations)  # fmt: skip

@@ -1,0 +1,292 @@
+"""The language of TVMScript, imported as T: what functions of loops and blocks are written with.
+
+::
+
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in T.parallel(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] + 1.0
+
+A function that is decorated is read, not run: see `slipway.script.parse`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slipway import dtypes
+from slipway.ir import calls, ops
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer as _Buffer
+from slipway.ir.buffer import decl_buffer as _decl_buffer
+from slipway.ir.function import PrimFunc
+from slipway.te import math as _math
+
+
+@dataclass(frozen=True)
+class Loops:
+    """What a for statement runs over: nested loops of one kind."""
+
+    extents: tuple[Any, ...]
+    kind: str = S.ForKind.SERIAL
+    begin: Any = 0
+    thread: str = ""
+    annotations: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a block before it has its name: extent (or begin and end), kind, value."""
+
+    dom: Any
+    kind: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class BlockHead:
+    """What ``with T.block(name)`` opens."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A statement that says something of what is around it."""
+
+    kind: str
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A buffer over a parameter, before it has its name."""
+
+    param: Any
+    buffer: _Buffer
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """A buffer of the function's own, before it has its name."""
+
+    buffer: _Buffer
+
+
+class _BufferType:
+    """``T.Buffer(shape, dtype)`` or ``T.Buffer[shape, dtype]``: the type of a parameter."""
+
+    def __call__(self, shape: Any, dtype: str = "float32", **options: Any) -> _Buffer:
+        return _decl_buffer(shape, dtype, "buffer", **options)
+
+    def __getitem__(self, given: Any) -> _Buffer:
+        shape, dtype = given if isinstance(given, tuple) and len(given) == 2 and isinstance(
+            given[1], str) else (given, "float32")  # fmt: skip
+        return self(shape, dtype)
+
+
+Buffer = _BufferType()
+
+
+class _Scalar:
+    """A type of scalars that is also the cast to it: ``n: T.int32``, ``T.float32(0)``."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+
+    def __call__(self, value: Any = None) -> Any:
+        if value is None:
+            return Mark("var", (self.dtype,))
+        if isinstance(value, (int, float, bool)):
+            return ops.const(value, self.dtype)
+        return ops.cast(ops.as_expr(value), self.dtype)
+
+
+handle = _Scalar("handle")
+boolean = _Scalar("bool")
+int8, int16, int32, int64 = (_Scalar(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (_Scalar(f"uint{n}") for n in (8, 16, 32, 64))
+float16, float32, float64 = (_Scalar(f"float{n}") for n in (16, 32, 64))
+
+
+def var(dtype: str = "int32") -> Mark:
+    """Return a new variable, of a symbolic shape for example."""
+    return Mark("var", (dtypes.canonical(dtype),))
+
+
+def match_buffer(param: Any, shape: Any, dtype: str = "float32", **options: Any) -> Matched:
+    """Describe the tensor that is passed at a parameter of type T.handle."""
+    kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and v not in (None, -1, 0, "")}
+    return Matched(param, _decl_buffer(shape, dtype, "buffer", **_renamed(kept)))
+
+
+_BUFFER_OPTIONS = ("strides", "elem_offset", "scope", "align", "offset_factor")
+
+
+def _renamed(options: dict[str, Any]) -> dict[str, Any]:
+    return {("data_alignment" if k == "align" else k): v for k, v in options.items()}
+
+
+def alloc_buffer(shape: Any, dtype: str = "float32", **options: Any) -> Allocated:
+    """Return memory of the function's own."""
+    kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and v not in (None, -1, 0, "")}
+    return Allocated(_decl_buffer(shape, dtype, "buffer", **_renamed(kept)))
+
+
+def serial(begin: Any, end: Any = None, annotations: Any = None) -> Loops:
+    """Loop from `begin` to `end`, or from 0 to `begin`."""
+    return _loop(begin, end, S.ForKind.SERIAL, annotations)
+
+
+def parallel(begin: Any, end: Any = None, annotations: Any = None) -> Loops:
+    """Loop whose steps are shared among threads."""
+    return _loop(begin, end, S.ForKind.PARALLEL, annotations)
+
+
+def vectorized(begin: Any, end: Any = None, annotations: Any = None) -> Loops:
+    """Loop whose steps are lanes of vectors."""
+    return _loop(begin, end, S.ForKind.VECTORIZED, annotations)
+
+
+def unroll(begin: Any, end: Any = None, annotations: Any = None) -> Loops:
+    """Loop that is written out."""
+    return _loop(begin, end, S.ForKind.UNROLLED, annotations)
+
+
+def thread_binding(begin: Any, end: Any = None, thread: str = "", annotations: Any = None) -> Loops:
+    """Loop each step of which is a thread."""
+    made = _loop(begin, end, S.ForKind.THREAD, annotations)
+    return Loops(made.extents, made.kind, made.begin, thread, made.annotations)
+
+
+def _loop(begin: Any, end: Any, kind: str, annotations: Any) -> Loops:
+    first, extent = (0, begin) if end is None else (begin, ops.sub(end, begin))
+    return Loops((extent,), kind, first, annotations=tuple((annotations or {}).items()))
+
+
+def grid(*extents: Any) -> Loops:
+    """Nested serial loops."""
+    return Loops(extents)
+
+
+def block(name: str = "") -> BlockHead:
+    """Open a block."""
+    return BlockHead(name)
+
+
+def init() -> Mark:
+    """Open what a block does before the first step of its reduced axes."""
+    return Mark("init")
+
+
+class _AxisKinds:
+    @staticmethod
+    def spatial(dom: Any, value: Any, dtype: str = "int32") -> Axis:
+        """An axis whose steps are independent."""
+        return Axis(dom, "data", value)
+
+    @staticmethod
+    def reduce(dom: Any, value: Any, dtype: str = "int32") -> Axis:
+        """An axis that is reduced over."""
+        return Axis(dom, "reduce", value)
+
+    @staticmethod
+    def opaque(dom: Any, value: Any, dtype: str = "int32") -> Axis:
+        """An axis of which nothing is known."""
+        return Axis(dom, "opaque", value)
+
+    @staticmethod
+    def scan(dom: Any, value: Any, dtype: str = "int32") -> Axis:
+        """An axis whose steps run in order."""
+        return Axis(dom, "ordered", value)
+
+    S, R = spatial, reduce
+
+    @staticmethod
+    def remap(kinds: str, values: Sequence[Any]) -> Mark:
+        """Axes that are loop variables themselves, a letter S or R for each."""
+        return Mark("remap", (kinds, tuple(values)))
+
+
+axis = _AxisKinds()
+
+
+def where(condition: Any) -> Mark:
+    """Say where a block runs."""
+    return Mark("where", (condition,))
+
+
+def reads(*regions: Any) -> Mark:
+    """Say what a block reads, which is seen from its body here."""
+    return Mark("none")
+
+
+writes = reads
+
+
+def func_attr(attrs: dict[str, Any]) -> Mark:
+    """Give the function attributes."""
+    return Mark("func_attr", (attrs,))
+
+
+def block_attr(attrs: dict[str, Any]) -> Mark:
+    """Give the block annotations."""
+    return Mark("block_attr", (attrs,))
+
+
+def evaluate(value: Any) -> S.Stmt:
+    """Evaluate an expression for its effect."""
+    return S.Evaluate(ops.as_expr(value))
+
+
+def cast(value: Any, dtype: str) -> E.PrimExpr:
+    """Convert a value."""
+    return ops.cast(ops.as_expr(value), dtypes.canonical(dtype))
+
+
+def Select(condition: Any, true_value: Any, false_value: Any) -> E.PrimExpr:
+    """Choose between two values, both of which may be computed."""
+    return E.Select(ops.as_expr(condition), *ops.match(true_value, false_value))
+
+
+def likely(condition: Any) -> E.PrimExpr:
+    """Mark a condition as mostly true."""
+    return E.Call("bool", "likely", (ops.as_expr(condition),))
+
+
+def ramp(base: Any, stride: Any, lanes: int) -> E.PrimExpr:
+    """Return a vector of equal steps."""
+    return E.Ramp(ops.as_expr(base), ops.as_expr(stride), int(lanes))
+
+
+def broadcast(value: Any, lanes: int) -> E.PrimExpr:
+    """Return a vector of one value."""
+    return E.Broadcast(ops.as_expr(value), int(lanes))
+
+
+def prim_func(function: Callable[..., Any] | None = None, **_: Any) -> Any:
+    """Decorator: return the Python function as a function of loops."""
+    from slipway.script.parse import parse_function  # which reads what is written with this
+
+    return parse_function if function is None else parse_function(function)
+
+
+if_then_else, floordiv, floormod = ops.if_then_else, ops.floordiv, ops.floormod
+truncdiv, truncmod = ops.truncdiv, ops.truncmod
+min, max, min_value, max_value = ops.minimum, ops.maximum, ops.min_value, ops.max_value
+infinity, bitwise_and = ops.infinity, ops.bitwise_and
+exp, log, sqrt, rsqrt, tanh, sigmoid = (getattr(_math, n) for n in (
+    "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid"))  # fmt: skip
+sin, cos, erf, floor, ceil, trunc, abs, power, pow = (getattr(_math, n) for n in (
+    "sin", "cos", "erf", "floor", "ceil", "trunc", "abs", "power", "pow"))  # fmt: skip
+fabs, fmod, log2, popcount, clz, round, nearbyint = (getattr(_math, n) for n in (
+    "abs", "fmod", "log2", "popcount", "clz", "round", "nearbyint"))  # fmt: skip
+const, call_intrin = ops.const, ops.call_intrin
+call_extern, call_packed, call_pure_extern = (
+    calls.call_extern, calls.call_packed, calls.call_pure_extern)  # fmt: skip
+Var, PrimFuncType = E.Var, PrimFunc

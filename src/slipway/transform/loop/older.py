@@ -1,0 +1,109 @@
+"""Names of TVM 0.6, before passes were objects: ``tvm.ir_pass``, ``tvm.make``, build_config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.errors import LoweringError, did_you_mean
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.custom import register_intrin_lowering
+from slipway.ir.function import PrimFunc
+from slipway.ir.ops import as_expr
+from slipway.ir.stmt_functor import ir_transform, post_order_visit, substitute
+from slipway.ir.structural import structural_equal
+from slipway.transform.context import PassContext
+
+
+def Simplify(node: Any) -> Any:
+    """Return an expression in canonical form."""
+    return Analyzer().simplify(as_expr(node))
+
+
+ir_pass = SimpleNamespace(
+    PostOrderVisit=post_order_visit,
+    IRTransform=ir_transform,
+    Substitute=substitute,
+    Simplify=Simplify,
+    CanonicalSimplify=Simplify,
+    Equal=structural_equal,
+)
+
+
+def For(
+    loop_var: E.Var, min: Any, extent: Any, for_type: str, device_api: int, body: S.Stmt
+) -> S.For:
+    """Return a loop; the device of TVM 0.6's fifth argument says nothing here."""
+    return S.For(loop_var, as_expr(min), as_expr(extent), for_type, body)
+
+
+class _Make:
+    """``tvm.make``: constructors of nodes, those of today but for `For`."""
+
+    For = staticmethod(For)
+
+    def __getattr__(self, name: str) -> Any:
+        for module in (S, E):
+            found = getattr(module, name, None)
+            if isinstance(found, type):
+                return found
+        raise AttributeError(f"tvm.make has no node {name!r}; nodes are classes of slipway.tir")
+
+
+make = _Make()
+
+# Option of TVM 0.6 -> (config key, option of it or "").
+_OPTIONS = {
+    "auto_unroll_max_step": ("tir.UnrollLoop", "auto_max_step"),
+    "auto_unroll_max_depth": ("tir.UnrollLoop", "auto_max_depth"),
+    "auto_unroll_max_extent": ("tir.UnrollLoop", "auto_max_extent"),
+    "unroll_explicit": ("tir.UnrollLoop", "explicit_unroll"),
+    "partition_const_loop": ("tir.LoopPartition", "partition_const_loop"),
+    "double_buffer_split_loop": ("tir.InjectDoubleBuffer", "split_loop"),
+    "detect_global_barrier": ("tir.detect_global_barrier", ""),
+    "instrument_bound_checkers": ("tir.instrument_bound_checkers", ""),
+    "disable_vectorize": ("tir.disable_vectorize", ""),
+    "disable_assert": ("tir.disable_assert", ""),
+    "restricted_func": ("tir.noalias", ""),
+}
+
+
+def build_config(**options: Any) -> PassContext:
+    """Return the PassContext that the options of TVM 0.6 stand for.
+
+    Passes of `add_lower_pass` take and return the statement of a function, as they did there.
+    Raises LoweringError for an option that there is not.
+    """
+    config: dict[str, Any] = {}
+    for name, value in options.items():
+        if name == "add_lower_pass":
+            config["tir.add_lower_pass"] = [(phase, _on_body(own)) for phase, own in value]
+            continue
+        if name not in _OPTIONS:
+            known = [*_OPTIONS, "add_lower_pass"]
+            raise LoweringError(
+                f"build_config has no option {name!r}.{did_you_mean(name, known)} It has "
+                f"{', '.join(known)}"
+            )
+        key, option = _OPTIONS[name]
+        if option:
+            config.setdefault(key, {})[option] = value
+        else:
+            config[key] = value
+    return PassContext(config=config)
+
+
+def _on_body(own: Callable[[S.Stmt], S.Stmt]) -> Callable[[PrimFunc], PrimFunc]:
+    def change(func: PrimFunc) -> PrimFunc:
+        return func.replace(body=own(func.body))  # type: ignore[no-any-return]
+
+    change.__name__ = getattr(own, "__name__", "own_pass")
+    return change
+
+
+def register_intrin_rule(target: str, intrin: str, f: Any = None, override: bool = False) -> Any:
+    """Say what a call of intrinsic `intrin` becomes on targets of kind `target`."""
+    return register_intrin_lowering(f"tir.{intrin}", target, f=f, override=override)

@@ -1,0 +1,56 @@
+"""Walks see all nodes, and look for them only in fields that can hold any."""
+
+import pytest
+
+import slipway.backends.cpu.backend
+import slipway.relay
+import slipway.te  # noqa: F401  (node classes are known once their modules are loaded)
+from slipway import te
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.node import NODE_CLASSES, Node, node
+from slipway.ir.visit import children, map_children, walk
+
+
+@pytest.mark.parametrize("name", sorted(NODE_CLASSES))
+def test_fields_that_walks_leave_out_are_plain_values(name):
+    kind = NODE_CLASSES[name]
+    told = {}
+    for base in reversed(kind.__mro__):
+        told.update(getattr(base, "__annotations__", {}))
+    left_out = {str(told[field]) for field in kind.FIELDS if field not in kind.INNER}
+    assert left_out <= {"str", "int", "float", "bool", "tuple[int, ...]"}
+
+
+def test_walk_finds_what_all_fields_hold():
+    a = te.placeholder((4, 6), name="A")
+    b = te.compute((4, 6), lambda i, j: te.if_then_else(i < 2, a[i, j], te.exp(a[i - 2, j])))
+    s = te.create_schedule(b.op)
+    func = te.lower(s, [a, b])
+
+    def below(value):
+        if isinstance(value, Node):
+            return [value] + [n for f in value.FIELDS for n in below(getattr(value, f))]
+        return [n for item in value for n in below(item)] if isinstance(value, tuple) else []
+
+    assert {id(n) for n in walk(func.body)} == {id(n) for n in below(func.body)}
+
+
+def test_a_class_of_somebody_elses_may_leave_its_fields_open():
+    @node
+    class Pair(Node):
+        one: object
+        label: "str"
+
+    pair = Pair(E.IntImm("int32", 3), "x")
+    assert children(pair) == [pair.one]
+    changed = map_children(pair, lambda n: E.IntImm("int32", 4))
+    assert (changed.one.value, changed.label) == (4, "x")
+    del NODE_CLASSES["Pair"]
+
+
+def test_annotations_of_loops_are_walked():
+    ahead = E.Var("ahead", "int32")
+    loop = S.For(E.Var("i", "int32"), E.IntImm("int32", 0), E.IntImm("int32", 4), "serial",
+                 S.NOP, None, (("prefetch", (ahead,)),))  # fmt: skip
+    assert any(found is ahead for found in walk(loop))

@@ -1,0 +1,40 @@
+"""Running a model kernel by kernel."""
+
+import json
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib.debugger import debug_executor
+from slipway.errors import ExecutionError
+
+
+def test_a_run_prints_times_and_writes_what_kernels_compute(tmp_path, capsys):
+    x = relay.var("x", shape=(2, 8), dtype="float32")
+    w = relay.const(np.eye(8, dtype="float32") * 2)
+    f = relay.Function([x], relay.nn.softmax(relay.nn.relu(relay.nn.dense(x, w))))
+    lib = relay.build(tvm.IRModule.from_expr(f), "llvm")
+    m = debug_executor.create(
+        lib.get_graph_json(), lib.get_lib(), tvm.cpu(0), dump_root=str(tmp_path)
+    )
+    m.load_params(relay.save_param_dict(lib.get_params()))
+    given = np.random.default_rng(0).normal(size=(2, 8)).astype("float32")
+    m.run(number=2, x=given, sort_by_time=True)
+    relu = np.maximum(given * 2, 0)
+    wanted = np.exp(relu) / np.exp(relu).sum(1, keepdims=True)
+    np.testing.assert_allclose(m.get_output(0).numpy(), wanted, rtol=1e-5)
+    kernels = [i for i, (_, function) in enumerate(m.node_names()) if function]
+    assert len(capsys.readouterr().out.splitlines()) == len(kernels) + 2
+    assert json.loads((tmp_path / "_tvmdbg_graph_dump.json").read_text())["nodes"]
+    stored = relay.load_param_dict((tmp_path / "output_tensors.params").read_bytes())
+    assert len(stored) == len(kernels)
+    assert any(np.allclose(v.numpy(), wanted, rtol=1e-5) for v in stored.values())
+    times = m.run_individual(3, 2)
+    assert [len(row) for row in times] == [2] * len(kernels)
+    assert m.run_individual_node(kernels[0], 3, 2).mean > 0
+    with pytest.raises(ExecutionError, match="is no kernel"):
+        m.run_individual_node(99)
+    m.exit()
+    assert tmp_path.exists()

@@ -1,0 +1,1 @@
+"""Small wrong changes to the sources, and whether the tests notice them."""

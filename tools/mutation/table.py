@@ -1,0 +1,54 @@
+"""The modules whose mistakes corrupt memory or numbers, and the tests that judge each of them."""
+
+from __future__ import annotations
+
+_LOOPS = "tests/transform/loop"
+_PROGRAMS = "tests/te/test_schedule_numbers.py"
+_ARITH = (
+    "tests/arith",
+    f"{_LOOPS}/test_simplify.py",
+    f"{_LOOPS}/test_loop_partition.py",
+    f"{_LOOPS}/test_cut_loops.py",
+    f"{_LOOPS}/test_vectorize_loop.py",
+    "tests/te/test_infer_bound.py",
+    _PROGRAMS,
+)
+_PLANS = ("tests/compiler/test_memory_plan_laws.py", "tests/compiler/test_memory_plan.py")
+
+JUDGES: dict[str, tuple[str, ...]] = {
+    "slipway.transform.loop.in_place": (
+        f"{_LOOPS}/test_in_place_steps.py",
+        f"{_LOOPS}/test_in_place.py",
+    ),
+    "slipway.transform.loop.storage_rewrite": (
+        f"{_LOOPS}/test_storage_rewrite.py",
+        f"{_LOOPS}/test_storage_passes.py",
+        f"{_LOOPS}/test_in_place.py",
+    ),
+    "slipway.transform.loop.hoist_choice": (f"{_LOOPS}/test_hoist_choice.py",),
+    "slipway.transform.loop.decide": (
+        f"{_LOOPS}/test_decide.py",
+        f"{_LOOPS}/test_hoist_choice.py",
+        f"{_LOOPS}/test_vectorize_loop.py",
+    ),
+    "slipway.transform.loop.loop_partition": (
+        f"{_LOOPS}/test_loop_partition.py",
+        f"{_LOOPS}/test_cut_loops.py",
+        _PROGRAMS,
+    ),
+    "slipway.transform.loop.cut_loops": (f"{_LOOPS}/test_cut_loops.py",),
+    "slipway.transform.loop.vectorize_loop": (f"{_LOOPS}/test_vectorize_loop.py", _PROGRAMS),
+    "slipway.arith.linear": _ARITH,
+    "slipway.arith.analyzer": _ARITH,
+    "slipway.arith.interval": _ARITH,
+    "slipway.arith.rules": _ARITH,
+    "slipway.backends.in_place": ("tests/compiler/test_in_place.py",),
+    "slipway.compiler.aot.overlap": ("tests/compiler/test_overlap.py",),
+    "slipway.compiler.memory_plan.block": _PLANS,
+    "slipway.compiler.memory_plan.check": _PLANS,
+    "slipway.compiler.memory_plan.place": _PLANS,
+    "slipway.compiler.memory_plan.heuristics": _PLANS,
+    "slipway.compiler.memory_plan.optimal": _PLANS,
+    "slipway.compiler.memory_plan.planner": _PLANS,
+    "slipway.compiler.memory_plan.constants": _PLANS,
+}
