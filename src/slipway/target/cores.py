@@ -26,6 +26,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from slipway.target.costs import ANY_CORE, Costs
+
 _KB = 1024
 
 
@@ -35,6 +37,7 @@ class Core:
 
     `fma_latency` is from one addition to a sum to the next, `l2_bytes` this core's share of the
     second level, `l2_stream_bytes` what comes from there in a cycle.
+    `costs` are the numbers of cost models, so far the same for all cores.
     """
 
     fma_bits: int
@@ -45,6 +48,7 @@ class Core:
     line_bytes: int = 64
     l2_bytes: int = 512 * _KB
     l2_stream_bytes: int = 16
+    costs: Costs = ANY_CORE
 
     @property
     def l1_sets(self) -> int:
@@ -97,7 +101,7 @@ def core_of(cpu: str, vector_bits: int, options: Mapping[str, Any]) -> Core:
         fma_bits, latency, load_bits, l1_kb, ways, l2_kb, line = _CORES[cpu]
         core = Core(fma_bits, load_bits, latency, l1_kb * _KB, ways, line,
                     l2_kb * _KB or core.l2_bytes)  # fmt: skip
-    given = {
+    given: dict[str, Any] = {
         field: int(options[option])
         for option, field in (
             ("fma-latency", "fma_latency"), ("l1-cache-bytes", "l1_bytes"),
