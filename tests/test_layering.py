@@ -16,14 +16,15 @@ PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
 LAYERS = {
-    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders"),
+    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders",
+        "classic_names"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
         "transform.manager", "transform.names", "transform.loop", "codegen", "blocks", "script",
     ),
     4: ("relay",),
-    5: ("transform.graph",),
+    5: ("transform.graph", "relay.testing"),
     6: ("backends",),
     7: ("compiler", "frontends"),
     8: ("inspect",),
@@ -48,7 +49,9 @@ RE_EXPORTS = (
     "slipway.nd",
     "slipway.parser",
     "slipway.relay",
+    "slipway.relay.build_module",
     "slipway.relay.frontend",
+    "slipway.relay.qnn.transform",
     "slipway.relay.transform",
     "slipway.testing",
     "slipway.testing.utils",
