@@ -153,13 +153,13 @@ def kernel_key(function: Function, target: Target) -> str:
         source_digest(),
         structural_digest(function),
         ",".join(str(param.checked_type) for param in function.params),
-        *_words_of(target),
+        *_description_of(target),
         repr((context.opt_level, sorted(context.required_pass), sorted(context.disabled_pass))),
         repr(config),
     )
 
 
-def _words_of(target: Target) -> Iterable[str]:
+def _description_of(target: Target) -> Iterable[str]:
     """What the compiler may ask of a target, with what its text leaves to this machine."""
     features = sorted(target.features), target.llvm_features
     return (str(target), target.triple, target.cpu, repr(features))

@@ -1,17 +1,17 @@
 """What one core of a CPU can do: multiply-adds and loads in a cycle, sizes of its caches.
 
 Schedules choose their tiles by it (``backends/cpu/tile.py``).  A `Core` follows from the target's
-words alone, so that equal target strings give equal code wherever they are compiled:
+options and features alone, so that equal targets give equal code wherever they are compiled:
 
 1. options: ``-fma-units``, ``-fma-latency``, ``-l1-cache-bytes``, ``-l1-cache-ways``,
    ``-cache-line-bytes``, ``-l2-cache-bytes``;
-2. the CPU that ``-mcpu`` names, if it is in the table below;
+2. the CPU that ``-mtune``, else ``-mcpu`` names, if it is in the table below;
 3. one core for all others: two vectors of multiply-adds and of loads a cycle, a latency of 5, 32 KB
    of first-level cache in 8 ways, 512 KB of the second level, lines of 64 bytes.
 
 A target that names no CPU means this machine's instructions, and the core of rule 3: what LLVM
 calls this machine may be the mask of a virtual machine, and its caches are seen only here.
-`host_words` reads those, for who wants them in the target.
+`host_options` reads those, for who wants them in the target.
 
 The table's sources: Intel's optimization reference manual, AMD's software optimization guides for
 families 17h to 1Ah, Arm's software optimization guides and technical reference manuals (where the
@@ -118,19 +118,19 @@ def core_of(cpu: str, vector_bits: int, options: Mapping[str, Any]) -> Core:
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
-def host_words(root: Path = _CACHES) -> str:
+def host_options(root: Path = _CACHES) -> str:
     """Return this machine's caches as options of a target; "" where the system does not tell.
 
     A cache that several cores share counts in equal parts.
     """
-    words = []
+    options = []
     for level, size, ways, line, sharing in _host_caches(root):
         if level == 1:
-            words += [f"-l1-cache-bytes={size // sharing}", f"-l1-cache-ways={ways}"]
-            words.append(f"-cache-line-bytes={line}")
+            options += [f"-l1-cache-bytes={size // sharing}", f"-l1-cache-ways={ways}"]
+            options.append(f"-cache-line-bytes={line}")
         elif level == 2:
-            words.append(f"-l2-cache-bytes={size // sharing}")
-    return " ".join(words)
+            options.append(f"-l2-cache-bytes={size // sharing}")
+    return " ".join(options)
 
 
 def host_caches(root: Path = _CACHES) -> dict[int, int]:
