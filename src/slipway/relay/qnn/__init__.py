@@ -1,5 +1,5 @@
 """``relay.qnn``: operators on quantised tensors."""
 
-from slipway.relay.qnn import op
+from slipway.relay.qnn import op, transform
 
-__all__ = ["op"]
+__all__ = ["op", "transform"]
