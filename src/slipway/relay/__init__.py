@@ -59,6 +59,7 @@ _PLACES = {
     "astext": "slipway.relay.text:astext",
     "fromtext": "slipway.relay.parser:parse",
     "build": "slipway.compiler.relay_build:build",
+    "build_config": "slipway.compiler.classic_passes:build_config",
     "create_executor": "slipway.compiler.create_executor:create_executor",
     "save_param_dict": "slipway.runtime.params:save_param_dict",
     "load_param_dict": "slipway.runtime.params:load_param_dict",
