@@ -16,7 +16,8 @@ PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
 LAYERS = {
-    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders"),
+    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders",
+        "classic_names"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",

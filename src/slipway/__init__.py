@@ -50,6 +50,7 @@ _PLACES = {
     **{old: f"slipway.{new}" for old, new in _OLD_MODULES.items()},
     "call_pure_intrin": "slipway.ir.calls:call_intrin",
     "IRModule": "slipway.ir.function:IRModule",
+    "Object": "slipway.ir.node:Node",
     "TVMError": "slipway.errors:TVMError",
     "register_error": "slipway.errors:register_error",
     "build": "slipway.compiler.driver:build",
@@ -62,7 +63,9 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     place = _PLACES.get(name)
     if place is None:
-        raise AttributeError(f"module 'slipway' has no attribute {name!r}")
+        from slipway.classic_names import missing
+
+        raise AttributeError(missing("slipway", name, list(_PLACES)))
     module, _, attribute = place.partition(":")
     value = importlib.import_module(module)
     if attribute:

@@ -1,6 +1,24 @@
 """Arrays under their classic name; see `slipway.runtime.ndarray`."""
 
-from slipway.runtime.devices import cpu, cuda, device, gpu
+from slipway.runtime.devices import (
+    cl,
+    cpu,
+    cuda,
+    device,
+    ext_dev,
+    gpu,
+    hexagon,
+    metal,
+    mtl,
+    opencl,
+    rocm,
+    vpi,
+    vulkan,
+    webgpu,
+)
 from slipway.runtime.ndarray import NDArray, array, empty, from_dlpack
 
-__all__ = ["NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu"]
+__all__ = [
+    "NDArray", "array", "cl", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "gpu",
+    "hexagon", "metal", "mtl", "opencl", "rocm", "vpi", "vulkan", "webgpu",
+]  # fmt: skip

@@ -13,7 +13,14 @@ _MODULES = (
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module 'slipway.contrib' has no attribute {name!r}")
+        from slipway.classic_names import NOT_THERE, missing
+
+        advice = NOT_THERE.get(f"tvm.contrib.{name}")
+        if advice is None:
+            raise AttributeError(missing("slipway.contrib", name, _MODULES))
+        return importlib.import_module("slipway.placeholders").placeholder_of(
+            __name__, name, advice
+        )
     return importlib.import_module(f"slipway.contrib.{name}")
 
 

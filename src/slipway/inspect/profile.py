@@ -180,8 +180,8 @@ def profile_model(
     `metadata` is the artifact's (or the factory's): it names the model's nodes behind each kernel
     call, and counts its work.  `number` runs are measured `repeat` times; the smallest mean of an
     operator counts.  With `probes`, and the graph's `tables`, the device's multiply-adds are timed
-    between all runs: an operator is held against their median rate around the runs that count, so that
-    both had the same clock, or that of all runs where it is higher.
+    between all runs: an operator is held against their median rate around the runs that count, so
+    that both had the same clock, or that of all runs where it is higher.
     """
     costs = metadata.get("operators", {})
     traffic = traffic_of(tables, SIZES) if probes is not None and tables is not None else {}

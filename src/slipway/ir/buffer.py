@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway import dtypes
 from slipway.ir.expr import BufferLoad, IntImm, PrimExpr, Var
@@ -48,6 +48,8 @@ class Buffer(Node):
         for extent in shape:
             total *= extent
         return total
+
+    __iter__: ClassVar[None] = None  # else Python counts indices without end
 
     def __getitem__(self, indices: Any) -> BufferLoad:
         from slipway.ir.ops import as_expr

@@ -38,12 +38,27 @@ class BufferVar:
     def _indices(self, index: Any) -> tuple[PrimExpr, ...]:
         picked = index if isinstance(index, (tuple, list)) else (index,)
         indices = tuple(ops.as_expr(i) for i in picked)
+        if len(indices) == 1 < self.buffer.ndim:  # as a pointer to the first element has it
+            indices = self._unflattened(indices[0])
         if len(indices) != self.buffer.ndim:
             raise LoweringError(
                 f"buffer {self.buffer.name!r} has {self.buffer.ndim} dimensions, but is indexed "
                 f"with {len(indices)}"
             )
         return indices
+
+    def _unflattened(self, place: PrimExpr) -> tuple[PrimExpr, ...]:
+        """Return the indices of the element that lies `place` elements behind the first."""
+        if place.lanes != 1:
+            raise LoweringError(
+                f"buffer {self.buffer.name!r} has {self.buffer.ndim} dimensions: a vector of "
+                "elements is at that many indices"
+            )
+        found: list[PrimExpr] = []
+        for extent in reversed(self.buffer.shape[1:]):
+            found.append(ops.floormod(place, extent))
+            place = ops.floordiv(place, extent)
+        return (place, *reversed(found))
 
     def __getitem__(self, index: Any) -> PrimExpr:
         return E.BufferLoad(self.buffer, self._indices(index))

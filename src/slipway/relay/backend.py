@@ -99,4 +99,7 @@ class Runtime(_Choice):
     Either value of "system-lib" gives the same: what links the code lists what the runtime finds.
     """
 
-    OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {"cpp": {}, "crt": {"system-lib": False}}
+    OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {
+        "cpp": {"system-lib": False},
+        "crt": {"system-lib": False},
+    }

@@ -7,7 +7,8 @@ An operator's section in ``relay/ops/<family>.py`` reads::
         alpha: float = 0.01
 
     LEAKY_RELU = register_op(
-        "nn.leaky_relu", "data", attrs=LeakyReluAttrs, pattern=OpPattern.ELEMWISE
+        "nn.leaky_relu", "data", attrs=LeakyReluAttrs, pattern=OpPattern.ELEMWISE,
+        doc="max(x, 0) + alpha * min(x, 0).",
     )
 
     @LEAKY_RELU.type_relation
@@ -17,12 +18,14 @@ An operator's section in ``relay/ops/<family>.py`` reads::
     def leaky_relu_reference(attrs, data): return np.where(data > 0, data, data * attrs.alpha)
 
     @LEAKY_RELU.compute
-    def leaky_relu_compute(attrs, inputs, out_types): ...
+    def leaky_relu_compute(attrs, inputs, out_types):
+        (x,), m = inputs, te()
+        return [m.compute(x.shape, lambda *i: m.max(x(*i), 0.0) + attrs.alpha * m.min(x(*i), 0.0))]
 
     @LEAKY_RELU.face
     def leaky_relu(data, alpha=0.01): return LEAKY_RELU(data, attrs=LeakyReluAttrs(alpha))
 
-    LEAKY_RELU.sample_case((2, 3))
+    LEAKY_RELU.sample_case((2, 3), low=-1.0)
 
 The type relation takes the attributes and one type per argument; it raises `BadArgument` naming
 the argument at fault.  The reference takes NumPy arrays (a tuple of arrays for a tuple argument);

@@ -40,7 +40,9 @@ def __getattr__(name: str) -> Any:
         try:
             return importlib.import_module(f"slipway.runtime.{name}")
         except ModuleNotFoundError:
-            raise AttributeError(f"module 'slipway.runtime' has no attribute {name!r}") from None
+            from slipway.classic_names import missing
+
+            raise AttributeError(missing("slipway.runtime", name, list(_PLACES))) from None
     value = getattr(importlib.import_module(module), name)
     globals()[name] = value
     return value

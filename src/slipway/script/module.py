@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import linecache
+from types import SimpleNamespace
 from typing import Any
 
 from slipway.errors import ModelError
 from slipway.ir.function import IRModule, PrimFunc
+from slipway.script import tir
 
 _TEXTS = itertools.count()
 
@@ -28,14 +30,10 @@ def from_source(text: str, **names: Any) -> Any:
 
     `names` are further values that the text uses.  Raises ModelError where it makes nothing.
     """
-    import slipway
-    from slipway import script
-    from slipway.script import tir
-
     file = f"<script {next(_TEXTS)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {
-        "__name__": file, "tvm": slipway, "T": tir, "I": script, "tir": tir, **names
+        "__name__": file, "tvm": SimpleNamespace(script=_LANGUAGE), "T": tir, **names
     }  # fmt: skip
     before = set(scope)
     try:
@@ -46,3 +44,6 @@ def from_source(text: str, **names: Any) -> Any:
     if not made:
         raise ModelError("the script makes neither a module nor a function")
     return made[-1]
+
+
+_LANGUAGE = SimpleNamespace(ir_module=ir_module, tir=tir)  # what a printed module speaks of

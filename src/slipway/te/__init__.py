@@ -27,6 +27,7 @@ from slipway.te.declare import (
     placeholder,
     scan,
     size_var,
+    tag_scope,
     thread_axis,
     var,
 )
@@ -101,7 +102,9 @@ from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
 def __getattr__(name: str) -> Any:
     if name == "create_prim_func":
         return importlib.import_module("slipway.blocks.from_te").create_prim_func
-    raise AttributeError(f"module 'slipway.te' has no attribute {name!r}")
+    from slipway.classic_names import missing
+
+    raise AttributeError(missing("slipway.te", name, __all__))
 
 
 __all__ = [
@@ -193,6 +196,7 @@ __all__ = [
     "size_var",
     "sqrt",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
     "thread_axis",

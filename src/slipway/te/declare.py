@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,6 +62,49 @@ def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Ten
     return PlaceholderOp(name, _shape(shape), kind).output(0)
 
 
+class TagScope:
+    """``with te.tag_scope(tag):`` gives every compute inside, or in a decorated function, a tag."""
+
+    _entered = threading.local()
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    @classmethod
+    def current(cls) -> str:
+        """Return the tag of this thread's scope, "" outside of any."""
+        stack = getattr(cls._entered, "stack", ())
+        return stack[-1] if stack else ""
+
+    def __enter__(self) -> TagScope:
+        stack = self._entered.__dict__.setdefault("stack", [])
+        if stack:
+            raise ScheduleError(
+                f"tag_scope({self.tag!r}) stands inside tag_scope({stack[-1]!r}): a compute has "
+                "one tag"
+            )
+        stack.append(self.tag)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.stack.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose computes have the tag."""
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def tag_scope(tag: str) -> TagScope:
+    """Return a scope in which computes get `tag`."""
+    return TagScope(tag)
+
+
 def compute(
     shape: Any,
     fcompute: Callable[..., Any],
@@ -85,7 +130,7 @@ def compute(
     body = tuple(ops.as_expr(r) for r in (result if many else (result,)))
     _check_body(name, body)
     pairs = tuple(sorted(attrs.items())) if attrs else ()
-    op = ComputeOp(name, axes, body, tag, pairs)
+    op = ComputeOp(name, axes, body, tag or TagScope.current(), pairs)
     return op.outputs if many else op.output(0)
 
 
@@ -268,6 +313,7 @@ __all__ = [
     "placeholder",
     "scan",
     "size_var",
+    "tag_scope",
     "thread_axis",
     "var",
     "walk",

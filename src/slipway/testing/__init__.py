@@ -24,7 +24,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("slipway.testing.utils")
     module = _PLACES.get(name)
     if module is None:
-        raise AttributeError(f"module 'slipway.testing' has no attribute {name!r}")
+        from slipway.classic_names import missing
+
+        raise AttributeError(missing("slipway.testing", name, list(_PLACES)))
     value = getattr(importlib.import_module(module), name)
     globals()[name] = value
     return value

@@ -28,4 +28,6 @@ def __getattr__(name: str) -> Any:
 
         if name in te.__all__:  # functions of elements have the same names there
             return getattr(te, name)
-    raise AttributeError(f"module 'slipway.tir' has no attribute {name!r}")
+    from slipway.classic_names import missing
+
+    raise AttributeError(missing("slipway.tir", name))

@@ -9,7 +9,9 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     module = importlib.import_module("slipway.transform.loop.classic")
     if name not in module.__all__:
-        raise AttributeError(f"module 'slipway.tir.transform' has no attribute {name!r}")
+        from slipway.classic_names import missing
+
+        raise AttributeError(missing("slipway.tir.transform", name, module.__all__))
     return getattr(module, name)
 
 

@@ -19,7 +19,9 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     place = _PLACES.get(name)
     if place is None:
-        raise AttributeError(f"module 'slipway.transform' has no attribute {name!r}")
+        from slipway.classic_names import missing
+
+        raise AttributeError(missing("slipway.transform", name, list(_PLACES)))
     module, _, attribute = place.partition(":")
     value = getattr(importlib.import_module(module), attribute)
     globals()[name] = value

@@ -71,6 +71,9 @@ _OPTIONS = {
 }
 
 
+_ALWAYS = ("offset_factor", "data_alignment")
+
+
 def build_config(**options: Any) -> PassContext:
     """Return the PassContext that the options of TVM 0.6 stand for.
 
@@ -81,6 +84,8 @@ def build_config(**options: Any) -> PassContext:
     for name, value in options.items():
         if name == "add_lower_pass":
             config["tir.add_lower_pass"] = [(phase, _on_body(own)) for phase, own in value]
+            continue
+        if name in _ALWAYS:  # buffers of an intrinsic are matched at any place and alignment
             continue
         if name not in _OPTIONS:
             known = [*_OPTIONS, "add_lower_pass"]

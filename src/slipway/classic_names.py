@@ -1,0 +1,124 @@
+"""Why a name of classic TVM is not there, and what to use instead.
+
+Rules are by the beginning of the name, the longest one counts.  Facades put the text into their
+AttributeError, and docs/classic_names.md is made of the same rules.
+"""
+
+from __future__ import annotations
+
+from slipway.errors import did_you_mean
+
+TUNER = "tuning is not there yet: schedules are chosen from the target's description"
+GPU = "there is no code generator for GPUs yet: compile for a CPU, targets llvm and c"
+ACCELERATOR = "there is no code generator for this accelerator: compile for its CPU"
+LIBRARY = "kernels are generated here, not called from this library"
+CPP = "a node of TVM's C++ side, with no object of its own here"
+FRAMEWORK = "export the model to ONNX, TFLite or PyTorch and import that"
+INSIDE = "a step that the code generators take on their own here: leave it out"
+REGIONS = (
+    "Relay's virtual machine and its analyses are not there: create_executor('vm') runs models"
+)
+
+NOT_THERE: dict[str, str] = {
+    "tvm": "no counterpart here",
+    "tvm.register_object": CPP, "tvm.register_extension": "pass arrays that have __dlpack__",
+    "tvm.DataType": "dtypes are strings here: 'float32x4'", "tvm.container": CPP,
+    "tvm.PoolInfo": "give pools as workspace_memory_pools= of relay.build",
+    "tvm.support": "slipway.libinfo says where headers and libraries lie",
+    "tvm.te.hybrid": "write the function with slipway.script.tir (T.prim_func), or te.extern",
+    "tvm.te.gradient": "there is no differentiation: train in another framework",
+    "tvm.te.trace": "watch values with a packed function: te.extern and tir.call_packed",
+    "tvm.te.TensorComputeOp": "compute over elements, and tensorize the loops",
+    "tvm.te": "no counterpart here",
+    "tvm.tir": CPP, "tvm.tir.transform": INSIDE,
+    "tvm.tir.analysis": "modules are verified before code is made: PassContext(instruments=["
+    "slipway.transform.instruments.VerifyEachPass()])",
+    "tvm.tir.schedule": "a schedule of blocks keeps no trace: keep the function that makes it",
+    "tvm.tir.ptx": GPU, "tvm.tir.mma": GPU, "tvm.tir.tvm_": GPU, "tvm.tir.trace":
+    "watch values with tir.call_packed", "tvm.tir.Layout": "layouts are strings here: 'NCHW16c'",
+    "tvm.topi": "write the computation with te.compute, or the model with slipway.relay",
+    "tvm.topi.cuda": GPU, "tvm.topi.gpu": GPU, "tvm.topi.mali": GPU, "tvm.topi.bifrost": GPU,
+    "tvm.topi.intel_graphics": GPU, "tvm.topi.rocm": GPU, "tvm.topi.adreno": GPU,
+    "tvm.topi.hls": ACCELERATOR, "tvm.topi.hexagon": ACCELERATOR,
+    "tvm.topi.x86": "operators get their schedules from relay.build; a te schedule is your own",
+    "tvm.topi.arm_cpu": "operators get their schedules from relay.build; a te schedule is your own",
+    "tvm.topi.generic": "operators get their schedules from relay.build; a te schedule is your own",
+    "tvm.relay": "no counterpart here",
+    "tvm.relay.adt": "algebraic data types are not there: use tuples",
+    "tvm.relay.Ref": "references are not there: models are functions",
+    "tvm.relay.frontend.from_": FRAMEWORK, "tvm.relay.vm": REGIONS,
+    "tvm.relay.analysis": "walk the graph with relay.visit.post_order, and look for yourself",
+    "tvm.relay.transform": "this pass is not a step of the compiler here: leave it out",
+    "tvm.relay.transform.gradient": "there is no differentiation: train in another framework",
+    "tvm.relay.transform.FirstOrderGradient": "there is no differentiation: train elsewhere",
+    "tvm.relay.backend": "relay.build compiles kernels itself",
+    "tvm.relay.op.register_": "an operator is one section of a file: docs/architecture.md",
+    "tvm.relay.qnn": "use slipway.relay.qnn.op, or import a quantised model",
+    "tvm.relay.quantize": "slipway.quantize quantises ONNX files",
+    "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
+    "tvm.relay.data_dep_optimization": "sparse kernels are not there",
+    "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.String": "strings are Python's",
+    "tvm.runtime.ShapeTuple": "shapes are tuples", "tvm.runtime.DataType": "dtypes are strings",
+    "tvm.runtime.system_lib": "link the exported .a into the program and call it from C",
+    "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
+    "tvm.target": "no counterpart here", "tvm.target.bifrost": GPU, "tvm.target.rocm": GPU,
+    "tvm.target.vta": ACCELERATOR,
+    "tvm.target.datatype": "custom datatypes are not there: float16 and bfloat16 are built in",
+    "tvm.driver.tvmc": "the commands `slipway compile` and `slipway run`, or relay.build in Python",
+    "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",
+    "tvm.micro.Auto": TUNER, "tvm.micro.autotvm": TUNER, "tvm.micro": "see slipway.micro",
+    "tvm.parser": "slipway.parser has parse", "tvm.support.libinfo": "see slipway.libinfo",
+    "tvm.testing": "a helper of TVM's own tests", "tvm.arith": "slipway.arith.analyzer.Analyzer",
+    "tvm.autotvm": TUNER, "tvm.auto_scheduler": TUNER, "tvm.meta_schedule": TUNER,
+    "tvm.contrib": LIBRARY, "tvm.contrib.nvcc": GPU, "tvm.contrib.cuda": GPU,
+    "tvm.contrib.rocm": GPU, "tvm.contrib.spirv": GPU, "tvm.contrib.xcode": "export for Apple's "
+    "targets gives libraries that Xcode links", "tvm.contrib.coreml_runtime": ACCELERATOR,
+    "tvm.contrib.hexagon": ACCELERATOR, "tvm.contrib.ethosu": ACCELERATOR,
+    "tvm.contrib.sdaccel": ACCELERATOR, "tvm.contrib.emcc": "the linker is part of Slipway: "
+    "export_library for target wasm32 needs no Emscripten",
+    "tvm.contrib.tedd": "print(tvm.lower(s, args, simple_mode=True)) shows the loops",
+    "tvm.contrib.relay_viz": "print(mod) shows the graph, slipway check every node",
+    "tvm.contrib.pipeline_executor": "run executors of several modules from threads",
+    "tvm.contrib.peak": "benchmarks/ measures", "tvm.contrib.popen_pool": "concurrent.futures",
+    "tvm.contrib.pickle_memoize": "functools.cache", "tvm.contrib.tf_op": FRAMEWORK,
+    "tvm.contrib.tflite_runtime": "the package tflite-runtime", "tvm.contrib.mxnet": FRAMEWORK,
+    "tvm.contrib.torch": "give tensors as they are: functions take anything with __dlpack__",
+    "tvm.contrib.utils": "tempfile and shutil of Python",
+}  # fmt: skip
+
+# Names that are there and do something else than classic TVM's in some case.
+DIFFERENT: dict[str, str] = {
+    "tvm.tir.Schedule": "no trace; memory of a block that moved into a loop keeps its size; "
+    "blockize, tensorize, rfactor, transform_layout are not there",
+    "tvm.tir.transform.StorageFlatten": "the size of a cache line plays no part",
+    "tvm.te.create_prim_func": "blocks are called as the operations, their axes v_<axis>",
+    "tvm.contrib.cblas.matmul": "NumPy's BLAS, in a process with Python",
+    "tvm.contrib.cblas.batch_matmul": "NumPy's BLAS, in a process with Python",
+    "tvm.contrib.random.uniform": "NumPy's generator, in a process with Python",
+    "tvm.contrib.random.normal": "NumPy's generator, in a process with Python",
+    "tvm.contrib.random.randint": "NumPy's generator, in a process with Python",
+    "tvm.contrib.debugger.debug_executor.GraphModuleDebug": "run prints a table; of its classic "
+    "arguments number and repeat have an effect",
+    "tvm.testing.install_request_hook": "does nothing",
+    "tvm.error.register_error": "does nothing: every class comes through compiled code",
+    "tvm.script.from_source": "of the class of a module or a function; blocks, loops, scalars",
+    "tvm.ir.structural_equal": "variables that are free correspond to each other always",
+}
+
+
+def reason(name: str) -> str:
+    """Return why a name, as "tvm.te.hybrid", is not there; "" where no rule speaks of it."""
+    found = max((p for p in NOT_THERE if name.startswith(p)), key=len, default="")
+    return NOT_THERE.get(found, "")
+
+
+def missing(module: str, name: str, known: tuple[str, ...] | list[str] = ()) -> str:
+    """Return the text of the AttributeError for a name that a module of Slipway does not have."""
+    near = did_you_mean(name, known)
+    text = f"module {module!r} has no attribute {name!r}.{near}"
+    classic = f"{module}.{name}".replace("slipway", "tvm", 1)
+    specific = max((p for p in NOT_THERE if classic.startswith(p)), key=len, default="")
+    if specific.count(".") < 1 or (near and specific != classic):
+        return text
+    text = f"module {module!r} has no attribute {name!r}."
+    return f"{text} Of classic TVM's names it is not there: {NOT_THERE[specific]}."
