@@ -41,12 +41,14 @@ def external_kernel(name: str, function: Function) -> PrimFunc:
     symbol = str(function.attr("global_symbol", name))
     source = _source(function, symbol)
     types = [*(p.checked_type for p in function.params), *flatten(function.body.checked_type)]
-    handles, buffers = [], []
+    handles, buffers, pointers = [], [], []
+    given = sum(len(flatten(p.checked_type)) for p in function.params)
     for number, kind in enumerate(flat for type_ in types for flat in flatten(type_)):
         assert isinstance(kind, TensorType)
         handles.append(Var(f"p{number}_handle", "handle"))
         buffers.append(decl_buffer(kind.shape, kind.dtype, f"p{number}"))
-    status = calls.call_extern("int32", symbol, *buffers)
+        pointers.append(buffers[-1].access_ptr("r" if number < given else "w"))
+    status = calls.call_extern("int32", symbol, *pointers)
     message = f"{symbol}, a function of {function.attr('Compiler')}, reports failure"
     body = AssertStmt(ops.equal(status, 0), StringImm(message), NOP)
     attrs = (

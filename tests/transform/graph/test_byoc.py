@@ -201,3 +201,25 @@ def test_marks_of_two_accelerators_in_one_part_are_refused():
     body = end(relay.exp(begin(x_of(), "one")), "two")
     with pytest.raises(LoweringError, match=r"'one'|'two'"):
         T.PartitionGraph()(tvm.IRModule.from_expr(body))
+
+
+def test_the_c_of_a_whole_program_has_the_part(takes, generator, tmp_path):
+    """What a part writes through is no constant: the C compiles without a warning."""
+    import shutil
+    import subprocess
+    import tarfile
+
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    takes("sqrt")
+    generator(doubles)
+    executor = relay.backend.Executor("aot", {"unpacked-api": True, "interface-api": "c"})
+    runtime = relay.backend.Runtime("crt")
+    lib = relay.build(cut(relay.exp(relay.sqrt(x_of()))), "c", executor=executor, runtime=runtime)
+    tvm.micro.export_model_library_format(lib, tmp_path / "model.tar")
+    with tarfile.open(tmp_path / "model.tar") as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = (tmp_path / "codegen" / "host" / "src").glob("*lib0.c")
+    include = f"-I{tmp_path / 'codegen' / 'host' / 'include'}"
+    command = ["gcc", "-c", "-Wall", "-Werror", "-Wcast-qual", include, str(source)]
+    subprocess.run([*command, "-o", str(tmp_path / "part.o")], check=True)
