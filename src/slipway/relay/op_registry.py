@@ -51,7 +51,17 @@ from slipway import dtypes
 from slipway.errors import SlipwayError, TypeInferenceError, did_you_mean
 from slipway.ir.node import Node
 from slipway.relay import open_dims
-from slipway.relay.expr import LANGUAGE, Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
+from slipway.relay.expr import (
+    LANGUAGE,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    Op,
+    Tuple,
+    TupleWrapper,
+)
 from slipway.relay.types import FuncType, TensorType, TupleType, Type, flatten
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -424,7 +434,12 @@ def infer_call(call: Call) -> Type | None:
             where = f" (node {call.span!r})" if call.span else ""
             raise TypeInferenceError(f"{call.op.name}{where}: {error}") from None
     # A GlobalVar may have a type; where it has none, the module knows.
-    function_type = call.op.type if isinstance(call.op, Expr) else call.op.function_type
+    if isinstance(call.op, Expr):
+        function_type = call.op.type
+    elif isinstance(call.op, GlobalVar):
+        function_type = call.op.function_type
+    else:  # of a damaged document
+        raise TypeInferenceError(f"a {type(call.op).__name__} is called, which is no function")
     if function_type is None:
         return None
     if not isinstance(function_type, FuncType):
