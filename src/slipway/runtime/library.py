@@ -118,10 +118,6 @@ def fill_slots(library: Library) -> None:
             _fill(library, slot, runtime.address(name))
         elif slot == "__TVMFFIErrorSetRaisedFromCStr":
             _fill(library, slot, address_of(ffi.LIB.TVMFFIErrorSetRaisedFromCStr))
-    if library.address("__TVMFFIFunctionGetGlobal"):  # code that calls functions by name
-        from slipway.runtime import library_functions  # whose arrays come from libraries like this
-
-        library_functions.register()
     for slot, name in _FFI_SLOTS.items():
         _fill(library, slot, address_of(getattr(ffi.LIB, name)))
 

@@ -152,6 +152,13 @@ def register_func(
 _OF_THE_RUNTIME = {"runtime.config_threadpool": "config_threadpool"}
 
 
+def register_library_functions() -> None:
+    """Register the functions of libraries that classic TVM links, unless somebody has."""
+    from slipway.runtime.library_functions import register
+
+    register(register_func)
+
+
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
     """Return the global function `name`.
 
@@ -159,9 +166,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     """
     found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name.startswith("tvm.contrib."):
-        from slipway.runtime.library_functions import register
-
-        register(register_func)
+        register_library_functions()
         found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name in _OF_THE_RUNTIME:
         found = native_runtime().packed(_OF_THE_RUNTIME[name])
