@@ -5,8 +5,8 @@ python tools/mutants.py [MODULE ...] [--sample N] [--seed N] [--jobs N] [--only 
 Runs the mutants of the modules of `mutation/table.py` (all, or those whose name ends with MODULE),
 prints a line for each that survives, and at the end a table: killed, survived, and those that
 `mutation/equivalent.txt` explains.  The exit code is 1 when fewer than 95 of 100 that are not
-equivalent are killed, or an explained one is killed.  `--sample 40` takes at most 40 of each
-module, drawn by `--seed`; `--only` those of the given names.
+equivalent are killed, an explained one is killed, or tests fail without any mutant.  `--sample 40`
+takes at most 40 of each module, drawn by `--seed`; `--only` those of the given names.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from mutation.table import JUDGES  # noqa: E402
 
 EQUIVALENT = ROOT / "tools" / "mutation" / "equivalent.txt"
 LEAST = 0.95
+
+
+class TestsFail(Exception):
+    """The tests of a module fail, or cannot be run, without any mutant."""
 
 
 @dataclass
@@ -86,10 +90,10 @@ def judge(
             command, cwd=root, env=environment, capture_output=True, text=True, check=False
         )
         if not verdicts.exists():
-            raise SystemExit(f"the tests of {module} cannot be run:\n{done.stdout}{done.stderr}")
+            raise TestsFail(f"the tests of {module} cannot be run:\n{done.stdout}{done.stderr}")
         found: dict[str, str] = json.loads(verdicts.read_text())
     if "" in found:
-        raise SystemExit(f"{module}: {found['']}")
+        raise TestsFail(f"{module}: {found['']}")
     return Result(module, found, mutants)
 
 
@@ -106,6 +110,7 @@ def main() -> int:
     modules = [m for m in JUDGES if not options.modules or m.endswith(tuple(options.modules))]
     known = explained()
     results = []
+    broken = False
     for module in modules:
         names = [m.name for m in mutants_of(source_of(module).read_text(), module)]
         if options.only:
@@ -113,10 +118,16 @@ def main() -> int:
         elif options.sample and len(names) > options.sample:
             names = random.Random(options.seed).sample(names, options.sample)
         tests = [test for test in JUDGES[module] if (ROOT / test).exists()]
-        if names:
+        if not names:
+            continue
+        try:
             results.append(judge(module, tests, names, jobs=options.jobs))
-            _print_survivors(results[-1], known, options.verbose)
-    return _print_table(results, known)
+        except TestsFail as error:
+            print(error, flush=True)
+            broken = True
+            continue
+        _print_survivors(results[-1], known, options.verbose)
+    return _print_table(results, known) or int(broken)
 
 
 def _print_survivors(result: Result, known: dict[str, str], verbose: bool) -> None:

@@ -33,7 +33,10 @@ _OF_IR = {
         "call_pure_extern"
     ),
     "ir.ops": "floordiv floormod truncdiv truncmod",
-    "transform.loop.older": "build_config ir_pass make register_intrin_rule",
+    "transform.loop.older": (
+        "build_config ir_pass make register_intrin_rule float16 float32 float64 int8 int16 int32 "
+        "int64 uint8 uint16 uint32 uint64"
+    ),
 }
 # Modules of TVM 0.6 -> what holds their names now.
 _OLD_MODULES = {

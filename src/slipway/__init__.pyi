@@ -116,9 +116,20 @@ from slipway.te import thread_axis as thread_axis
 from slipway.te import trunc as trunc
 from slipway.te import var as var
 from slipway.transform.loop.older import build_config as build_config
+from slipway.transform.loop.older import float16 as float16
+from slipway.transform.loop.older import float32 as float32
+from slipway.transform.loop.older import float64 as float64
+from slipway.transform.loop.older import int16 as int16
+from slipway.transform.loop.older import int32 as int32
+from slipway.transform.loop.older import int64 as int64
+from slipway.transform.loop.older import int8 as int8
 from slipway.transform.loop.older import ir_pass as ir_pass
 from slipway.transform.loop.older import make as make
 from slipway.transform.loop.older import register_intrin_rule as register_intrin_rule
+from slipway.transform.loop.older import uint16 as uint16
+from slipway.transform.loop.older import uint32 as uint32
+from slipway.transform.loop.older import uint64 as uint64
+from slipway.transform.loop.older import uint8 as uint8
 from slipway.version import VERSION as __version__
 
 __all__ = [
@@ -169,6 +180,9 @@ __all__ = [
     "expr",
     "ext_dev",
     "extern",
+    "float16",
+    "float32",
+    "float64",
     "floor",
     "floordiv",
     "floormod",
@@ -180,6 +194,10 @@ __all__ = [
     "indexdiv",
     "indexmod",
     "instrument",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
     "intrin",
     "ir",
     "ir_builder",
@@ -238,6 +256,10 @@ __all__ = [
     "trunc",
     "truncdiv",
     "truncmod",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
     "var",
     "vpi",
     "vulkan",

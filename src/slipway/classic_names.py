@@ -15,9 +15,7 @@ LIBRARY = "kernels are generated here, not called from this library"
 CPP = "a node of TVM's C++ side, with no object of its own here"
 FRAMEWORK = "export the model to ONNX, TFLite or PyTorch and import that"
 INSIDE = "a step that the code generators take on their own here: leave it out"
-REGIONS = (
-    "Relay's virtual machine and its analyses are not there: create_executor('vm') runs models"
-)
+REGIONS = "Relay's virtual machine is not there: relay.create_executor('vm') runs a model"
 
 NOT_THERE: dict[str, str] = {
     "tvm": "no counterpart here",

@@ -79,3 +79,21 @@ def test_differences_of_products():
     x, y, z = wide
     for result, want in zip(got, (x * y - z, z - x * y, x * y - y * z), strict=True):
         np.testing.assert_allclose(result.numpy(), want, rtol=0, atol=5e-7)
+
+
+@pytest.mark.parametrize("size", [7, 14])
+def test_a_tile_of_a_depthwise_convolution_copies_no_weights(size):
+    """A fused operation overwrites what is not needed again: no copy for each row of a tile."""
+    x = relay.var("x", shape=(1, 4, size, size, 16))
+    weights = relay.var("w", shape=(4, 1, 3, 3, 1, 16))
+    out = relay.nn.contrib_depthwise_conv2d_nchwc(
+        x, weights, padding=(1, 1, 1, 1), kernel_size=(3, 3), channels=64,
+        data_layout="NCHW16c", kernel_layout="OIHW1i16o",
+    )  # fmt: skip
+    module = tvm.IRModule.from_expr(relay.Function([x, weights], out))
+    target = "llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512"
+    text = relay.build(module, target=target).get_source("asm")
+    multiplied = len(re.findall(r"\tvfmadd\w+ps", text))
+    copied = len(re.findall(r"\tvmovaps\t%zmm\d+, %zmm\d+", text))
+    assert multiplied >= 40
+    assert copied * 20 <= multiplied

@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,3 +56,46 @@ def test_lead_of_a_padded_3x3_is_one_row_and_one_pixel():
 @pytest.mark.parametrize("channels", [1, 5])
 def test_pointwise_needs_no_more_than_its_own_pixel(channels):
     assert window_lead_bytes((4, 4, channels), (4, 4, channels), (1, 1), (0, 0)) == channels
+
+
+def lead_by_definition(case):
+    """Walk through all pairs of pixels: what one writes must end below what a later one reads."""
+    (rows, columns, channels), shape, strides, pads, element, at_once, in_turns = case
+    ends, reads = [], []
+    for y in range(rows):
+        for x in range(columns):
+            ends.append((y * columns + x + 1) * channels * element)
+            top, left = max(0, y * strides[0] - pads[0]), max(0, x * strides[1] - pads[1])
+            reads.append((top * shape[1] + left) * shape[2] * element)
+    lead = 0
+    for t, u in itertools.product(range(rows * columns), repeat=2):
+        if at_once:
+            group_t, group_u = t // at_once, u // at_once
+            meets = group_u >= group_t if in_turns else group_u > group_t
+        else:
+            meets = u >= t
+        if meets:
+            lead = max(lead, ends[t] - reads[u])
+    return lead
+
+
+@given(
+    st.tuples(
+        st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3)),
+        st.tuples(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3)),
+        st.tuples(st.integers(1, 3), st.integers(1, 3)),
+        st.tuples(st.integers(0, 2), st.integers(0, 2)),
+        st.sampled_from([1, 2, 4]),
+        st.sampled_from([0, 1, 2, 3, 4, 16]),
+        st.booleans(),
+    )
+)
+def test_the_lead_is_that_of_the_definition(case):
+    out, shape, strides, pads, element, at_once, in_turns = case
+    found = window_lead_bytes(shape, out, strides, pads, element, at_once, in_turns)
+    assert found == lead_by_definition(case)
+
+
+def test_without_being_asked_pixels_are_bytes_read_and_written_in_turns():
+    sizes = ((4, 5, 2), (4, 5, 3), (1, 1), (1, 1))
+    assert window_lead_bytes(*sizes) == window_lead_bytes(*sizes, 1, 0, False)

@@ -21,7 +21,10 @@ PAGES = (
 )
 ENDINGS = ("py", "c", "h", "md", "json", "toml", "ll", "S", "ld", "cc", "html", "js", "pyi")
 # Written by a command that the page shows, or a file of the reader's own.
+# `gallery/` and `tutorials/` are folders of classic TVM.
 MADE = {
+    "gallery/",
+    "tutorials/",
     "culprit.json", "kernel.c", "kernel.ll", "metadata.json", "repro.py", "ours.toml",
     "tvmgen_<model>.h", "<model>_lib0.c", "graph.json",
 }  # fmt: skip
@@ -88,6 +91,7 @@ def test_paths_without_an_ending(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_dotted_names(page):
     """`slipway.compiler.memory_plan.plan`, `relay.transform.ToMixedPrecision`, `tvm.build`."""
+    named_as_absent = {"slipway.X", "te.hybrid", "relay.quantize"}  # a pattern, and what is refused
     heads = {"slipway": "slipway", "tvm": "slipway", "relay": "slipway.relay", "te": "slipway.te",
              "topi": "slipway.topi", "micro": "slipway.micro"}  # fmt: skip
     missing = []
@@ -104,7 +108,7 @@ def test_dotted_names(page):
                 continue
             if not stands_in_tree(whole) and not resolves(heads[head], names[1:].split(".")):
                 missing.append(whole)
-    assert not missing
+    assert not set(missing) - named_as_absent
 
 
 def resolves(module, names):

@@ -171,3 +171,40 @@ def test_texts_that_are_no_utf8_and_that_nobody_reads_are_no_matter():
     with pytest.raises(SlipwayError, match="Foreign") as caught:
         relay.frontend.from_onnx(data)
     assert not isinstance(caught.value, InternalError)
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "attributes", "words"),
+    [
+        ("ScatterND", {"x": ("float32", (4,)), "i": ("int64", (1, 1)), "u": ("float32", (1,))},
+         {"reduction": "data"}, "its attribute 'reduction' is 'data'; there are add, max"),
+        ("ScatterElements", {"x": ("float32", (4,)), "i": ("int64", (1,)), "u": ("float32", (1,))},
+         {"reduction": "sum"}, "its attribute 'reduction' is 'sum'"),
+        ("RNN", {"x": ("float32", (2, 1, 3)), "w": ("float32", (1, 4, 3)),
+          "r": ("float32", (1, 4, 4))},
+         {"hidden_size": 2**40}, "hidden_size is 1099511627776, and R is for 4 states"),
+    ],
+)  # fmt: skip
+def test_attributes_that_fit_nothing_are_named(kind, inputs, attributes, words):
+    node = helper.make_node(kind, list(inputs), ["y"], **attributes)
+    with pytest.raises(SlipwayError, match=words) as caught:
+        relay.frontend.from_onnx(model([node], inputs, ["y"]))
+    assert not isinstance(caught.value, InternalError)
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "shape"),
+    [
+        ("CumSum", {"x": ("float32", ()), "a": ("int64", ())}, ()),
+        ("Range", {"x": ("float32", ()), "l": ("float32", ()), "d": ("float32", ())}, (2, 3)),
+        ("Range", {"x": ("float32", ()), "l": ("float32", ()), "d": ("float32", ())}, ()),
+        ("OneHot", {"x": ("int64", ()), "d": ("int64", ()), "v": ("float32", (2,))}, ()),
+    ],
+)
+def test_stated_shapes_of_another_rank_are_no_defect_of_ours(kind, inputs, shape):
+    proto = model([helper.make_node(kind, list(inputs), ["y"])], inputs, ["y"])
+    kind_of = helper.make_tensor_type_proto(1, shape)
+    proto.graph.output[0].type.CopyFrom(kind_of)
+    with pytest.raises(SlipwayError) as caught:
+        relay.frontend.from_onnx(proto)
+    assert not isinstance(caught.value, InternalError)

@@ -10,7 +10,10 @@ from benchmarks._damage import mutate_bytes
 
 from slipway import relay
 from slipway.errors import ModelError, SlipwayError
+from slipway.ir.buffer import decl_buffer
 from slipway.ir.serialize import load_json, save_json
+from slipway.relay.expr import Call, Function
+from slipway.relay.types import TensorType
 
 
 def functions():
@@ -121,3 +124,21 @@ def test_changed_text_is_read_or_refused(seed):
             relay.fromtext(text)
         except SlipwayError:
             continue
+
+
+def test_a_call_of_what_is_no_function_is_named():
+    """Two parts of the printer once handed such a node to each other without end."""
+    x = relay.var("x", shape=(3,))
+    with pytest.raises(SlipwayError, match="a TensorType is called, which is no function"):
+        str(load_json(save_json(Function((x,), Call(TensorType((3,), "float32"), (x,))))))
+
+
+def test_a_buffer_is_no_list_of_indices():
+    a = decl_buffer((4,), "float32", "a")
+    document = json.loads(save_json(a[2]))
+    load = next(n for n in document["nodes"] if n[0] == "BufferLoad")
+    load[2] = load[1]
+    with pytest.raises(SlipwayError, match=r"the field 'indices' of node .* cannot be a Buffer"):
+        load_json(json.dumps(document))
+    with pytest.raises(TypeError):
+        iter(a)

@@ -4,7 +4,7 @@ import pytest
 
 from slipway.errors import TargetError
 from slipway.target import Target
-from slipway.target.cores import Core, core_of, host_words
+from slipway.target.cores import Core, core_of, host_options
 
 X86 = "llvm -mtriple=x86_64-linux-gnu"
 
@@ -48,9 +48,9 @@ def test_the_words_for_a_machine_come_from_its_caches(tmp_path):
         for name, value in zip(names, values, strict=True):
             (folder / name).write_text(value + "\n")
         (folder / "coherency_line_size").write_text("64\n")
-    words = host_words(tmp_path)
+    words = host_options(tmp_path)
     assert words == (
         "-l1-cache-bytes=49152 -l1-cache-ways=12 -cache-line-bytes=64 -l2-cache-bytes=262144"
     )
     assert Target(f"llvm {words}").core.l2_bytes == 262144
-    assert host_words(tmp_path / "none") == ""
+    assert host_options(tmp_path / "none") == ""

@@ -1,5 +1,8 @@
 """Tensors that a library's functions compute, and functions of other frameworks' tensors."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -44,6 +47,22 @@ def test_the_function_is_found_by_its_name_and_checks_shapes():
     with pytest.raises(ExecutionError, match=r"a product of \[2, 3\] and \[4, 2\]"):
         product(a, b, tvm.nd.empty((2, 2)), False, False)
     assert tvm.get_global_func("tvm.contrib.no.such", allow_missing=True) is None
+
+
+def test_a_script_that_calls_by_name_alone_finds_the_function():
+    script = """
+import numpy as np
+import slipway as tvm
+from slipway import te
+A, B = te.placeholder((2, 3), name="A"), te.placeholder((3, 2), name="B")
+C = te.extern((2, 2), [A, B], lambda i, o: tvm.tir.call_packed(
+    "tvm.contrib.cblas.matmul", i[0], i[1], o[0], False, False), name="C")
+c = tvm.nd.empty((2, 2))
+tvm.build(te.create_schedule(C.op), [A, B, C])(
+    tvm.nd.array(np.ones((2, 3), "float32")), tvm.nd.array(np.ones((3, 2), "float32")), c)
+assert c.numpy().tolist() == [[3, 3], [3, 3]]
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_random_tensors_lie_where_they_should():

@@ -105,6 +105,13 @@ def test_mistakes_that_they_do_not_notice(toy):
     assert not any("no number" in change for change in toy)
 
 
+def test_tests_that_fail_anyway_judge_nothing(tmp_path):
+    (tmp_path / "toy.py").write_text(TOY)
+    (tmp_path / "test_toy.py").write_text("def test_wrong():\n    assert False\n")
+    with pytest.raises(mutants.TestsFail, match=r"without a mutant: test_toy.py::test_wrong"):
+        mutants.judge("toy", ["test_toy.py"], root=tmp_path, source=tmp_path)
+
+
 def test_each_mutant_is_one_change_with_a_name_that_lines_do_not_change():
     found = mutants_of(TOY, "toy")
     assert len({m.name for m in found}) == len(found) > 20

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 _LOOPS = "tests/transform/loop"
-_PROGRAMS = "tests/te/test_schedule_numbers.py"
-_ARITH = (
-    "tests/arith",
-    f"{_LOOPS}/test_simplify.py",
-    f"{_LOOPS}/test_loop_partition.py",
-    f"{_LOOPS}/test_cut_loops.py",
-    f"{_LOOPS}/test_vectorize_loop.py",
-    "tests/te/test_infer_bound.py",
-    _PROGRAMS,
-)
+_NESTS = f"{_LOOPS}/test_random_nests.py"
+_ARITH = ("tests/arith", _NESTS, f"{_LOOPS}/test_cut_loops.py", f"{_LOOPS}/test_simplify.py")
 _PLANS = ("tests/compiler/test_memory_plan_laws.py", "tests/compiler/test_memory_plan.py")
 
 JUDGES: dict[str, tuple[str, ...]] = {
@@ -25,7 +17,7 @@ JUDGES: dict[str, tuple[str, ...]] = {
         f"{_LOOPS}/test_storage_passes.py",
         f"{_LOOPS}/test_in_place.py",
     ),
-    "slipway.transform.loop.hoist_choice": (f"{_LOOPS}/test_hoist_choice.py",),
+    "slipway.transform.loop.hoist_choice": (f"{_LOOPS}/test_hoist_choice.py", _NESTS),
     "slipway.transform.loop.decide": (
         f"{_LOOPS}/test_decide.py",
         f"{_LOOPS}/test_hoist_choice.py",
@@ -34,10 +26,10 @@ JUDGES: dict[str, tuple[str, ...]] = {
     "slipway.transform.loop.loop_partition": (
         f"{_LOOPS}/test_loop_partition.py",
         f"{_LOOPS}/test_cut_loops.py",
-        _PROGRAMS,
+        _NESTS,
     ),
-    "slipway.transform.loop.cut_loops": (f"{_LOOPS}/test_cut_loops.py",),
-    "slipway.transform.loop.vectorize_loop": (f"{_LOOPS}/test_vectorize_loop.py", _PROGRAMS),
+    "slipway.transform.loop.cut_loops": (f"{_LOOPS}/test_cut_loops.py", _NESTS),
+    "slipway.transform.loop.vectorize_loop": (f"{_LOOPS}/test_vectorize_loop.py", _NESTS),
     "slipway.arith.linear": _ARITH,
     "slipway.arith.analyzer": _ARITH,
     "slipway.arith.interval": _ARITH,

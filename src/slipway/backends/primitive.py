@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from slipway import te
 from slipway.backends.choices import forced_for
 from slipway.backends.cpu.schedules.generic import schedule_injective
-from slipway.backends.cpu.schedules.reduction import schedule_opaque, schedule_reduce
+from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.strategy import Choice, Problem, choose
 from slipway.errors import LoweringError
 from slipway.ir import ops as ir_ops
@@ -137,6 +137,4 @@ def _schedule(anchor: _Anchor, outputs: list[te.Tensor], target: Target) -> te.S
         return anchor.choice.schedule(outputs, anchor.tensor)
     if anchor.pattern <= OpPattern.INJECTIVE:
         return schedule_injective(target, outputs)
-    if anchor.pattern == OpPattern.COMM_REDUCE:
-        return schedule_reduce(target, outputs)
     return schedule_opaque(target, outputs)

@@ -4,8 +4,8 @@ A `Strategy` belongs to one operator: a condition under which it applies, perhap
 Winograd convolution, say), a schedule, and knobs, a frozen dataclass of the decisions that both
 take (`Knobs`): tiles, widths, parts.  `default` chooses the knobs for a `Problem` from the target's
 description, `space` says which values are legal.  `choose` takes the strategy of highest priority
-that applies, or what a user has forced.  An operator without any gets the schedule of its
-fusion pattern.
+that applies, or what a user has forced.  Below all of them is the strategy of the operator's fusion
+pattern (`register_pattern`), which serves those without any.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.backend import backend_of, strategy_packages
 from slipway.errors import ScheduleError, did_you_mean
+from slipway.relay import op_registry
+from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
@@ -157,6 +159,7 @@ class Choice:
 
 
 _STRATEGIES: dict[str, list[Strategy]] = {}
+_PATTERNS: dict[OpPattern, list[Strategy]] = {}
 _imported: set[str] = set()
 
 
@@ -185,6 +188,24 @@ def register_strategy(
     return register
 
 
+def register_pattern(
+    *patterns: OpPattern,
+    name: str,
+    default: Callable[[Problem], Knobs],
+    space: Callable[[Problem], Space],
+    cost: Callable[[Problem, Any], float],
+) -> Callable[[ScheduleFunction], ScheduleFunction]:
+    """Decorator: enter a schedule function for all operators of some fusion patterns."""
+
+    def register(schedule: ScheduleFunction) -> ScheduleFunction:
+        for pattern in patterns:
+            entry = Strategy(name, "", schedule, None, _always, 0, default, space, cost)
+            _PATTERNS.setdefault(pattern, []).append(entry)
+        return schedule
+
+    return register
+
+
 def _import(package: str) -> None:
     """Import the modules of a package of strategies, each of which registers its own."""
     if package in _imported:
@@ -201,7 +222,10 @@ def strategies(op: str, target: Target) -> list[Strategy]:
     for package in packages:
         _import(package)
     every = strategy_packages()
-    return [e for e in _STRATEGIES.get(op, ()) if _is_of(e.home, packages, every)]
+    own = [e for e in _STRATEGIES.get(op, ()) if _is_of(e.home, packages, every)]
+    general = _PATTERNS.get(op_registry.get(op).pattern, ())
+    found = [replace(e, op=op) for e in general if _is_of(e.home, packages, every)]
+    return own + found
 
 
 @lru_cache(maxsize=4096)

@@ -126,7 +126,7 @@ def counted(entries: Sequence[Any]) -> dict[str, int]:
 def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str, Any]:
     """Return the schedule of each node on `target`, the memory needed, and what stands against it.
 
-    A node's schedule is the one written for the main operator of its kernel, or "general".
+    A node has the strategy of its kernel's main operator; "general" where a backend has none.
     """
     import slipway
     from slipway.backends.backend import backend_of, compile_target

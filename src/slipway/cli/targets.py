@@ -29,7 +29,7 @@ def targets(
         slipway targets raspberry
     """
     from slipway.target import Target
-    from slipway.target.cores import host_words
+    from slipway.target.cores import host_options
     from slipway.target.outcome import MEANINGS, outcome_of
 
     rows = [
@@ -45,5 +45,5 @@ def targets(
     for outcome in dict.fromkeys(row[1] for row in rows):
         console.out.print(f"{outcome}: {MEANINGS[outcome]}")
     if not pattern:
-        host = f"llvm -num-cores={os.cpu_count() or 1} {host_words()}".rstrip()
+        host = f"llvm -num-cores={os.cpu_count() or 1} {host_options()}".rstrip()
         console.out.print(f"This machine, with its processors and the sizes of its caches: {host}")

@@ -60,6 +60,27 @@ def flatten_index(buffer: Buffer, indices: tuple[E.PrimExpr, ...]) -> E.PrimExpr
     return total
 
 
+def wide_index(buffer: Buffer, index: E.PrimExpr) -> E.PrimExpr:
+    """Return a position in elements in int64 where the buffer may have 2^31 of them or more."""
+    count = 1
+    for extent in buffer.shape:
+        if not isinstance(extent, E.IntImm):
+            return index
+        count *= extent.value
+    return index if count < 1 << 31 else _widened(index)
+
+
+def _widened(index: E.PrimExpr) -> E.PrimExpr:
+    """Return an index in int64: its parts are in int32, and their sums and products may not be."""
+    if index.dtype == "int64":
+        return index
+    if isinstance(index, E.IntImm):
+        return const(index.value, "int64")
+    if isinstance(index, (E.Add, E.Sub, E.Mul)):
+        return type(index)(_widened(index.a), _widened(index.b))
+    return cast(index, "int64")
+
+
 def _plus(a: E.PrimExpr, b: E.PrimExpr) -> E.PrimExpr:
     if a.dtype != b.dtype:
         a, b = cast(a, "int64"), cast(b, "int64")

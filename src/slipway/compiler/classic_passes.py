@@ -17,6 +17,7 @@ from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
 from slipway.relay.open_dims import fix_shapes
 from slipway.transform.context import PassContext
+from slipway.transform.graph.annotate_target import annotate_target
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.dead_channels import remove_dead_channels
 from slipway.transform.graph.dead_code import eliminate_dead_code
@@ -25,7 +26,10 @@ from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.inline import inline
+from slipway.transform.graph.merge_composite import merge_composite
+from slipway.transform.graph.merge_regions import merge_regions
 from slipway.transform.graph.mixed_precision import to_mixed_precision
+from slipway.transform.graph.partition_graph import partition_graph
 from slipway.transform.graph.pipeline import over_functions
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
@@ -39,32 +43,12 @@ from slipway.transform.manager import (
 )
 
 __all__ = [
-    "AlterOpLayout",
-    "CanonicalizeOps",
-    "DeadCodeElimination",
-    "EliminateCommonSubexpr",
-    "FixShapes",
-    "FoldConstant",
-    "FoldScaleAxis",
-    "FunctionPass",
-    "FuseAttention",
-    "FuseOps",
-    "InferType",
-    "Inline",
-    "ModulePass",
-    "Pass",
-    "PassContext",
-    "RemoveDeadChannels",
-    "Sequential",
-    "SimplifyExpr",
-    "SimplifyInference",
-    "ToGraphNormalForm",
-    "ToMixedPrecision",
-    "build_config",
-    "function_pass",
-    "lower_ready",
-    "module_pass",
-    "optimize",
+    "AlterOpLayout", "AnnotateTarget", "CanonicalizeOps", "DeadCodeElimination",
+    "EliminateCommonSubexpr", "FixShapes", "FoldConstant", "FoldScaleAxis", "FunctionPass",
+    "FuseAttention", "FuseOps", "InferType", "Inline", "Legalize", "MergeCompilerRegions",
+    "MergeComposite", "ModulePass", "PartitionGraph", "Pass", "PassContext", "RemoveDeadChannels",
+    "Sequential", "SimplifyExpr", "SimplifyInference", "ToGraphNormalForm", "ToMixedPrecision",
+    "build_config", "function_pass", "lower_ready", "module_pass", "optimize",
 ]  # fmt: skip
 
 
@@ -182,6 +166,44 @@ def FuseAttention(least_rows: int = 4) -> Pass:
         return rows >= least_rows and value_size > 0
 
     return _on_functions("FuseAttention", 2, lambda f, m: fuse_attention(infer_type(f), serves))
+
+
+def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
+    """Type the module: what a target needs otherwise its backend's own passes do."""
+    return _on_functions("Legalize", 1, lambda f, m: infer_type(f))
+
+
+def QnnCanonicalizeOps() -> Pass:
+    """Type the module: quantised operators are compositions of plain ones from the start."""
+    return _on_functions("qnn.CanonicalizeOps", 0, lambda f, m: infer_type(f))
+
+
+def QnnLegalize() -> Pass:
+    """Type the module: a backend chooses how it multiplies integers itself."""
+    return _on_functions("qnn.Legalize", 1, lambda f, m: infer_type(f))
+
+
+def MergeComposite(pattern_table: Sequence[Any]) -> Pass:
+    """Make composite functions of what matches the patterns of an accelerator."""
+    return _on_functions(
+        "MergeComposite", 0, lambda f, m: merge_composite(infer_type(f), pattern_table)
+    )
+
+
+def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = True) -> Pass:
+    """Mark what accelerators take; of several the first that takes a call gets it."""
+    names = [targets] if isinstance(targets, str) else list(targets)
+    return _on_functions("AnnotateTarget", 0, lambda f, m: annotate_target(infer_type(f), names))
+
+
+def MergeCompilerRegions() -> Pass:
+    """Join neighbouring parts for one accelerator."""
+    return _on_functions("MergeCompilerRegions", 0, lambda f, m: merge_regions(infer_type(f)))
+
+
+def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:
+    """Make a function of the module of each part for an accelerator."""
+    return Pass("PartitionGraph", 0, lambda m, s: partition_graph(m, mod_name, bind_constants))
 
 
 def function_pass(

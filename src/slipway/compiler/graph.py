@@ -184,6 +184,8 @@ class _Builder:
 
 def content_name(function: Function, prefix: str = "") -> str:
     """Return `prefix` and the operators of a kernel as an identifier, which equal kernels share."""
+    if function.attr("Compiler"):
+        return f"{function.attr('global_symbol')}_call"
     names = [
         e.op.name.replace(".", "_")
         for e in post_order(function.body, into_functions=False)

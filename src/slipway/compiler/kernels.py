@@ -27,6 +27,7 @@ from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
 from slipway.compiler.emit import COMPILER, build_module
+from slipway.compiler.external import external_kernel, is_external
 from slipway.compiler.graph import ModelGraph, content_name
 from slipway.errors import SlipwayError
 from slipway.ir import custom
@@ -57,6 +58,9 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
     Raises what lowering raises, with the kernel's name in front.
     """
     try:
+        if is_external(function):
+            loops = external_kernel(name, function)
+            return run_pipeline(loops, target, passes=backend_of(target).loop_passes(target))
         kernel = schedule_primitive(function, target)
         loops = te.lower(kernel.schedule, list(kernel.args), name=name)
         return run_pipeline(loops, target, passes=backend_of(target).loop_passes(target))
@@ -134,6 +138,8 @@ def kernel_key(function: Function, target: Target) -> str:
 
     Equal keys mean equal objects, on every machine and whatever a model calls its kernel.
     """
+    if is_external(function):
+        return ""  # what the user's code generator returns is not known before
     context = PassContext.current()
     options = context.config.items()
     config = sorted((name, value) for name, value in options if not name.startswith(_OF_GRAPHS))
@@ -147,13 +153,13 @@ def kernel_key(function: Function, target: Target) -> str:
         source_digest(),
         structural_digest(function),
         ",".join(str(param.checked_type) for param in function.params),
-        *_words_of(target),
+        *_description_of(target),
         repr((context.opt_level, sorted(context.required_pass), sorted(context.disabled_pass))),
         repr(config),
     )
 
 
-def _words_of(target: Target) -> Iterable[str]:
+def _description_of(target: Target) -> Iterable[str]:
     """What the compiler may ask of a target, with what its text leaves to this machine."""
     features = sorted(target.features), target.llvm_features
     return (str(target), target.triple, target.cpu, repr(features))

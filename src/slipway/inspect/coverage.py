@@ -13,7 +13,7 @@ from slipway.target import Target
 
 @dataclass(frozen=True)
 class KernelSchedule:
-    """One kernel: its main operator, and the schedule written for it ("": the general one).
+    """One kernel: its main operator, and the strategy that serves it ("": a backend has none).
 
     `knobs` are the decisions of that strategy, `cycles` what its cost model predicts, or None.
     """

@@ -19,6 +19,7 @@ _NAMES = {
     "slipway.ir.expr": "IterVar PrimExpr Range Var",
     "slipway.ir.function": "BaseFunc GlobalVar IRModule PrimFunc",
     "slipway.ir.node": "Node",
+    "slipway.ir.op_attrs": "reset_op_attr",
     "slipway.ir.serialize": "load_json save_json",
     "slipway.ir.structural": "structural_equal structural_hash",
 }

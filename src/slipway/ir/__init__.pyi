@@ -17,6 +17,7 @@ from slipway.ir.function import GlobalVar as GlobalVar
 from slipway.ir.function import IRModule as IRModule
 from slipway.ir.function import PrimFunc as PrimFunc
 from slipway.ir.node import Node as Node
+from slipway.ir.op_attrs import reset_op_attr as reset_op_attr
 from slipway.ir.serialize import load_json as load_json
 from slipway.ir.serialize import save_json as save_json
 from slipway.ir.structural import structural_equal as structural_equal
@@ -39,6 +40,7 @@ __all__ = [
     "printer",
     "register_intrin_lowering",
     "register_op_attr",
+    "reset_op_attr",
     "save_json",
     "script_text",
     "serialize",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway import dtypes
 from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, Ramp, Var
@@ -49,6 +49,8 @@ class Buffer(Node):
         for extent in shape:
             total *= extent
         return total
+
+    __iter__: ClassVar[None] = None  # else Python counts indices without end
 
     def __getitem__(self, indices: Any) -> BufferLoad:
         picked = indices if isinstance(indices, tuple) else (indices,)

@@ -33,13 +33,13 @@ def _pointer(value: Any) -> PrimExpr:
     return value.access_ptr("rw") if isinstance(value, Buffer) else as_expr(value)
 
 
-def call_extern(dtype: str, func_name: str, *args: PrimExprLike) -> PrimExpr:
+def call_extern(dtype: str, func_name: str, *args: PrimExprLike | Buffer) -> PrimExpr:
     """Call the C function `func_name`; Buffers are handed over as pointers."""
     arguments = (StringImm(func_name), *(_pointer(a) for a in args))
     return Call(dtypes.canonical(dtype), "call_extern", arguments)
 
 
-def call_pure_extern(dtype: str, func_name: str, *args: PrimExprLike) -> PrimExpr:
+def call_pure_extern(dtype: str, func_name: str, *args: PrimExprLike | Buffer) -> PrimExpr:
     """Call a C function that has no effect besides its result."""
     arguments = (StringImm(func_name), *(_pointer(a) for a in args))
     return Call(dtypes.canonical(dtype), "call_pure_extern", arguments)

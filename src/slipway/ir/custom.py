@@ -16,6 +16,7 @@ from typing import Any
 from slipway.errors import LoweringError
 from slipway.ir.expr import Call, PrimExpr
 from slipway.ir.intrin import INTRINSICS, Intrinsic
+from slipway.ir.op_attrs import set_op_attr
 
 Rule = Callable[[Call], Any]
 DEFAULT = "default"  # the kind that stands for all others
@@ -50,10 +51,14 @@ def plain_name(name: str) -> str:
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
-    """Declare an intrinsic: "TCallEffectKind" says whether calls of it may be moved or dropped.
+    """Declare an intrinsic, or say of a graph's operator what takes it; usable as a decorator.
 
-    Other attributes describe operators of graphs, which cannot be declared here.
+    "TCallEffectKind" says whether calls of an intrinsic may be moved or dropped.  The attribute
+    ``target.<compiler>`` of an operator is a function of a call: whether that code generator takes
+    it (`AnnotateTarget` asks).
     """
+    if attr_key.startswith("target."):
+        return set_op_attr(op_name, attr_key, value, level)
     if attr_key == "TCallEffectKind" and value is not None:
         name = plain_name(op_name)
         known = INTRINSICS.get(name)
@@ -64,7 +69,7 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
         return value
     raise LoweringError(
         f"register_op_attr({op_name!r}, {attr_key!r}): only TCallEffectKind, with its value, "
-        "is an attribute of intrinsics"
+        "is an attribute of intrinsics, and target.<compiler> one of operators"
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.ir.node import Node
+from slipway.ir.node import NODE_CLASSES, Node
 
 Check = Callable[[Any], bool]
 
@@ -24,12 +24,21 @@ _KNOWN: dict[type[Node], tuple[tuple[str, Check], ...]] = {}
 def field_checks(cls: type[Node]) -> tuple[tuple[str, Check], ...]:
     """Return (name, test of a value) for each field of a node class, in order."""
     if cls not in _KNOWN:
-        try:
-            hints = typing.get_type_hints(cls)
-        except NameError:  # a hint of a class that only a type checker imports
-            hints = {}
+        hints = _hints(cls)
         _KNOWN[cls] = tuple((name, _check(hints.get(name, Any))) for name in cls.FIELDS)
     return _KNOWN[cls]
+
+
+def _hints(cls: type[Node]) -> dict[str, Any]:
+    """Return the hints of a class; one that only a type checker imports is a node of that name."""
+    found: dict[str, Any] = {}
+    while True:
+        try:
+            return typing.get_type_hints(cls, None, found)
+        except NameError as error:
+            name = str(error.name)
+            named = (c for c in NODE_CLASSES.values() if c.__name__ == name)
+            found[name] = next(named, Node)
 
 
 def _check(hint: Any) -> Check:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import Var
-from slipway.ir.node import WRITERS, Node, node
+from slipway.ir.node import NODE_CLASSES, WRITERS, Node, node
 from slipway.ir.stmt import Stmt
 
 
@@ -61,23 +61,70 @@ class PrimFunc(BaseFunc):
 
 @node
 class GlobalVar(Node):
-    """The name of a function in a module."""
+    """The name of a function in a module, with its type where that is known."""
 
+    IS_PROGRAM: ClassVar[bool] = True  # callable, but an argument to functions as it is
     name: str
+    function_type: Any = None
+
+    @property
+    def name_hint(self) -> str:
+        """The name (the classic spelling)."""
+        return self.name
+
+    def __call__(self, *args: Any) -> Any:
+        """Return the call of this function of the module."""
+        return NODE_CLASSES["relay.Call"](self, args)  # type: ignore[call-arg]
+
+
+class FunctionTable(tuple[tuple[str, BaseFunc], ...]):
+    """The (name, function) pairs of a module, which also reads like a mapping."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, (str, GlobalVar)):
+            return tuple.__getitem__(self, key)
+        name = _function_name(key)
+        for known, function in self:
+            if known == name:
+                return function
+        raise KeyError(f"the module has no function {name!r}")
+
+    def keys(self) -> list[GlobalVar]:
+        """Return the names."""
+        return [GlobalVar(name) for name, _ in self]
+
+    def values(self) -> list[BaseFunc]:
+        """Return the functions."""
+        return [function for _, function in self]
+
+    def items(self) -> list[tuple[GlobalVar, BaseFunc]]:
+        """Return (name, function) pairs."""
+        return [(GlobalVar(name), function) for name, function in self]
+
+
+def _function_name(key: Any) -> str:
+    return key.name if isinstance(key, GlobalVar) else str(key)
 
 
 @node
 class IRModule(Node):
-    """Functions by name, loops and graphs alike.  Immutable: `update` returns a new module."""
+    """Functions by name, loops and graphs alike.
+
+    Passes return new modules.  ``module["f"] = function`` and `update` with another module change
+    this one, as scripts of classic TVM expect; the compiler never does that.
+    """
 
     functions: tuple[tuple[str, BaseFunc], ...] = ()
     attrs: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.functions, Mapping):  # as classic scripts write a module
-            given = self.functions.items()
-            pairs = tuple((k.name if isinstance(k, GlobalVar) else str(k), f) for k, f in given)
-            IRModule.functions.__set__(self, pairs)  # type: ignore[attr-defined]
+        if type(self.functions) is not FunctionTable:
+            given = self.functions
+            pairs = given.items() if isinstance(given, Mapping) else given or ()
+            table = FunctionTable((_function_name(key), value) for key, value in pairs)
+            object.__setattr__(self, "functions", table)
 
     @staticmethod
     def from_functions(functions: Mapping[str, BaseFunc]) -> IRModule:
@@ -85,15 +132,21 @@ class IRModule(Node):
         return IRModule(tuple(functions.items()))
 
     @staticmethod
-    def from_expr(expr: Any) -> IRModule:
+    def from_expr(
+        expr: Any, functions: Mapping[Any, BaseFunc] | None = None, type_defs: Any = None
+    ) -> IRModule:
         """Make a module whose "main" is a relay expression or any function.
 
-        A relay expression that is no function becomes one over its free variables.
+        A relay expression that is no function becomes one over its free variables.  `functions`
+        are further ones, by name.
         """
+        name = "main"
         if isinstance(expr, BaseFunc):
-            name = expr.attr("global_symbol", "main")
-            return IRModule(((str(name), expr),))
-        return IRModule((("main", expr.as_function()),))
+            name = str(expr.attr("global_symbol", "main"))
+        else:
+            expr = expr.as_function()
+        others = tuple((_function_name(key), f) for key, f in (functions or {}).items())
+        return IRModule(((name, expr), *others))
 
     def __getitem__(self, name: str | GlobalVar) -> BaseFunc:
         key = name.name if isinstance(name, GlobalVar) else name
@@ -103,24 +156,47 @@ class IRModule(Node):
         names = ", ".join(n for n, _ in self.functions) or "none"
         raise KeyError(f"the module has no function {key!r}; it has: {names}")
 
-    def __contains__(self, name: str) -> bool:
-        return any(known == name for known, _ in self.functions)
+    def __setitem__(self, name: str | GlobalVar, function: Any) -> None:
+        if not isinstance(function, BaseFunc):
+            function = function.as_function()
+        made = self.update(_function_name(name), function)
+        object.__setattr__(self, "functions", made.functions)
+
+    def __contains__(self, name: object) -> bool:
+        key = _function_name(name)
+        return any(known == key for known, _ in self.functions)
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self.functions)
 
     def items(self) -> tuple[tuple[str, BaseFunc], ...]:
         """Return (name, function) pairs in order of definition."""
-        return self.functions
+        return tuple(self.functions)
 
-    def update(self, name: str, function: BaseFunc) -> IRModule:
-        """Return a module in which `name` is `function`, replaced in place or added at the end."""
+    def update(
+        self, name: str | GlobalVar | IRModule, function: BaseFunc | None = None
+    ) -> IRModule:
+        """Return a module in which `name` is `function`, replaced in place or added at the end.
+
+        With another module in place of a name, its functions are put into this one.
+        """
+        if isinstance(name, IRModule):
+            for key, value in name.functions:
+                self[key] = value
+            return self
+        name = _function_name(name)
+        assert function is not None
         if name in self:
             pairs = tuple((n, function if n == name else f) for n, f in self.functions)
             return self.replace(functions=pairs)  # type: ignore[no-any-return]
         return self.replace(  # type: ignore[no-any-return]
             functions=(*self.functions, (name, function))
         )
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """Return the GlobalVar of a function.  Raises KeyError when there is none."""
+        self[name]
+        return GlobalVar(name)
 
     def script(self, *_: Any, **__: Any) -> str:
         """Return the functions as TVMScript; there are no options.  LoweringError for graphs."""

@@ -15,12 +15,23 @@ __all__ = ["op_registry", "text", "visit"]
 
 _OF_EXPR = "Call Constant Expr Function GlobalVar If Let Op Tuple TupleGetItem TupleWrapper Var"
 _OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
+_OF_FUNCTOR = "ExprFunctor ExprMutator ExprVisitor MixedModeMutator MixedModeVisitor"
 _MODULES = (
-    "analysis backend expr frontend image interpret nn op op_registry qnn quantization transform "
-    "vision visit"
+    "analysis annotation backend build_module dataflow_pattern expr expr_functor frontend image "
+    "interpret nn op op_registry qnn quantization testing transform vision visit"
 )
 _COMPOSITES = {
+    "tensor.arithmetic": "fixed_point_multiply mean_std mean_variance trunc_divide trunc_mod",
     "tensor.create": "full_like ones ones_like zeros zeros_like",
+    "tensor.like": (
+        "broadcast_to_like cast_like collapse_sum_like collapse_sum_to ndarray_size reshape_like "
+        "reverse_reshape shape_of slice_like"
+    ),
+    "tensor.places": (
+        "adv_index invert_permutation matrix_set_diag meshgrid reverse_sequence scatter "
+        "scatter_add searchsorted segment_sum sequence_mask sliding_window sparse_to_dense "
+        "strided_set trilu unravel_index"
+    ),
     "tensor.reduce": "logsumexp std variance",
     "tensor.shape": "swapaxes",
     "tensor.sort": "argsort sort",
@@ -37,13 +48,18 @@ _PLACES = {
         for name in names.split()
     },
     "Any": "slipway.relay.types:OpenDim",
+    **{name: f"slipway.relay.expr_functor:{name}" for name in _OF_FUNCTOR.split()},
+    "bind_params_by_name": "slipway.relay.construct:bind",
+    "function": "slipway.relay.expr",
     "ty": "slipway.relay.types",
+    "ScopeBuilder": "slipway.relay.scope_builder:ScopeBuilder",
     "var": "slipway.relay.construct:var",
     "bind": "slipway.relay.construct:bind",
     "const": "slipway.relay.op_registry:const",
     "astext": "slipway.relay.text:astext",
     "fromtext": "slipway.relay.parser:parse",
     "build": "slipway.compiler.relay_build:build",
+    "build_config": "slipway.compiler.classic_passes:build_config",
     "create_executor": "slipway.compiler.create_executor:create_executor",
     "save_param_dict": "slipway.runtime.params:save_param_dict",
     "load_param_dict": "slipway.runtime.params:load_param_dict",

@@ -1,10 +1,16 @@
 """What type checkers see of slipway.relay; written by tools/stubs.py."""
 
+from slipway.compiler.classic_passes import build_config as build_config
 from slipway.compiler.create_executor import create_executor as create_executor
 from slipway.compiler.relay_build import build as build
 from slipway.relay import analysis as analysis
+from slipway.relay import annotation as annotation
 from slipway.relay import backend as backend
+from slipway.relay import build_module as build_module
+from slipway.relay import dataflow_pattern as dataflow_pattern
 from slipway.relay import expr as expr
+from slipway.relay import expr as function
+from slipway.relay import expr_functor as expr_functor
 from slipway.relay import frontend as frontend
 from slipway.relay import image as image
 from slipway.relay import interpret as interpret
@@ -13,12 +19,14 @@ from slipway.relay import op as op
 from slipway.relay import op_registry as op_registry
 from slipway.relay import qnn as qnn
 from slipway.relay import quantization as quantization
+from slipway.relay import testing as testing
 from slipway.relay import text as text
 from slipway.relay import transform as transform
 from slipway.relay import types as ty
 from slipway.relay import vision as vision
 from slipway.relay import visit as visit
 from slipway.relay.construct import bind as bind
+from slipway.relay.construct import bind as bind_params_by_name
 from slipway.relay.construct import var as var
 from slipway.relay.expr import Call
 from slipway.relay.expr import Call as Call
@@ -34,10 +42,20 @@ from slipway.relay.expr import Tuple as Tuple
 from slipway.relay.expr import TupleGetItem as TupleGetItem
 from slipway.relay.expr import TupleWrapper as TupleWrapper
 from slipway.relay.expr import Var as Var
+from slipway.relay.expr_functor import ExprFunctor as ExprFunctor
+from slipway.relay.expr_functor import ExprMutator as ExprMutator
+from slipway.relay.expr_functor import ExprVisitor as ExprVisitor
+from slipway.relay.expr_functor import MixedModeMutator as MixedModeMutator
+from slipway.relay.expr_functor import MixedModeVisitor as MixedModeVisitor
 from slipway.relay.op_registry import const as const
 from slipway.relay.ops.nn.activation import clip as clip
 from slipway.relay.ops.packed.blocked import layout_transform as layout_transform
 from slipway.relay.ops.recurrence import scan as scan
+from slipway.relay.ops.tensor.arithmetic import fixed_point_multiply as fixed_point_multiply
+from slipway.relay.ops.tensor.arithmetic import mean_std as mean_std
+from slipway.relay.ops.tensor.arithmetic import mean_variance as mean_variance
+from slipway.relay.ops.tensor.arithmetic import trunc_divide as trunc_divide
+from slipway.relay.ops.tensor.arithmetic import trunc_mod as trunc_mod
 from slipway.relay.ops.tensor.binary import where as where
 from slipway.relay.ops.tensor.create import arange as arange
 from slipway.relay.ops.tensor.create import full as full
@@ -54,6 +72,30 @@ from slipway.relay.ops.tensor.index import take as take
 from slipway.relay.ops.tensor.join import concatenate as concatenate
 from slipway.relay.ops.tensor.join import split as split
 from slipway.relay.ops.tensor.join import stack as stack
+from slipway.relay.ops.tensor.like import broadcast_to_like as broadcast_to_like
+from slipway.relay.ops.tensor.like import cast_like as cast_like
+from slipway.relay.ops.tensor.like import collapse_sum_like as collapse_sum_like
+from slipway.relay.ops.tensor.like import collapse_sum_to as collapse_sum_to
+from slipway.relay.ops.tensor.like import ndarray_size as ndarray_size
+from slipway.relay.ops.tensor.like import reshape_like as reshape_like
+from slipway.relay.ops.tensor.like import reverse_reshape as reverse_reshape
+from slipway.relay.ops.tensor.like import shape_of as shape_of
+from slipway.relay.ops.tensor.like import slice_like as slice_like
+from slipway.relay.ops.tensor.places import adv_index as adv_index
+from slipway.relay.ops.tensor.places import invert_permutation as invert_permutation
+from slipway.relay.ops.tensor.places import matrix_set_diag as matrix_set_diag
+from slipway.relay.ops.tensor.places import meshgrid as meshgrid
+from slipway.relay.ops.tensor.places import reverse_sequence as reverse_sequence
+from slipway.relay.ops.tensor.places import scatter as scatter
+from slipway.relay.ops.tensor.places import scatter_add as scatter_add
+from slipway.relay.ops.tensor.places import searchsorted as searchsorted
+from slipway.relay.ops.tensor.places import segment_sum as segment_sum
+from slipway.relay.ops.tensor.places import sequence_mask as sequence_mask
+from slipway.relay.ops.tensor.places import sliding_window as sliding_window
+from slipway.relay.ops.tensor.places import sparse_to_dense as sparse_to_dense
+from slipway.relay.ops.tensor.places import strided_set as strided_set
+from slipway.relay.ops.tensor.places import trilu as trilu
+from slipway.relay.ops.tensor.places import unravel_index as unravel_index
 from slipway.relay.ops.tensor.reduce import argmax as argmax
 from slipway.relay.ops.tensor.reduce import argmin as argmin
 from slipway.relay.ops.tensor.reduce import logsumexp as logsumexp
@@ -79,6 +121,7 @@ from slipway.relay.ops.tensor.unary import copy as copy
 from slipway.relay.ops.tensor.unary import logical_not as logical_not
 from slipway.relay.ops.tensor.unary import reinterpret as reinterpret
 from slipway.relay.parser import parse as fromtext
+from slipway.relay.scope_builder import ScopeBuilder as ScopeBuilder
 from slipway.relay.text import astext as astext
 from slipway.relay.types import FuncType as FuncType
 from slipway.relay.types import OpenDim as Any
@@ -95,12 +138,18 @@ __all__ = [
     "Call",
     "Constant",
     "Expr",
+    "ExprFunctor",
+    "ExprMutator",
+    "ExprVisitor",
     "FuncType",
     "Function",
     "GlobalVar",
     "If",
     "Let",
+    "MixedModeMutator",
+    "MixedModeVisitor",
     "Op",
+    "ScopeBuilder",
     "TensorType",
     "Tuple",
     "TupleGetItem",
@@ -112,8 +161,10 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "adv_index",
     "all",
     "analysis",
+    "annotation",
     "any",
     "arange",
     "argmax",
@@ -126,15 +177,22 @@ __all__ = [
     "atanh",
     "backend",
     "bind",
+    "bind_params_by_name",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
     "broadcast_to",
+    "broadcast_to_like",
     "build",
+    "build_config",
+    "build_module",
     "cast",
+    "cast_like",
     "ceil",
     "clip",
+    "collapse_sum_like",
+    "collapse_sum_to",
     "concatenate",
     "const",
     "copy",
@@ -143,12 +201,15 @@ __all__ = [
     "create_executor",
     "cumprod",
     "cumsum",
+    "dataflow_pattern",
     "divide",
     "equal",
     "erf",
     "exp",
     "expand_dims",
     "expr",
+    "expr_functor",
+    "fixed_point_multiply",
     "floor",
     "floor_divide",
     "floor_mod",
@@ -156,12 +217,14 @@ __all__ = [
     "frontend",
     "full",
     "full_like",
+    "function",
     "gather",
     "gather_nd",
     "greater",
     "greater_equal",
     "image",
     "interpret",
+    "invert_permutation",
     "isfinite",
     "isinf",
     "isnan",
@@ -178,13 +241,18 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "matrix_set_diag",
     "max",
     "maximum",
     "mean",
+    "mean_std",
+    "mean_variance",
+    "meshgrid",
     "min",
     "minimum",
     "mod",
     "multiply",
+    "ndarray_size",
     "negative",
     "nn",
     "not_equal",
@@ -200,25 +268,38 @@ __all__ = [
     "reinterpret",
     "repeat",
     "reshape",
+    "reshape_like",
     "reverse",
+    "reverse_reshape",
+    "reverse_sequence",
     "right_shift",
     "round",
     "rsqrt",
     "save_param_dict",
     "scalar_type",
     "scan",
+    "scatter",
+    "scatter_add",
     "scatter_elements",
     "scatter_nd",
+    "searchsorted",
+    "segment_sum",
+    "sequence_mask",
+    "shape_of",
     "sigmoid",
     "sign",
     "sin",
     "sinh",
+    "slice_like",
+    "sliding_window",
     "sort",
+    "sparse_to_dense",
     "split",
     "sqrt",
     "squeeze",
     "stack",
     "std",
+    "strided_set",
     "strided_slice",
     "subtract",
     "sum",
@@ -226,13 +307,18 @@ __all__ = [
     "take",
     "tan",
     "tanh",
+    "testing",
     "text",
     "tile",
     "topk",
     "transform",
     "transpose",
+    "trilu",
     "trunc",
+    "trunc_divide",
+    "trunc_mod",
     "ty",
+    "unravel_index",
     "var",
     "variance",
     "vision",
@@ -258,8 +344,8 @@ def bitwise_xor(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def ceil(data: ExprLike) -> Call: ...
 def cos(data: ExprLike) -> Call: ...
 def cosh(data: ExprLike) -> Call: ...
-def cumprod(data: ExprLike, axis: int = ..., dtype: str | None = ..., exclusive: bool = ...) -> Call: ...
-def cumsum(data: ExprLike, axis: int = ..., dtype: str | None = ..., exclusive: bool = ...) -> Call: ...
+def cumprod(data: ExprLike, axis: int | None = ..., dtype: str | None = ..., exclusive: bool = ...) -> Call: ...
+def cumsum(data: ExprLike, axis: int | None = ..., dtype: str | None = ..., exclusive: bool = ...) -> Call: ...
 def divide(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def equal(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def erf(data: ExprLike) -> Call: ...

@@ -25,6 +25,8 @@ def var(
         raise TypeInferenceError(
             f"relay.var({name_hint!r}): give type_annotation or shape, not both"
         )
+    if isinstance(type_annotation, str):  # relay.var("x", "float32"): a scalar
+        shape, dtype, type_annotation = (), type_annotation, None
     if isinstance(type_annotation, (tuple, list)):
         shape, type_annotation = type_annotation, None
     if shape is not None:

@@ -16,7 +16,7 @@ until `InferType`.  `span` names the model's node, for error messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -163,6 +163,12 @@ class Op(Expr):
     def __post_init__(self) -> None:
         _set_type(self, None)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Op) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def definition(self) -> Any:
         """The operator's entry in the registry."""
@@ -198,6 +204,10 @@ class Constant(Expr):
     array: np.ndarray[Any, Any]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.array, np.ndarray):  # an NDArray, or numbers
+            given: Any = self.array
+            values = np.asarray(given.numpy() if hasattr(given, "numpy") else given)
+            object.__setattr__(self, "array", values)
         _set_type(self, TensorType(self.array.shape, self.array.dtype.name))
 
     @property
@@ -219,8 +229,17 @@ class Call(Expr):
     span: str = ""
 
     def __post_init__(self) -> None:
+        if type(self.args) is not tuple:
+            object.__setattr__(self, "args", tuple(self.args))
+        if type(self.span) is not str:  # type arguments, which classic Relay has in this place
+            object.__setattr__(self, "span", "")
         known = all(argument._type is not None for argument in self.args)
         _set_type(self, LANGUAGE.infer_call(self) if known else None)
+
+    @property
+    def type_args(self) -> tuple[Any, ...]:
+        """Always empty: types here have no parameters."""
+        return ()
 
     def with_args(self, args: tuple[Expr, ...]) -> Call:
         """Return the same call on other arguments."""
@@ -274,11 +293,51 @@ class TupleGetItem(Expr):
         _set_type(self, known)
 
 
+class FunctionAttrs(tuple[tuple[str, Any], ...]):
+    """The (name, value) pairs of a function's attributes, which also read like a mapping."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return tuple.__getitem__(self, key)
+        for name, value in self:
+            if name == key:
+                return value
+        names = ", ".join(name for name, _ in self) or "none"
+        raise KeyError(f"the function has no attribute {key!r}; it has: {names}")
+
+    def __getattr__(self, key: str) -> Any:
+        if any(name == key for name, _ in self):
+            return self[key]
+        raise AttributeError(f"the function has no attribute {key!r}")
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in (name, (name, value)) for name, value in self)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the attribute `key`, or `default`."""
+        return next((value for name, value in self if name == key), default)
+
+    def keys(self) -> list[str]:
+        """Return the names."""
+        return [name for name, _ in self]
+
+    def values(self) -> list[Any]:
+        """Return the values."""
+        return [value for _, value in self]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Return (name, value) pairs."""
+        return list(self)
+
+
 @node
 class Function(Expr, BaseFunc):
     """A function of `params`.  Attribute "Primitive" = 1 marks one kernel made by FuseOps."""
 
     KIND: ClassVar[str] = "relay.Function"
+    IS_PROGRAM: ClassVar[bool] = True  # callable, but an argument to functions as it is
     params: tuple[Var, ...]
     body: Expr
     ret_type: Type | None = None
@@ -289,8 +348,10 @@ class Function(Expr, BaseFunc):
             object.__setattr__(self, "params", tuple(self.params))
         if isinstance(self.body, TupleWrapper):
             object.__setattr__(self, "body", self.body.astuple())
-        if isinstance(self.attrs, dict):
-            object.__setattr__(self, "attrs", tuple(self.attrs.items()))
+        if type(self.attrs) is not FunctionAttrs:
+            given: Any = self.attrs or ()
+            pairs = given.items() if isinstance(given, Mapping) else given
+            object.__setattr__(self, "attrs", FunctionAttrs(pairs))
         result = self.body._type
         if result is not None:
             if self.ret_type is None:
@@ -308,6 +369,32 @@ class Function(Expr, BaseFunc):
     def __call__(self, *args: Expr) -> Call:
         """Return the call of this function."""
         return Call(self, args)
+
+    @property
+    def type_params(self) -> tuple[Any, ...]:
+        """Always empty: types here have no parameters."""
+        return ()
+
+
+def _accept_type_parameters(cls: Any, position: int) -> None:
+    """Let the constructor of `cls` take classic Relay's type parameters before field `position`.
+
+    Scripts that rebuild expressions pass them on: ``Call(op, args, attrs, type_args, span)``.
+    """
+    construct = cls.__init__
+    keyword = "type_args" if cls is Call else "type_params"
+
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        named.pop(keyword, None)
+        if len(args) > len(cls.FIELDS):
+            args = (*args[:position], *args[position + 1 :])
+        construct(self, *args, **named)
+
+    cls.__init__ = init
+
+
+_accept_type_parameters(Call, 3)
+_accept_type_parameters(Function, 3)
 
 
 @node

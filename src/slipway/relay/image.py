@@ -1,6 +1,16 @@
 """``relay.image``: image operators under their classic names."""
 
-from slipway.relay.ops.image.resize import resize, resize2d
+from slipway.relay.ops.image.crop import affine_grid, crop_and_resize, dilation2d
+from slipway.relay.ops.image.resize import resize, resize1d, resize2d, resize3d
 from slipway.relay.ops.image.sample import grid_sample
 
-__all__ = ["grid_sample", "resize", "resize2d"]
+__all__ = [
+    "affine_grid",
+    "crop_and_resize",
+    "dilation2d",
+    "grid_sample",
+    "resize",
+    "resize1d",
+    "resize2d",
+    "resize3d",
+]

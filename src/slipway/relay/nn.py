@@ -9,6 +9,18 @@ from slipway.errors import did_you_mean
 from slipway.relay import op_registry
 
 _COMPOSITES = {
+    **{
+        name: (family, name)
+        for family, names in (
+            ("nn.loss", "cross_entropy cross_entropy_with_logits fast_softmax nll_loss"),
+            ("nn.space", "batch_to_space_nd depth_to_space space_to_batch_nd space_to_depth"),
+            ("nn.sparse", "sparse_add sparse_dense sparse_transpose"),
+            ("nn.spread", "bitpack dilate fifo_buffer mirror_pad"),
+            ("image.resize", "upsampling3d"),
+        )
+        for name in names.split()
+    },
+    "dropout_raw": ("nn.norm", "dropout"),
     "deformable_conv2d": ("image.regions", "deformable_conv2d"),
     "l2_normalize": ("nn.norm", "l2_normalize"),
     "group_norm": ("nn.norm", "group_norm"),

@@ -6,6 +6,7 @@ from slipway.relay.expr import Extents
 from slipway.relay.ops.image.regions import deformable_conv2d as deformable_conv2d
 from slipway.relay.ops.image.regions import deformable_im2col as deformable_im2col
 from slipway.relay.ops.image.resize import upsampling as upsampling
+from slipway.relay.ops.image.resize import upsampling3d as upsampling3d
 from slipway.relay.ops.nn.activation import leaky_relu as leaky_relu
 from slipway.relay.ops.nn.activation import prelu as prelu
 from slipway.relay.ops.nn.activation import relu as relu
@@ -18,8 +19,13 @@ from slipway.relay.ops.nn.dense import batch_matmul as batch_matmul
 from slipway.relay.ops.nn.dense import bias_add as bias_add
 from slipway.relay.ops.nn.dense import dense as dense
 from slipway.relay.ops.nn.dense import matmul as matmul
+from slipway.relay.ops.nn.loss import cross_entropy as cross_entropy
+from slipway.relay.ops.nn.loss import cross_entropy_with_logits as cross_entropy_with_logits
+from slipway.relay.ops.nn.loss import fast_softmax as fast_softmax
+from slipway.relay.ops.nn.loss import nll_loss as nll_loss
 from slipway.relay.ops.nn.norm import batch_norm as batch_norm
 from slipway.relay.ops.nn.norm import dropout as dropout
+from slipway.relay.ops.nn.norm import dropout as dropout_raw
 from slipway.relay.ops.nn.norm import group_norm as group_norm
 from slipway.relay.ops.nn.norm import instance_norm as instance_norm
 from slipway.relay.ops.nn.norm import l2_normalize as l2_normalize
@@ -28,6 +34,17 @@ from slipway.relay.ops.nn.norm import lrn as lrn
 from slipway.relay.ops.nn.pad import pad as pad
 from slipway.relay.ops.nn.softmax import log_softmax as log_softmax
 from slipway.relay.ops.nn.softmax import softmax as softmax
+from slipway.relay.ops.nn.space import batch_to_space_nd as batch_to_space_nd
+from slipway.relay.ops.nn.space import depth_to_space as depth_to_space
+from slipway.relay.ops.nn.space import space_to_batch_nd as space_to_batch_nd
+from slipway.relay.ops.nn.space import space_to_depth as space_to_depth
+from slipway.relay.ops.nn.sparse import sparse_add as sparse_add
+from slipway.relay.ops.nn.sparse import sparse_dense as sparse_dense
+from slipway.relay.ops.nn.sparse import sparse_transpose as sparse_transpose
+from slipway.relay.ops.nn.spread import bitpack as bitpack
+from slipway.relay.ops.nn.spread import dilate as dilate
+from slipway.relay.ops.nn.spread import fifo_buffer as fifo_buffer
+from slipway.relay.ops.nn.spread import mirror_pad as mirror_pad
 from slipway.relay.ops.packed.blocked import contrib_dense_pack as contrib_dense_pack
 from slipway.relay.ops.packed.dot_pairs import contrib_dense_pairs as contrib_dense_pairs
 from slipway.relay.ops.packed.winograd import contrib_conv2d_winograd_nchwc as contrib_conv2d_winograd_nchwc
@@ -50,7 +67,9 @@ __all__ = [
     "batch_flatten",
     "batch_matmul",
     "batch_norm",
+    "batch_to_space_nd",
     "bias_add",
+    "bitpack",
     "contrib_conv1d_nchwc",
     "contrib_conv1d_pairs",
     "contrib_conv2d_nchwc",
@@ -70,10 +89,17 @@ __all__ = [
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "cross_entropy",
+    "cross_entropy_with_logits",
     "deformable_conv2d",
     "deformable_im2col",
     "dense",
+    "depth_to_space",
+    "dilate",
     "dropout",
+    "dropout_raw",
+    "fast_softmax",
+    "fifo_buffer",
     "global_avg_pool1d",
     "global_avg_pool2d",
     "global_avg_pool3d",
@@ -91,11 +117,19 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "mirror_pad",
+    "nll_loss",
     "pad",
     "prelu",
     "relu",
     "softmax",
+    "space_to_batch_nd",
+    "space_to_depth",
+    "sparse_add",
+    "sparse_dense",
+    "sparse_transpose",
     "upsampling",
+    "upsampling3d",
 ]
 
 def adaptive_avg_pool1d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...

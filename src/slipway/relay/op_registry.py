@@ -7,7 +7,8 @@ An operator's section in ``relay/ops/<family>.py`` reads::
         alpha: float = 0.01
 
     LEAKY_RELU = register_op(
-        "nn.leaky_relu", "data", attrs=LeakyReluAttrs, pattern=OpPattern.ELEMWISE
+        "nn.leaky_relu", "data", attrs=LeakyReluAttrs, pattern=OpPattern.ELEMWISE,
+        doc="max(x, 0) + alpha * min(x, 0).",
     )
 
     @LEAKY_RELU.type_relation
@@ -17,12 +18,14 @@ An operator's section in ``relay/ops/<family>.py`` reads::
     def leaky_relu_reference(attrs, data): return np.where(data > 0, data, data * attrs.alpha)
 
     @LEAKY_RELU.compute
-    def leaky_relu_compute(attrs, inputs, out_types): ...
+    def leaky_relu_compute(attrs, inputs, out_types):
+        (x,), m = inputs, te()
+        return [m.compute(x.shape, lambda *i: m.max(x(*i), 0.0) + attrs.alpha * m.min(x(*i), 0.0))]
 
     @LEAKY_RELU.face
     def leaky_relu(data, alpha=0.01): return LEAKY_RELU(data, attrs=LeakyReluAttrs(alpha))
 
-    LEAKY_RELU.sample_case((2, 3))
+    LEAKY_RELU.sample_case((2, 3), low=-1.0)
 
 The type relation takes the attributes and one type per argument; it raises `BadArgument` naming
 the argument at fault.  The reference takes NumPy arrays (a tuple of arrays for a tuple argument);
@@ -48,7 +51,17 @@ from slipway import dtypes
 from slipway.errors import SlipwayError, TypeInferenceError, did_you_mean
 from slipway.ir.node import Node
 from slipway.relay import open_dims
-from slipway.relay.expr import LANGUAGE, Call, Constant, Expr, Function, Op, Tuple, TupleWrapper
+from slipway.relay.expr import (
+    LANGUAGE,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    Op,
+    Tuple,
+    TupleWrapper,
+)
 from slipway.relay.types import FuncType, TensorType, TupleType, Type, flatten
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,6 +84,28 @@ class Attrs(Node):
 
     __slots__ = ()
     KIND: ClassVar[str] = "relay.Attrs"
+
+    def keys(self) -> list[str]:
+        """Return the names of the attributes."""
+        return list(self.FIELDS)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.FIELDS:
+            names = ", ".join(self.FIELDS) or "none"
+            raise KeyError(f"there is no attribute {key!r}; there are: {names}")
+        return getattr(self, key)
+
+    def get_int(self, key: str) -> int:
+        """Return an integer attribute."""
+        return int(self[key])
+
+    def get_str(self, key: str) -> str:
+        """Return an attribute as text."""
+        return str(self[key])
+
+    def get_int_tuple(self, key: str) -> tuple[int, ...]:
+        """Return an attribute of several integers."""
+        return tuple(int(v) for v in self[key])
 
 
 class BadArgument(TypeInferenceError):
@@ -288,13 +323,14 @@ def _current_span() -> str:
 
 
 FAMILIES = (
-    "nn.activation", "nn.attention", "tensor.binary", "packed.blocked", "packed.blocked_conv",
-    "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense", "image.detection", "image.resize",
-    "tensor.index", "tensor.join", "nn.norm", "nn.pad", "packed.dot_pairs", "nn.pool", "qnn.affine",
-    "qnn.conv", "packed.qnn_depthwise_packed", "packed.qnn_packed", "qnn.pool", "qnn.rescale",
-    "qnn.rescale_high", "qnn.rsqrt", "qnn.softmax", "qnn.table", "packed.qnn_winograd", "qnn.words",
-    "recurrence", "tensor.reduce", "image.regions", "tensor.repeat", "image.sample", "tensor.scan",
-    "tensor.scatter", "tensor.shape", "nn.softmax", "tensor.sort", "tensor.unary",
+    "nn.activation", "annotation", "nn.attention", "tensor.binary", "packed.blocked",
+    "packed.blocked_conv", "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense",
+    "image.detection", "image.resize", "tensor.index", "tensor.join", "nn.norm", "nn.pad",
+    "packed.dot_pairs", "nn.pool", "qnn.affine", "qnn.conv", "packed.qnn_depthwise_packed",
+    "packed.qnn_packed", "qnn.pool", "qnn.rescale", "qnn.rescale_high", "qnn.rsqrt", "qnn.softmax",
+    "qnn.table", "packed.qnn_winograd", "qnn.words", "recurrence", "tensor.reduce",
+    "image.regions", "tensor.repeat", "image.sample", "tensor.scan", "tensor.scatter",
+    "tensor.shape", "nn.softmax", "tensor.sort", "tensor.unary", "vision.suppression",
     "packed.winograd",
 )  # fmt: skip
 _loaded = False
@@ -397,9 +433,13 @@ def infer_call(call: Call) -> Type | None:
         except TypeInferenceError as error:
             where = f" (node {call.span!r})" if call.span else ""
             raise TypeInferenceError(f"{call.op.name}{where}: {error}") from None
-    if not isinstance(call.op, Expr):
-        return None  # a GlobalVar: the module knows
-    function_type = call.op.type
+    # A GlobalVar may have a type; where it has none, the module knows.
+    if isinstance(call.op, Expr):
+        function_type = call.op.type
+    elif isinstance(call.op, GlobalVar):
+        function_type = call.op.function_type
+    else:  # of a damaged document
+        raise TypeInferenceError(f"a {type(call.op).__name__} is called, which is no function")
     if function_type is None:
         return None
     if not isinstance(function_type, FuncType):

@@ -130,8 +130,12 @@ class _Printer:
                 return f"{self.atom(expr.tuple_value)}.{expr.index}"
             case Op():
                 return expr.name
-            case _:
+            case GlobalVar():
+                return f"@{expr.name}"
+            case Call() | Function() | Let() | If():
                 return run(self.value(expr, "  "))
+            case _:  # no expression of relay: only a damaged document has one
+                return f"<{type(expr).__name__}>"
 
     def constant(self, expr: Constant) -> str:
         array = expr.array

@@ -1,6 +1,7 @@
 """What type checkers see of slipway.relay.transform; written by tools/stubs.py."""
 
 from slipway.compiler.classic_passes import AlterOpLayout as AlterOpLayout
+from slipway.compiler.classic_passes import AnnotateTarget as AnnotateTarget
 from slipway.compiler.classic_passes import CanonicalizeOps as CanonicalizeOps
 from slipway.compiler.classic_passes import DeadCodeElimination as DeadCodeElimination
 from slipway.compiler.classic_passes import EliminateCommonSubexpr as EliminateCommonSubexpr
@@ -11,6 +12,10 @@ from slipway.compiler.classic_passes import FuseAttention as FuseAttention
 from slipway.compiler.classic_passes import FuseOps as FuseOps
 from slipway.compiler.classic_passes import InferType as InferType
 from slipway.compiler.classic_passes import Inline as Inline
+from slipway.compiler.classic_passes import Legalize as Legalize
+from slipway.compiler.classic_passes import MergeCompilerRegions as MergeCompilerRegions
+from slipway.compiler.classic_passes import MergeComposite as MergeComposite
+from slipway.compiler.classic_passes import PartitionGraph as PartitionGraph
 from slipway.compiler.classic_passes import RemoveDeadChannels as RemoveDeadChannels
 from slipway.compiler.classic_passes import SimplifyExpr as SimplifyExpr
 from slipway.compiler.classic_passes import SimplifyInference as SimplifyInference
@@ -29,6 +34,7 @@ from slipway.transform.manager import Sequential as Sequential
 
 __all__ = [
     "AlterOpLayout",
+    "AnnotateTarget",
     "CanonicalizeOps",
     "DeadCodeElimination",
     "EliminateCommonSubexpr",
@@ -40,7 +46,11 @@ __all__ = [
     "FuseOps",
     "InferType",
     "Inline",
+    "Legalize",
+    "MergeCompilerRegions",
+    "MergeComposite",
     "ModulePass",
+    "PartitionGraph",
     "Pass",
     "PassContext",
     "RemoveDeadChannels",

@@ -2,5 +2,17 @@
 
 from slipway.relay.ops.image.detection import all_class_non_max_suppression
 from slipway.relay.ops.image.regions import roi_align
+from slipway.relay.ops.vision.counts import get_valid_counts, roi_pool, yolo_reorg
+from slipway.relay.ops.vision.multibox import multibox_prior, multibox_transform_loc
+from slipway.relay.ops.vision.suppression import non_max_suppression
 
-__all__ = ["all_class_non_max_suppression", "roi_align"]
+__all__ = [
+    "all_class_non_max_suppression",
+    "get_valid_counts",
+    "multibox_prior",
+    "multibox_transform_loc",
+    "non_max_suppression",
+    "roi_align",
+    "roi_pool",
+    "yolo_reorg",
+]

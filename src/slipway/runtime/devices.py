@@ -69,6 +69,11 @@ class Device:
         """Whether code can run there from this process."""
         return self.device_type == 1 and self.device_id == 0
 
+    @property
+    def compute_version(self) -> None:
+        """None: a CPU has no version of its own.  Raises ExecutionError for a GPU."""
+        self.check()
+
     def sync(self) -> None:
         """Wait until the device has finished its work; the CPU always has."""
         self.check()

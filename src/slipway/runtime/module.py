@@ -13,7 +13,12 @@ from slipway.runtime.devices import Device
 from slipway.runtime.function_table import MAIN, FunctionTable
 from slipway.runtime.library import FUNCTION_PREFIX, Library, fill_slots
 from slipway.runtime.native_library import native_runtime, tvm_ffi
-from slipway.runtime.packed_func import PackedFunc, get_global_func, to_ffi_function
+from slipway.runtime.packed_func import (
+    PackedFunc,
+    get_global_func,
+    register_library_functions,
+    to_ffi_function,
+)
 from slipway.runtime.timing import BenchmarkResult
 
 
@@ -160,6 +165,8 @@ class LibraryModule(Module):
         super().__init__(entry)
         self.library = library
         self._names = names
+        if library.address("__TVMFFIFunctionGetGlobal"):  # code that calls functions by name
+            register_library_functions()
         fill_slots(library)
 
     def function_names(self) -> list[str]:

@@ -53,6 +53,8 @@ def from_ffi(value: Any) -> Any:
         return NDArray(value)
     if isinstance(value, ffi.Function):
         return PackedFunc(value)
+    if isinstance(value, _Carried):
+        return value.value
     if isinstance(value, ffi.core.String):
         return str(value)
     if isinstance(value, ffi.core.Bytes):
@@ -89,9 +91,20 @@ def _make_known(cls: type[Exception]) -> None:
         tvm_ffi().register_error(name, cls)
 
 
+class _Carried:
+    """A Python object on its way through tvm-ffi, which would make a function of a callable one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 def _as_argument(value: Any) -> Any:
     if isinstance(value, NDArray | PackedFunc) or not callable(value):
         return value
+    if getattr(value, "IS_PROGRAM", False):  # a graph that can be called, but is data
+        return _Carried(value)
     if hasattr(value, "__tvm_ffi_object__") or hasattr(value, "__dlpack__"):
         return value
     return to_ffi_function(value)
@@ -139,6 +152,13 @@ def register_func(
 _OF_THE_RUNTIME = {"runtime.config_threadpool": "config_threadpool"}
 
 
+def register_library_functions() -> None:
+    """Register the functions of libraries that classic TVM links, unless somebody has."""
+    from slipway.runtime.library_functions import register
+
+    register(register_func)
+
+
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
     """Return the global function `name`.
 
@@ -146,9 +166,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     """
     found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name.startswith("tvm.contrib."):
-        from slipway.runtime.library_functions import register
-
-        register(register_func)
+        register_library_functions()
         found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name in _OF_THE_RUNTIME:
         found = native_runtime().packed(_OF_THE_RUNTIME[name])

@@ -1,17 +1,17 @@
 """What one core of a CPU can do: multiply-adds and loads in a cycle, sizes of its caches.
 
 Schedules choose their tiles by it (``backends/cpu/tile.py``).  A `Core` follows from the target's
-words alone, so that equal target strings give equal code wherever they are compiled:
+options and features alone, so that equal targets give equal code wherever they are compiled:
 
 1. options: ``-fma-units``, ``-fma-latency``, ``-l1-cache-bytes``, ``-l1-cache-ways``,
    ``-cache-line-bytes``, ``-l2-cache-bytes``;
-2. the CPU that ``-mcpu`` names, if it is in the table below;
+2. the CPU that ``-mtune``, else ``-mcpu`` names, if it is in the table below;
 3. one core for all others: two vectors of multiply-adds and of loads a cycle, a latency of 5, 32 KB
    of first-level cache in 8 ways, 512 KB of the second level, lines of 64 bytes.
 
 A target that names no CPU means this machine's instructions, and the core of rule 3: what LLVM
 calls this machine may be the mask of a virtual machine, and its caches are seen only here.
-`host_words` reads those, for who wants them in the target.
+`host_options` reads those, for who wants them in the target.
 
 The table's sources: Intel's optimization reference manual, AMD's software optimization guides for
 families 17h to 1Ah, Arm's software optimization guides and technical reference manuals (where the
@@ -26,6 +26,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from slipway.target.costs import ANY_CORE, Costs
+
 _KB = 1024
 
 
@@ -35,6 +37,7 @@ class Core:
 
     `fma_latency` is from one addition to a sum to the next, `l2_bytes` this core's share of the
     second level, `l2_stream_bytes` what comes from there in a cycle.
+    `costs` are the numbers of cost models, so far the same for all cores.
     """
 
     fma_bits: int
@@ -45,6 +48,7 @@ class Core:
     line_bytes: int = 64
     l2_bytes: int = 512 * _KB
     l2_stream_bytes: int = 16
+    costs: Costs = ANY_CORE
 
     @property
     def l1_sets(self) -> int:
@@ -97,7 +101,7 @@ def core_of(cpu: str, vector_bits: int, options: Mapping[str, Any]) -> Core:
         fma_bits, latency, load_bits, l1_kb, ways, l2_kb, line = _CORES[cpu]
         core = Core(fma_bits, load_bits, latency, l1_kb * _KB, ways, line,
                     l2_kb * _KB or core.l2_bytes)  # fmt: skip
-    given = {
+    given: dict[str, Any] = {
         field: int(options[option])
         for option, field in (
             ("fma-latency", "fma_latency"), ("l1-cache-bytes", "l1_bytes"),
@@ -114,19 +118,19 @@ def core_of(cpu: str, vector_bits: int, options: Mapping[str, Any]) -> Core:
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
-def host_words(root: Path = _CACHES) -> str:
+def host_options(root: Path = _CACHES) -> str:
     """Return this machine's caches as options of a target; "" where the system does not tell.
 
     A cache that several cores share counts in equal parts.
     """
-    words = []
+    options = []
     for level, size, ways, line, sharing in _host_caches(root):
         if level == 1:
-            words += [f"-l1-cache-bytes={size // sharing}", f"-l1-cache-ways={ways}"]
-            words.append(f"-cache-line-bytes={line}")
+            options += [f"-l1-cache-bytes={size // sharing}", f"-l1-cache-ways={ways}"]
+            options.append(f"-cache-line-bytes={line}")
         elif level == 2:
-            words.append(f"-l2-cache-bytes={size // sharing}")
-    return " ".join(words)
+            options.append(f"-l2-cache-bytes={size // sharing}")
+    return " ".join(options)
 
 
 def host_caches(root: Path = _CACHES) -> dict[int, int]:

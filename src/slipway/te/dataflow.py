@@ -205,7 +205,7 @@ def _factored_op(
     size = reduced[axis].extent
     data = [IterVar(a.dom, Var(a.name, a.dtype), "data") for a in op.axis]
     extent = an.to_expr(size)
-    partial = IterVar(Range.of(extent), Var(axis.name, axis.dtype), "data")
+    partial = IterVar(Range.of(extent), Var(axis.name, reduced[axis].var.dtype), "data")
     # Loop variables of the stage become the factored operation's own axes.
     values: dict[Atom, Linear] = {}
     rest: list[IterVar] = []
@@ -214,7 +214,7 @@ def _factored_op(
             target = partial
         else:
             target = IterVar(
-                Range.of(an.to_expr(loop.extent)), Var(loop_axis.name, loop_axis.dtype), "reduce"
+                Range.of(an.to_expr(loop.extent)), Var(loop_axis.name, loop.var.dtype), "reduce"
             )
             rest.append(target)
         if loop.atom is not None:

@@ -123,7 +123,7 @@ class Bounds:
                 if any(not a.variables.isdisjoint(self.loop_ranges) for a in last.terms):
                     high = last.high
                     last = an.constant(int(high), last.dtype) if high < INF else last
-                self.loop_ranges[loop.atom] = (an.constant(0, loop.axis.dtype), last)
+                self.loop_ranges[loop.atom] = (an.constant(0, loop.var.dtype), last)
 
     @staticmethod
     def _shared_threads(stage: Stage, path: list[Loop]) -> set[Atom]:

@@ -3,6 +3,9 @@
 `LoopNest.build` walks the relations twice.  Down: the extent of every axis from those of the root
 axes (an outer axis gets ceil(extent / factor) steps).  Up: the value of every root axis as a
 linear sum of the leaf loops.  Where a split is not exact, a guard keeps the parent in range.
+
+An axis fused of int32 axes with 2^31 steps or more counts in int64, and so does what it is split
+into; the axes it was fused of get their values back in int32.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from slipway.ir import expr as E
 from slipway.ir.expr import IterVar, PrimExpr, Var
 from slipway.te.relations import Fuse, Singleton, Split
 from slipway.te.stage import Stage
+
+_MOST_STEPS = (1 << 31) - 1  # of a loop that counts in int32
 
 
 class Loop:
@@ -49,6 +54,11 @@ class LoopNest:
         self.guards: list[tuple[Linear, Linear]] = []
         self.repeats: list[tuple[Linear, Linear]] = []
         self.path: list[Loop] = []
+        self.wide: set[IterVar] = set()  # axes that count in int64 though declared in int32
+
+    def dtype(self, axis: IterVar) -> str:
+        """Return the type that an axis counts in."""
+        return "int64" if axis in self.wide else axis.dtype
 
     def build(self, ranges: Mapping[IterVar, tuple[Linear, Linear]]) -> None:
         """Fix the loops, given (min, extent) of every root axis."""
@@ -60,8 +70,7 @@ class LoopNest:
             if isinstance(relation, Split):
                 self._split_extents(relation, extents, factors)
             elif isinstance(relation, Fuse):
-                a, b = extents[relation.outer], extents[relation.inner]
-                extents[relation.fused] = an.multiply(a, b)
+                self._fuse_extents(relation, extents)
             elif isinstance(relation, Singleton):
                 extents[relation.iter] = an.constant(1)
         offsets: dict[IterVar, Linear] = {}
@@ -72,6 +81,23 @@ class LoopNest:
             if axis in offsets:
                 self.values[an.var_atom(axis.var)] = offsets[axis].plus(low)
         self._mark_reductions()
+
+    def _fuse_extents(self, fuse: Fuse, extents: dict[IterVar, Linear]) -> None:
+        a, b = extents[fuse.outer], extents[fuse.inner]
+        both = a.is_const and b.is_const
+        if not self.wide.isdisjoint((fuse.outer, fuse.inner)) or (
+            both and a.const * b.const > _MOST_STEPS and fuse.fused.dtype != "int64"
+        ):
+            self.wide.add(fuse.fused)
+            a, b = self._counted_in(a, "int64"), self._counted_in(b, "int64")
+        extents[fuse.fused] = self.an.multiply(a, b)
+
+    def _counted_in(self, value: Linear, dtype: str) -> Linear:
+        if value.dtype == dtype:
+            return value
+        if value.is_const:
+            return Linear({}, value.const, dtype)
+        return self.an.linear(E.Cast(dtype, self.an.to_expr(value)))
 
     def _split_extents(
         self, split: Split, extents: dict[IterVar, Linear], factors: dict[int, Linear]
@@ -84,6 +110,9 @@ class LoopNest:
             assert split.nparts is not None
             parts = an.linear(split.nparts)
             factor = ceil_divide(an, whole, parts)
+        if split.parent in self.wide:
+            self.wide |= {split.outer, split.inner}
+            parts, factor = (self._counted_in(x, "int64") for x in (parts, factor))
         factors[id(split)] = factor
         extents[split.outer] = parts
         # A factor above the extent leaves one step; its inner loop need not overrun.
@@ -102,15 +131,16 @@ class LoopNest:
         name = axis.var.name
         if mark is not None and mark.bind_thread is not None:
             name = mark.bind_thread.var.name
-        var = Var(name, axis.dtype)
+        dtype = self.dtype(axis)
+        var = Var(name, dtype)
         if extent.high <= 1:  # one step, also where a symbolic extent cannot be more
-            self.loops.append(Loop(axis, var, None, an.constant(1, axis.dtype)))
-            offsets[axis] = an.constant(0, axis.dtype)
+            self.loops.append(Loop(axis, var, None, an.constant(1, dtype)))
+            offsets[axis] = an.constant(0, dtype)
             return
         an.bind(var, 0, max(extent.high - 1, 0) if extent.high < INF else INF)
         atom = an.var_atom(var)
         self.loops.append(Loop(axis, var, atom, extent))
-        offsets[axis] = Linear({atom: 1}, 0, axis.dtype)
+        offsets[axis] = Linear({atom: 1}, 0, dtype)
 
     def _offsets_up(
         self,
@@ -142,12 +172,16 @@ class LoopNest:
             elif isinstance(relation, Fuse):
                 fused, inner = offsets[relation.fused], extents[relation.inner]
                 if inner.is_const:
-                    offsets[relation.outer] = an.floordiv(fused, inner.const)
-                    offsets[relation.inner] = an.floormod(fused, inner.const)
+                    quotient = an.floordiv(fused, inner.const)
+                    rest = an.floormod(fused, inner.const)
                 else:
-                    top, size = an.to_expr(fused), an.to_expr(inner)
-                    offsets[relation.outer] = an.linear(E.FloorDiv(top, size))
-                    offsets[relation.inner] = an.linear(E.FloorMod(top, size))
+                    top = an.to_expr(fused)
+                    size = an.to_expr(self._counted_in(inner, fused.dtype))
+                    quotient = an.linear(E.FloorDiv(top, size))
+                    rest = an.linear(E.FloorMod(top, size))
+                for axis, value in ((relation.outer, quotient), (relation.inner, rest)):
+                    is_wide = relation.fused in self.wide
+                    offsets[axis] = self._counted_in(value, self.dtype(axis)) if is_wide else value
 
     def _mark_reductions(self) -> None:
         from_reduction = {a for a in self.stage.op.reduce_axis}

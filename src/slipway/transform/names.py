@@ -15,27 +15,28 @@ from slipway.errors import LoweringError, did_you_mean
 # Of the tables of passes, whose modules a PassContext does not load; `Pass` adds a user's own.
 NAMES = set(
     """
-    AlterOpLayout CanonicalizeOps DeadCodeElimination EliminateCommonSubexpr
+    AlterOpLayout AnnotateTarget CanonicalizeOps DeadCodeElimination EliminateCommonSubexpr
     FakeQuantizationToInteger FixShapes FoldConstant FoldScaleAxis FuseAttention FuseOps InferType
-    Inline KernelPerOp MoveActivations NarrowRescale OptimizeLoops OwnOutputs PackQuantizedWeights
-    RemoveDeadChannels RoundOnce SelectBranches SimplifyExpr SimplifyInference SinkReshape
-    SubpixelConv ToGraphNormalForm ToMixedPrecision WidenProducts cut_loops flatten_storage
-    hoist_choice inject_double_buffer inject_prefetch instrument_bounds loop_partition lower_blocks
-    lower_custom_calls remove_assertions remove_unused serialize_threads simplify storage_rewrite
-    transpose_loads unroll_loop vectorize_loop
+    Inline KernelPerOp Legalize MergeCompilerRegions MergeComposite MoveActivations NarrowRescale
+    OptimizeLoops OwnOutputs PackQuantizedWeights PartitionGraph RemoveDeadChannels RoundOnce
+    SelectBranches SimplifyExpr SimplifyInference SinkReshape SubpixelConv ToGraphNormalForm
+    ToMixedPrecision WidenProducts cut_loops flatten_storage hoist_choice inject_double_buffer
+    inject_prefetch instrument_bounds loop_partition lower_blocks lower_custom_calls
+    remove_assertions remove_unused serialize_threads simplify storage_rewrite transpose_loads
+    unroll_loop vectorize_loop
     """.split()  # noqa: SIM905
 )
 
 # Passes of classic TVM for which there is none here.
 _CLASSIC = frozenset(
     """
-    AnnotateSpans AnnotateTarget BackwardFoldScaleAxis CanonicalizeCast
+    AnnotateSpans BackwardFoldScaleAxis CanonicalizeCast
     CapturePostDfsIndexInSpans CombineParallelBatchMatmul CombineParallelConv2D
     CombineParallelDense ConvertLayout Defunctionalization DefuseOps DivToMul DynamicToStatic
     EtaExpand FastMath FirstOrderGradient FlattenAtrousConv FlattenNestedTuples
     ForwardFoldScaleAxis GradientCellTransform ImplicitPermuteQuantize InferTypeLocal LabelOps
-    LambdaLift LazyGradientInit Legalize ManifestAlloc ManifestLifetimes MemoryPlan
-    MergeCompilerRegions MergeComposite OutlineCompilerFunctions PartialEval PartitionGraph
+    LambdaLift LazyGradientInit ManifestAlloc ManifestLifetimes MemoryPlan
+    OutlineCompilerFunctions PartialEval
     PlanDevices RelayToTIRTargetHook RemoveStandaloneReshapes RemoveUnusedFunctions
     SimplifyFCTranspose SplitArgs ToANormalForm ToBasicBlockNormalForm ToCPS
     tir.CommonSubexprElimTIR tir.CoProcSync tir.HoistIfThenElse tir.InjectVirtualThread

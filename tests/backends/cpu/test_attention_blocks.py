@@ -4,7 +4,7 @@ from math import ceil
 
 import pytest
 
-from slipway.backends.cpu.schedules.attention.blocks import SCORE_BYTES, choose_blocks, value_lanes
+from slipway.backends.cpu.schedules.attention.blocks import choose_blocks, score_bytes, value_lanes
 from slipway.backends.cpu.tile import vector_registers
 from slipway.target import Target
 
@@ -22,7 +22,7 @@ def test_sizes_fit(target, rows, keys):
     assert blocks.rows % blocks.lanes == 0
     assert blocks.rows % blocks.values.rows == 0
     assert ceil(40 / blocks.value_lanes) % blocks.values.vectors == 0
-    assert blocks.rows * blocks.chunk * 4 <= SCORE_BYTES
+    assert blocks.rows * blocks.chunk * 4 <= score_bytes(target)
     assert blocks.chunk * (ceil(keys / blocks.chunk) - 1) < keys
     assert blocks.scores.rows <= blocks.chunk
     assert (blocks.rows // blocks.lanes) % blocks.together == 0

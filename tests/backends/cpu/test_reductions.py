@@ -79,3 +79,15 @@ def test_long_softmax(target, shape):
     assert run(relay.nn.softmax(var("x", *shape)), target) == "softmax.long"
     body = relay.nn.log_softmax(var("x", *shape)) * relay.const(2.0)
     assert run(body, target) == "softmax.long"
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 2, 100_000), (0, 2)), ((3, 4, 5, 2, 4100), (0, 2, 4))]
+)
+def test_rows_of_several_axes_are_not_unrolled_as_a_whole(shape, axis):
+    """LLVM was handed 1,500 copies of the additions of a row, and more for longer rows."""
+    x = relay.var("x", shape=shape)
+    source = relay.build(
+        relay.Function([x], relay.sum(x, axis)), "llvm -mcpu=x86-64-v4"
+    ).get_source("raw")
+    assert source.count("fadd") < 200

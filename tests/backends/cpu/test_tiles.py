@@ -80,8 +80,11 @@ def test_short_work_stays_on_one_core():
 
 
 def test_weights_are_asked_for_ahead_where_a_vector_is_a_line():
-    assert prefetch_steps(16) == 32
-    assert prefetch_steps(8) == prefetch_steps(4) == 0
+    target = Target("llvm -mcpu=x86-64-v4")
+    assert prefetch_steps(16, target) == 32
+    assert prefetch_steps(8, target) == prefetch_steps(4, target) == 0
+    assert prefetch_steps(16, Target("llvm -mcpu=x86-64-v4 -cache-line-bytes=32")) == 64
+    assert prefetch_steps(16, Target("llvm -mcpu=x86-64-v4 -cache-line-bytes=128")) == 0
 
 
 def test_a_tile_that_divides_the_blocks():

@@ -41,6 +41,13 @@ def exact(d):
     return Case((d.array(shape, dtype, low, edges=True),))
 
 
+@strategy("annotation.compiler_begin", "annotation.compiler_end")
+def mark(d):
+    shape = d.shape()
+    attrs = OPS[d.name].attrs_type("accelerator")
+    return Case((d.array(shape, d.dtype(ALL, shape), edges=True),), attrs)
+
+
 @strategy("logical_not", "bitwise_not")
 def inverted(d):
     shape = d.shape()

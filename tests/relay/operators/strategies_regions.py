@@ -5,7 +5,8 @@ from drawing import OPS, Case
 from strategies import strategy
 
 
-@strategy("nn.deformable_im2col", "vision.roi_align", "vision.select_boxes")
+@strategy("nn.deformable_im2col", "vision.roi_align", "vision.select_boxes",
+          "vision.suppress_boxes")  # fmt: skip
 def regions(d):
     sample = d.pick(OPS[d.name].cases)
     arrays = tuple(np.asarray(a) for a in sample.arrays(seed=d.int(0, 1 << 20)))

@@ -75,3 +75,66 @@ def test_memory_may_have_changed():
         return E.GT(E.BufferLoad(buffer, (ops.const(0),)), ops.const(0))
 
     assert decided(positive(), positive(), True) is None
+
+
+SUMS = {
+    "i + j": lambda i, j: i + j, "j + i": lambda i, j: j + i, "i - j": lambda i, j: i - j,
+    "j - i": lambda i, j: j - i, "i": lambda i, j: i, "-i": lambda i, j: 0 - i,
+    "2 * i": lambda i, j: i * 2, "3": lambda i, j: ops.const(3),
+}  # fmt: skip
+PLAIN = {E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">=", E.EQ: "=="}
+
+
+@pytest.mark.parametrize("known_sum", SUMS)
+@pytest.mark.parametrize("holds", [True, False])
+def test_what_follows_is_what_holds_for_all_values(known_sum, holds):
+    """An answer is right for all i and j there are; for one and the same sum it is given."""
+    i, j = E.Var("i"), E.Var("j")
+    values = [(p, q) for p in range(-7, 8) for q in range(-7, 8)]
+    for kind, end in itertools.product(PLAIN, (-1, 0, 2)):
+        known = kind(SUMS[known_sum](i, j), ops.const(end))
+        rule = eval(f"lambda i, j: ({known_sum}) {PLAIN[kind]} {end}")
+        under = [v for v in values if rule(*v) == holds]
+        for other, (text, build) in itertools.product(PLAIN, SUMS.items()):
+            for limit in (-2, 0, 1, 3):
+                condition = other(build(i, j), ops.const(limit))
+                asked = eval(f"lambda i, j: ({text}) {PLAIN[other]} {limit}")
+                found = given(condition, known, holds)
+                answers = {asked(*v) for v in under}
+                if isinstance(found, E.IntImm):
+                    assert answers <= {bool(found.value)}
+                elif (
+                    text == known_sum and text not in ("3", "2 * i") and (holds or kind is not E.EQ)
+                ):
+                    assert len(answers) == 2, (known, holds, condition)
+
+
+def test_choices_by_select_are_made_too():
+    i = E.Var("i")
+    f, g = E.Var("f", "float32"), E.Var("g", "float32")
+    choice = E.Select(i < 4, f, g)
+    assert given(choice, i < 3, True) is f
+    assert given(choice, i < 4, False) is g
+    assert given(choice, i < 5, True) is choice
+    both = E.And(i < 4, E.Var("other", "bool"))
+    assert given(both, i < 2, True) is both.b
+    assert given(both, i < 9, False).value == 0
+
+
+def test_conditions_that_are_written_the_same_decide_each_other():
+    x = E.Var("x", "float32")
+    known = E.LT(x, ops.const(1.0, "float32"))
+    again = E.LT(x, ops.const(1.0, "float32"))
+    assert given(again, known, True).value == 1
+    assert given(again, known, False).value == 0
+    for other in (
+        E.LT(x, ops.const(2.0, "float32")), E.LE(x, ops.const(1.0, "float32")),
+        E.LT(E.Var("x", "float32"), ops.const(1.0, "float32")),
+    ):  # fmt: skip
+        assert given(other, known, True) is other
+    pair = E.Shuffle((x, x), (0, 1))
+    one, two = (E.LT(E.Shuffle((x, x), (0, 1)), pair) for _ in range(2))
+    assert given(two, one, True).value == 1
+    for other in (E.Shuffle((x, x), (1, 0)), E.Shuffle((x,), (0, 1)), E.Shuffle((x, x, x), (0, 1))):
+        differs = E.LT(other, pair)
+        assert given(differs, one, True) is differs

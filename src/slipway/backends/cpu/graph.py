@@ -94,9 +94,9 @@ def _widen(function: Function, setting: Setting) -> Function:
     pairs = _pairs(setting)
     if not pairs:
         return widen_products(function)
-    winograd = allows_winograd(setting.target)
+    winograd, costs = allows_winograd(setting.target), setting.target.core.costs
     return widen_products(
-        function, best_in_pairs(function, setting.lanes, pairs[0].depth, winograd)
+        function, best_in_pairs(function, setting.lanes, pairs[0].depth, winograd, costs)
     )
 
 
@@ -109,7 +109,8 @@ def _attention(function: Function, setting: Setting) -> Function:
 def _layout(function: Function, setting: Setting) -> Function:
     target, lanes = setting.target, setting.lanes
     units = partial(panel_units, target, lanes)
-    return alter_layout(function, lanes, allows_winograd(target), units, _pairs(setting))
+    winograd, costs = allows_winograd(target), target.core.costs
+    return alter_layout(function, lanes, winograd, units, _pairs(setting), costs)
 
 
 def _pack(function: Function, setting: Setting) -> Function:

@@ -14,6 +14,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING
 
 from slipway.backends.strategy import Knobs, Space
+from slipway.target.costs import ANY_CORE
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -41,30 +42,26 @@ def vector_registers(target: Target) -> int:
     return 16
 
 
-# Shorter work is over before another core has begun and has fetched its data from the first one.
-_LEAST_CYCLES_TO_SHARE = 20_000
-_LINE_BYTES = 64
-_AHEAD_BYTES = 2048
-
-
-def prefetch_steps(lanes: int) -> int:
+def prefetch_steps(lanes: int, target: Target) -> int:
     """Return the prefetch distance of weights in steps of the inner loop; 0: no prefetch.
 
     A step reads `lanes` float32 of a panel.  Where that is a whole line, a core is through with
     the lines of a panel sooner than its own prefetcher brings the next ones from memory; with
     shorter vectors it is not, and asking only takes instructions.
     """
-    return _AHEAD_BYTES // _LINE_BYTES if 4 * lanes >= _LINE_BYTES else 0
+    core = target.core
+    return core.costs.ahead_bytes // core.line_bytes if 4 * lanes >= core.line_bytes else 0
 
 
 def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
     """Return whether several cores finish so many multiply-adds earlier than one.
 
+    Shorter work is over before another core has begun and has fetched its data from the first one.
     `weight_bytes` are those that are read once: a product with a single row waits for them.
     """
     core = target.core
     cycles = max(products * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
-    return cycles >= _LEAST_CYCLES_TO_SHARE
+    return cycles >= core.costs.share_cycles
 
 
 def step_cost(rows: int, vectors: int, target: Target, near: bool = False) -> float:
@@ -78,7 +75,7 @@ def step_cost(rows: int, vectors: int, target: Target, near: bool = False) -> fl
     streamed = 0 if near else vectors * bits / 8 / core.l2_stream_bytes
     multiplying = products * bits / core.fma_bits
     cycles = max(multiplying, loads * bits / core.load_bits, core.fma_latency, streamed)
-    return (cycles + 0.1 * loads) / products
+    return (cycles + core.costs.load_cycles * loads) / products
 
 
 def tiles_in_registers(
@@ -132,7 +129,8 @@ def positions_per_part(
     second-level cache is the place if it fits.  The number of parts is the one for which the least
     must come from beyond that cache, or more where the target's cores would not all find work.
     """
-    counts, room = target.core_counts, 0.8 * target.core.l2_bytes
+    core, counts = target.core, target.core_counts
+    room = core.costs.l2_share * core.l2_bytes
 
     def traffic(parts: int) -> float:
         fits = data_bytes / parts <= room
@@ -157,9 +155,9 @@ def positions_per_part(
 
 # What the start of a task takes, in its own work: positions for the first reading of a panel of
 # weights, pieces of a product for the copy of its data, rows of an image for those it reads again.
-PANEL_POSITIONS = 5
-TASK_PIECES = 0.25
-TASK_ROWS = 1
+PANEL_POSITIONS = ANY_CORE.panel_positions
+TASK_PIECES = ANY_CORE.task_pieces
+TASK_ROWS = ANY_CORE.task_rows
 
 
 def time_of_all(tasks: int, counts: Sequence[int]) -> int:

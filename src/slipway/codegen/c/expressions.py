@@ -286,7 +286,7 @@ class CExpressions:
                 offset = f" + {lane * step.value}" if lane and step.value else ""
             last = last.base
         flat = legalize.flatten_index(buffer, (*indices[:-1], last) if indices else ())
-        text = self.index(flat)
+        text = self.index(legalize.wide_index(buffer, flat))
         if inner > 1:
             text = f"({text}) * {inner}"
             offset = f" + {lane}"

@@ -79,7 +79,8 @@ class CFunction(CIntrinsics):
         """Append the function, whose body has been emitted, to the module."""
         self._mention_unused()
         body = "\n".join(self.lines)
-        unused = [self.names[id(v)] for v in params if not _mentions(body, self.names[id(v)])]
+        mentioned = set(re.findall(r"\w+", body))
+        unused = [self.names[id(v)] for v in params if self.names[id(v)] not in mentioned]
         voids = "".join(f"  (void){name};\n" for name in unused)
         self.module.functions.append(f"{head} {{\n{voids}{body}\n  return 0;\n}}\n")
         self.module.helpers |= self.helpers
@@ -415,7 +416,3 @@ def _hoists(value: E.PrimExpr) -> bool:
         isinstance(n, (E.Let, E.Min, E.Max, E.FloorDiv, E.FloorMod, E.Call, E.Cast))
         for n in walk(value)
     )
-
-
-def _mentions(text: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", text) is not None

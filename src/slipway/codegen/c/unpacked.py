@@ -5,7 +5,7 @@ A kernel is ``static int32_t name(pointers...)``; buffers that it only reads are
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,11 @@ class _Kernel(CFunction):
     def __init__(self, module: CModule, name: str) -> None:
         super().__init__(module, name)
         self.workspace = Workspace()
+
+    def fail(self, kind: str, message: str) -> None:
+        """Emit the return with an error; a program keeps no words about it."""
+        self.module.uses_failure = True
+        self.line("  return -2;")
 
     def _allocate(self, node: S.Allocate) -> None:
         buffer = node.buffer
@@ -72,6 +77,7 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
     out.inside_parallel = True  # which makes every loop a serial one
     out.taken |= {*functions_reserved(name), "workspace"}
     written = {id(s.buffer.data) for s in walk(func.body) if isinstance(s, S.BufferStore)}
+    written |= {id(pointer) for pointer in _handed_over(func)}
     words = []
     variables: list[E.Var] = []
     for buffer in tensors_of(name, func):
@@ -92,6 +98,15 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
     del module.functions[before:]
     text = "\n".join(texts)
     return KernelText(name, text, out.workspace.size_bytes, "return -" in text)
+
+
+def _handed_over(func: PrimFunc) -> Iterator[Any]:
+    """Yield the buffers that C functions are given pointers to write through."""
+    for found in walk(func.body):
+        if isinstance(found, E.Call) and found.op == "access_ptr":
+            data, _, mask = found.args
+            if not isinstance(mask, E.IntImm) or mask.value & 2:
+                yield data
 
 
 def constant_text(dtype: str, values: np.ndarray[Any, Any]) -> list[str]:

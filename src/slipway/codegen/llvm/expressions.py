@@ -168,7 +168,9 @@ class ExpressionEmitter:
                 x = self.w.put(f"fneg {ty} {x}")
         symbol = f"llvm.fmuladd.{mangle(ty)}"
         self.helpers.add(f"declare {ty} @{symbol}({ty}, {ty}, {ty})")
-        return self.w.put(f"call {ty} @{symbol}({ty} {x}, {ty} {y}, {ty} {other})")
+        # Tiles multiply data by weights, which the next rows need again: x86 overwrites one of the
+        # three registers, and LLVM takes the second factor where the sum must stay.
+        return self.w.put(f"call {ty} @{symbol}({ty} {y}, {ty} {x}, {ty} {other})")
 
     def _bool_arithmetic(self, node: E.BinaryOp) -> str:
         word = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]

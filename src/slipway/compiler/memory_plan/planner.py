@@ -31,7 +31,7 @@ def plan(
 
     `algorithm` is one of `ALGORITHMS`, or "best", which runs them all until one reaches
     the lower bound; ties go to the first.  `shares` lists outputs that may take over dying inputs.
-    Equal arguments always give the same plan, unless `time_budget_s` cuts the exact search short.
+    The same arguments give the same plan, unless `time_budget_s` cuts the exact search short.
 
     Raises ValueError for an unknown algorithm or pool, and LoweringError when the blocks do not
     fit into the pools; the message lists the blocks alive at the fullest step.

@@ -172,7 +172,7 @@ def softmax(node: NodeView) -> Any:
         )
     if node.kind == "Hardmax":
         depth = x.tensor_type.shape[axis]
-        best = relay.argmax(x, axis)
+        best = relay.argmax(x, axis, dtype="int64")
         result = relay.one_hot(best, 1.0, 0.0, depth, axis % x.tensor_type.rank, node.type().dtype)
     else:
         result = (relay.nn.softmax if node.kind == "Softmax" else relay.nn.log_softmax)(x, axis)

@@ -6,7 +6,7 @@ A converter is a function ``f(node: NodeView) -> Expr | TupleWrapper | list[Expr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,6 +134,14 @@ class NodeView:
             return self.ints(index, what)
         found = self.attr(attribute)
         return None if found is None else tuple(int(v) for v in found)
+
+    def choice(self, name: str, default: str, table: Mapping[str, Any]) -> Any:
+        """Return what a table has for the text of an attribute."""
+        word = self.attr(name, default)
+        if word not in table:
+            known = ", ".join(sorted(table))
+            raise self.unsupported(f"its attribute {name!r} is {word!r}; there are {known}")
+        return table[word]
 
     # -- results ---------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ def _reduce(node: NodeView, shapes: Shapes) -> Any:
 @declared("CumSum", "CumProd")
 def _cumulative(node: NodeView, shapes: Shapes) -> Any:
     rank = node.rank()
-    if rank > MAX_CHOICES:
+    if not 0 < rank <= MAX_CHOICES:
         return None
     axis = _from_back(relay.reshape(_wide(node.input(1)), ()), rank)
     definition = CUMSUM if node.kind == "CumSum" else CUMPROD
@@ -187,6 +187,8 @@ def _split(node: NodeView, shapes: Shapes) -> Any:
 @declared("OneHot")
 def _one_hot(node: NodeView, shapes: Shapes) -> Any:
     wanted = shapes[0] or ()
+    if not wanted:
+        return None
     axis = node.attr("axis", -1) % len(wanted)
     depth = wanted[axis]
     indices = _wide(node.input(0))
@@ -199,6 +201,8 @@ def _one_hot(node: NodeView, shapes: Shapes) -> Any:
 
 @declared("Range")
 def _range(node: NodeView, shapes: Shapes) -> Any:
+    if len(shapes[0] or ()) != 1:
+        return None
     (count,) = shapes[0] or ()
     dtype = node.type().dtype
     start, step = (relay.reshape(node.input(i), ()) for i in (0, 2))

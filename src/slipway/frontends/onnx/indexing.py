@@ -142,7 +142,7 @@ def scatter_elements(node: NodeView) -> Any:
     """Updates put in along an axis."""
     return relay.scatter_elements(
         node.input(0), node.input(1), node.input(2), node.attr("axis", 0),
-        REDUCTION[node.attr("reduction", "none")],
+        node.choice("reduction", "none", REDUCTION),
     )  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def scatter_nd(node: NodeView) -> Any:
     """Slices put in at index tuples, which ONNX keeps along the last axis."""
     rank = node.rank(1)
     indices = relay.transpose(node.input(1), (rank - 1, *range(rank - 1)))
-    mode = REDUCTION[node.attr("reduction", "none")]
+    mode = node.choice("reduction", "none", REDUCTION)
     return relay.scatter_nd(node.input(0), indices, node.input(2), mode)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ModelError, TypeInferenceError
+from slipway.frontends.onnx.external_data import check_external_data
 from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import numpy_dtype
 
@@ -50,9 +51,12 @@ def load_model(model: Any) -> Any:
     if not path.is_file():
         raise ModelError(f"there is no model file {str(path)!r}")
     proto = _parse(onnx, path.read_bytes(), repr(str(path)))
+    check_external_data(proto, path.parent, DTYPE_OF)
     try:
         onnx.load_external_data_for_model(proto, str(path.parent))
     except Exception as error:  # onnx raises several unrelated classes here
+        if isinstance(error, MemoryError):
+            raise
         raise ModelError(
             f"{str(path)!r} keeps weights in other files that cannot be read: {error}"
         ) from error

@@ -27,7 +27,10 @@ class _Direction:
     def __init__(self, node: NodeView, index: int) -> None:
         self.node = node
         self.gates = GATES[node.kind]
-        self.hidden = int(node.attr("hidden_size", node.type(2).shape[2]))
+        self.hidden = node.type(2).shape[2]
+        told = node.attr("hidden_size", self.hidden)
+        if told != self.hidden:
+            raise node.unsupported(f"hidden_size is {told}, and R is for {self.hidden} states")
         self.reverse = node.attr("direction", "forward") == "reverse" or index == 1
         self.weight = self.part(node.input(1), index)
         self.recurrence = self.part(node.input(2), index)

@@ -50,5 +50,5 @@ def arg_extreme(node: NodeView) -> Any:
     function = relay.argmax if node.kind == "ArgMax" else relay.argmin
     return function(
         node.input(0), node.attr("axis", 0), bool(node.attr("keepdims", 1)),
-        select_last_index=bool(node.attr("select_last_index", 0)),
+        select_last_index=bool(node.attr("select_last_index", 0)), dtype="int64",
     )  # fmt: skip

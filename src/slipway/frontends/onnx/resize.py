@@ -26,7 +26,7 @@ def upsample(node: NodeView) -> Any:
     scales = node.attr("scales") if node.opset < 9 else node.constant(1, "the scales").reshape(-1)
     factors = [float(s) for s in scales]
     size = [int(np.floor(d * f)) for d, f in zip(node.type().shape, factors, strict=True)]
-    method = METHODS[node.attr("mode", "nearest")]
+    method = node.choice("mode", "nearest", METHODS)
     return relay.image.resize(node.input(0), size, factors, method, "asymmetric", "floor")
 
 

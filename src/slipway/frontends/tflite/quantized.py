@@ -21,6 +21,8 @@ def out_range(node: NodeView, activation: str = "none") -> tuple[int, int]:
     quantization = node.out_quantization()
     if activation not in ("none", "relu", "relu6", "relu_n1_to_1"):
         raise node.unsupported(f"the fused activation {activation!r} on integers is not supported")
+    if node.out().dtype not in QUANTIZED:
+        raise node.unsupported(f"its result is of type {node.out().dtype}")
     return activation_range(
         activation, quantization.scale, quantization.zero_point, node.out().dtype
     )

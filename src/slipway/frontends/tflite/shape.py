@@ -86,7 +86,9 @@ def pack(node: NodeView) -> Any:
 @converter("UNPACK")
 def unpack(node: NodeView) -> Any:
     """Apart along an axis that disappears."""
-    axis = node.option("axis")
+    axis, rank = node.option("axis"), len(node.shape())
+    if not -rank <= axis < rank:
+        raise node.unsupported(f"its axis is {axis}, and the tensor has {rank}")
     count = node.shape()[axis]
     if count != len(node.operator.outputs):
         raise node.unsupported(f"it gives {len(node.operator.outputs)} parts of {count}")
@@ -153,6 +155,8 @@ def strided_slice(node: NodeView) -> Any:
         elif node.option("shrink_axis_mask") >> i & 1:
             index.append(begin[i] + node.shape()[axis] * (begin[i] < 0))
             axis += 1
+        elif not strides[i]:
+            raise node.unsupported(f"its stride along axis {axis} is 0")
         else:
             start = None if node.option("begin_mask") >> i & 1 else begin[i]
             stop = None if node.option("end_mask") >> i & 1 else end[i]
@@ -372,6 +376,8 @@ def batch_to_space(node: NodeView) -> Any:
 def dynamic_update_slice(node: NodeView) -> Any:
     """Replace a region that begins at constant positions."""
     shape, update = node.shape(), node.shape(1)
+    if not len(shape) == len(update) == len(node.integers(2)):
+        raise node.unsupported("its tensors and the position differ in the number of axes")
     begin = [min(max(b, 0), d - u) for b, d, u in zip(node.integers(2), shape, update, strict=True)]
     check_table(node, len(update), *update)
     grids = np.meshgrid(

@@ -34,7 +34,7 @@ def extreme(node: NodeView) -> Any:
     if "dim" not in node.arguments:
         return step(x, tuple(range(node.rank())))
     axis, keep = node.axis(), bool(node.arg("keepdim", False))
-    position = (relay.argmax if node.kind == "max" else relay.argmin)(x, axis, keep)
+    position = (relay.argmax if node.kind == "max" else relay.argmin)(x, axis, keep, dtype="int64")
     return [step(x, axis, keep), position]
 
 
@@ -43,9 +43,9 @@ def position(node: NodeView) -> Any:
     """Where the extreme is, along an axis or in the flattened tensor."""
     function = relay.argmax if node.kind == "argmax" else relay.argmin
     if node.arguments.get("dim") is None:
-        flat = function(relay.reshape(node.input(), (-1,)), 0)
+        flat = function(relay.reshape(node.input(), (-1,)), 0, dtype="int64")
         return relay.reshape(flat, node.out.shape)
-    return function(node.input(), node.axis(), bool(node.arg("keepdim", False)))
+    return function(node.input(), node.axis(), bool(node.arg("keepdim", False)), dtype="int64")
 
 
 @converter("any", "all")

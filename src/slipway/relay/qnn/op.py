@@ -17,6 +17,29 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import as_expr, const
 from slipway.relay.ops.qnn.rescale import rescale_by
+from slipway.relay.qnn.config import (
+    RequantizeConfig,
+    current_requantize_config,
+    requantize_config,
+)
+from slipway.relay.qnn.unary import (
+    abs,
+    erf,
+    exp,
+    hardswish,
+    leaky_relu,
+    log,
+    rsqrt,
+    sigmoid,
+    sqrt,
+    tanh,
+)
+
+__all__ = [
+    "RequantizeConfig", "abs", "add", "batch_matmul", "concatenate", "conv2d", "conv2d_transpose",
+    "current_requantize_config", "dense", "erf", "exp", "hardswish", "leaky_relu", "log", "mul",
+    "requantize", "requantize_config", "rsqrt", "sigmoid", "sqrt", "subtract", "tanh",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike, Extents
@@ -75,8 +98,11 @@ def requantize(
     `rounding` says where a half goes: "UPWARD" to the next integer above, "TONEAREST" away from
     zero; None is the rule of docs/quantization.md, which rounds twice.  `compute_dtype` "int64"
     (and None) multiplies by a factor of 31 bits, "float32" and "float64" by the real one; there
-    None rounds upward.
+    None rounds upward.  Where they are None, those of a `requantize_config` around count.
     """
+    config = current_requantize_config()
+    rounding = config.rounding if rounding in (None, "None") else rounding
+    compute_dtype = config.compute_dtype if compute_dtype in (None, "None") else compute_dtype
     _one_of("rounding", rounding, (*_ROUNDINGS, "None"))
     _one_of("compute_dtype", compute_dtype, ("int64", "float32", "float64", "None"))
     given = as_expr(data)
@@ -177,6 +203,53 @@ def dense(
         _centered(weight, kernel_zero_point, 0, "kernel_zero_point"),
         units,
         out_dtype,
+    )
+
+
+def conv2d_transpose(
+    data: Any,
+    weight: Any,
+    input_zero_point: Any,
+    kernel_zero_point: Any,
+    input_scale: Any,
+    kernel_scale: Any,
+    strides: Any = (1, 1),
+    padding: Any = (0, 0),
+    dilation: Any = (1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Any = None,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "IOHW",
+    out_layout: str = "",
+    output_padding: Any = (0, 0),
+    out_dtype: str = "int32",
+) -> Any:
+    """Convolve quantised images transposed; the result is the int32 sums."""
+    return _face("nn.conv2d_transpose")(
+        _centered(data, input_zero_point, -1, "input_zero_point"),
+        _centered(weight, kernel_zero_point, kernel_layout.index("O"), "kernel_zero_point"),
+        strides, padding, dilation, channels, kernel_size, groups, data_layout, kernel_layout,
+        out_layout, output_padding, out_dtype,
+    )  # fmt: skip
+
+
+def batch_matmul(
+    x: Any,
+    y: Any,
+    x_zero_point: Any,
+    y_zero_point: Any,
+    x_scale: Any,
+    y_scale: Any,
+    out_dtype: str = "int32",
+) -> Any:
+    """Multiply quantised x (B, M, K) by the transposes of y (B, N, K), as int32 sums."""
+    return _face("nn.batch_matmul")(
+        _centered(x, x_zero_point, -1, "x_zero_point"),
+        _centered(y, y_zero_point, -1, "y_zero_point"),
+        out_dtype=out_dtype,
+        transpose_a=False,
+        transpose_b=True,
     )
 
 

@@ -20,11 +20,18 @@ from slipway.relay.ops.qnn.softmax import normalize as normalize
 from slipway.relay.ops.qnn.softmax import reciprocal as reciprocal
 from slipway.relay.ops.qnn.table import lookup as lookup
 from slipway.relay.ops.qnn.words import contrib_words as contrib_words
+from slipway.relay.qnn.config import RequantizeConfig as RequantizeConfig
+from slipway.relay.qnn.config import current_requantize_config as current_requantize_config
+from slipway.relay.qnn.config import requantize_config as requantize_config
+from slipway.relay.qnn.unary import leaky_relu as leaky_relu
 import typing
 
 __all__ = [
+    "RequantizeConfig",
+    "abs",
     "add",
     "avg_pool2d",
+    "batch_matmul",
     "concatenate",
     "contrib_conv2d_packed",
     "contrib_conv2d_winograd",
@@ -33,29 +40,52 @@ __all__ = [
     "contrib_words",
     "conv2d",
     "conv2d_nhwc",
+    "conv2d_transpose",
+    "current_requantize_config",
     "dense",
     "dense_packed",
     "depthwise_conv2d_nhwc",
     "dequantize",
+    "erf",
+    "exp",
+    "hardswish",
     "leading_zeros",
+    "leaky_relu",
+    "log",
     "lookup",
     "mul",
     "normalize",
     "quantize",
     "reciprocal",
     "requantize",
+    "requantize_config",
     "rescale",
+    "rsqrt",
     "rsqrt_multiplier",
     "rsqrt_shift",
+    "sigmoid",
+    "sqrt",
     "subtract",
+    "tanh",
 ]
 
+def abs(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...
 def add(lhs: ExprLike, rhs: ExprLike, lhs_scale: ExprLike, lhs_zero_point: ExprLike, rhs_scale: ExprLike, rhs_zero_point: ExprLike, output_scale: ExprLike, output_zero_point: ExprLike, lhs_axis: int = ..., rhs_axis: int = ...) -> typing.Any: ...
+def batch_matmul(x: typing.Any, y: typing.Any, x_zero_point: typing.Any, y_zero_point: typing.Any, x_scale: typing.Any, y_scale: typing.Any, out_dtype: str = ...) -> typing.Any: ...
 def concatenate(data: Sequence[typing.Any], input_scales: Sequence[typing.Any], input_zero_points: Sequence[typing.Any], output_scale: ExprLike, output_zero_point: ExprLike, axis: int) -> typing.Any: ...
 def conv2d(data: ExprLike, kernel: ExprLike, input_zero_point: ExprLike, kernel_zero_point: ExprLike, input_scale: ExprLike, kernel_scale: ExprLike, kernel_size: Extents, channels: int, strides: Extents = ..., padding: Extents = ..., dilation: Extents = ..., groups: int = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> typing.Any: ...
+def conv2d_transpose(data: typing.Any, weight: typing.Any, input_zero_point: typing.Any, kernel_zero_point: typing.Any, input_scale: typing.Any, kernel_scale: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: typing.Any = ..., groups: int = ..., channels: int | None = ..., kernel_size: typing.Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., output_padding: typing.Any = ..., out_dtype: str = ...) -> typing.Any: ...
 def dense(data: ExprLike, weight: ExprLike, input_zero_point: ExprLike, kernel_zero_point: ExprLike, input_scale: ExprLike, kernel_scale: ExprLike, units: int | None = ..., out_dtype: str = ...) -> typing.Any: ...
+def erf(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...
+def exp(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...
+def hardswish(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...
+def log(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...
 def mul(lhs: ExprLike, rhs: ExprLike, lhs_scale: ExprLike, lhs_zero_point: ExprLike, rhs_scale: ExprLike, rhs_zero_point: ExprLike, output_scale: ExprLike, output_zero_point: ExprLike, lhs_axis: int = ..., rhs_axis: int = ...) -> typing.Any: ...
 def requantize(data: ExprLike, input_scale: ExprLike, input_zero_point: ExprLike, output_scale: ExprLike, output_zero_point: ExprLike, axis: int = ..., rounding: str | None = ..., compute_dtype: str | None = ..., out_dtype: str = ...) -> typing.Any: ...
+def rsqrt(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...
 def rsqrt_multiplier(data: ExprLike) -> Call: ...
 def rsqrt_shift(data: ExprLike) -> Call: ...
+def sigmoid(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...
+def sqrt(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...
 def subtract(lhs: ExprLike, rhs: ExprLike, lhs_scale: ExprLike, lhs_zero_point: ExprLike, rhs_scale: ExprLike, rhs_zero_point: ExprLike, output_scale: ExprLike, output_zero_point: ExprLike, lhs_axis: int = ..., rhs_axis: int = ...) -> typing.Any: ...
+def tanh(x: typing.Any, scale: typing.Any, zero_point: typing.Any, output_scale: typing.Any, output_zero_point: typing.Any) -> typing.Any: ...

@@ -71,7 +71,10 @@ def _inline_once(function: Function, module: IRModule | None) -> Function:
         fresh: Any = rebuild(expr, lambda child: done[id(child)])
         if isinstance(fresh, Call):
             target = _target(fresh, module)
-            if target is not None:
+            if target is not None and target.attr("Compiler"):
+                # A kernel already, of a code generator of the user's.
+                fresh = fresh.replace(op=target.with_attr("Primitive", 1))
+            elif target is not None:
                 binding = dict(zip(target.params, fresh.args, strict=True))
                 fresh = substitute(target.body, binding)
         done[id(expr)] = fresh
@@ -83,6 +86,8 @@ def _target(call: Call, module: IRModule | None) -> Function | None:
     target: Any = call.op
     if isinstance(target, GlobalVar) and module is not None:
         target = module[target.name]
-    if not isinstance(target, Function) or is_primitive(target) or target.attr("Compiler"):
+    if not isinstance(target, Function):
         return None
-    return target
+    if is_primitive(target) and target is call.op:
+        return None
+    return target if target.attr("Compiler") or not is_primitive(target) else None

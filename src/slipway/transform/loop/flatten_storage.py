@@ -9,9 +9,11 @@ body addresses the same data pointer through a flat buffer.  Strides and elem_of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
+from slipway import dtypes
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.linear import Linear
 from slipway.errors import LoweringError
@@ -95,7 +97,10 @@ class _Flattener:
         an = self.an
         if not buffer.shape:
             return ops.const(1)
-        if not buffer.strides:
+        count = element_count(buffer)
+        if not buffer.strides and count is not None:
+            total = an.constant(count, "int64" if count >= 1 << 31 else buffer.shape[0].dtype)
+        elif not buffer.strides:
             total = an.constant(1, buffer.shape[0].dtype)
             for extent in buffer.shape:
                 total = an.multiply(total, an.linear(extent))
@@ -116,7 +121,9 @@ class _Flattener:
         if buffer.strides:
             result = [an.linear(s) for s in buffer.strides]
         else:
-            step = an.constant(1, buffer.shape[-1].dtype if buffer.shape else "int32")
+            is_wide = (element_count(buffer) or 0) >= 1 << 31
+            dtype = buffer.shape[-1].dtype if buffer.shape else "int32"
+            step = an.constant(1, "int64" if is_wide else dtype)
             result = []
             for extent in reversed(buffer.shape):
                 result.append(step)
@@ -136,8 +143,9 @@ class _Flattener:
         if any(i.lanes > 1 or not _plain(i) for i in indices):
             return self._general_index(buffer, indices)
         total = None
+        is_wide = not buffer.strides and (element_count(buffer) or 0) >= 1 << 31
         for index, stride in zip(indices, self.stride_sums(buffer), strict=True):
-            part = an.multiply(an.linear(index), stride)
+            part = an.multiply(self.widened(index) if is_wide else an.linear(index), stride)
             total = part if total is None else total.plus(part)
         if total is None:
             total = an.constant(0)
@@ -145,14 +153,35 @@ class _Flattener:
             total = total.plus(an.linear(buffer.elem_offset))
         return an.to_expr(an.recombine(total))  # type: ignore[no-any-return]
 
+    def widened(self, index: PrimExpr) -> Linear:
+        """Return an index as a sum in int64: the position may need more than its parts do."""
+        value = self.an.linear(index)
+        if value.dtype == "int64":
+            return value
+        total = Linear({}, value.const, "int64")
+        for atom, factor in value.terms.items():
+            total = total.plus(self.an.opaque(E.Cast("int64", atom.expr)), factor)
+        return total
+
     def _general_index(self, buffer: Buffer, indices: tuple[PrimExpr, ...]) -> PrimExpr:
         """Indices with vectors or loads inside: build the sum as it stands."""
-        total: PrimExpr = ops.const(0)
+        is_wide = not buffer.strides and (element_count(buffer) or 0) >= 1 << 31
+        total: PrimExpr = ops.const(0, "int64" if is_wide else "int32")
         for index, stride in zip(indices, self.stride_sums(buffer), strict=True):
-            total = ops.add(total, ops.mul(self.visit(index), self.an.to_expr(stride)))
+            place = self.visit(index)
+            if is_wide and not place.dtype.startswith("int64"):
+                place = ops.cast(place, dtypes.with_lanes("int64", place.lanes))
+            total = ops.add(total, ops.mul(place, self.an.to_expr(stride)))
         if buffer.elem_offset is not None:
             total = ops.add(total, buffer.elem_offset)
         return self.an.simplify(total)  # type: ignore[no-any-return]
+
+
+def element_count(buffer: Buffer) -> int | None:
+    """Return how many elements a buffer has; None where that is not known."""
+    extents = [ops.as_int(extent) for extent in buffer.shape]
+    known = [extent for extent in extents if extent is not None]
+    return math.prod(known) if len(known) == len(extents) else None
 
 
 def _plain(index: PrimExpr) -> bool:

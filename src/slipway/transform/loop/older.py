@@ -71,6 +71,11 @@ _OPTIONS = {
 }
 
 
+# Dtypes, which were names of the package.
+float16, float32, float64 = "float16", "float32", "float64"
+int8, int16, int32, int64 = "int8", "int16", "int32", "int64"
+uint8, uint16, uint32, uint64 = "uint8", "uint16", "uint32", "uint64"
+
 _ALWAYS = ("offset_factor", "data_alignment")
 
 

@@ -36,6 +36,7 @@ from slipway.relay.layout import parse_layout
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild
+from slipway.target.costs import ANY_CORE, Costs
 
 _CONVS = tuple(f"nn.conv{n}d" for n in SPATIAL)
 _POOLS = tuple(
@@ -77,17 +78,19 @@ def alter_layout(
     winograd: bool = False,
     panel_units: Callable[[int, int], int] | None = None,
     pairs: Sequence[HardwareIntrinsic] = (),
+    costs: Costs = ANY_CORE,
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
-    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where it saves time.
+    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where `costs` tell that
+    it saves time.
     Products with constant weights take those in blocks of at most ``panel_units(rows of data,
     units)``, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
     """
     lanes = max(4, lanes)
     units = panel_units or (lambda rows, units: lanes)
-    return _AlterLayout(lanes, winograd, units, pairs).run(function)
+    return _AlterLayout(lanes, winograd, units, pairs, costs).run(function)
 
 
 def block_size(channels: int, lanes: int) -> int:
@@ -126,7 +129,9 @@ class _AlterLayout:
         winograd: bool,
         panel_units: Callable[[int, int], int],
         pairs: Sequence[HardwareIntrinsic],
+        costs: Costs,
     ) -> None:
+        self.costs = costs
         self.lanes = lanes
         self.pairs = pairs
         self.winograd = winograd
@@ -259,7 +264,7 @@ class _AlterLayout:
             return None
         out_block = max(4, best_block(kernel.shape[0], self.lanes))
         in_block = self.block_of_data(call)
-        if self.winograd and (tile := winograd_tile(call, self.lanes)):
+        if self.winograd and (tile := winograd_tile(call, self.lanes, costs=self.costs)):
             if in_block < 4:  # transforms work on vectors of channels
                 in_block = best_block(data.shape[1], self.lanes)
             layouts = self.layouts(call, in_block, in_block, out_block)

@@ -14,6 +14,7 @@ from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.visit import children, post_order
+from slipway.target.costs import ANY_CORE, Costs
 from slipway.transform.graph.widen_products import has_known_weight
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def is_paired(call: Call) -> bool:
 
 
 def best_in_pairs(
-    function: Function, lanes: int, speed: int, winograd: bool
+    function: Function, lanes: int, speed: int, winograd: bool, costs: Costs = ANY_CORE
 ) -> Callable[[Call], bool]:
     """Return what tells which products in `function` are best computed in bfloat16.
 
@@ -98,7 +99,9 @@ def best_in_pairs(
     return lambda call: (
         id(call) not in fused
         and is_paired(call)
-        and not (winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed))
+        and not (
+            winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed, costs)
+        )
     )
 
 

@@ -11,27 +11,22 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from slipway import dtypes, te
+from slipway import te
+from slipway.backends.cpu.knobs import LoopKnobs, group_lanes, loop_cost, loop_knobs, loop_space
+from slipway.backends.cpu.knobs import vector_lanes as vector_lanes
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
+from slipway.backends.strategy import Problem, register_pattern
 from slipway.codegen.math.table import constants_of
 from slipway.errors import LoweringError
 from slipway.ir.expr import Call, ProducerLoad
 from slipway.ir.ops import as_int
 from slipway.ir.visit import children, post_order_by, walk
+from slipway.relay.op_registry import OpPattern
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
-# Below this many elements a launch of the thread pool costs more than it saves.
-PARALLEL_ELEMENTS = 1 << 15
-# Up to so many nodes of expressions in the copies of a loop that is unrolled to save its counting.
-UNROLLED_NODES = 48
 _MOST_CONSTANTS = 32  # of a function that registers may hold
-
-
-def vector_lanes(target: Target, dtype: str) -> int:
-    """Return the lanes of one vector register of `target` for elements of `dtype`."""
-    return max(1, target.vector_bits // max(8, dtypes.bits_of(dtype)))
 
 
 def constant(value: Any) -> int:
@@ -108,7 +103,9 @@ def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
     return Loop(outer, -(-loop.extent // factor)), Loop(inner, factor)
 
 
-def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
+def schedule_elementwise_stage(
+    schedule: te.Schedule, tensor: te.Tensor, target: Target, knobs: LoopKnobs | None = None
+) -> None:
     """Schedule a stage without reduction: parallel outside, vectorised inside.
 
     What reads across memory is done in square tiles (see `transposition`).
@@ -116,6 +113,7 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
     innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
     with it first.
     """
+    knobs = knobs or loop_knobs(target)
     stage = schedule[tensor]
     loops = Loop.of(stage.op.axis)
     if not loops:
@@ -123,7 +121,7 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
     total = prod(loop.extent for loop in loops)
     if schedule_transposed(schedule, tensor, target, vector_lanes(target, tensor.dtype)):
         return
-    lanes = group_lanes(target, tensor.dtype)
+    lanes = group_lanes(target, tensor.dtype, knobs.group)
     reading = reading_of(schedule, tensor, target)
     if lanes > 1 and reading.flat:
         loops = [fuse(stage, loops)]
@@ -133,22 +131,10 @@ def schedule_elementwise_stage(schedule: te.Schedule, tensor: te.Tensor, target:
     while loops and inner.extent < lanes:
         inner = fuse(stage, [loops.pop(), inner])
     vectorize(stage, loops, inner, lanes)
-    if loops and total >= PARALLEL_ELEMENTS:
-        loops = _parallel_outer(stage, loops, total)
+    if loops and total >= knobs.share_from:
+        loops = _parallel_outer(stage, loops, total, knobs.share_from // 4)
     if lanes > 1 and steady and loops:
-        _unroll_steps(stage, loops[-1], UNROLLED_NODES // reading.size)
-
-
-def group_lanes(target: Target, dtype: str) -> int:
-    """Return the lanes that one instruction works on at best where few values are alive.
-
-    RISC-V's vector instructions work on up to eight registers as one; in groups of four there are
-    eight.  Smaller elements may become 32 bits wide on the way.
-    """
-    lanes = vector_lanes(target, dtype)
-    if lanes > 1 and target.arch.startswith("riscv"):
-        return max(lanes, 4 * min(lanes, vector_lanes(target, "float32")))
-    return lanes
+        _unroll_steps(stage, loops[-1], knobs.unrolled // reading.size)
 
 
 @dataclass(frozen=True)
@@ -228,18 +214,18 @@ def _unroll_steps(stage: Any, loop: Loop, most: int) -> None:
         stage.unroll(split(stage, loop, factor)[1].axis)
 
 
-def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int) -> list[Loop]:
-    """Run the outer loops in parallel, in tasks that are worth a launch; return those inside.
+def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int, each: int) -> list[Loop]:
+    """Run the outer loops in parallel, in tasks of `each` elements; return those inside.
 
     As few loops are fused as make enough tasks: taking indices apart takes divisions.
     """
-    wanted = max(1, total // (PARALLEL_ELEMENTS // 4))
+    wanted = max(1, total // each)
     count = 1
     while count < len(loops) and prod(loop.extent for loop in loops[:count]) < wanted:
         count += 1
     fused = fuse(stage, loops[:count])
     per_step = max(1, total // fused.extent)
-    factor = max(1, min(PARALLEL_ELEMENTS // 4 // per_step, fused.extent))
+    factor = max(1, min(each // per_step, fused.extent))
     while fused.extent % factor:
         factor -= 1
     inside = list(loops[count:])
@@ -250,10 +236,23 @@ def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int) -> list[Loop]
     return inside
 
 
-def schedule_injective(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
+def schedule_injective(
+    target: Target, outs: Sequence[te.Tensor], knobs: LoopKnobs | None = None
+) -> te.Schedule:
     """Everything inlined into the outputs, each one nest of loops."""
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
     for tensor in {id(t.op): t for t in outs}.values():
-        schedule_elementwise_stage(schedule, tensor, target)
+        schedule_elementwise_stage(schedule, tensor, target, knobs)
     return schedule
+
+
+@register_pattern(
+    OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, name="loops.elementwise",
+    default=lambda problem: loop_knobs(problem.target), space=loop_space, cost=loop_cost,
+)  # fmt: skip
+def schedule_loops(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: LoopKnobs
+) -> te.Schedule:
+    """Everything inlined into the outputs."""
+    return schedule_injective(problem.target, outs, knobs)

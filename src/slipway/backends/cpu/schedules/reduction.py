@@ -17,8 +17,15 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import (
+    STEPS,
+    SUMS,
+    SumKnobs,
+    sum_cost,
+    sum_knobs,
+    sum_space,
+)
 from slipway.backends.cpu.schedules.generic import (
-    PARALLEL_ELEMENTS,
     Loop,
     extent_of,
     fuse,
@@ -30,46 +37,58 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
     vectorize,
 )
+from slipway.backends.strategy import Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
 from slipway.ir.visit import walk
+from slipway.relay.op_registry import OpPattern
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
-SUMS = 4  # vectors of partial results that are added to one after another
-# Of many steps, each of those vectors, some are unrolled: counting takes instructions too.
-STEPS = 4
-MANY_STEPS = 16
+MANY_STEPS = 16  # of which some are unrolled
 LANES_IN_THE_END = 4
 
 
-def schedule_opaque(target: Target, outs: Sequence[te.Tensor]) -> te.Schedule:
+def schedule_opaque(
+    target: Target, outs: Sequence[te.Tensor], knobs: SumKnobs | None = None
+) -> te.Schedule:
     """Each reduction its own loops, each output elementwise; maps between them inlined."""
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
     for op in producers(outs):
         if isinstance(op, te.ComputeOp) and op.reduce_axis:
-            schedule_reduction_stage(schedule, op.output(0), target)
+            schedule_reduction_stage(schedule, op.output(0), target, knobs)
     for tensor in {id(t.op): t for t in outs}.values():
         if is_injective(tensor.op):
-            schedule_elementwise_stage(schedule, tensor, target)
+            schedule_elementwise_stage(schedule, tensor, target, knobs)
     return schedule
 
 
-schedule_reduce = schedule_opaque
+@register_pattern(
+    OpPattern.COMM_REDUCE, OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE, name="loops.sums",
+    default=lambda problem: sum_knobs(problem.target), space=sum_space, cost=sum_cost,
+)  # fmt: skip
+def schedule_sums(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SumKnobs
+) -> te.Schedule:
+    """Each reduction its own loops."""
+    return schedule_opaque(problem.target, outs, knobs)
 
 
-def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> None:
+def schedule_reduction_stage(
+    schedule: te.Schedule, tensor: te.Tensor, target: Target, knobs: SumKnobs | None = None
+) -> None:
     """Schedule one reduction with loops of its own."""
+    knobs = knobs or sum_knobs(target)
     stage = schedule[tensor]
     loops, reduced = Loop.of(stage.op.axis), Loop.of(stage.op.reduce_axis)
     total = prod(loop.extent for loop in (*loops, *reduced))
-    lanes = vector_lanes(target, tensor.dtype)
+    lanes = vector_lanes(target, tensor.dtype) if knobs.group else 1
     row = row_axes(tensor.op)
     if not row and loops and loops[-1].extent > 1:
         inner = loops.pop()
-        wide = lanes * SUMS
+        wide = lanes * knobs.sums
         tasks = prod(loop.extent for loop in loops) * inner.extent // wide
         enough = inner.extent % wide == 0 and tasks >= 2 * fmean(target.core_counts)
         inner = vectorize(stage, loops, inner, wide if enough else lanes)
@@ -77,10 +96,13 @@ def schedule_reduction_stage(schedule: te.Schedule, tensor: te.Tensor, target: T
     elif row and stage.op.num_outputs == 1 and _fills_vectors(row, lanes):
         whole = fuse(stage, Loop.of(row))
         if prod(loop.extent for loop in loops) < target.num_cores:
-            whole, tensor, loops = _cut_among_tasks(schedule, tensor, whole, total, target)
-        reduce_row(schedule, tensor, whole, lanes, total >= PARALLEL_ELEMENTS)
+            whole, tensor, loops = _cut_among_tasks(
+                schedule, tensor, whole, total, target, knobs.share_from
+            )
+        shared = total >= knobs.share_from
+        reduce_row(schedule, tensor, whole, lanes, shared, knobs.sums, knobs.steps)
         return
-    if loops and total >= PARALLEL_ELEMENTS:
+    if loops and total >= knobs.share_from:
         stage.parallel(fuse(stage, loops).axis)
 
 
@@ -90,13 +112,13 @@ def _fills_vectors(row: Sequence[te.IterVar], lanes: int) -> bool:
 
 
 def _cut_among_tasks(
-    schedule: te.Schedule, tensor: te.Tensor, row: Loop, total: int, target: Target
+    schedule: te.Schedule, tensor: te.Tensor, row: Loop, total: int, target: Target, share_from: int
 ) -> tuple[Loop, te.Tensor, list[Loop]]:
     """Reduce parts of a row first, if there are enough: each core then has some of its own."""
     stage = schedule[tensor]
     loops = Loop.of(stage.op.axis)
     parts = [p for p in range(8 * target.num_cores, 1, -1) if row.extent % p == 0]
-    if total < 2 * PARALLEL_ELEMENTS or not parts:
+    if total < 2 * share_from or not parts:
         return row, tensor, loops
     part, rest = stage.split(row.axis, nparts=parts[0])
     partial = schedule.rfactor(tensor, part)
@@ -105,13 +127,19 @@ def _cut_among_tasks(
 
 
 def reduce_row(
-    schedule: te.Schedule, tensor: te.Tensor, row: Loop, lanes: int, parallel: bool = False
+    schedule: te.Schedule,
+    tensor: te.Tensor,
+    row: Loop,
+    lanes: int,
+    parallel: bool = False,
+    sums: int = SUMS,
+    steps: int = STEPS,
 ) -> te.IterVar | None:
-    """Reduce `row` in vectors; the result's own axes become one loop, which is returned.
+    """Reduce `row` in `sums` vectors at a time; return the loop that the result's own axes become.
 
     `row` is a loop of the stage of `tensor`, the only one along memory.
     """
-    first = width = _width(row.extent, lanes)
+    first = width = _width(row.extent, lanes, sums)
     partials: list[te.Tensor] = []
     _, lane = schedule[tensor].split(row.axis, factor=width, tail="shift")
     partials.append(schedule.rfactor(tensor, lane))
@@ -135,24 +163,30 @@ def reduce_row(
             part.compute_at(stage, outer)
             part.set_scope("local")
         lane_axis, *axes = part.op.axis
-        steps = [a for a in part.leaf_iter_vars if a.kind == "reduce"]
-        count = row.extent // first
-        if not number and len(steps) == 1 and count >= MANY_STEPS and count % STEPS == 0:
-            steps = list(part.split(steps[0], factor=STEPS))
-        part.reorder(*axes, *steps, lane_axis)
+        each = [a for a in part.leaf_iter_vars if a.kind == "reduce"]
+        unrolled = each
+        if not number:
+            unrolled = []
+            count = -(-row.extent // first)  # of the steps along memory, the innermost ones
+            if count >= MANY_STEPS and count % steps == 0:
+                each[-1:] = part.split(each[-1], factor=steps)
+                unrolled = each[-1:]
+            elif len(each) > 1 and count <= steps:
+                unrolled = each[-1:]
+        part.reorder(*axes, *each, lane_axis)
         part.vectorize(lane_axis)
-        for step in steps[0 if number else 1 :]:
+        for step in unrolled:
             part.unroll(step)
     return outer
 
 
-def _width(extent: int, lanes: int) -> int:
+def _width(extent: int, lanes: int, sums: int) -> int:
     """Return how many partial results a row has: of some vectors, which divide it if any do."""
-    if extent < 2 * lanes * SUMS:
+    if extent < 2 * lanes * sums:
         return lanes
     vectors, rest = divmod(extent, lanes)
-    fitting = [n for n in (SUMS, 3, 5, 6, 7, 2) if not rest and vectors % n == 0]
-    return lanes * (fitting[0] if fitting else SUMS)
+    fitting = [n for n in (sums, 3, 5, 6, 7, 2) if not rest and vectors % n == 0]
+    return lanes * (fitting[0] if fitting else sums)
 
 
 def row_axes(op: te.ComputeOp) -> list[te.IterVar]:

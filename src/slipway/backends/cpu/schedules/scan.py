@@ -14,13 +14,14 @@ stays in the caches.  States are updated at the end of a step, when nobody reads
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.primitive import schedule_primitive
-from slipway.backends.strategy import register_strategy
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -31,7 +32,7 @@ from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import is_call_of, is_primitive
 from slipway.relay.ops.recurrence import LoopAttrs
-from slipway.relay.types import TensorType, Type, flatten
+from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order
 from slipway.transform.graph.fuse_ops import fuse_ops
 from slipway.transform.graph.simplify_expr import RESHAPES
@@ -42,17 +43,27 @@ if TYPE_CHECKING:
 LANES = 16
 
 
-def loop(
-    target: Target, attrs: LoopAttrs, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+@dataclass(frozen=True)
+class ScanKnobs(Knobs):
+    """The lanes of the vectors that states and rows are copied in."""
+
+    lanes: int
+
+
+def _space(problem: Problem) -> Space:
+    return {"lanes": (1, 4, 8, LANES, 32)}
+
+
+def loop(problem: Problem, inputs: Sequence[te.Tensor], knobs: ScanKnobs) -> list[te.Tensor]:
     """Return the last states and the stacked outputs of the operator scan on `inputs`."""
-    types = [t for t in out_types if isinstance(t, TensorType)]
+    target, attrs = problem.target, problem.attrs
+    types = [t for t in problem.out_types if isinstance(t, TensorType)]
     body = attrs.body
     if not any(is_primitive(e) for e in post_order(body)):
         body = fuse_ops(body)
 
     def statements(ins: list[Buffer], outs: list[Buffer]) -> S.Stmt:
-        return _Loop(target, attrs, body, ins, outs).statement()
+        return _Loop(target, attrs, body, ins, outs, knobs.lanes).statement()
 
     made = te.extern(
         [t.shape for t in types], inputs, statements, "scan", [t.dtype for t in types], tag="scan"
@@ -60,10 +71,15 @@ def loop(
     return list(made) if isinstance(made, list) else [made]
 
 
-@register_strategy("scan", name="scan.kernels", compute=loop)
-def schedule_scan(target: Target, outs: Sequence[te.Tensor], scan: te.Tensor) -> te.Schedule:
+@register_strategy(
+    "scan", name="scan.kernels", compute=loop, default=lambda problem: ScanKnobs(LANES),
+    space=_space,
+)  # fmt: skip
+def schedule_scan(
+    problem: Problem, outs: Sequence[te.Tensor], scan: te.Tensor, knobs: ScanKnobs
+) -> te.Schedule:
     """The statements are scheduled already."""
-    return schedule_opaque(target, outs)
+    return schedule_opaque(problem.target, outs)
 
 
 class _Loop:
@@ -76,8 +92,10 @@ class _Loop:
         body: Function,
         ins: list[Buffer],
         outs: list[Buffer],
+        lanes: int,
     ) -> None:
         self.target = target
+        self.lanes = lanes
         self.body = body
         count, sequences = attrs.states, attrs.sequences
         self.states, self.outputs = outs[:count], outs[count:]
@@ -93,7 +111,7 @@ class _Loop:
 
     def statement(self) -> S.Stmt:
         """Return the whole loop."""
-        begin = [_copy(a, b) for a, b in zip(self.initial, self.states, strict=True)]
+        begin = [_copy(a, b, self.lanes) for a, b in zip(self.initial, self.states, strict=True)]
         steps = S.For(
             self.step, ops.const(0, "int32"), ops.const(self.steps, "int32"), "serial", self._once()
         )
@@ -118,7 +136,7 @@ class _Loop:
                     raise LoweringError(f"the body of a scan cannot hold a {type(expr).__name__}")
         found = self.values[id(self.body.body)]
         count = len(self.states)
-        done += [_copy(a, b) for a, b in zip(found[count:], self._rows(), strict=True)]
+        done += [_copy(a, b, self.lanes) for a, b in zip(found[count:], self._rows(), strict=True)]
         done += self._new_states(found[:count])
         stmt = S.seq(done)
         for buffer in reversed(self.temporaries):
@@ -180,9 +198,9 @@ class _Loop:
             if any(source.data is other.data for other in self.states):
                 kept = decl_buffer(_shape(source), source.dtype, f"step{len(self.temporaries)}")
                 self.temporaries.append(kept)
-                first.append(_copy(source, kept))
+                first.append(_copy(source, kept, self.lanes))
                 source = kept
-            then.append(_copy(source, state))
+            then.append(_copy(source, state, self.lanes))
         return first + then
 
 
@@ -211,16 +229,16 @@ def _view(buffer: Buffer, shape: Sequence[int], offset: Any = None) -> Buffer:
     )
 
 
-def _copy(source: Buffer, target: Buffer) -> S.Stmt:
+def _copy(source: Buffer, target: Buffer, most: int) -> S.Stmt:
     """Return loops that copy all elements, in vectors."""
     if source.data is target.data:
         return S.NOP
     size = prod(_shape(target))
     a, b = _view(source, (size,)), _view(target, (size,))
-    whole = size // LANES * LANES
+    whole = size // most * most
     return S.seq(
         _copy_run(a, b, begin, extent, lanes)
-        for begin, extent, lanes in ((0, whole, LANES), (whole, size - whole, 1))
+        for begin, extent, lanes in ((0, whole, most), (whole, size - whole, 1))
         if extent
     )
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 SIZES = (16, 8, 4)
 NEON_LANES = 4
-WORTH_SHARING = 1 << 15  # elements
 RUN = 4  # tiles that are read one after the other before those beside them
 _MOST_INLINED = 16
 
@@ -79,7 +78,7 @@ def schedule_transposed(
     stage.reorder(*others, u_outer, v_outer, u_tile, u_inner, v_inner)
     stage.unroll(u_inner)
     stage.vectorize(v_inner)
-    if prod(extent_of(axis) for axis in axes) >= WORTH_SHARING:
+    if prod(extent_of(axis) for axis in axes) >= target.core.costs.share_elements:
         stage.parallel(stage.fuse(*others, u_outer))
     return True
 

@@ -16,7 +16,7 @@ from slipway.ir.node import node
 from slipway.relay import op_registry
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import need_number
+from slipway.relay.ops.checks import as_tuple, need_number
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
 
@@ -313,6 +313,55 @@ def resize(
 RESIZE.face(resize)
 
 
+def _classic(
+    letters: str, data: Any, size: Any, roi: Any, layout: str, method: str, mode: str,
+    rounding_method: str, cubic_alpha: float, cubic_exclude: int, extrapolation_value: float,
+    out_dtype: str | None,
+) -> Call:  # fmt: skip
+    """Resample the axes `letters`; without a rounding the nearest element is the one before.
+
+    Under align_corners it is the nearest one, halves upward.
+    """
+    if roi is not None and np.size(roi) and np.any(np.asarray(roi)):
+        raise BadArgument("roi", f"is {roi}; cut the region out with strided_slice first")
+    if extrapolation_value:
+        raise BadArgument("extrapolation_value", "serves regions only, which are cut out before")
+    if method == "nearest_neighbor":
+        if not rounding_method:
+            rounding_method = "round" if mode == "align_corners" else "floor"
+        if rounding_method == "round":
+            rounding_method = "round_prefer_ceil"
+    given = as_expr(data)
+    extents = dict(zip(letters, as_tuple(size, len(letters), "size"), strict=True))
+    made = resize(
+        given, [extents.get(letter, 0) for letter in layout], (), method, mode, rounding_method,
+        cubic_alpha, bool(cubic_exclude),
+    )  # fmt: skip
+    if out_dtype and out_dtype != made.tensor_type.dtype:
+        return op_registry.face("cast")(made, out_dtype)  # type: ignore[no-any-return]
+    return made
+
+
+def resize1d(
+    data: Any,
+    size: Any,
+    roi: Any = None,
+    layout: str = "NCW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+) -> Call:
+    """Resample the spatial axis of sequences (the classic operator and its defaults)."""
+    return _classic(
+        "W", data, size, roi, layout, method, coordinate_transformation_mode, rounding_method,
+        cubic_alpha, cubic_exclude, extrapolation_value, out_dtype,
+    )  # fmt: skip
+
+
 def resize2d(
     data: Any,
     size: Any,
@@ -321,26 +370,36 @@ def resize2d(
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
     rounding_method: str = "",
-    cubic_alpha: float = -0.75,
+    cubic_alpha: float = -0.5,
     cubic_exclude: int = 0,
     extrapolation_value: float = 0.0,
     out_dtype: str | None = None,
 ) -> Call:
-    """Resample the two spatial axes of images (the classic operator)."""
-    if roi is not None and np.size(roi) and np.any(np.asarray(roi)):
-        raise BadArgument("roi", f"is {roi}; cut the region out with strided_slice first")
-    if extrapolation_value:
-        raise BadArgument("extrapolation_value", "serves regions only, which are cut out before")
-    height, width = (size, size) if isinstance(size, int) else size
-    given = as_expr(data)
-    full = {"H": int(height), "W": int(width)}
-    made = resize(
-        given, [full.get(letter, 0) for letter in layout], (), method,
-        coordinate_transformation_mode, rounding_method, cubic_alpha, bool(cubic_exclude),
+    """Resample the two spatial axes of images (the classic operator and its defaults)."""
+    return _classic(
+        "HW", data, size, roi, layout, method, coordinate_transformation_mode, rounding_method,
+        cubic_alpha, cubic_exclude, extrapolation_value, out_dtype,
     )  # fmt: skip
-    if out_dtype and out_dtype != made.tensor_type.dtype:
-        return op_registry.face("cast")(made, out_dtype)  # type: ignore[no-any-return]
-    return made
+
+
+def resize3d(
+    data: Any,
+    size: Any,
+    roi: Any = None,
+    layout: str = "NCDHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str | None = None,
+) -> Call:
+    """Resample the three spatial axes of volumes (the classic operator and its defaults)."""
+    return _classic(
+        "DHW", data, size, roi, layout, method, coordinate_transformation_mode, rounding_method,
+        cubic_alpha, cubic_exclude, extrapolation_value, out_dtype,
+    )  # fmt: skip
 
 
 def upsampling(
@@ -354,6 +413,19 @@ def upsampling(
     mode = "align_corners" if align_corners else "asymmetric" if "near" in method else "half_pixel"
     kind = {"bilinear": "linear", "bicubic": "cubic"}.get(method, method)
     return resize2d(given, size, None, layout, kind, mode, "floor" if "near" in method else "")
+
+
+def upsampling3d(
+    data: Any, scale_d: float = 1, scale_h: float = 1, scale_w: float = 1, layout: str = "NCDHW",
+    method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
+) -> Call:  # fmt: skip
+    """Enlarge volumes by factors (the classic nn.upsampling3d)."""
+    extents = dict(zip(layout, as_expr(data).tensor_type.shape, strict=True))
+    factors = {"D": scale_d, "H": scale_h, "W": scale_w}
+    size = [round(extents[letter] * factor) for letter, factor in factors.items()]
+    kind = {"trilinear": "linear", "tricubic": "cubic"}.get(method, method)
+    mode = "asymmetric" if kind == "nearest_neighbor" else coordinate_transformation_mode
+    return resize3d(data, size, None, layout, kind, mode)
 
 
 RESIZE.sample_case((1, 2, 4, 5), attrs=ResizeAttrs((0, 0, 8, 10)))

@@ -351,7 +351,7 @@ def _arg_attrs(axis: Any, keepdims: bool, exclude: bool, last: bool, dtype: str)
 @ARGMAX.face
 def argmax(
     data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
-    select_last_index: bool = False, dtype: str = "int64",
+    select_last_index: bool = False, dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Return the position of the largest element along `axis`."""
     return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
@@ -360,7 +360,7 @@ def argmax(
 @ARGMIN.face
 def argmin(
     data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
-    select_last_index: bool = False, dtype: str = "int64",
+    select_last_index: bool = False, dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Return the position of the smallest element along `axis`."""
     return ARGMIN(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))

@@ -145,10 +145,15 @@ def _register(name: str, multiply: bool) -> OpDefinition:
 
     @definition.face
     def face(
-        data: ExprLike, axis: int = 0, dtype: str | None = None, exclusive: bool = False
+        data: ExprLike,
+        axis: int | None = None,
+        dtype: str | None = None,
+        exclusive: bool = False,
     ) -> Call:
         if dtype is not None:
             data = op_registry.face("cast")(data, dtype)
+        if axis is None:  # over all elements, in order
+            data = op_registry.face("reshape")(data, (-1,))
         return definition(data, attrs=ScanAttrs(int(axis or 0), bool(exclusive), False))
 
     face.__name__, face.__doc__ = name, definition.doc

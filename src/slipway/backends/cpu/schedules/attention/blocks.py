@@ -22,16 +22,18 @@ from slipway.relay.ops.nn.attention import LEAST_LANES, widest_lanes
 if TYPE_CHECKING:
     from slipway.target import Target
 
-# The scores of a task share the second-level cache with the key and the value.
-SCORE_BYTES = 256 << 10
 _MOST_ROWS = 128
-# To read key and value once takes a task as long as to multiply them with so many rows.
-_READ_AGAIN = 8
 _OFTEN = 3
-# Scores of so few bytes stay in the first-level cache; products of others take so much longer.
-_NEAR_BYTES = 36 << 10
-_FAR = 1.1
-_BEGIN = 25  # cycles that the loop of a tile takes to begin and to end
+
+
+def score_bytes(target: Target) -> int:
+    """Return the room of a task's scores, which share the second-level cache with key and value."""
+    return target.core.l2_bytes // 2
+
+
+def near_bytes(target: Target) -> int:
+    """Return the bytes of scores that stay in the first-level cache, or are back at once."""
+    return target.core.l1_bytes * 9 // 8
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def choose_knobs(
     have in common are computed twice, and each task reads key and value once.
     """
     lanes, v_lanes = lanes_for(rows, target), value_lanes(value_size, target)
-    value_blocks = ceil(value_size / v_lanes)
+    value_blocks, costs = ceil(value_size / v_lanes), target.core.costs
 
     def busiest(vectors: int) -> float:
         each = vectors * lanes
@@ -98,12 +100,12 @@ def choose_knobs(
         time = time_of_all(tasks, target.core_counts)
         products = size * _score_tile(vectors, keys, size, target)[1]
         products += value_size * _value_tile(each, value_blocks, target)[1]
-        distance = 1.0 if each * keys * 4 <= _NEAR_BYTES else _FAR
-        return time * each * products * distance * (1 + _READ_AGAIN / each)
+        distance = 1.0 if each * keys * 4 <= near_bytes(target) else costs.far_scores
+        return time * each * products * distance * (1 + costs.reread_rows / each)
 
     most = max(1, min(rows, _MOST_ROWS) // lanes)
     vectors = min(range(1, most + 1), key=busiest)
-    chunks = max(1, ceil(keys * vectors * lanes * 4 / SCORE_BYTES))
+    chunks = max(1, ceil(keys * vectors * lanes * 4 / score_bytes(target)))
     return AttentionKnobs(vectors * lanes, ceil(keys / chunks))
 
 
@@ -155,7 +157,8 @@ def _score_tile(vectors: int, keys: int, size: int, target: Target) -> tuple[Til
     def cost(tile: Tile) -> float:
         products = tile.rows * tile.vectors
         steps = ceil(vectors / tile.vectors) * ceil(keys / tile.rows)
-        each = step_cost(tile.rows, tile.vectors, target, near=True) + _BEGIN / (products * size)
+        begin = target.core.costs.loop_cycles / (products * size)
+        each = step_cost(tile.rows, tile.vectors, target, near=True) + begin
         return steps * products / (vectors * keys) * each
 
     best = min(_wide_tiles(keys, vectors, target), key=cost)

@@ -21,6 +21,8 @@ from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import streamed_cycles
+from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.attention.blocks import (
     AttentionKnobs,
     Blocks,
@@ -37,7 +39,7 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, schedule_lane_fma
-from slipway.backends.cpu.schedules.norm.exponential import power_of
+from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.attention import Operands, extents, fills_vectors
 from slipway.relay.types import TensorType, Type
@@ -58,6 +60,17 @@ def _sizes(problem: Problem) -> tuple[int, int, int, int, int]:
 
 def _default(problem: Problem) -> AttentionKnobs:
     return choose_knobs(*_sizes(problem), problem.target)
+
+
+def _cost(problem: Problem, knobs: AttentionKnobs) -> float:
+    """Both products in tiles, and an exponential for each score."""
+    heads, rows, keys, size, value_size = _sizes(problem)
+    blocks = blocks_of(knobs, heads, rows, keys, size, value_size, problem.target)
+    scores = heads * rows * keys
+    cycles = product_cycles(problem, scores * size, blocks.scores.rows, blocks.scores.vectors)
+    tile = blocks.values
+    cycles += product_cycles(problem, scores * value_size, tile.rows, tile.vectors)
+    return cycles + streamed_cycles(problem, blocks.lanes, EXPONENTIAL, scores)
 
 
 def _space(problem: Problem) -> Space:
@@ -262,7 +275,7 @@ def _applies(attrs: AttentionAttrs, in_types: Sequence[Type], target: Target) ->
 
 @register_strategy(
     "nn.attention", "nn.attention_bias", name="attention.rows", compute=_attention_compute,
-    applies=_applies, default=_default, space=_space,
+    applies=_applies, default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_attention(
     problem: Problem, outs: Sequence[te.Tensor], attention: te.Tensor, knobs: AttentionKnobs

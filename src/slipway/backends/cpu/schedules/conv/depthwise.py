@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.halo import cut, window_at
 from slipway.backends.cpu.schedules.generic import inline_injective, shape_of
 from slipway.backends.cpu.tile import (
@@ -58,7 +59,7 @@ def _space(problem: Problem) -> Space:
 
 @register_strategy(
     *(f"nn.contrib_depthwise_conv{n}d_nchwc" for n in (1, 2, 3)), name="depthwise_nchwc.direct",
-    compute=_compute, default=_default, space=_space,
+    compute=_compute, default=_default, space=_space, cost=tile_cost(),
 )  # fmt: skip
 def schedule_depthwise_nchwc(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile

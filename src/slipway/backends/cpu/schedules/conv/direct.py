@@ -222,7 +222,7 @@ def schedule_conv2d_nchwc(
         return schedule
     n, oc, p, ob = inner.op.axis
     chunk, *taps, ic = inner.op.reduce_axis
-    if distance := prefetch_steps(block):
+    if distance := prefetch_steps(block, target):
         inner.prefetch(sums.op.input_tensors[1], ic, distance)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
     inner.reorder(n, chunk, *taps, ic, p, oc, ob)

@@ -7,6 +7,7 @@ neighbouring positions; each of these is loaded once for all filters, whose weig
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,8 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.tile import rows_per_part, vector_registers, worth_sharing
-from slipway.backends.strategy import register_strategy
+from slipway.backends.cpu.tile import rows_per_part, step_cost, vector_registers, worth_sharing
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -38,9 +39,51 @@ def _applies(attrs: BlockedConvAttrs, in_types: Sequence[Type], target: Target) 
     return plain and same and data.dtype == "float32" and few_filters(attrs, data, kernel, lanes)
 
 
-@register_strategy("nn.conv2d", name="conv2d.few_filters", applies=_applies)
-def schedule_few_filters(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+@dataclass(frozen=True)
+class FilterKnobs(Knobs):
+    """`vectors` of neighbouring positions in a tile, `rows` of the image in a task."""
+
+    vectors: int
+    rows: int
+
+
+def _default(problem: Problem) -> FilterKnobs:
+    """Sums in three quarters of the registers."""
+    (out,), target = problem.out_types, problem.target
+    images, filters, height, width = out.shape
+    most = max(1, (vector_registers(target) * 3 // 4) // filters)
+    blocks = -(-width // vector_lanes(target, out.dtype))
+    parts = [4 * cores for cores in target.core_counts]
+    rows = min(height, rows_per_part(height, images, parts))
+    return FilterKnobs(-(-blocks // -(-blocks // most)), rows)
+
+
+def _space(problem: Problem) -> Space:
+    (out,), target = problem.out_types, problem.target
+    *_, height, width = out.shape
+    blocks = -(-width // vector_lanes(target, out.dtype))
+    vectors = range(1, min(blocks, vector_registers(target)) + 1)
+    return {"vectors": vectors, "rows": range(1, height + 1)}
+
+
+def _cost(problem: Problem, knobs: FilterKnobs) -> float:
+    (out,), target = problem.out_types, problem.target
+    images, filters, height, width = out.shape
+    runs = -(-width // (vector_lanes(target, out.dtype) * knobs.vectors))
+    taps = prod(problem.in_types[1].shape[1:])
+    each = filters * knobs.vectors * step_cost(filters, knobs.vectors, target, near=True)
+    return float(images * height * runs * taps * each)
+
+
+@register_strategy(
+    "nn.conv2d", name="conv2d.few_filters", applies=_applies, default=_default, space=_space,
+    cost=_cost,
+)  # fmt: skip
+def schedule_few_filters(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, knobs: FilterKnobs
+) -> te.Schedule:
     """Some rows at a time, with the padding beside them."""
+    target, vectors = problem.target, knobs.vectors
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     pad = [t for t in conv.op.input_tensors if "pad" in getattr(t.op, "tag", "")]
@@ -50,16 +93,11 @@ def schedule_few_filters(target: Target, outs: Sequence[te.Tensor], conv: te.Ten
     else:
         sums = conv
         schedule[conv].set_scope("local")
-    images, filters, height, width = shape_of(output)
+    width = shape_of(output)[-1]
     lanes = vector_lanes(target, output.dtype)
-    most = max(1, (vector_registers(target) * 3 // 4) // filters)
-    blocks = -(-width // lanes)
-    vectors = -(-blocks // -(-blocks // most))
     stage: Any = schedule[output]
     n, oc, h, w = stage.op.axis
-    parts = [4 * cores for cores in target.core_counts]
-    rows = min(height, rows_per_part(height, images, parts))
-    part, row = stage.split(h, factor=rows, tail="shift")
+    part, row = stage.split(h, factor=knobs.rows, tail="shift")
     run, inside = stage.split(w, factor=min(width, lanes * vectors), tail="shift")
     vector, lane = stage.split(inside, factor=lanes)
     stage.reorder(n, part, row, run, oc, vector, lane)

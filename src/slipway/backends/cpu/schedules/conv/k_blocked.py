@@ -45,11 +45,7 @@ from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.ops.image.regions import DeformableIm2colAttrs
     from slipway.target import Target
-
-_FEW_POSITIONS = 100
-_LARGE_KERNEL = 1 << 19  # bytes
 
 
 def _chunks_in_block(chunks: int, chunk_bytes: int, target: Target) -> int:
@@ -159,16 +155,17 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     return [te.compute(out.shape, element, name="conv2d_NCHWc", tag="injective")]
 
 
-def _applies(attrs: DeformableIm2colAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Few positions, and a kernel that the caches do not hold from run to run."""
+def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+    """Few positions, and a kernel that the second-level cache does not hold from run to run."""
     data, kernel = in_types
     assert isinstance(data, TensorType)
     assert isinstance(kernel, TensorType)
     positions = prod(data.shape[2:4]) // prod(attrs.strides)
+    core = target.core
     few = (
         attrs.groups == 1
-        and positions <= _FEW_POSITIONS
-        and 4 * prod(kernel.shape) >= _LARGE_KERNEL
+        and positions <= core.costs.streamed_positions
+        and 4 * prod(kernel.shape) >= core.l2_bytes
     )
     return few and not target.has_lane_fma  # short vectors take longer than memory
 

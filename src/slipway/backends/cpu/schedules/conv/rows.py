@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from slipway.relay.ops.image.regions import DeformableIm2colAttrs
     from slipway.target import Target
 
-_COPY_CYCLES = 4  # for a line of the padded copy, from one cache to another
 _LEAST_STEPS = 5  # of the innermost loop, which is not unrolled as that over a copy is
 
 
@@ -121,10 +120,11 @@ class _Costs:
         tile = choose_tile(positions, chunks, self.target, self.width, divides=self.groups > 1)
         tiles = -(-positions // tile.rows) * -(-self.blocks // tile.vectors)
         elements = self.data[1] * prod(self.padded) * self.data[-1]
-        lines = 4 * elements / self.target.core.line_bytes
+        core = self.target.core
+        lines = 4 * elements / core.line_bytes
         taps, channels = prod(self.kernel[2:-2]), self.kernel[1] * self.kernel[-2]
         steps = taps * self._step(tile.rows, tile.vectors)
-        return float(tiles * steps + lines * _COPY_CYCLES / channels)
+        return float(tiles * steps + lines * core.costs.copied_line_cycles / channels)
 
 
 def _costs_of(problem: Problem) -> _Costs:
@@ -214,7 +214,7 @@ def schedule_conv_rows(
     inner.compute_at(stage, x_outer)
     n, oc, *lines, x, ob = inner.op.axis
     chunk, *taps, ic = inner.op.reduce_axis
-    if distance := prefetch_steps(block):
+    if distance := prefetch_steps(block, target):
         inner.prefetch(kernel, ic, distance)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
     inner.reorder(n, *lines, chunk, *taps, ic, x, oc, ob)

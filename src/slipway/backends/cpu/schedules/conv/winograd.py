@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
     producers,
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Expr
     from slipway.target import Target
 
-# A panel of the kernel is read once for each block of tiles; with fewer tiles than these, reading
-# it takes longer than multiplying.
-LEAST_TILES = 20
-
 
 def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> int:
     """Return the rows of tiles in a block: as many as the cache holds, or all of them.
@@ -49,15 +46,17 @@ def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> in
     least work to the core that has most, where small blocks pay for reading the kernel more often.
     """
     per_row = elements * columns * 4
-    fitting = target.core.l2_bytes * 0.6 // per_row
-    sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= LEAST_TILES // 2]
+    costs = target.core.costs
+    fitting = target.core.l2_bytes * costs.winograd_l2_share // per_row
+    few = costs.winograd_tiles
+    sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= few // 2]
 
     def cost(size: int) -> float:
         time = time_of_all(ceil(rows / size), target.core_counts)
-        return time * size / rows * (1 + LEAST_TILES / 4 / (size * columns))
+        return time * size / rows * (1 + few / 4 / (size * columns))
 
     best = min(sizes, key=cost, default=rows)
-    return best if best * columns >= LEAST_TILES or best == rows else rows
+    return best if best * columns >= few or best == rows else rows
 
 
 def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
@@ -90,6 +89,18 @@ def _default(problem: Problem) -> WinogradTile:
     return WinogradTile(tile.rows, tile.vectors, size)
 
 
+def _cost(problem: Problem, tile: WinogradTile) -> float:
+    """The products of all elements of all tiles, and the transforms."""
+    (data, kernel), (out,), target = problem.in_types, problem.out_types, problem.target
+    rows, columns, elements = _tiles_of(problem)
+    tiles, lanes = out.shape[0] * rows * columns, max(1, target.vector_bits // 32)
+    products = tiles * prod(kernel.shape)
+    channels = prod(out.shape) // prod(out.shape[2:-1]) // out.shape[0]
+    sides = elements / data.shape[1] / data.shape[-1] * (channels + data.shape[1] * data.shape[-1])
+    transforms = target.core.costs.transform_cycles * tiles * sides / lanes
+    return product_cycles(problem, products, tile.rows, tile.vectors) + float(transforms)
+
+
 def _space(problem: Problem) -> Space:
     (out,), target = problem.out_types, problem.target
     rows, columns, _ = _tiles_of(problem)
@@ -108,7 +119,7 @@ def _winograd_compute(
 
 @register_strategy(
     "nn.contrib_conv2d_winograd_nchwc", name="conv2d_winograd", compute=_winograd_compute,
-    default=_default, space=_space,
+    default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_winograd(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: WinogradTile

@@ -88,7 +88,7 @@ def schedule_dense_pack(
     split = split_steps(inner, k, tile, target)
     inner.reorder(split.asking, split.unrolled, m, n_block, n_lane)
     inner.unroll(split.unrolled)
-    if rows > 1 and prefetch_steps(lanes):  # else asking takes longer than waiting
+    if rows > 1 and prefetch_steps(lanes, target):  # else asking takes longer than waiting
         at = Progress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
         for vector in range(tile.vectors):
             block = te.floordiv(n, lanes) + tile.vectors + vector

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
@@ -135,7 +136,7 @@ def _stages(outs: Sequence[te.Tensor]) -> tuple[te.Tensor, te.Tensor | None]:
 
 @register_strategy(
     *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.direct",
-    compute=_conv_compute, applies=_applies, default=_default, space=_space,
+    compute=_conv_compute, applies=_applies, default=_default, space=_space, cost=tile_cost(2),
 )  # fmt: skip
 def schedule_conv_pairs(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
@@ -187,7 +188,7 @@ def schedule_padding(stage: Stage, parallel: bool) -> None:
 
 @register_strategy(
     "nn.contrib_dense_pairs", name="dense_pairs.tile", compute=_dense_compute, applies=_applies,
-    default=_default, space=_space,
+    default=_default, space=_space, cost=tile_cost(2),
 )  # fmt: skip
 def schedule_dense_pairs(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
@@ -226,6 +227,11 @@ def _matmul_sides(problem: Problem) -> tuple[int, int]:
 
 def _matmul_default(problem: Problem) -> Tile:
     return choose_tile(*_matmul_sides(problem), problem.target, divides=True)
+
+
+def _matmul_products(problem: Problem) -> float:
+    a, (out,) = problem.in_types[0], problem.out_types
+    return float(prod(out.shape) * a.shape[-2 if problem.attrs.transpose_a else -1])
 
 
 def _matmul_space(problem: Problem) -> Space:
@@ -304,7 +310,7 @@ def _matmul_applies(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target
 @register_strategy(
     "nn.batch_matmul", "nn.matmul", name="matmul_pairs.tile", priority=30,
     compute=_matmul_compute, applies=_matmul_applies, default=_matmul_default,
-    space=_matmul_space,
+    space=_matmul_space, cost=tile_cost(2, _matmul_products),
 )  # fmt: skip
 def schedule_matmul_pairs(
     problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, tile: Tile

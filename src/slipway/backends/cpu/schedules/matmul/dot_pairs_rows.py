@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import inline_injective, is_injective, shape_of
 from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_padding
 from slipway.backends.cpu.schedules.matmul.mmla import (
@@ -107,7 +108,7 @@ def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
 
 @register_strategy(
     *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.squares",
-    compute=_conv_compute, applies=_applies, default=_default, space=_space,
+    compute=_conv_compute, applies=_applies, default=_default, space=_space, cost=tile_cost(2),
 )  # fmt: skip
 def schedule_conv_squares(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
@@ -171,7 +172,7 @@ def _dense_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) ->
 
 @register_strategy(
     "nn.contrib_dense_pairs", name="dense_pairs.squares", compute=_dense_compute, applies=_applies,
-    default=_default, space=_space,
+    default=_default, space=_space, cost=tile_cost(2),
 )  # fmt: skip
 def schedule_dense_squares(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile

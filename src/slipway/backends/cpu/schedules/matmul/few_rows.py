@@ -7,10 +7,12 @@ as it lies: a tile is those rows by as many vectors of neighbouring columns as r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 from slipway import dtypes, te
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
@@ -31,11 +33,12 @@ from slipway.backends.cpu.schedules.matmul.gemm import (
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
+    step_cost,
     tile_space,
     vector_registers,
     worth_sharing,
 )
-from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -122,7 +125,7 @@ def _is_cut(attrs: DensePackAttrs, in_types: Sequence[Type], target: Target) -> 
 
 register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.cut", priority=30, compute=_cut_compute,
-    applies=_is_cut, default=_cut_default, space=_cut_space,
+    applies=_is_cut, default=_cut_default, space=_cut_space, cost=tile_cost(),
 )(schedule_batch_matmul)  # fmt: skip
 
 
@@ -145,11 +148,48 @@ def _few_rows(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> b
     )
 
 
+@dataclass(frozen=True)
+class RunKnobs(Knobs):
+    """The `vectors` of neighbouring columns that are summed together, for all rows."""
+
+    vectors: int
+
+
+def _run_default(problem: Problem) -> RunKnobs:
+    """Parts of about equal length, in the registers that a broadcast and loads leave."""
+    *_, rows, columns = problem.out_types[0].shape
+    lanes = vector_lanes(problem.target, problem.out_types[0].dtype)
+    held = max(1, (vector_registers(problem.target) - 4) // rows)
+    parts = -(-columns // (lanes * held))
+    return RunKnobs(-(-columns // (lanes * parts)))
+
+
+def _run_space(problem: Problem) -> Space:
+    (out,) = problem.out_types
+    vectors = -(-out.shape[-1] // vector_lanes(problem.target, out.dtype))
+    return {"vectors": range(1, min(vectors, vector_registers(problem.target)) + 1)}
+
+
+def _run_cost(problem: Problem, knobs: RunKnobs) -> float:
+    """Steps of the tile, whose columns are read as they lie."""
+    a, (out,) = problem.in_types[0], problem.out_types
+    *batch, rows, columns = out.shape
+    depth = a.shape[-2 if problem.attrs.transpose_a else -1]
+    parts = -(-columns // (knobs.vectors * vector_lanes(problem.target, out.dtype)))
+    products = rows * knobs.vectors
+    each = step_cost(rows, knobs.vectors, problem.target)
+    return float(prod(batch) * parts * depth * products * each)
+
+
 @register_strategy(
-    "nn.batch_matmul", "nn.matmul", name="matmul.rows", priority=20, applies=_few_rows
-)
-def schedule_rows(target: Target, outs: Sequence[te.Tensor], product: te.Tensor) -> te.Schedule:
+    "nn.batch_matmul", "nn.matmul", name="matmul.rows", priority=20, applies=_few_rows,
+    default=_run_default, space=_run_space, cost=_run_cost,
+)  # fmt: skip
+def schedule_rows(
+    problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, knobs: RunKnobs
+) -> te.Schedule:
     """A run of columns in registers, all rows of it; the depth is the loop around them."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     inline_injective(schedule, outs, keep=[product])
@@ -158,11 +198,9 @@ def schedule_rows(target: Target, outs: Sequence[te.Tensor], product: te.Tensor)
     else:
         sums = product
         schedule[product].set_scope("local")
-    *_, rows, columns = shape_of(output)
+    columns = shape_of(output)[-1]
     lanes = vector_lanes(target, output.dtype)
-    held = max(1, (vector_registers(target) - 4) // rows)
-    parts = -(-columns // (lanes * held))
-    run = min(columns, -(-columns // (lanes * parts)) * lanes)  # parts of about equal length
+    run = min(columns, knobs.vectors * lanes)
     stage = schedule[output]
     *batch, m, n = stage.op.axis
     outer, inner = stage.split(n, factor=run, tail="shift")

@@ -142,6 +142,13 @@ def _default(problem: Problem) -> Tile:
     return choose_lane_tile(rows, blocks, problem.target, width)
 
 
+def _cost(problem: Problem, tile: Tile) -> float:
+    """The instructions of all steps, as many in a cycle as there are units that multiply."""
+    target, depth = problem.target, problem.in_types[1].shape[1]
+    units = max(1, target.core.fma_bits // max(32, target.vector_bits))
+    return float(instructions(tile, *_sides(problem)) * depth / units)
+
+
 def _space(problem: Problem) -> Space:
     rows, blocks, width = _sides(problem)
     return tile_space(rows, blocks, problem.target, width)
@@ -149,7 +156,7 @@ def _space(problem: Problem) -> Space:
 
 @register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.lane_fma", applies=_applies, priority=20,
-    default=_default, space=_space,
+    default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_dense_lane_fma(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile

@@ -10,6 +10,7 @@ instructions for 96 multiply-adds, or for two vectors and more steps at once, 14
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import vector_registers, worth_sharing
-from slipway.backends.strategy import register_strategy
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -37,11 +38,37 @@ _FEW_NODES = 16
 _PAIR = 2  # k whose weights one instruction loads
 
 
-def _compute(
-    target: Target, attrs: Attrs, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+@dataclass(frozen=True)
+class PairKnobs(Knobs):
+    """The `pairs` of k in a step, where little is done with the sums; else one."""
+
+    pairs: int
+
+
+def _default(problem: Problem) -> PairKnobs:
+    _, depth, block = problem.in_types[1].shape
+    lanes = vector_lanes(problem.target, problem.in_types[0].dtype)
+    return PairKnobs(gcd(_VECTORS[block // lanes], depth // _PAIR))
+
+
+def _space(problem: Problem) -> Space:
+    pairs = problem.in_types[1].shape[1] // _PAIR
+    return {"pairs": [n for n in (1, 2, 3, 4, 6, 8) if pairs % n == 0]}
+
+
+def _cost(problem: Problem, knobs: PairKnobs) -> float:
+    """Predict the steps of all tiles, by the instructions of one."""
+    blocks, depth, block = problem.in_types[1].shape
+    (out,), target = problem.out_types, problem.target
+    vectors = block // vector_lanes(target, out.dtype)
+    step = ROWS * vectors + 2 + vectors / 2 + 1 / knobs.pairs
+    units = max(1, target.core.fma_bits // max(32, target.vector_bits))
+    return float(out.shape[0] // ROWS * blocks * depth * step / units)
+
+
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: PairKnobs) -> list[te.Tensor]:
     data, weight = inputs
-    (out,) = out_types
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
     rows, depth = shape_of(data)
     block = shape_of(weight)[-1]
@@ -75,12 +102,13 @@ def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
 
 @register_strategy(
     "nn.contrib_dense_pack", name="dense_pack.lane_fma_rows", compute=_compute, applies=_applies,
-    priority=25,
+    priority=25, default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_lane_fma_rows(
-    target: Target, outs: Sequence[te.Tensor], dense: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, knobs: PairKnobs
 ) -> te.Schedule:
     """Eight rows by a block of units, two k at a time."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     transposed, weight = dense.op.input_tensors
@@ -111,11 +139,7 @@ def schedule_lane_fma_rows(
     (k,) = inner.op.reduce_axis
     vector, lane = inner.split(n, factor=lanes)
     k_outer, k_inner = inner.split(k, factor=_PAIR)
-    pairs = (
-        gcd(_VECTORS[block // lanes], depth // _PAIR)
-        if _short_epilogue(schedule, output, target)
-        else 1
-    )
+    pairs = knobs.pairs if _short_epilogue(schedule, output, target) else 1
     k_outer, k_more = inner.split(k_outer, factor=pairs)
     inner.reorder(k_outer, k_more, k_inner, vector, m, lane)
     for axis in (k_more, k_inner, vector, m):

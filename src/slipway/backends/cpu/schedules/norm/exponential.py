@@ -19,6 +19,7 @@ from slipway.codegen.math.exponential import LOG2_E
 if TYPE_CHECKING:
     from slipway.target import Target
 
+EXPONENTIAL = 16  # instructions of `power`
 _LEAST = -87.0  # e^-87 is the last that is a normal float32
 _BIAS, _MANTISSA = 127, 23
 _HIGH, _LOW = 0.693359375, -2.12194440054690582e-4  # log(2); n * _HIGH is exact

@@ -11,8 +11,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import (
+    STEPS,
+    SUMS,
+    RowSumKnobs,
+    row_sum_space,
+    streamed_cycles,
+)
 from slipway.backends.cpu.schedules.generic import (
-    PARALLEL_ELEMENTS,
     Loop,
     fuse,
     inline_injective,
@@ -20,8 +26,8 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.reduction import SUMS, reduce_row, row_axes
-from slipway.backends.strategy import register_strategy
+from slipway.backends.cpu.schedules.reduction import reduce_row, row_axes
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -43,13 +49,30 @@ def _rows_are_long(rank: int) -> Any:
     return applies
 
 
-def schedule_rows(target: Target, outs: Sequence[te.Tensor], norm: te.Tensor) -> te.Schedule:
+def _default(problem: Problem) -> RowSumKnobs:
+    target = problem.target
+    lanes = vector_lanes(target, problem.in_types[0].dtype)
+    return RowSumKnobs(lanes, target.core.costs.share_elements, SUMS, STEPS)
+
+
+def _space(problem: Problem) -> Space:
+    return row_sum_space(problem, vector_lanes(problem.target, problem.in_types[0].dtype))
+
+
+def _cost(problem: Problem, knobs: RowSumKnobs) -> float:
+    """Two sums, and a multiply-add or two, of each element."""
+    return streamed_cycles(problem, knobs.lanes, 5)
+
+
+def schedule_rows(
+    problem: Problem, outs: Sequence[te.Tensor], norm: te.Tensor, knobs: RowSumKnobs
+) -> te.Schedule:
     """Sums and squares inside the loop over rows."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     reductions = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
     inline_injective(schedule, outs)
-    lanes = vector_lanes(target, output.dtype)
+    lanes = knobs.lanes
     stage = schedule[output]
     depth = len(reductions[0].axis)
     rows, inner = stage.op.axis[:depth], stage.op.axis[depth:]
@@ -57,15 +80,18 @@ def schedule_rows(target: Target, outs: Sequence[te.Tensor], norm: te.Tensor) ->
     whole = fuse(stage, Loop.of(inner))
     _, lane = stage.split(whole.axis, factor=lanes, tail="shift")
     stage.vectorize(lane)
-    if prod(shape_of(output)) >= PARALLEL_ELEMENTS:
+    if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(row)
     for op in reductions:
         sums = schedule[op]
         along = fuse(sums, Loop.of(row_axes(op)))
-        reduce_row(schedule, op.output(0), along, lanes)
+        reduce_row(schedule, op.output(0), along, lanes, sums=knobs.sums, steps=knobs.steps)
         schedule[op].compute_at(stage, row)
     return schedule
 
 
-register_strategy("nn.layer_norm", name="norm.rows", applies=_rows_are_long(0))(schedule_rows)
-register_strategy("nn.instance_norm", name="norm.rows", applies=_rows_are_long(1))(schedule_rows)
+for _op, _rank in (("nn.layer_norm", 0), ("nn.instance_norm", 1)):
+    register_strategy(
+        _op, name="norm.rows", applies=_rows_are_long(_rank), default=_default, space=_space,
+        cost=_cost,
+    )(schedule_rows)  # fmt: skip

@@ -11,8 +11,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import STEPS, SUMS, RowSumKnobs, row_sum_space
 from slipway.backends.cpu.schedules.generic import (
-    PARALLEL_ELEMENTS,
     Loop,
     extent_of,
     inline_injective,
@@ -21,22 +21,22 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.norm.exponential import power
-from slipway.backends.cpu.schedules.reduction import SUMS, reduce_row
-from slipway.backends.strategy import register_strategy
+from slipway.backends.cpu.schedules.norm.softmax import softmax_cost
+from slipway.backends.cpu.schedules.reduction import reduce_row
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
 
-def _stages(target: Target, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+def _stages(lanes: int, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """Return the maximum element of each row, the exponentials, and their sum.
 
     Both reductions take whole vectors first.  The tail is another vector, which reaches back, for
     the maximum element, and single elements for the sum.
     """
     *outer, length = shape_of(x)
-    lanes = vector_lanes(target, x.dtype)
     rest = length % lanes
 
     def reduced(reducer: Any, of: te.Tensor, first: int, name: str, tag: str) -> te.Tensor:
@@ -74,10 +74,10 @@ def _stages(target: Target, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tens
 
 
 def _softmax_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: RowSumKnobs
 ) -> list[te.Tensor]:
     (x,) = inputs
-    _, exponentials, total = _stages(target, x)
+    _, exponentials, total = _stages(knobs.lanes, x)
     outer = shape_of(total)
     inverse = te.compute(
         outer, lambda *i: te.const(1.0, x.dtype) / total(*i), name="inverse", tag="softmax_each"
@@ -93,10 +93,10 @@ def _softmax_compute(
 
 
 def _log_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: RowSumKnobs
 ) -> list[te.Tensor]:
     (x,) = inputs
-    maximum, _, total = _stages(target, x)
+    maximum, _, total = _stages(knobs.lanes, x)
     logarithm = te.compute(
         shape_of(total), lambda *i: te.log(total(*i)), name="logarithm", tag="softmax_each"
     )
@@ -120,27 +120,39 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     return data.dtype == "float32" and last and long and not target.is_strict
 
 
+def _default(problem: Problem) -> RowSumKnobs:
+    (data,), target = problem.in_types, problem.target
+    lanes = vector_lanes(target, data.dtype)
+    return RowSumKnobs(lanes, target.core.costs.share_elements // 8, SUMS, STEPS)
+
+
+def _space(problem: Problem) -> Space:
+    length = problem.in_types[0].shape[-1]
+    return row_sum_space(problem, vector_lanes(problem.target, "float32"), min(4, length))
+
+
 def schedule_long_softmax(
-    target: Target, outs: Sequence[te.Tensor], softmax: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], softmax: te.Tensor, knobs: RowSumKnobs
 ) -> te.Schedule:
     """All stages of a row inside the loop over rows."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     staged = [op for op in producers(outs) if getattr(op, "tag", "").startswith("softmax_")]
     inline_injective(schedule, outs, keep=[op.output(0) for op in staged])
-    lanes = vector_lanes(target, output.dtype)
+    lanes = knobs.lanes
     stage = schedule[output]
     *outer, last = stage.op.axis
     rows = stage.fuse(*outer)
     _, lane = stage.split(last, factor=lanes, tail="shift")
     stage.vectorize(lane)
-    if prod(shape_of(output)) >= PARALLEL_ELEMENTS // 8:
+    if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(rows)
     for op in staged:
         part = schedule[op]
         if op.tag == "softmax_row":
             (k,) = op.reduce_axis
-            reduce_row(schedule, op.output(0), Loop(k, extent_of(k)), lanes)
+            row = Loop(k, extent_of(k))
+            reduce_row(schedule, op.output(0), row, lanes, sums=knobs.sums, steps=knobs.steps)
             part = schedule[op]
         elif op.tag == "softmax_rest":
             part.unroll(op.reduce_axis[0])
@@ -152,6 +164,7 @@ def schedule_long_softmax(
 
 
 for _op, _compute in (("nn.softmax", _softmax_compute), ("nn.log_softmax", _log_compute)):
-    register_strategy(_op, name="softmax.long", priority=20, compute=_compute, applies=_applies)(
-        schedule_long_softmax
-    )
+    register_strategy(
+        _op, name="softmax.long", priority=20, compute=_compute, applies=_applies,
+        default=_default, space=_space, cost=softmax_cost,
+    )(schedule_long_softmax)  # fmt: skip

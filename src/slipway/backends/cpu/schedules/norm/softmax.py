@@ -11,15 +11,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles
 from slipway.backends.cpu.schedules.generic import (
-    PARALLEL_ELEMENTS,
     inline_injective,
     producers,
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.norm.exponential import power_of
-from slipway.backends.strategy import register_strategy
+from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -34,13 +34,28 @@ def _lanes(target: Target, dtype: str, length: int) -> int:
     return lanes
 
 
+def _default(problem: Problem) -> RowKnobs:
+    """A row's work is some twenty instructions an element: fewer elements are worth sharing."""
+    (data,), target = problem.in_types, problem.target
+    lanes = _lanes(target, data.dtype, data.shape[-1])
+    return RowKnobs(lanes, target.core.costs.share_elements // 8)
+
+
+def _space(problem: Problem) -> Space:
+    return row_space(problem, problem.in_types[0].shape[-1], least=4)
+
+
+def softmax_cost(problem: Problem, knobs: RowKnobs) -> float:
+    """Predict a softmax: a maximum, an exponential, a sum and a product for each element."""
+    return streamed_cycles(problem, knobs.lanes, EXPONENTIAL + 3)
+
+
 def _softmax_compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs
 ) -> list[te.Tensor]:
     """Maximum, exponentials, their sum, product with its inverse; one partial result a lane."""
-    (x,) = inputs
+    (x,), target, lanes = inputs, problem.target, knobs.lanes
     *outer, length = shape_of(x)
-    lanes = _lanes(target, x.dtype, length)
     steps, rest = length // lanes, length % lanes
 
     k = te.reduce_axis((0, -(-length // lanes)), name="k")
@@ -122,21 +137,26 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     )
 
 
-@register_strategy("nn.softmax", name="softmax.rows", compute=_softmax_compute, applies=_applies)
-def schedule_softmax(target: Target, outs: Sequence[te.Tensor], softmax: te.Tensor) -> te.Schedule:
+@register_strategy(
+    "nn.softmax", name="softmax.rows", compute=_softmax_compute, applies=_applies,
+    default=_default, space=_space, cost=softmax_cost,
+)  # fmt: skip
+def schedule_softmax(
+    problem: Problem, outs: Sequence[te.Tensor], softmax: te.Tensor, knobs: RowKnobs
+) -> te.Schedule:
     """All stages of a row inside the loop over rows, each in vectors."""
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     staged = [op for op in producers(outs) if getattr(op, "tag", "").startswith("softmax_")]
     inline_injective(schedule, outs, keep=[op.output(0) for op in staged])
-    lanes = _lanes(target, output.dtype, shape_of(output)[-1])
+    lanes = knobs.lanes
     stage = schedule[output]
     *outer, last = stage.op.axis
     rows = stage.fuse(*outer)
     chunk, lane = stage.split(last, factor=lanes, tail="shift")
     del chunk
     stage.vectorize(lane)
-    if prod(shape_of(output)) >= PARALLEL_ELEMENTS // 8:
+    if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(rows)
     for op in staged:
         part = schedule[op]

@@ -7,11 +7,20 @@ unguarded.  On other layouts: windows outside, a vector of the innermost axis in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slipway import te
+from slipway.backends.cpu.knobs import (
+    SumKnobs,
+    row_space,
+    streamed_cycles,
+    sum_cost,
+    sum_knobs,
+    sum_space,
+)
 from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
@@ -22,7 +31,7 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.tile import rows_per_part, worth_sharing
-from slipway.backends.strategy import register_strategy
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
 
@@ -30,27 +39,61 @@ if TYPE_CHECKING:
     from slipway.relay.ops.nn.pool import AdaptivePoolAttrs
     from slipway.target import Target
 
-_RUN = 8  # windows whose taps are taken together
-_UNROLLED = 128  # taps of a run
+_RUN = 8
+_UNROLLED = 128
 _KINDS = ("max", "avg")
 
 
 @register_strategy(
     *(f"nn.{prefix}{kind}_pool{n}d" for prefix in ("", "global_", "adaptive_") for kind in _KINDS
       for n in (1, 2, 3)),
-    name="pool.whole",
+    name="pool.whole", default=lambda problem: sum_knobs(problem.target), space=sum_space,
+    cost=sum_cost,
 )  # fmt: skip
-def schedule_whole_pool(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
+def schedule_whole_pool(
+    problem: Problem, outs: Sequence[te.Tensor], pool: te.Tensor, knobs: SumKnobs
+) -> te.Schedule:
     """One loop nest for the windows, one for their epilogue."""
-    return schedule_opaque(target, outs)
+    return schedule_opaque(problem.target, outs, knobs)
+
+
+@dataclass(frozen=True)
+class WindowKnobs(Knobs):
+    """`run` windows whose taps are taken together; up to `unrolled` taps of them are unrolled."""
+
+    lanes: int
+    run: int
+    unrolled: int
+
+
+def _default(problem: Problem) -> WindowKnobs:
+    (data,), (out,) = problem.in_types, problem.out_types
+    lanes = min(vector_lanes(problem.target, data.dtype), data.shape[-1])
+    return WindowKnobs(lanes, min(_RUN, out.shape[-2]), _UNROLLED)
+
+
+def _space(problem: Problem) -> Space:
+    (data,), (out,) = problem.in_types, problem.out_types
+    channels = data.shape[-1]
+    lanes = row_space(problem, channels)["lanes"]
+    return {
+        "lanes": [n for n in lanes if channels % n == 0] or (channels,),
+        "run": range(1, min(2 * _RUN, out.shape[-2]) + 1),
+        "unrolled": (0, 32, _UNROLLED, 256),
+    }
+
+
+def _cost(problem: Problem, knobs: WindowKnobs) -> float:
+    """A maximum or sum for each tap."""
+    return streamed_cycles(problem, knobs.lanes, prod(problem.attrs.pool_size))
 
 
 def _compute(
-    target: Target, attrs: Any, inputs: Sequence[te.Tensor], out_types: Sequence[Type], kind: str
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: WindowKnobs, kind: str
 ) -> list[te.Tensor]:
-    (out,) = out_types
+    (out,) = problem.out_types
     assert isinstance(out, TensorType)
-    return pool_compute(attrs, inputs, out, kind == "avg", padded=False)
+    return pool_compute(problem.attrs, inputs, out, kind == "avg", padded=False)
 
 
 def _applies(attrs: AdaptivePoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
@@ -62,11 +105,14 @@ def _applies(attrs: AdaptivePoolAttrs, in_types: Sequence[Type], target: Target)
     return fits and attrs.layout[-1] in "Cc"
 
 
-def _schedule_windows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
+def _schedule_windows(
+    problem: Problem, outs: Sequence[te.Tensor], pool: te.Tensor, knobs: WindowKnobs
+) -> te.Schedule:
     """Runs of windows, each tap for all of them."""
+    target = problem.target
     (output,) = {id(t.op): t for t in outs}.values()
     window = next(op for op in producers(outs) if op.tag in ("pool_max", "pool_sum"))
-    lanes = vector_lanes(target, window.input_tensors[0].dtype)
+    lanes = knobs.lanes
     channels = shape_of(output)[-1]
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs, keep=[window.output(0)])
@@ -80,7 +126,7 @@ def _schedule_windows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor
     stage = schedule[output]
     *outer, channel = stage.op.axis
     outer, rows, ow = outer[:-count], outer[-count:-1], outer[-1]
-    ow_outer, ow_inner = stage.split(ow, factor=min(extent_of(ow), _RUN), tail="shift")
+    ow_outer, ow_inner = stage.split(ow, factor=knobs.run, tail="shift")
     blocks = []
     lane = channel
     if channels > lanes:
@@ -97,7 +143,7 @@ def _schedule_windows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor
     stage.vectorize(lane)
     part = stage.fuse(*outer)
     taps = prod(extent_of(axis) for axis in window.reduce_axis)
-    unrolled = taps * _RUN <= _UNROLLED
+    unrolled = taps * knobs.run <= knobs.unrolled
     cut(stage, ow_outer, *(inside if unrolled else []))
     if worth_sharing(prod(shape_of(output)) * taps, target):
         stage.parallel(part)
@@ -120,4 +166,5 @@ for _kind in _KINDS:
     register_strategy(
         *(f"nn.{_kind}_pool{n}d" for n in (1, 2, 3)), name="pool.window", priority=11,
         compute=partial(_compute, kind=_kind), applies=_applies,
+        default=_default, space=_space, cost=_cost,
     )(_schedule_windows)  # fmt: skip

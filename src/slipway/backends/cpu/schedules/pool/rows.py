@@ -13,15 +13,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles
 from slipway.backends.cpu.schedules.generic import (
-    PARALLEL_ELEMENTS,
     extent_of,
     inline_injective,
     producers,
     shape_of,
     vector_lanes,
 )
-from slipway.backends.strategy import register_strategy
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
 
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 _LAYOUTS = {"NCHW": "nn.max_pool2d", "NCDHW": "nn.max_pool3d"}
 
 
-def _in_turn(
-    target: Target, attrs: PoolAttrs, inputs: Sequence[te.Tensor], out_types: Sequence[Type]
-) -> list[te.Tensor]:
+def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> list[te.Tensor]:
     """The window without its last axis, then that axis."""
-    (data,), (out,) = inputs, out_types
+    (data,), (out,), attrs = inputs, problem.out_types, problem.attrs
     assert isinstance(out, TensorType)
     compute = op_registry.get(_LAYOUTS[attrs.layout]).compute_function
     assert compute is not None
@@ -69,10 +67,31 @@ def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool
     return attrs.layout in _LAYOUTS and wide and last > 1 and prod(others) > 1
 
 
+def _default(problem: Problem) -> RowKnobs:
+    target = problem.target
+    return RowKnobs(
+        vector_lanes(target, problem.out_types[0].dtype), target.core.costs.share_elements
+    )
+
+
+def _space(problem: Problem) -> Space:
+    (out,), (data,) = problem.out_types, problem.in_types
+    return row_space(problem, min(out.shape[-1], data.shape[-1]))
+
+
+def _cost(problem: Problem, knobs: RowKnobs) -> float:
+    """A maximum for each tap of a row, whose results serve several rows, and of a column."""
+    *others, last = problem.attrs.pool_size
+    return streamed_cycles(problem, knobs.lanes, prod(others) * problem.attrs.strides[-1] + last)
+
+
 @register_strategy(
-    *_LAYOUTS.values(), name="pool.rows", priority=20, compute=_in_turn, applies=_applies
-)
-def schedule_pool_rows(target: Target, outs: Sequence[te.Tensor], pool: te.Tensor) -> te.Schedule:
+    *_LAYOUTS.values(), name="pool.rows", priority=20, compute=_in_turn, applies=_applies,
+    default=_default, space=_space, cost=_cost,
+)  # fmt: skip
+def schedule_pool_rows(
+    problem: Problem, outs: Sequence[te.Tensor], pool: te.Tensor, knobs: RowKnobs
+) -> te.Schedule:
     """One row of results after the other, from one row of largest values."""
     schedule = te.create_schedule([t.op for t in outs])
     tall, wide = (op.output(0) for op in producers(outs) if op.tag == "pool_max")
@@ -84,14 +103,14 @@ def schedule_pool_rows(target: Target, outs: Sequence[te.Tensor], pool: te.Tenso
     else:
         largest = wide
         schedule[wide].set_scope("local")
-    lanes = vector_lanes(target, output.dtype)
+    lanes = knobs.lanes
     stage: Any = schedule[output]
     *outer, row, column = stage.op.axis
     block, lane = stage.split(column, factor=lanes, tail="shift")
     stage.vectorize(lane)
     task = stage.fuse(*outer)
     taps = [extent_of(axis) for t in (tall, largest) for axis in t.op.reduce_axis]
-    if prod(shape_of(output)) * sum(taps) >= PARALLEL_ELEMENTS:
+    if prod(shape_of(output)) * sum(taps) >= knobs.share_from:
         stage.parallel(task)
 
     _in_registers(schedule, largest, stage, block)

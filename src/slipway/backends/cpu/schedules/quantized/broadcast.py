@@ -11,6 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
@@ -54,7 +55,7 @@ def _space(problem: Problem) -> Space:
 
 @register_strategy(
     "qnn.conv2d_nhwc", "qnn.depthwise_conv2d_nhwc", name="qnn_conv.tile", default=_default,
-    space=_space,
+    space=_space, cost=tile_cost(),
 )  # fmt: skip
 def schedule_qnn_conv(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
@@ -124,7 +125,9 @@ def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, parallel: bool) 
         stage.parallel(rows)
 
 
-@register_strategy("qnn.dense_packed", name="qnn_dense.tile", default=_default, space=_space)
+@register_strategy(
+    "qnn.dense_packed", name="qnn_dense.tile", default=_default, space=_space, cost=tile_cost()
+)
 def schedule_qnn_dense(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
 ) -> te.Schedule:

@@ -7,10 +7,12 @@ channels after the other it goes along the rows, a few results that share data a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.predict import product_cycles, weight_products
 from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
@@ -19,7 +21,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
 )
 from slipway.backends.cpu.tile import worth_sharing
-from slipway.backends.strategy import register_strategy
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.packed.qnn_packed import data_kind
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
     from slipway.relay.types import Type
     from slipway.target import Target
-    from slipway.te.stage import Stage
-    from slipway.te.tensor import Tensor
 
 # Instructions, and what a step of one costs beside the others.
 TAPS = {
@@ -62,9 +62,53 @@ def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
 
 
-@register_strategy("qnn.contrib_depthwise_packed", name="qnn_depthwise.taps", applies=_applies)
-def schedule_taps(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) -> te.Schedule:
+@dataclass(frozen=True)
+class BandKnobs(Knobs):
+    """`rows` of results in a task; windows of up to `unrolled` steps are unrolled."""
+
+    rows: int
+    unrolled: int
+
+
+def _default(problem: Problem) -> BandKnobs:
+    """Rows whose data, with its padding, stays in a quarter of the second-level cache."""
+    data, weight = problem.in_types
+    _, height, results_wide, _ = problem.out_types[0].shape
+    _, steps, results, _, depth = weight.shape
+    top, left, bottom, right = problem.attrs.padding
+    rows = data.shape[1] + top + bottom
+    reach = (-(-results_wide // results) - 1) * results * problem.attrs.strides[1] + steps * depth
+    width = max(left + data.shape[2] + right, reach)
+    row_bytes = width * data.shape[3] * dtypes.bytes_of(data_kind(data.dtype, weight.dtype))
+    most = problem.target.core.l2_bytes // 4 // max(1, row_bytes * rows // height)
+    return BandKnobs(max(d for d in _divisors(height) if d <= max(1, most)), UNROLL_LIMIT)
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def _cost(problem: Problem, knobs: BandKnobs) -> float:
+    """Four taps at once; the weights are stored for each of the results together."""
+    results = problem.in_types[1].shape[2]
+    return product_cycles(problem, weight_products(problem) / results, results, 1, at_once=4)
+
+
+def _space(problem: Problem) -> Space:
+    return {
+        "rows": _divisors(problem.out_types[0].shape[1]), "unrolled": (0, UNROLL_LIMIT, 80)
+    }  # fmt: skip
+
+
+@register_strategy(
+    "qnn.contrib_depthwise_packed", name="qnn_depthwise.taps", applies=_applies, default=_default,
+    space=_space, cost=_cost,
+)  # fmt: skip
+def schedule_taps(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, knobs: BandKnobs
+) -> te.Schedule:
     """Neighbouring results of a block of channels in registers."""
+    target = problem.target
     schedule = te.create_schedule([t.op for t in outs])
     (output,) = {id(t.op): t for t in outs}.values()
     tags = {getattr(op, "tag", ""): op for op in producers(outs)}
@@ -79,11 +123,10 @@ def schedule_taps(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) ->
     else:
         schedule[sums].set_scope("local")
     kh, steps, results, _, _ = shape_of(weight)
-    _, height, _, _ = shape_of(output)
 
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
-    y_outer, y_inner = stage.split(y, factor=_band(height, data, target))
+    y_outer, y_inner = stage.split(y, factor=knobs.rows)
     c_outer, c_inner = stage.split(c, factor=entry.columns, tail="shift")
     x_outer, x_inner = stage.split(x, factor=results)
     stage.reorder(n, y_outer, c_outer, y_inner, x_outer, x_inner, c_inner)
@@ -101,22 +144,14 @@ def schedule_taps(target: Target, outs: Sequence[te.Tensor], conv: te.Tensor) ->
     ky, step, tap = inner.op.reduce_axis
     inner.reorder(b, y, ky, step, x, lane, tap)
     inner.unroll(x)
-    if kh * steps * results <= UNROLL_LIMIT:
+    if kh * steps * results <= knobs.unrolled:
         inner.unroll(ky)
         inner.unroll(step)
     inner.tensorize(lane, hardware_intrinsic(entry.name, target))
     return schedule
 
 
-def _band(height: int, data: te.Tensor, target: Target) -> int:
-    """Return how many rows of results a task computes: what it reads stays in the cache."""
-    _, rows, width, channels = shape_of(data)
-    row_bytes = width * channels * dtypes.bits_of(data.dtype) // 8
-    most = max(1, target.core.l2_bytes // 4 // max(1, row_bytes * rows // height))
-    return max(d for d in range(1, height + 1) if height % d == 0 and d <= most)
-
-
-def _copy_at(schedule: te.Schedule, data: te.Tensor, stage: Stage, task: Tensor) -> None:
+def _copy_at(schedule: te.Schedule, data: te.Tensor, stage: Any, task: Any) -> None:
     """Copy the data of a task, channels in vectors."""
     copy: Any = schedule[data]
     copy.compute_at(stage, task)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.cpu.lowering.pack_quantized import INSTRUCTIONS
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
     is_injective,
@@ -117,7 +118,7 @@ def compute_packed(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) ->
 
 @register_strategy(
     "qnn.contrib_conv2d_packed", name="qnn_conv.packed", compute=compute_packed, applies=_applies,
-    default=_default, space=_space,
+    default=_default, space=_space, cost=tile_cost(4),
 )  # fmt: skip
 def schedule_packed(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile

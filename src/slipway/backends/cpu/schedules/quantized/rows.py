@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import inline_injective, is_injective, shape_of
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
@@ -102,7 +103,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
 
 @register_strategy(
     "qnn.contrib_conv2d_packed", name="qnn_conv.rows", compute=_compute, applies=_applies,
-    default=_default, space=_space,
+    default=_default, space=_space, cost=tile_cost(4),
 )  # fmt: skip
 def schedule_rows_of_squares(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.winograd import WinogradTile, blocks_of_rows
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
@@ -52,6 +54,13 @@ def _default(problem: Problem) -> WinogradTile:
     return WinogradTile(tile.rows, tile.vectors, size)
 
 
+def _products(problem: Problem) -> float:
+    """The products of all elements of all tiles; a weight has an element of its own for each."""
+    rows, columns = _tiles_of(problem)
+    images = problem.out_types[0].shape[0]
+    return float(images * rows * columns * prod(problem.in_types[1].shape))
+
+
 def _space(problem: Problem) -> Space:
     rows, columns = _tiles_of(problem)
     blocks = problem.in_types[1].shape[0]
@@ -80,7 +89,7 @@ def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
 
 @register_strategy(
     "qnn.contrib_conv2d_winograd", name="qnn_conv.winograd", compute=_compute, applies=_applies,
-    default=_default, space=_space,
+    default=_default, space=_space, cost=tile_cost(2, _products),
 )  # fmt: skip
 def schedule_winograd(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: WinogradTile

@@ -13,16 +13,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.knobs import row_space
 from slipway.backends.cpu.schedules.generic import (
-    PARALLEL_ELEMENTS,
-    extent_of,
     inline_injective,
     producers,
     shape_of,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.resize.plain import resize_in_turn
-from slipway.backends.strategy import register_strategy
+from slipway.backends.cpu.schedules.resize.plain import ResizeKnobs, resize_cost, resize_in_turn
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -42,34 +41,52 @@ def _applies(attrs: ResizeAttrs, in_types: Sequence[Type], target: Target) -> bo
     return whole and resized[-2] and resized[-3] and not resized[-1]
 
 
+def _default(problem: Problem) -> ResizeKnobs:
+    """Blocks whose rows fill half of the nearest cache, in numbers that divide all blocks."""
+    (out,), (data,), core = problem.out_types, problem.in_types, problem.target.core
+    row_bytes = dtypes.bytes_of(out.dtype) * prod(data.shape[-2:])
+    most = min(max(1, core.l1_bytes // 2 // row_bytes), out.shape[1])
+    lanes = vector_lanes(problem.target, out.dtype)
+    return ResizeKnobs(lanes, core.costs.share_elements, max(_divisors(out.shape[1], most)))
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    return [n for n in range(1, most + 1) if number % n == 0]
+
+
+def _space(problem: Problem) -> Space:
+    (out,) = problem.out_types
+    space = row_space(problem, vector_lanes(problem.target, out.dtype))
+    return {**space, "rows": _divisors(out.shape[1], out.shape[1])}
+
+
 @register_strategy(
     "image.resize",
     name="resize.blocked",
     compute=partial(resize_in_turn, along=-2),
     applies=_applies,
     priority=20,
+    default=_default,
+    space=_space,
+    cost=resize_cost,
 )
 def schedule_resize_blocked(
-    target: Target, outs: Sequence[te.Tensor], resize: te.Tensor
+    problem: Problem, outs: Sequence[te.Tensor], resize: te.Tensor, knobs: ResizeKnobs
 ) -> te.Schedule:
     """Some blocks of channels whose row stays in the first-level cache, a vector each time."""
     schedule = te.create_schedule([t.op for t in outs])
     (rows,) = (op.output(0) for op in producers(outs) if "resized_rows" in getattr(op, "tag", ""))
     inline_injective(schedule, outs, keep=[rows])
     (output,) = {id(t.op): t for t in outs}.values()
-    lanes = vector_lanes(target, output.dtype)
+    lanes = knobs.lanes
     stage: Any = schedule[output]
     image, block, *places, column, channel = stage.op.axis
-    row_bytes = dtypes.bytes_of(output.dtype) * prod(shape_of(rows)[-2:])
-    room = max(1, target.core.l1_bytes // 2 // row_bytes)
-    most = min(room, extent_of(block))
-    fitting = max(n for n in range(1, most + 1) if extent_of(block) % n == 0)
-    part, block = stage.split(block, factor=fitting)
+    part, block = stage.split(block, factor=knobs.rows)
     vector, lane = stage.split(channel, factor=lanes)
     stage.reorder(image, part, *places, column, block, vector, lane)
     stage.vectorize(lane)
     task = stage.fuse(image, part, *places)
-    if prod(shape_of(output)) >= PARALLEL_ELEMENTS:
+    if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(task)
     first: Any = schedule[rows]
     first.compute_at(stage, task)

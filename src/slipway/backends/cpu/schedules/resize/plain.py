@@ -8,37 +8,39 @@ computes once what a column reads, and its weights.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles
 from slipway.backends.cpu.schedules.generic import (
-    PARALLEL_ELEMENTS,
-    extent_of,
     inline_injective,
     producers,
     shape_of,
     vector_lanes,
 )
-from slipway.backends.strategy import register_strategy
+from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from slipway.relay.op_registry import Attrs
     from slipway.relay.ops.image.resize import ResizeAttrs
     from slipway.target import Target
 
 
+@dataclass(frozen=True)
+class ResizeKnobs(RowKnobs):
+    """Also of rows that are interpolated together: `rows` of an image, or blocks of channels."""
+
+    rows: int
+
+
 def resize_in_turn(
-    target: Target,
-    attrs: Attrs,
-    inputs: Sequence[te.Tensor],
-    out_types: Sequence[Type],
-    along: int = -1,
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: ResizeKnobs, along: int = -1
 ) -> list[te.Tensor]:
     """Resize all axes but `along`, counted from the last, then that one."""
-    (data,), (out,) = inputs, out_types
+    (data,), (out,), attrs = inputs, problem.out_types, problem.attrs
     assert isinstance(out, TensorType)
     compute = op_registry.get("image.resize").compute_function
     assert compute is not None
@@ -71,23 +73,52 @@ def _applies(attrs: ResizeAttrs, in_types: Sequence[Type], target: Target) -> bo
     return resized and min(sizes[-1], data.shape[-1]) >= lanes > 1
 
 
-@register_strategy("image.resize", name="resize.in_turn", compute=resize_in_turn, applies=_applies)
-def schedule_resize(target: Target, outs: Sequence[te.Tensor], resize: te.Tensor) -> te.Schedule:
+def _default(problem: Problem) -> ResizeKnobs:
+    """Rows that fill half of the nearest cache."""
+    (out,), (data,), core = problem.out_types, problem.in_types, problem.target.core
+    room = core.l1_bytes // 2 // size_bytes_of_row(data)
+    lanes = vector_lanes(problem.target, out.dtype)
+    return ResizeKnobs(lanes, core.costs.share_elements, max(1, min(out.shape[-2], room)))
+
+
+def size_bytes_of_row(data: TensorType) -> int:
+    """Return the bytes of a row that is interpolated along the other axes."""
+    return dtypes.bytes_of(data.dtype) * data.shape[-1]
+
+
+def _space(problem: Problem) -> Space:
+    (out,), (data,) = problem.out_types, problem.in_types
+    lanes = vector_lanes(problem.target, out.dtype)
+    space = row_space(problem, min(lanes, out.shape[-1], data.shape[-1]))
+    return {**space, "rows": range(1, out.shape[-2] + 1)}
+
+
+def resize_cost(problem: Problem, knobs: ResizeKnobs) -> float:
+    """Predict a resize: two taps of an axis, a multiply-add each, for each of two axes."""
+    return streamed_cycles(problem, knobs.lanes, 4)
+
+
+@register_strategy(
+    "image.resize", name="resize.in_turn", compute=resize_in_turn, applies=_applies,
+    default=_default, space=_space, cost=resize_cost,
+)  # fmt: skip
+def schedule_resize(
+    problem: Problem, outs: Sequence[te.Tensor], resize: te.Tensor, knobs: ResizeKnobs
+) -> te.Schedule:
     """A few rows in the cache, and blocks of columns of them."""
     schedule = te.create_schedule([t.op for t in outs])
     (rows,) = (op.output(0) for op in producers(outs) if "resized_rows" in op.tag)
     inline_injective(schedule, outs, keep=[rows])
     (output,) = {id(t.op): t for t in outs}.values()
-    lanes = vector_lanes(target, output.dtype)
+    lanes = knobs.lanes
     stage: Any = schedule[output]
     *outer, row, column = stage.op.axis
-    room = target.core.l1_bytes // 2 // (dtypes.bytes_of(rows.dtype) * shape_of(rows)[-1])
-    part, row = stage.split(row, factor=max(1, min(extent_of(row), room)), tail="shift")
+    part, row = stage.split(row, factor=knobs.rows, tail="shift")
     block, lane = stage.split(column, factor=lanes, tail="shift")
     stage.reorder(*outer, part, block, row, lane)
     stage.vectorize(lane)
     task = stage.fuse(*outer, part)
-    if prod(shape_of(output)) >= PARALLEL_ELEMENTS:
+    if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(task)
     first = schedule[rows]
     first.compute_at(stage, task)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from slipway.relay import nn, op_registry
+from slipway.relay import annotation, nn, op_registry
 from slipway.relay.expr import Op
+from slipway.relay.op import contrib
 from slipway.relay.op_registry import OpPattern
 
-__all__ = ["Op", "OpPattern", "get", "nn"]
+__all__ = ["Op", "OpPattern", "annotation", "contrib", "get", "nn"]
 
 
 def get(name: str) -> Op:
@@ -17,6 +19,8 @@ def get(name: str) -> Op:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "op":  # relay.op.op is the module itself: here there is one
+        return sys.modules[__name__]
     definition = None if name.startswith("_") else op_registry.load_ops().get(name)
     if definition is None:
         raise AttributeError(f"module 'slipway.relay.op' has no attribute {name!r}")

@@ -1,0 +1,82 @@
+"""Functions that a code generator of the user's compiles: ``relay.ext.<name>``.
+
+A relay function with the attribute "Compiler" is handed to the global function
+``relay.ext.<compiler>``, which returns C source (text, or an object with ``get_source()``).  The C
+defines, under the name in "global_symbol", ::
+
+    int32_t <global_symbol>(const T0 *input0, ..., T *output0, ...);
+
+with row-major tensors in the order of parameters and results, and 0 for success.  It is compiled
+for the target beside the kernels, so that one source serves this machine and every device.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from slipway.errors import CodegenError, LoweringError
+from slipway.ir import calls, ops
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.expr import StringImm, Var
+from slipway.ir.function import PrimFunc
+from slipway.ir.stmt import NOP, AssertStmt
+from slipway.relay.expr import Function
+from slipway.relay.types import TensorType, flatten
+from slipway.runtime.packed_func import get_global_func, list_global_func_names
+
+_PREFIX = "relay.ext."
+
+
+def is_external(function: Any) -> bool:
+    """Tell whether a code generator of the user's compiles `function`."""
+    return isinstance(function, Function) and bool(function.attr("Compiler"))
+
+
+def external_kernel(name: str, function: Function) -> PrimFunc:
+    """Return the kernel `name` that calls the C function for `function`, and brings its source.
+
+    Raises LoweringError where no code generator is registered, CodegenError for what it returned.
+    """
+    symbol = str(function.attr("global_symbol", name))
+    source = _source(function, symbol)
+    types = [*(p.checked_type for p in function.params), *flatten(function.body.checked_type)]
+    handles, buffers, pointers = [], [], []
+    given = sum(len(flatten(p.checked_type)) for p in function.params)
+    for number, kind in enumerate(flat for type_ in types for flat in flatten(type_)):
+        assert isinstance(kind, TensorType)
+        handles.append(Var(f"p{number}_handle", "handle"))
+        buffers.append(decl_buffer(kind.shape, kind.dtype, f"p{number}"))
+        pointers.append(buffers[-1].access_ptr("r" if number < given else "w"))
+    status = calls.call_extern("int32", symbol, *pointers)
+    message = f"{symbol}, a function of {function.attr('Compiler')}, reports failure"
+    body = AssertStmt(ops.equal(status, 0), StringImm(message), NOP)
+    attrs = (
+        ("global_symbol", name), ("noalias", True), ("import_source", (("import_c", source),)),
+    )  # fmt: skip
+    return PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
+
+
+def _source(function: Function, symbol: str) -> str:
+    compiler = str(function.attr("Compiler"))
+    generate = get_global_func(_PREFIX + compiler, allow_missing=True)
+    if generate is None:
+        known = [n.removeprefix(_PREFIX) for n in list_global_func_names() if n.startswith(_PREFIX)]
+        raise LoweringError(
+            f"the function {symbol} is for {compiler!r}, which has no code generator: register a "
+            f"function that returns C with register_func({_PREFIX + compiler!r}). There are: "
+            f"{', '.join(known) or 'none'}"
+        )
+    made = generate(function)
+    text = made.get_source() if hasattr(made, "get_source") else made
+    if not isinstance(text, str):
+        raise CodegenError(
+            f"{_PREFIX}{compiler} returned {type(made).__name__} for {symbol}: it returns C as "
+            "text, or an object with get_source()"
+        )
+    if not re.search(rf"\b{re.escape(symbol)}\s*\(", text):
+        raise CodegenError(
+            f"the C that {_PREFIX}{compiler} returned defines no function {symbol}, which is the "
+            "function's global_symbol"
+        )
+    return text

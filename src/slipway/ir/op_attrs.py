@@ -1,0 +1,40 @@
+"""What is said of operators by name, apart from what they are: "target.<compiler>" and the like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.errors import LoweringError
+
+_TABLE: dict[tuple[str, str], tuple[Any, int]] = {}
+
+
+def set_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+    """Give an operator the attribute `attr_key`; usable as a decorator of a function.
+
+    Of two values that of the higher level counts.  Raises LoweringError for two of one level.
+    """
+
+    def register(given: Any) -> Any:
+        known = _TABLE.get((op_name, attr_key))
+        if known is not None and known[1] == level and known[0] is not given:
+            raise LoweringError(
+                f"the attribute {attr_key!r} of {op_name} is registered at level {level} already: "
+                "give a higher level to replace it"
+            )
+        if known is None or known[1] <= level:
+            _TABLE[op_name, attr_key] = given, level
+        return given
+
+    return register if value is None else register(value)
+
+
+def op_attr(op_name: str, attr_key: str) -> Any:
+    """Return the attribute of an operator, or None."""
+    known = _TABLE.get((op_name, attr_key))
+    return None if known is None else known[0]
+
+
+def reset_op_attr(op_name: str, attr_key: str) -> None:
+    """Take an attribute away."""
+    _TABLE.pop((op_name, attr_key), None)

@@ -1,0 +1,164 @@
+"""image.crop_and_resize, dilation2d and affine_grid, and resizes along one and three axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway.relay.op_registry import BadArgument, as_expr, const
+from slipway.relay.ops.build import call, known_ints, scalar, typed
+from slipway.relay.ops.checks import as_tuple, need_rank, pad_amounts
+
+
+def crop_and_resize(
+    data: Any,
+    boxes: Any,
+    box_indices: Any,
+    crop_size: Any,
+    layout: str = "NCHW",
+    method: str = "bilinear",
+    extrapolation_value: float = 0,
+    out_dtype: str | None = None,
+) -> Any:
+    """Cut boxes (y1, x1, y2, x2 in parts of the image) out, and resample each to `crop_size`.
+
+    The corners of a crop are the corners of its box; one pixel lies at the middle.  What lies
+    outside of the image is `extrapolation_value`.
+    """
+    (x, own), (box, kind), (which, _) = typed(data), typed(boxes), typed(box_indices)
+    need_rank("data", own, 4)
+    if kind.rank != 2 or kind.shape[1] != 4:
+        raise BadArgument("boxes", f"must be (boxes, 4), got {kind}")
+    if layout not in ("NCHW", "NHWC"):
+        raise BadArgument("layout", f"is {layout!r}; use NCHW or NHWC")
+    if method not in ("bilinear", "nearest_neighbor"):
+        raise BadArgument("method", f"is {method!r}; use bilinear or nearest_neighbor")
+    if layout == "NHWC":
+        x = call("transpose", x, (0, 3, 1, 2))
+    _, channels, *extents = x.tensor_type.shape
+    size = as_tuple(crop_size, 2, "crop_size")
+    count = kind.shape[0]
+    corners = [call("strided_slice", box, [i], [i + 1], axes=[1]) for i in range(4)]  # (boxes, 1)
+
+    def positions(axis: int) -> Any:
+        """Source coordinates along one axis, (boxes, size)."""
+        low, high = corners[axis], corners[axis + 2]
+        reach = scalar(extents[axis] - 1, kind.dtype)
+        if size[axis] == 1:
+            middle = call("multiply", call("add", low, high), scalar(0.5, kind.dtype))
+            return call("multiply", middle, reach)
+        step = np.arange(size[axis]) / (size[axis] - 1)
+        along = call("multiply", call("subtract", high, low), const(step.astype(kind.dtype)))
+        return call("multiply", call("add", low, along), reach)
+
+    def view(value: Any, axis: int) -> Any:
+        shape = (count, 1, size[0], 1) if axis == 0 else (count, 1, 1, size[1])
+        return call("reshape", value, shape)
+
+    places = [view(positions(axis), axis) for axis in (0, 1)]
+    inside = None
+    for place, extent in zip(places, extents, strict=True):
+        within = call(
+            "logical_and",
+            call("greater_equal", place, scalar(0, kind.dtype)),
+            call("less_equal", place, scalar(extent - 1, kind.dtype)),
+        )
+        inside = within if inside is None else call("logical_and", inside, within)
+    image = call("reshape", call("cast", which, "int32"), (count, 1, 1, 1))
+    line = call("add", call("multiply", image, scalar(channels, "int32")),
+                const(np.arange(channels, dtype="int32").reshape(1, -1, 1, 1)))  # fmt: skip
+    flat = call("reshape", x, (-1,))
+
+    def read(y: Any, z: Any) -> Any:
+        indices = []
+        for place, extent in ((y, extents[0]), (z, extents[1])):
+            indices.append(call("cast", call("clip", place, 0, extent - 1), "int32"))
+        row = call("add", call("multiply", line, scalar(extents[0], "int32")), indices[0])
+        spot = call("add", call("multiply", row, scalar(extents[1], "int32")), indices[1])
+        return call("take", flat, spot)
+
+    if method == "nearest_neighbor":
+        value = read(*(call("floor", call("add", p, scalar(0.5, kind.dtype))) for p in places))
+    else:
+        lows = [call("floor", p) for p in places]
+        rests = [
+            call("cast", call("subtract", p, low), own.dtype)
+            for p, low in zip(places, lows, strict=True)
+        ]
+        one = scalar(1, kind.dtype)
+        lines = []
+        for y in (lows[0], call("add", lows[0], one)):
+            left, right = read(y, lows[1]), read(y, call("add", lows[1], one))
+            lines.append(_between(left, right, rests[1]))
+        value = _between(lines[0], lines[1], rests[0])
+    found = call("where", inside, value, scalar(extrapolation_value, own.dtype))
+    if layout == "NHWC":
+        found = call("transpose", found, (0, 2, 3, 1))
+    return call("cast", found, out_dtype) if out_dtype else found
+
+
+def _between(low: Any, high: Any, rest: Any) -> Any:
+    return call("add", low, call("multiply", call("subtract", high, low), rest))
+
+
+def affine_grid(data: Any, target_shape: Any = None) -> Any:
+    """Return the source coordinates (N, 2, H, W) of affine maps `data` (N, 2, 3), in [-1, 1]."""
+    x, own = typed(data)
+    if own.rank != 3 or own.shape[1:] != (2, 3):
+        raise BadArgument("data", f"must be (N, 2, 3), got {own}")
+    if target_shape is None:
+        raise BadArgument("target_shape", "is missing: the size of the grid")
+    height, width = known_ints("target_shape", target_shape)
+    grid = np.ones((3, height * width), own.dtype)
+    grid[0] = np.tile(np.linspace(-1, 1, width), height)
+    grid[1] = np.repeat(np.linspace(-1, 1, height), width)
+    rows = call("reshape", x, (-1, 3))
+    found = call("nn.dense", rows, const(grid.T.copy()))
+    return call("reshape", found, (own.shape[0], 2, height, width))
+
+
+def dilation2d(
+    data: Any,
+    weight: Any,
+    strides: Any = (1, 1),
+    padding: Any = (0, 0),
+    dilations: Any = (1, 1),
+    data_layout: str = "NCHW",
+    kernel_layout: str = "IHW",
+    out_dtype: str = "",
+) -> Any:
+    """Return the greatest of data + weight over windows, channel by channel."""
+    (x, own), (kernel, kind) = typed(data), typed(weight)
+    need_rank("data", own, 4)
+    need_rank("weight", kind, 3)
+    layouts = {("NCHW", "IHW"), ("NHWC", "HWI")}
+    if (data_layout, kernel_layout) not in layouts:
+        both = f"is {data_layout!r} with {kernel_layout!r}"
+        raise BadArgument("data_layout", f"{both}; use NCHW with IHW or NHWC with HWI")
+    if data_layout == "NHWC":
+        x = call("transpose", x, (0, 3, 1, 2))
+        kernel = call("transpose", kernel, (2, 0, 1))
+    step, apart = as_tuple(strides, 2, "strides"), as_tuple(dilations, 2, "dilations")
+    top, left, bottom, right = pad_amounts(padding, 2)
+    if any((top, left, bottom, right)):
+        lowest = float(np.finfo(own.dtype).min) if own.dtype.startswith("float") else int(
+            np.iinfo(own.dtype).min)  # fmt: skip
+        x = call("nn.pad", x, [(0, 0), (0, 0), (top, bottom), (left, right)], lowest)
+    _, channels, height, width = x.tensor_type.shape
+    _, kh, kw = kernel.tensor_type.shape
+    if height < (kh - 1) * apart[0] + 1 or width < (kw - 1) * apart[1] + 1:
+        raise BadArgument("data", f"{own} is smaller than the window of {kind}")
+    rows = (height - (kh - 1) * apart[0] - 1) // step[0] + 1
+    columns = (width - (kw - 1) * apart[1] - 1) // step[1] + 1
+    best: Any = None
+    for i, j in np.ndindex(kh, kw):
+        top, left = i * apart[0], j * apart[1]
+        ends = [top + (rows - 1) * step[0] + 1, left + (columns - 1) * step[1] + 1]
+        part = call("strided_slice", x, [top, left], ends, list(step), [2, 3])
+        weight_ij = call("strided_slice", kernel, [i, j], [i + 1, j + 1], None, [1, 2])
+        value = call("add", part, call("reshape", weight_ij, (1, channels, 1, 1)))
+        best = value if best is None else call("maximum", best, value)
+    if data_layout == "NHWC":
+        best = call("transpose", best, (0, 2, 3, 1))
+    return call("cast", as_expr(best), out_dtype) if out_dtype else best

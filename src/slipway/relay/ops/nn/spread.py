@@ -1,0 +1,97 @@
+"""Operators that put elements further apart, around, or beside: dilate, mirror_pad, fifo_buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.relay.op_registry import BadArgument, const
+from slipway.relay.ops.build import call, known_ints, scalar, take, typed, where
+from slipway.relay.ops.checks import need_integral, normal_axis
+
+
+def dilate(data: Any, strides: Any, dilation_value: float = 0.0) -> Any:
+    """Put the elements `strides` apart, and `dilation_value` between them."""
+    x, own = typed(data)
+    steps = known_ints("strides", strides)
+    if len(steps) != own.rank or min(steps, default=1) < 1:
+        raise BadArgument("strides", f"{steps} must have a number above 0 for each axis of {own}")
+    shape = [(d - 1) * s + 1 if d else 0 for d, s in zip(own.shape, steps, strict=True)]
+    inside: Any = np.ones(shape, bool)
+    for axis, step in enumerate(steps):
+        if step == 1:
+            continue
+        place = np.arange(shape[axis])
+        view = [1] * own.rank
+        view[axis] = shape[axis]
+        inside = inside & (place % step == 0).reshape(view)
+        x = take(x, place // step, axis)
+    return where(inside, x, scalar(dilation_value, own.dtype))
+
+
+def mirror_pad(data: Any, pad_width: Any, mode: str = "SYMMETRIC") -> Any:
+    """Continue `data` backwards over its ends; "REFLECT" leaves the last element itself out."""
+    x, own = typed(data)
+    kind = mode.lower()
+    if kind not in ("symmetric", "reflect"):
+        raise BadArgument("mode", f"is {mode!r}; use SYMMETRIC or REFLECT")
+    if len(pad_width) != own.rank:
+        raise BadArgument("pad_width", f"{pad_width} must have a pair for each axis of {own}")
+    for axis, amounts in enumerate(pad_width):
+        before, after = (int(a) for a in amounts)
+        if (before, after) == (0, 0):
+            continue
+        extent = own.shape[axis]
+        most = extent if kind == "symmetric" else extent - 1
+        if not (0 <= before <= most and 0 <= after <= most):
+            raise BadArgument("pad_width", f"{pad_width} reaches beyond {own}")
+        places = np.pad(np.arange(extent), (before, after), kind)  # type: ignore[call-overload]
+        x = take(x, places, axis)
+    return x
+
+
+def fifo_buffer(data: Any, buffer: Any, axis: int) -> Any:
+    """Put `data` at the end of `buffer` and leave out as much at its front."""
+    (x, own), (old, kind) = typed(data), typed(buffer)
+    along = normal_axis(axis, kind.rank)
+    joined = call("concatenate", [old, x], along)
+    begin, end = [0] * kind.rank, list(joined.tensor_type.shape)
+    if own.rank != kind.rank:
+        raise BadArgument("data", f"is {own}, and the buffer {kind}")
+    begin[along] = own.shape[along]
+    return call("strided_slice", joined, begin, end)
+
+
+def bitpack(
+    data: Any, bits: int = 1, pack_axis: int = 1, bit_axis: int = 2, pack_type: str = "uint32",
+    name: str = "BitPack",
+) -> Any:  # fmt: skip
+    """Put the same bit of as many elements of `pack_axis` as `pack_type` has bits into one number.
+
+    The lowest `bits` bits are taken; those of one number lie along the new axis `bit_axis`.
+    """
+    x, own = typed(data)
+    need_integral("data", own)
+    axis = normal_axis(pack_axis, own.rank, "pack_axis")
+    place = normal_axis(bit_axis, own.rank + 1, "bit_axis")
+    if not pack_type.startswith("uint"):
+        raise BadArgument("pack_type", f"is {pack_type!r}; use uint8, uint16, uint32 or uint64")
+    width = 8 * dtypes.bytes_of(pack_type)
+    if own.shape[axis] % width:
+        raise BadArgument("pack_axis", f"has {own.shape[axis]} elements, no multiple of {width}")
+    if not 1 <= bits <= width:
+        raise BadArgument("bits", f"is {bits}; it must be 1 to {width}")
+    groups = (*own.shape[:axis], own.shape[axis] // width, width, *own.shape[axis + 1 :])
+    view = [1] * len(groups)
+    view[axis + 1] = width
+    worth = (np.uint64(1) << np.arange(width - 1, -1, -1, dtype=np.uint64)).astype(pack_type)
+    wide = call("reshape", call("cast", x, pack_type), groups)
+    planes = []
+    for bit in range(bits):
+        shifted = call("right_shift", wide, scalar(bit, pack_type)) if bit else wide
+        plane = call("bitwise_and", shifted, scalar(1, pack_type))
+        weighted = call("multiply", plane, const(worth.reshape(view)))
+        planes.append(call("sum", weighted, [axis + 1]))
+    return call("stack", planes, place)

@@ -1,0 +1,104 @@
+"""Boxes of single-shot detectors: anchors, and class and place of each; compositions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway.relay.expr import Constant, Tuple, TupleWrapper
+from slipway.relay.op_registry import BadArgument, const
+from slipway.relay.ops.build import call, scalar, typed
+from slipway.relay.ops.checks import need_rank, need_shape
+from slipway.relay.ops.vision.counts import get_valid_counts
+
+
+def multibox_prior(
+    data: Any,
+    sizes: Any = (1.0,),
+    ratios: Any = (1.0,),
+    steps: Any = (-1.0, -1.0),
+    offsets: Any = (0.5, 0.5),
+    clip: bool = False,
+) -> Constant:
+    """Return the anchors (1, H * W * (sizes + ratios - 1), 4) of a feature map: left, top, ...
+
+    Every size comes with the first ratio's shape 1, every further ratio with the first size.
+    They follow from the shape of `data` (N, C, H, W) alone, in parts of the image.
+    """
+    _, own = typed(data)
+    need_rank("data", own, 4)
+    height, width = own.shape[2:]
+    if not len(sizes) or not len(ratios):
+        raise BadArgument("sizes", "and ratios must have a number each")
+    widths = [s * height / width / 2 for s in sizes]
+    heights = [s / 2 for s in sizes]
+    for ratio in list(ratios)[1:]:
+        widths.append(sizes[0] * height / width * ratio**0.5 / 2)
+        heights.append(sizes[0] / ratio**0.5 / 2)
+    step_y, step_x = (s if s > 0 else 1.0 / d for s, d in zip(steps, (height, width), strict=True))
+    y = (np.arange(height) + offsets[0]) * step_y
+    x = (np.arange(width) + offsets[1]) * step_x
+    middle_y, middle_x = (m[:, :, None] for m in np.meshgrid(y, x, indexing="ij"))
+    half_x, half_y = np.array(widths), np.array(heights)
+    corners = (middle_x - half_x, middle_y - half_y, middle_x + half_x, middle_y + half_y)
+    boxes = np.stack(corners, -1).reshape(1, -1, 4)
+    return const((boxes.clip(0, 1) if clip else boxes).astype(own.dtype))
+
+
+def multibox_transform_loc(
+    cls_prob: Any,
+    loc_pred: Any,
+    anchor: Any,
+    clip: bool = True,
+    threshold: float = 0.01,
+    variances: Any = (0.1, 0.1, 0.2, 0.2),
+) -> TupleWrapper:
+    """Return (boxes (N, anchors, 6): class, score, left, top, right, bottom; their number (N,)).
+
+    Class 0 is the background.  Boxes of another class with a score of at least `threshold` come
+    first, in the order of anchors; the rest is -1.
+    """
+    (scores, kind), (moves, _), (anchors, given) = typed(cls_prob), typed(loc_pred), typed(anchor)
+    need_rank("cls_prob", kind, 3)
+    batch, classes, count = kind.shape
+    if classes < 2:
+        raise BadArgument(
+            "cls_prob", f"must be (N, classes, anchors) with a background, got {kind}"
+        )
+    need_shape("anchor", given, (1, count, 4), "four corners of each anchor")
+    need_shape("loc_pred", typed(moves)[1], (batch, count * 4), "four moves of each anchor")
+    dtype = kind.dtype
+
+    def number(value: float) -> Any:
+        return scalar(value, dtype)
+
+    objects = call("strided_slice", scores, [1], [classes], None, [1])
+    best = call("max", objects, [1])
+    label = call("cast", call("argmax", objects, 1), dtype)
+    rejected = call("less", best, number(threshold))
+    label = call("where", rejected, number(-1), label)
+    corner = [
+        call("squeeze", call("strided_slice", anchors, [i], [i + 1], None, [2]), [2])
+        for i in range(4)
+    ]
+    move = [
+        call("strided_slice", call("reshape", moves, (batch, count, 4)), [i], [i + 1], None, [2])
+        for i in range(4)
+    ]
+    low: list[Any] = []
+    high: list[Any] = []
+    for axis in (0, 1):
+        size = call("subtract", corner[axis + 2], corner[axis])
+        middle = call("multiply", call("add", corner[axis], corner[axis + 2]), number(0.5))
+        shift, growth = (call("squeeze", move[i], [2]) for i in (axis, axis + 2))
+        shift = call("multiply", call("multiply", shift, number(variances[axis])), size)
+        middle = call("add", shift, middle)
+        factor = call("exp", call("multiply", growth, number(variances[axis + 2])))
+        half = call("multiply", call("multiply", factor, size), number(0.5))
+        for ends, name in ((low, "subtract"), (high, "add")):
+            end = call(name, middle, half)
+            ends.append(call("clip", end, 0.0, 1.0) if clip else end)
+    boxes = call("stack", [label, best, *low, *high], 2)
+    counts, rows, _ = get_valid_counts(boxes, -np.inf, 0, 1)
+    return TupleWrapper(Tuple((rows, counts)), 2)

@@ -1,0 +1,263 @@
+"""vision.suppress_boxes, and non_max_suppression over it: boxes that others cover are taken out.
+
+A row of the data is one box with its score, perhaps its class, and four corners.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway.ir import builder, ops
+from slipway.ir.node import node
+from slipway.relay.expr import Call, Tuple, TupleWrapper
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, const, register_op
+from slipway.relay.ops.build import call, known_ints, scalar, typed
+from slipway.relay.ops.checks import need_dtype, need_float, need_rank, need_shape
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, TupleType, Type
+
+
+@node
+class SuppressBoxesAttrs(Attrs):
+    """Limits (-1: none), the least overlap that suppresses, and where a row has what.
+
+    `any_class`: boxes of other classes suppress too; `id_index` -1: rows have no class.
+    """
+
+    max_output_size: int = -1
+    iou_threshold: float = 0.5
+    any_class: bool = False
+    top_k: int = -1
+    coord_start: int = 2
+    score_index: int = 1
+    id_index: int = 0
+
+
+SUPPRESS = register_op(
+    "vision.suppress_boxes", "data", "valid_count", "order", attrs=SuppressBoxesAttrs,
+    pattern=OpPattern.OPAQUE,
+    doc="Rows (N, boxes, values) in the given order, -1 where a row before covers too much of a "
+    "box; and the places that they come from.",
+)  # fmt: skip
+
+
+@SUPPRESS.type_relation
+def _type(
+    attrs: SuppressBoxesAttrs, data: TensorType, valid_count: TensorType, order: TensorType
+) -> Type:
+    need_rank("data", data, 3)
+    need_float("data", data)
+    batch, count, width = data.shape
+    need_shape("valid_count", valid_count, (batch,), "a number for each sample")
+    need_shape("order", order, (batch, count), "a place for each box")
+    for name, given in (("valid_count", valid_count), ("order", order)):
+        need_dtype(name, given, "int32", "all places")
+    indices = (attrs.coord_start, attrs.coord_start + 3, attrs.score_index, max(attrs.id_index, 0))
+    if not all(0 <= i < width for i in indices):
+        raise BadArgument("data", f"is {data}: its rows are too short for {attrs}")
+    return TupleType((data, TensorType((batch, count), "int32")))
+
+
+@SUPPRESS.reference
+def _reference(attrs: SuppressBoxesAttrs, data: Any, valid_count: Any, order: Any) -> Any:
+    rows, places = np.full_like(data, -1), np.full(order.shape, -1, np.int32)
+    for sample, most in enumerate(valid_count):
+        keep = min(int(most), attrs.top_k) if attrs.top_k > 0 else int(most)
+        kept: list[int] = []
+        for rank, place in enumerate(order[sample, :keep]):
+            row = data[sample, place]
+            if attrs.iou_threshold > 0:
+                if len(kept) == attrs.max_output_size:
+                    break
+                if row[attrs.score_index] > 0:
+                    if any(_covers(attrs, rows[sample, k], row) for k in kept):
+                        continue
+                    kept.append(rank)
+            rows[sample, rank], places[sample, rank] = row, place
+    return rows, places
+
+
+def _covers(attrs: SuppressBoxesAttrs, other: Any, row: Any) -> bool:
+    if attrs.id_index >= 0:
+        one, two = other[attrs.id_index], row[attrs.id_index]
+        if one < 0 or (not attrs.any_class and one != two):
+            return False
+    first, last = attrs.coord_start, attrs.coord_start + 4
+    a, b = row[first:last], other[first:last]
+    low = np.maximum(np.minimum(a[:2], a[2:]), np.minimum(b[:2], b[2:]))
+    high = np.minimum(np.maximum(a[:2], a[2:]), np.maximum(b[:2], b[2:]))
+    common = np.maximum(high - low, 0).prod(dtype=row.dtype)
+    joined = np.abs(a[2:] - a[:2]).prod() + np.abs(b[2:] - b[:2]).prod() - common
+    return bool(joined > 0 and common / joined >= row.dtype.type(attrs.iou_threshold))
+
+
+@SUPPRESS.compute
+def _compute(
+    attrs: SuppressBoxesAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    rows_type, places_type = out_types
+    batch, total, width = rows_type.shape
+    dtype = rows_type.dtype
+
+    def number(value: float) -> Any:
+        return te().const(value, dtype)
+
+    def statements(ins: list[Any], outs: list[Any]) -> Any:
+        ib = builder.create()
+        data, valid_count, order = (ib.buffer_ptr(b) for b in ins)
+        rows, places = (ib.buffer_ptr(b) for b in outs)
+        free = ib.allocate("bool", (1,), "free")
+        count = ib.allocate("int32", (1,), "count")
+
+        def side(b: Any, i: Any, axis: int) -> tuple[Any, Any]:
+            one, two = (
+                rows[b, i, attrs.coord_start + axis],
+                rows[b, i, attrs.coord_start + axis + 2],
+            )
+            return te().min(one, two), te().max(one, two)
+
+        def sizes(b: Any, i: Any, j: Any) -> tuple[Any, Any]:
+            """The area common to two boxes, and that of both together."""
+            common: Any = None
+            areas: list[Any] = [None, None]
+            for axis in (0, 1):
+                (low, high), (low2, high2) = side(b, i, axis), side(b, j, axis)
+                shared = te().max(te().min(high, high2) - te().max(low, low2), number(0))
+                common = shared if common is None else common * shared
+                for n, length in enumerate((high - low, high2 - low2)):
+                    areas[n] = length if areas[n] is None else areas[n] * length
+            return common, areas[0] + areas[1] - common
+
+        def wipe(b: Any, i: Any) -> None:
+            with ib.for_range(0, width, "c") as c:
+                rows[b, i, c] = number(-1)
+            places[b, i] = te().const(-1, "int32")
+
+        with ib.for_range(0, batch, "b") as b:
+            count[0] = te().const(0, "int32")
+            keep = te().min(valid_count[b], total)
+            if attrs.top_k > 0:
+                keep = te().min(keep, attrs.top_k)
+            with ib.for_range(0, total, "i") as i:
+                with ib.if_scope(i < keep):
+                    place = order[b, i]
+                    with ib.for_range(0, width, "c") as c:
+                        rows[b, i, c] = data[b, place, c]
+                    places[b, i] = place
+                with ib.else_scope():
+                    wipe(b, i)
+            if attrs.iou_threshold > 0:
+                with ib.for_range(0, total, "i") as i, ib.if_scope(i < keep):
+                    free[0] = te().const(True, "bool")
+                    full = ops.equal(count[0], te().const(attrs.max_output_size, "int32"))
+                    with ib.if_scope(full):
+                        free[0] = te().const(False, "bool")
+                    counted = rows[b, i, attrs.score_index] > number(0)
+                    with ib.if_scope(te().all(counted, free[0])):
+                        with ib.for_range(0, i, "j") as j:
+                            rivals = rows[b, j, attrs.score_index] > number(0)
+                            if attrs.id_index >= 0:
+                                kind = rows[b, j, attrs.id_index]
+                                rivals = te().all(rivals, kind >= number(0))
+                                if not attrs.any_class:
+                                    own = rows[b, i, attrs.id_index]
+                                    rivals = te().all(rivals, ops.equal(kind, own))
+                            common, joined = sizes(b, i, j)
+                            over = common / joined >= number(attrs.iou_threshold)
+                            with ib.if_scope(te().all(rivals, joined > number(0), over)):
+                                free[0] = te().const(False, "bool")
+                        with ib.if_scope(free[0]):
+                            count[0] = count[0] + te().const(1, "int32")
+                    with ib.if_scope(te().all(ops.equal(free[0], te().const(False, "bool")))):
+                        wipe(b, i)
+        return ib.get()
+
+    made = te().extern(
+        [rows_type.shape, places_type.shape], inputs, statements, "suppress_boxes",
+        [dtype, "int32"],
+    )  # fmt: skip
+    return list(made)
+
+
+@SUPPRESS.face
+def suppress_boxes(data: Any, valid_count: Any, order: Any, **options: Any) -> TupleWrapper:
+    """Return (rows, places); `options` are the attributes."""
+    made: Call = SUPPRESS(data, valid_count, order, attrs=SuppressBoxesAttrs(**options))
+    return TupleWrapper(made, 2)
+
+
+def non_max_suppression(
+    data: Any,
+    valid_count: Any,
+    indices: Any,
+    max_output_size: Any = -1,
+    iou_threshold: float = 0.5,
+    force_suppress: bool = False,
+    top_k: int = -1,
+    coord_start: int = 2,
+    score_index: int = 1,
+    id_index: int = 0,
+    return_indices: bool = True,
+    invalid_to_bottom: bool = False,
+) -> Any:
+    """Suppress boxes of (N, boxes, values) that a box of a higher score covers.
+
+    With `return_indices` (places (N, boxes) out of `indices`, in front; their number (N, 1)), else
+    the rows in falling order of score, -1 where suppressed, with `invalid_to_bottom` behind.
+    """
+    (x, own), (counts, _) = typed(data), typed(valid_count)
+    (most,) = known_ints("max_output_size", max_output_size)
+    total = own.shape[1]
+    scores = call("strided_slice", x, [score_index], [score_index + 1], None, [2])
+    number = const(np.arange(total, dtype="int32"))
+    counts = call("cast", counts, "int32")
+    valid = call("less", number, call("expand_dims", counts, 1))
+    scores = call("where", valid, call("squeeze", scores, [2]), scalar(-np.inf, own.dtype))
+    order = call("topk", scores, total, -1, "indices", False, "int32")
+    rows, places = suppress_boxes(
+        x, counts, order, max_output_size=most, iou_threshold=float(iou_threshold),
+        any_class=bool(force_suppress), top_k=int(top_k), coord_start=int(coord_start),
+        score_index=int(score_index), id_index=int(id_index),
+    )  # fmt: skip
+    if return_indices:
+        there = call("greater_equal", places, scalar(0, "int32"))
+        own_places = call("maximum", places, scalar(0, "int32"))
+        found = call("gather", indices, 1, own_places)
+        front, count = _to_front(there, total)
+        found = call("gather", call("where", there, found, scalar(-1, "int32")), 1, front)
+        return TupleWrapper(Tuple((found, count)), 2)
+    if not invalid_to_bottom:
+        return rows
+    first = call("squeeze", call("strided_slice", rows, [0], [1], None, [2]), [2])
+    there = call("greater_equal", first, scalar(0, own.dtype))
+    front, count = _to_front(there, total)
+    inside = call("expand_dims", call("less", number, count), 2)
+    moved = call("gather", rows, 1, call("broadcast_to", call("expand_dims", front, 2), own.shape))
+    return call("where", inside, moved, scalar(-1, own.dtype))
+
+
+def _to_front(there: Any, total: int) -> tuple[Any, Any]:
+    """Return the places that bring what is there to the front, in order, and its number (N, 1)."""
+    number = const(np.arange(total, dtype="int32"))
+    key = call("where", there, number, call("add", number, scalar(total, "int32")))
+    count = call("sum", call("cast", there, "int32"), [1], keepdims=True)
+    return call("topk", key, total, -1, "indices", True, "int32"), count
+
+
+def _case(rng: np.random.Generator) -> list[Any]:
+    corners = np.sort(rng.uniform(0, 4, (2, 9, 2, 2)), 2).reshape(2, 9, 4)
+    kind, score = rng.integers(-1, 2, (2, 9, 1)), rng.uniform(-0.1, 1, (2, 9, 1))
+    data = np.concatenate([kind, score, corners], 2).astype(np.float32)
+    order = np.argsort(-data[:, :, 1], axis=1, kind="stable").astype(np.int32)
+    return [data, np.array([9, 6], np.int32), order]
+
+
+for _attrs in (
+    SuppressBoxesAttrs(iou_threshold=0.2),
+    SuppressBoxesAttrs(3, 0.1, True, 7),
+    SuppressBoxesAttrs(-1, 0.3, False, -1, 2, 1, -1),
+    SuppressBoxesAttrs(iou_threshold=0.0, top_k=4),
+):
+    SUPPRESS.sample_case(attrs=_attrs, make=_case)

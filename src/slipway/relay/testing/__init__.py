@@ -1,0 +1,40 @@
+"""``relay.testing``: networks with random parameters, under their classic names."""
+
+from slipway.relay.testing import (
+    dcgan,
+    densenet,
+    dqn,
+    inception_v3,
+    layers,
+    lstm,
+    mlp,
+    mobilenet,
+    resnet,
+    resnet_3d,
+    squeezenet,
+    synthetic,
+    vgg,
+)
+from slipway.relay.testing.init import create_workload
+from slipway.relay.testing.tools import count_ops, rand, run_infer_type, run_opt_pass
+
+__all__ = [
+    "count_ops",
+    "create_workload",
+    "dcgan",
+    "densenet",
+    "dqn",
+    "inception_v3",
+    "layers",
+    "lstm",
+    "mlp",
+    "mobilenet",
+    "rand",
+    "resnet",
+    "resnet_3d",
+    "run_infer_type",
+    "run_opt_pass",
+    "squeezenet",
+    "synthetic",
+    "vgg",
+]

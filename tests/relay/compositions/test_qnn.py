@@ -1,0 +1,124 @@
+"""Quantised operators against their definitions in exact integers and in float32 tables."""
+
+import math
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+from slipway.errors import TypeInferenceError
+from slipway.relay.interpret import interpret
+
+RNG = np.random.default_rng(3)
+Q = relay.qnn.op
+ALL = np.arange(-128, 128)
+
+FUNCTIONS = {
+    "tanh": np.tanh, "exp": np.exp, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "erf": np.vectorize(math.erf), "abs": np.abs, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6, "log": np.log,
+}  # fmt: skip
+
+
+def run(build, *arrays, target="llvm"):
+    inputs = [relay.var(f"v{i}", shape=a.shape, dtype=a.dtype.name) for i, a in enumerate(arrays)]
+    function = relay.Function(tuple(inputs), build(*inputs))
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(tvm.IRModule.from_expr(function), target)
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
+    module.run(**{v.name: a for v, a in zip(inputs, arrays, strict=True)})
+    got = module.get_output(0).numpy()
+    np.testing.assert_array_equal(got, interpret(function, *arrays))
+    return got
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_functions_are_the_nearest_quantised_value(name, dtype):
+    zero, out_zero = (11, -7) if dtype == "int8" else (130, 5)
+    info = np.iinfo(dtype)
+    data = np.arange(info.min, info.max + 1).astype(dtype)
+    scale, out_scale = np.float32(0.03), np.float32(0.02)
+    x = relay.var("x", shape=data.shape, dtype=dtype)
+    made = getattr(Q, name)(x, relay.const(scale), relay.const(zero), out_scale, out_zero)
+    found = interpret(made.as_function(), data)
+    real = (data.astype("float64") - zero) * scale
+    with np.errstate(all="ignore"):
+        exact = FUNCTIONS[name](real) / out_scale + out_zero
+    known = np.isfinite(exact)
+    assert found.dtype == dtype
+    # At a half float32 may fall to the other side: nothing is further away than that.
+    far = np.abs(found[known] - exact[known].clip(info.min, info.max))
+    assert far.max() <= 0.5 + 1e-4
+    assert (found[np.isnan(exact)] == out_zero).all()
+
+
+def test_a_leaky_relu():
+    x = relay.var("x", shape=(256,), dtype="int8")
+    found = interpret(Q.leaky_relu(x, 0.25, 0.5, 4, 0.5, 4).as_function(), ALL.astype("int8"))
+    want = np.where(ALL > 4, ALL - 4, np.rint(0.25 * (ALL - 4))) + 4
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("target", ["llvm", pytest.param("c", marks=pytest.mark.long)])
+def test_products_are_exact(target):
+    x, y = RNG.integers(-128, 128, (2, 3, 17)), RNG.integers(-128, 128, (2, 5, 17))
+    found = run(
+        lambda a, b: Q.batch_matmul(a, b, 3, -9, 0.1, 0.2), x.astype("int8"), y.astype("int8"),
+        target=target,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, (x - 3) @ (y + 9).transpose(0, 2, 1))
+    assert found.dtype == np.int32
+
+    x, w = RNG.integers(0, 256, (1, 3, 4, 5)), RNG.integers(-128, 128, (3, 2, 3, 2))
+    found = run(
+        lambda a, b: Q.conv2d_transpose(
+            a, b, 100, 5, 0.1, 0.2, strides=(2, 1), padding=(1, 0), channels=2, kernel_size=(3, 2)
+        ),
+        x.astype("uint8"), w.astype("int8"), target=target,
+    )  # fmt: skip
+    want = np.zeros((1, 2, 9, 6), int)
+    for i, j, a, b in np.ndindex(4, 5, 3, 2):
+        want[0, :, 2 * i + a, j + b] += (x[0, :, i, j] - 100) @ (w[:, :, a, b] - 5)
+    np.testing.assert_array_equal(found, want[:, :, 1:-1])
+
+
+def test_requantize_takes_the_setting_around_it():
+    sums = np.array([-6, -2, 2, 6], "int32")  # halves after the scale of 1/4
+    x = relay.var("x", shape=(4,), dtype="int32")
+
+    def rounded(**options):
+        made = Q.requantize(x, 1.0, 0, 4.0, 0, **options)
+        return interpret(made.as_function(), sums).tolist()
+
+    with Q.requantize_config(rounding="UPWARD"):
+        assert Q.current_requantize_config().rounding == "UPWARD"
+        assert rounded() == [-1, 0, 1, 2]
+        assert rounded(rounding="TONEAREST") == [-2, -1, 1, 2]
+    assert Q.current_requantize_config().rounding is None
+    assert rounded() == rounded(rounding="None")
+
+
+def test_passes_of_the_name_leave_the_meaning():
+    x = relay.var("x", shape=(256,), dtype="int8")
+    mod = tvm.IRModule.from_expr(Q.tanh(x, 0.1, 0, 0.01, 0))
+    for step in (relay.qnn.transform.CanonicalizeOps(), relay.qnn.transform.Legalize(),
+                 relay.transform.Legalize()):  # fmt: skip
+        made = step(mod)
+        data = ALL.astype("int8")
+        np.testing.assert_array_equal(interpret(made, data), interpret(mod, data))
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda x: Q.tanh(relay.cast(x, "int32"), 1.0, 0, 1.0, 0), "'x' must be int8 or uint8"),
+        (lambda x: Q.tanh(x, np.ones(2), 0, 1.0, 0), "'scale' must be one number"),
+        (lambda x: Q.tanh(x, relay.var("s", shape=()), 0, 1.0, 0), "'scale' must be a constant"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(build, words):
+    with pytest.raises(TypeInferenceError, match=words):
+        build(relay.var("x", shape=(4,), dtype="int8"))

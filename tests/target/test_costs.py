@@ -1,0 +1,82 @@
+"""The numbers of cost models: named, documented, and none hidden in the code that chooses."""
+
+import ast
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from slipway.backends.cpu.schedules.attention.blocks import near_bytes, score_bytes
+from slipway.target import Target
+from slipway.target.cores import Core
+from slipway.target.costs import ANY_CORE, Costs
+
+ROOT = Path(__file__).parents[2]
+CPU = ROOT / "src" / "slipway" / "backends" / "cpu"
+# What chooses algorithms and tiles by predicted cycles and by sizes of caches.
+CHOOSERS = (
+    "tile.py", "lowering/winograd_choice.py", "schedules/attention/blocks.py",
+    "schedules/conv/rows.py", "schedules/conv/k_blocked.py", "schedules/conv/direct.py",
+    "schedules/conv/winograd.py",
+    "schedules/matmul/dense.py", "schedules/matmul/gemm.py",
+)  # fmt: skip
+
+
+def rows():
+    lines = (ROOT / "docs" / "targets.md").read_text().splitlines()
+    cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines if line[:3] == "| `"]
+    return {row[0].strip("`"): row[1:] for row in cells}
+
+
+@pytest.mark.parametrize("kind", [Core, Costs])
+def test_every_field_has_its_row(kind):
+    found = rows()
+    for field in dataclasses.fields(kind):
+        if field.name == "costs":
+            continue
+        unit, value = found[field.name][:2]
+        assert unit
+        if field.default is not dataclasses.MISSING:
+            assert float(value) == float(field.default), field.name
+
+
+def test_every_row_is_a_field_and_every_option_an_option():
+    names = {f.name for kind in (Core, Costs) for f in dataclasses.fields(kind)} - {"costs"}
+    found = rows()
+    assert set(found) == names
+    for name, cells in found.items():
+        for option in re.findall(r"`(-[a-z0-9-]+)`", " ".join(cells)):
+            changed = Target(f"llvm -mcpu=x86-64-v4 {option}=7").core
+            assert getattr(changed, name) != getattr(Target("llvm -mcpu=x86-64-v4").core, name)
+
+
+@pytest.mark.parametrize("file", CHOOSERS)
+def test_choosers_hold_no_fitted_number(file):
+    """No fraction, and no number of cycles or bytes under a name of its own."""
+    tree = ast.parse((CPU / file).read_text())
+    allowed = (0.0, 1.0)
+    fractions = [
+        (n.lineno, n.value)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Constant) and isinstance(n.value, float) and n.value not in allowed
+    ]
+    assert not fractions
+    fitted = re.compile(r"CYCLES|BYTES|_FAR|_BEGIN|AGAIN|WORTH|POSITIONS|LARGE|VALUE|PRODUCT")
+    named = [
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Attribute)
+        for target in node.targets
+        if isinstance(target, ast.Name) and fitted.search(target.id)
+    ]
+    assert not named
+
+
+def test_sizes_follow_from_the_caches():
+    small, large = (Target(f"llvm -l2-cache-bytes={n << 10}") for n in (256, 2048))
+    assert score_bytes(small) == 128 << 10
+    assert score_bytes(large) == 1 << 20
+    assert score_bytes(Target("llvm -mcpu=x86-64")) == 256 << 10
+    assert near_bytes(Target("llvm -mcpu=x86-64")) == 36 << 10
+    assert Target("llvm").core.costs == ANY_CORE
