@@ -15,6 +15,9 @@ from benchmarks.fuzz_graphs import (  # noqa: F401
 MADE_BY_PASSES = ("nn.contrib_", "qnn.contrib_", "qnn.dense_packed", "layout_transform")
 # What has tests of its own against other runtimes, and no rule here yet.
 NOT_DRAWN = {
+    "annotation.compiler_begin": "a mark of parts for an accelerator, gone before code is made",
+    "annotation.compiler_end": "a mark of parts for an accelerator, gone before code is made",
+    "vision.suppress_boxes": "greedy: one rounding changes everything after it",
     "nn.deformable_im2col": "tests/relay/test_float64_positions.py, tests/frontends",
     "scan": "a loop over a function of its own, against PyTorch and ONNX Runtime",
     "vision.roi_align": "tests/relay/test_float64_positions.py, tests/frontends",

@@ -97,22 +97,27 @@ def test_boards_for_a_microcontroller(tmp_path):
     assert "nrf52840: fits" in check(path, "--target", "arm/cortex-m4").stdout
 
 
-def test_control_flow_is_a_problem_of_the_whole_model(tmp_path):
-    def branch(name, kind):
-        out = helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 4, 6, 6))
-        return helper.make_graph([helper.make_node(kind, ["x"], [name])], name, [], [out])
+def test_a_loop_whose_length_the_data_decide_is_named(tmp_path):
+    def declared(name, kind=TensorProto.FLOAT, shape=(1, 4, 6, 6)):
+        return helper.make_tensor_value_info(name, kind, shape)
 
+    body = helper.make_graph(
+        [helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Identity", ["c"], ["d"])],
+        "body",
+        [declared("i", TensorProto.INT64, ()), declared("c", TensorProto.BOOL, ()), declared("a")],
+        [declared("d", TensorProto.BOOL, ()), declared("b")],
+    )
     nodes = [
         helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
-        helper.make_node("Greater", ["m", "zero"], ["c"]),
-        helper.make_node(
-            "If", ["c"], ["y"], then_branch=branch("t", "Relu"), else_branch=branch("e", "Neg")
-        ),
+        helper.make_node("Greater", ["m", "zero"], ["go"]),
+        helper.make_node("Loop", ["", "go", "x"], ["y"], body=body),
     ]
     path = write(tmp_path / "m.onnx", nodes, {"zero": np.float32(0)})
     done = check(path, "--json")
     assert done.exit_code == 1
-    assert "control flow" in json.loads(done.stdout)["problem"]
+    nodes = {node["kind"]: node for node in json.loads(done.stdout)["nodes"]}
+    assert nodes["Loop"]["status"] == "unsupported"
+    assert "how often it runs is not known before" in nodes["Loop"]["detail"]
 
 
 def test_tflite(repository, shared):

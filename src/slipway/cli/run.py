@@ -120,7 +120,7 @@ def read_arrays(path: Path) -> dict[str, Any]:
 def input_arrays(module: Any, given: dict[str, Any], fill_mode: str) -> dict[str, Any]:
     """Return an array for each input of `module`: the given one, or one filled by `fill_mode`.
 
-    Raises ExecutionError for a given name that the model does not have.
+    Raises ExecutionError for a given name that the model does not have, or another dtype.
     """
     shapes, dtypes = module.get_input_info()
     for name in given:
@@ -128,6 +128,11 @@ def input_arrays(module: Any, given: dict[str, Any], fill_mode: str) -> dict[str
             known = ", ".join(shapes)
             hint = did_you_mean(name, shapes)
             raise ExecutionError(f"the model has no input {name!r}; its inputs: {known}.{hint}")
+        if (found := given[name].dtype) != np.dtype(dtypes[name]):
+            raise ExecutionError(
+                f"input {name!r} is of dtype {dtypes[name]}, and the file has {found}: convert the "
+                "array before it is saved"
+            )
     rng = np.random.default_rng(0)
     arrays = {}
     for name, shape in shapes.items():

@@ -121,8 +121,26 @@ class _Checker:
                 self.stmt(node.body)
             case S.Evaluate():
                 self.expr(node.value)
+            case S.Block() if self.level == 0:
+                self.block(node)
             case _:
                 self.fault(f"{type(node).__name__} does not belong here")
+
+    def block(self, node: S.Block) -> None:
+        self.exprs(node.bindings)
+        if len(node.axes) != len(node.bindings):
+            self.fault(f"block {node.name} has {len(node.axes)} axes, {len(node.bindings)} values")
+        names = {axis.var for axis in node.axes} - self.defined
+        if len(names) < len(node.axes):
+            self.fault(f"an axis of block {node.name} is defined inside its own scope")
+        self.defined |= names
+        self.seen = {}
+        self.condition(node.predicate)
+        if node.init is not None:
+            self.stmt(node.init)
+        self.stmt(node.body)
+        self.defined -= names
+        self.seen = {}
 
     def loop(self, node: S.For) -> None:
         self.exprs((node.min, node.extent))
