@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import ScheduleError
@@ -22,15 +22,11 @@ from slipway.te.stage import IMPORTS, INLINE, SCOPE, Stage
 from slipway.te.tensor import Tensor
 from slipway.te.tensorize import find_tensorized, tensorized_stage
 
-if TYPE_CHECKING:
-    pass
-
 
 def lower(
     sch: Schedule,
     args: Iterable[Any],
     name: str = "main",
-    simple_mode: bool = False,
     binds: dict[Tensor, Buffer] | None = None,
 ) -> PrimFunc:
     """Return the loops of `sch` as a function of `args` (Tensors, Buffers and Vars, in order).
