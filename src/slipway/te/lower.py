@@ -37,7 +37,11 @@ def lower(
     try:
         return Lowering(sch, list(args), dict(binds or {})).function(name)
     except RecursionError:
-        bodies = [(nesting(b), op.name) for op, body in inline_bodies(sch).items() for b in body]
+        try:
+            known = inline_bodies(sch)
+        except RecursionError:  # what is inlined is too deep itself
+            known = {s.op: s.op.body for s in sch.stages if isinstance(s.op, ComputeOp)}
+        bodies = [(nesting(b), op.name) for op, body in known.items() for b in body]
         depth, stage = max(bodies, default=(0, ""))
         raise ScheduleError(
             f"the formula of stage {stage!r} is {depth} operations deep, with what is inlined into "
