@@ -8,12 +8,26 @@ import numpy as np
 import pytest
 from benchmarks._damage import mutate_bytes
 
-from slipway import relay
+from slipway import relay, te
 from slipway.errors import ModelError, SlipwayError
 from slipway.ir.buffer import decl_buffer
+from slipway.ir.node import NODE_CLASSES
 from slipway.ir.serialize import load_json, save_json
 from slipway.relay.expr import Call, Function
 from slipway.relay.types import TensorType
+from slipway.te.lower import lower
+from slipway.transform.loop.pipeline import run_pipeline
+
+
+def loops():
+    """A function of loops as te makes it, and as the pipeline leaves it."""
+    a, k = te.placeholder((8, 4), name="A"), te.reduce_axis((0, 4), "k")
+    b = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    c = te.compute((8,), lambda i: te.exp(b[i]) + 1.5, name="C")
+    schedule = te.create_schedule(c.op)
+    schedule[c].vectorize(schedule[c].split(c.op.axis[0], 4)[1])
+    made = lower(schedule, [a, c])
+    return made, run_pipeline(made)
 
 
 def functions():
@@ -67,8 +81,39 @@ def test_changed_json_is_read_or_refused(seed):
     assert 100 < refused < 250
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_changed_loops_that_are_read_are_printed(seed):
+    rng = random.Random(seed)
+    texts = [save_json(f) for f in loops()]
+    for _ in range(120):
+        try:
+            found = load_json(changed(rng.choice(texts), rng))
+        except SlipwayError:
+            continue
+        str(found)
+
+
+def test_a_dtype_that_is_none_is_named():
+    """Such a document was read, and broke the printer with a ValueError."""
+    kept = [json.loads(save_json(f)) for f in loops()]
+    changes = 0
+    for document in kept:
+        for number, (name, *fields) in enumerate(document["nodes"]):
+            for place, field in enumerate(NODE_CLASSES[name].FIELDS):
+                if field == "dtype" and place < len(fields):
+                    for wrong in ("s", "", "int7", "float32x0"):
+                        changed_one = copy.deepcopy(document)
+                        changed_one["nodes"][number][place + 1] = wrong
+                        with pytest.raises(
+                            SlipwayError, match=f"'dtype' of node {number}, .* is '{wrong}'"
+                        ):
+                            load_json(json.dumps(changed_one))
+                        changes += 1
+    assert changes > 40
+
+
 def test_whole_documents_come_back():
-    for function in functions():
+    for function in (*functions(), *loops()):
         assert str(load_json(save_json(function))) == str(function)
 
 

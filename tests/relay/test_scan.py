@@ -10,6 +10,7 @@ from slipway.frontends.steps import run_steps
 from slipway.ir.function import IRModule
 from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal
+from slipway.relay.backend import Executor
 from slipway.relay.expr import Call, Constant, Function, Tuple, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_call_of
@@ -17,6 +18,8 @@ from slipway.relay.ops.recurrence import body_of
 from slipway.relay.text import astext
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
+from slipway.rpc import LocalSession
+from slipway.runtime.executor import AotModule
 from slipway.runtime.graph_executor import GraphModule
 from slipway.transform.context import PassContext
 from slipway.transform.graph.mixed_precision import to_mixed_precision
@@ -212,3 +215,22 @@ def test_what_does_not_fit_is_refused(shapes, words):
     states, sequences = ([Var("v", TensorType(s)) for s in group] for group in shapes)
     with pytest.raises(TypeInferenceError, match=words):
         relay.scan(body, states, sequences)
+
+
+@pytest.mark.parametrize("where", ["aot", "rpc"])
+def test_a_scan_in_a_program_and_on_a_remote_device(where, tmp_path):
+    weight, (x, h) = weights(), inputs()
+    function = layer(relay.const(weight), relay.var("x", shape=x.shape))
+    if where == "aot":
+        library = relay.build(function, "llvm", executor=Executor("aot"))
+        module = AotModule(library["default"](runtime.cpu()))
+    else:
+        relay.build(function, "llvm").export_library(tmp_path / "scan.tar")
+        session = LocalSession()
+        session.upload(tmp_path / "scan.tar")
+        module = GraphModule(session.load_module("scan.tar")["default"](session.cpu(0)))
+    module.set_input("x", x)
+    module.set_input("h", h)
+    module.run()
+    for index, want in enumerate(expected(weight, x, h)):
+        np.testing.assert_allclose(module.get_output(index).numpy(), want, rtol=1e-5, atol=1e-6)

@@ -30,6 +30,15 @@ def test_a_deep_formula_is_printed_and_refused_by_name():
         te.lower(te.create_schedule(b.op), [a, b])
 
 
+def test_a_deep_formula_that_is_inlined_is_refused_by_name():
+    a, b = terms(5000)
+    c = te.compute((4,), lambda i: b[i] + 1, name="C")
+    schedule = te.create_schedule(c.op)
+    schedule[b].compute_inline()
+    with pytest.raises(ScheduleError, match=r"'[BC]' is 10\d\d\d operations deep.*stages"):
+        te.lower(schedule, [a, c])
+
+
 def test_a_formula_of_some_depth_runs():
     a, b = terms(30)
     x, got = np.float32([0.5, 0.25, -1, 0]), np.zeros(4, "float32")

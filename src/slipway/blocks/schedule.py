@@ -210,12 +210,14 @@ class Schedule:
         self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Compute a block inside a loop of its consumer, as much as is read there."""
+        _need_own_place(index)
         self._set(move.compute_at(self.func.body, self._block(block), self._loop(loop)))
 
     def reverse_compute_at(
         self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Compute a block inside a loop of its producer, on what has been written there."""
+        _need_own_place(index)
         self._set(move.reverse_compute_at(self.func.body, self._block(block), self._loop(loop)))
 
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
@@ -288,3 +290,11 @@ class Schedule:
         if decision is not None:
             return candidates[decision]
         return self._random.choices(list(candidates), list(probs))[0]
+
+
+def _need_own_place(index: int) -> None:
+    """Raise ScheduleError unless a moved block is to go where its neighbours let it."""
+    if index != -1:
+        raise ScheduleError(
+            f"index={index}: a moved block stands next to what it feeds or reads; leave index away"
+        )

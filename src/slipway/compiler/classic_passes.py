@@ -14,7 +14,7 @@ from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
 from slipway.compiler.optimize import lower_ready, main_function, optimize
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
-from slipway.relay.expr import Function
+from slipway.relay.expr import Expr, Function
 from slipway.relay.open_dims import fix_shapes
 from slipway.transform.context import PassContext
 from slipway.transform.graph.annotate_target import annotate_target
@@ -75,7 +75,10 @@ def SimplifyInference() -> Pass:
 
 
 def FoldConstant(fold_qnn: bool = False) -> Pass:
-    """Compute what depends on constants only."""
+    """Compute what depends on constants only.
+
+    Either value of `fold_qnn` gives the same: operators of relay.qnn are made of plain ones.
+    """
     return _on_functions("FoldConstant", 2, lambda f, m: fold_constant(infer_type(f)))
 
 
@@ -94,16 +97,16 @@ def FoldScaleAxis() -> Pass:
     return _on_functions("FoldScaleAxis", 3, lambda f, m: fold_scale_axis(infer_type(f)))
 
 
-def EliminateCommonSubexpr(fskip: Any = None) -> Pass:
-    """Share equal calls."""
+def EliminateCommonSubexpr(fskip: Callable[[Expr], Any] | None = None) -> Pass:
+    """Share equal calls, but for those of which ``fskip(call)`` is true."""
     return _on_functions(
-        "EliminateCommonSubexpr", 3, lambda f, m: eliminate_common_subexpr(infer_type(f))
+        "EliminateCommonSubexpr", 3, lambda f, m: eliminate_common_subexpr(infer_type(f), fskip)
     )
 
 
 def DeadCodeElimination(inline_once: bool = False) -> Pass:
-    """Drop Lets that nothing uses."""
-    return _on_functions("DeadCodeElimination", 1, lambda f, m: eliminate_dead_code(f))
+    """Drop Lets that nothing uses; with `inline_once` put values used once where they are used."""
+    return _on_functions("DeadCodeElimination", 1, lambda f, m: eliminate_dead_code(f, inline_once))
 
 
 def RemoveDeadChannels() -> Pass:
@@ -169,7 +172,15 @@ def FuseAttention(least_rows: int = 4) -> Pass:
 
 
 def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
-    """Type the module: what a target needs otherwise its backend's own passes do."""
+    """Type the module: what a target needs otherwise its backend's own passes do.
+
+    Raises LoweringError for another attribute than TVM's own: nothing registers rules under it.
+    """
+    if legalize_map_attr_name != "FTVMLegalize":
+        raise LoweringError(
+            f"Legalize: no operator has rules under {legalize_map_attr_name!r}; write a pass "
+            "of your own with relay.transform.function_pass"
+        )
     return _on_functions("Legalize", 1, lambda f, m: infer_type(f))
 
 

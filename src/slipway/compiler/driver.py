@@ -10,6 +10,7 @@ from slipway.backends.backend import backend_of, compile_target
 from slipway.compiler.emit import build_module
 from slipway.compiler.operator_module import OperatorModule
 from slipway.ir.function import IRModule, PrimFunc
+from slipway.relay.backend import Runtime
 from slipway.target import Target
 from slipway.transform.loop.pipeline import run_pipeline
 
@@ -46,9 +47,11 @@ def build(
     """Compile a schedule (or lowered functions) for `target`.
 
     Without a target, the one of ``with Target(...):`` or "llvm".  `target_host` is the target of
-    the code around a GPU's kernels.  The module runs in this process if the target is this
+    the code around a GPU's kernels.  Every `runtime` (relay.backend.Runtime) gives the same code.
+    The module runs in this process if the target is this
     machine; otherwise export it.  Raises TargetError, ScheduleError, LoweringError or CodegenError.
     """
+    Runtime.checked(runtime)
     chosen = compile_target(target, target_host, "kernels")
     functions = _functions(inputs, args, name, binds)
     passes = backend_of(chosen).loop_passes(chosen)

@@ -42,7 +42,8 @@ def build(
     chosen = compile_target(target, target_host)
     check_names([f"tvmgen_{mod_name}"], chosen)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
-    executor = executor or Executor.of_target(chosen.attrs)
+    Runtime.checked(runtime)
+    executor = Executor.checked(executor) or Executor.of_target(chosen.attrs)
     is_aot = executor is not None and executor.name == "aot"
     graph = kernel_graph(module, chosen, params, mod_name, is_aot)
     places = place_tensors(graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from slipway.errors import LoweringError
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import Var
 from slipway.ir.node import NODE_CLASSES, WRITERS, Node, node
@@ -138,8 +139,12 @@ class IRModule(Node):
         """Make a module whose "main" is a relay expression or any function.
 
         A relay expression that is no function becomes one over its free variables.  `functions`
-        are further ones, by name.
+        are further ones, by name.  Raises LoweringError for `type_defs`: there are no data types.
         """
+        if type_defs:
+            raise LoweringError(
+                "IRModule.from_expr: relay here has no data types to define (type_defs); use tuples"
+            )
         name = "main"
         if isinstance(expr, BaseFunc):
             name = str(expr.attr("global_symbol", "main"))

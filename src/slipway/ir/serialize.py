@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import base64
 import json
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.errors import SlipwayError
 from slipway.ir.field_types import field_checks
 from slipway.ir.node import NODE_CLASSES, WRITERS, Node
@@ -128,6 +130,11 @@ class _Reader:
                         f"the field {field!r} of node {number}, {name}, cannot be a "
                         f"{type(value).__name__}"
                     )
+                if field == "dtype" and not _is_dtype(value, cls):
+                    raise _damaged(
+                        f"the field 'dtype' of node {number}, {name}, is {value!r}, which is no "
+                        "dtype such as 'float32' or 'int8x16'"
+                    )
             self.nodes.append(cls(*values))
 
     def value(self, value: Any, depth: int = 0) -> Any:
@@ -157,6 +164,19 @@ def _at(known: list[Any], index: Any, what: str) -> Any:
     if type(index) is not int or not 0 <= index < len(known):
         raise _damaged(f"it refers to {what} {index!r}, and {len(known)} come before")
     return known[index]
+
+
+def _is_dtype(value: Any, cls: type[Node]) -> bool:
+    """Return whether a field "dtype" may hold `value`; some attributes are "" by default."""
+    if not isinstance(value, str):
+        return True  # its kind fits the field already
+    if value == "":
+        return bool(signature(cls).parameters["dtype"].default == "")
+    try:
+        dtypes.parse(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _array(record: Any) -> np.ndarray[Any, Any]:

@@ -34,6 +34,16 @@ class _Choice:
         self.name = name
         self.attrs = {**known, **(options or {})}
 
+    @classmethod
+    def checked(cls, given: Any) -> Any:
+        """Return `given` if it is one of this class, or None; else raise TargetError."""
+        if given is None or isinstance(given, cls):
+            return given
+        what, known = cls.__name__, " or ".join(f"{cls.__name__}({n!r})" for n in cls.OPTIONS)
+        raise TargetError(
+            f"{what.lower()} is {given!r}, a {type(given).__name__}; pass {known} of relay.backend"
+        )
+
     def __getitem__(self, key: str) -> Any:
         return self.attrs[key]
 

@@ -22,6 +22,7 @@ from slipway.runtime.module import LibraryModule, Module
 from slipway.runtime.native_library import native_runtime
 from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.packed_func import PackedFunc, to_ffi_function
+from slipway.runtime.params import read_params
 from slipway.runtime.timing import BenchmarkResult
 
 _GRAPH_FUNCTIONS = (
@@ -199,9 +200,23 @@ class GraphModule:
         return self._get_input(0).device.empty(values.shape, "uint8").copyfrom(values)
 
     def share_params(self, other: GraphModule, params_bytes: bytes | bytearray = b"") -> None:
-        """Take the parameters of another instance of the same model."""
+        """Take the parameters of another instance of the same model.
+
+        All of them: `params_bytes`, whose names say in TVM which to take, must name each.
+        """
         if not isinstance(other.module, NativeModule) or not self._is_local:
             raise ExecutionError("share_params works between models in this process only.")
+        if params_bytes:
+            named, own = read_params(bytes(params_bytes)), other.get_input_info()[0]
+            name_of = other.module["get_input_name"]
+            every = [str(name_of(i)) for i in range(other.get_num_inputs())]
+            left_out = [name for name in every if name not in named and name not in own]
+            if left_out:
+                raise ExecutionError(
+                    f"share_params takes all parameters of the other model, and params_bytes does "
+                    f"not name {', '.join(map(repr, left_out[:3]))}: share all, then give this "
+                    "model's own with load_params or set_input."
+                )
         self.module["share_params"]._function(other.module._handle)
 
     # Running.

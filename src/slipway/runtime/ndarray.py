@@ -141,6 +141,8 @@ class NDArray:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("NumPy has no view of this tensor: leave copy=False away.")
         values = self.numpy()
         return values if dtype is None else values.astype(dtype)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import ScheduleError
@@ -22,15 +22,11 @@ from slipway.te.stage import IMPORTS, INLINE, SCOPE, Stage
 from slipway.te.tensor import Tensor
 from slipway.te.tensorize import find_tensorized, tensorized_stage
 
-if TYPE_CHECKING:
-    pass
-
 
 def lower(
     sch: Schedule,
     args: Iterable[Any],
     name: str = "main",
-    simple_mode: bool = False,
     binds: dict[Tensor, Buffer] | None = None,
 ) -> PrimFunc:
     """Return the loops of `sch` as a function of `args` (Tensors, Buffers and Vars, in order).
@@ -41,7 +37,11 @@ def lower(
     try:
         return Lowering(sch, list(args), dict(binds or {})).function(name)
     except RecursionError:
-        bodies = [(nesting(b), op.name) for op, body in inline_bodies(sch).items() for b in body]
+        try:
+            known = inline_bodies(sch)
+        except RecursionError:  # what is inlined is too deep itself
+            known = {s.op: s.op.body for s in sch.stages if isinstance(s.op, ComputeOp)}
+        bodies = [(nesting(b), op.name) for op, body in known.items() for b in body]
         depth, stage = max(bodies, default=(0, ""))
         raise ScheduleError(
             f"the formula of stage {stage!r} is {depth} operations deep, with what is inlined into "

@@ -19,7 +19,6 @@ def get_net(
     image_shape: tuple[int, ...] = (3, 16, 112, 112),
     layout: str = "NCDHW",
     dtype: str = "float32",
-    **kwargs: Any,
 ) -> Function:
     """Return ResNet with `num_layers` layers; `image_shape` is channels first."""
     units, filters, bottle_neck = plan(num_layers, image_shape[-1])

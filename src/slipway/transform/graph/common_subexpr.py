@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from slipway.ir.structural import leaf_key
@@ -12,8 +13,10 @@ from slipway.relay.visit import post_order, rebuild
 SMALL_CONSTANT_BYTES = 1024
 
 
-def eliminate_common_subexpr(function: Function) -> Function:
-    """Return `function` with every repeated operator call shared."""
+def eliminate_common_subexpr(
+    function: Function, skips: Callable[[Expr], Any] | None = None
+) -> Function:
+    """Return `function` with every repeated operator call shared, unless ``skips(call)``."""
     done: dict[int, Expr] = {}
     known: dict[Any, Expr] = {}
     for expr in post_order(function, into_functions=False):
@@ -21,7 +24,8 @@ def eliminate_common_subexpr(function: Function) -> Function:
             done[id(expr)] = expr
             continue
         fresh: Any = rebuild(expr, lambda child: done[id(child)])
-        key = _key(fresh)
+        skipped = skips is not None and isinstance(fresh, Call) and skips(fresh)
+        key = None if skipped else _key(fresh)
         done[id(expr)] = fresh if key is None else known.setdefault(key, fresh)
     return done[id(function)]  # type: ignore[return-value]
 

@@ -105,7 +105,15 @@ def Simplify() -> Pass:
 
 
 def StorageFlatten(cache_line_size: int = 64, create_bound_attribute: bool = False) -> Pass:
-    """Make every buffer one-dimensional; lines of a cache play no part in it."""
+    """Make every buffer one-dimensional; lines of a cache play no part in it.
+
+    Raises LoweringError for `create_bound_attribute`: no pass reads such bounds.
+    """
+    if create_bound_attribute:
+        raise LoweringError(
+            "StorageFlatten: there are no attributes of bounds here, and no pass that checks them; "
+            "leave create_bound_attribute away"
+        )
     return on_loops("StorageFlatten", flatten_storage)
 
 

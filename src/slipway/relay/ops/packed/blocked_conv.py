@@ -22,7 +22,15 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.layout import transform_array
-from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, get, register_op
+from slipway.relay.op_registry import (
+    Attrs,
+    BadArgument,
+    OpDefinition,
+    OpPattern,
+    as_expr,
+    get,
+    register_op,
+)
 from slipway.relay.ops.checks import as_tuple, need_dtype, need_rank, need_shape, pad_amounts
 from slipway.relay.ops.nn.windows import SPATIAL, conv_extents, pad_stage
 from slipway.relay.ops.tensor.tensors import shape_of, te
@@ -197,6 +205,17 @@ def depthwise_compute(
     return [te().compute(out.shape, element, name="depthwise_blocked", tag="depthwise_blocked")]
 
 
+def _check_named(kernel: TensorType, channels: int | None, kernel_size: Any) -> None:
+    """Compare the kernel with what `channels` and `kernel_size` say of it."""
+    if kernel.rank < 5:
+        return  # the type relation says what is wrong with it
+    filters, size = kernel.shape[0] * kernel.shape[-1], kernel.shape[2:-2]
+    if channels is not None and int(channels) != filters:
+        raise BadArgument("channels", f"is {channels}, but the kernel makes {filters}")
+    if kernel_size is not None and as_tuple(kernel_size, len(size), "kernel_size") != size:
+        raise BadArgument("kernel_size", f"is {kernel_size}, but the kernel's is {size}")
+
+
 def _register(count: int, depthwise: bool) -> OpDefinition:
     layout, kind = "NC" + SPATIAL[count], "depthwise_conv" if depthwise else "conv"
     definition = register_op(
@@ -218,6 +237,9 @@ def _register(count: int, depthwise: bool) -> OpDefinition:
         data_layout: str = layout + "8c", kernel_layout: str = kernel_letters + inner,
         out_layout: str = "", out_dtype: str = "",
     ) -> Call:  # fmt: skip
+        kernel = as_expr(kernel)
+        if kernel.type is not None:
+            _check_named(kernel.tensor_type, channels, kernel_size)
         attrs = BlockedConvAttrs(
             as_tuple(strides, count, "strides"), pad_amounts(padding, count),
             as_tuple(dilation, count, "dilation"), groups, data_layout, kernel_layout,

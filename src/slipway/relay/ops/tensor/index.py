@@ -332,8 +332,18 @@ def _gather_nd_compute(
 def gather_nd(
     data: ExprLike, indices: ExprLike, batch_dims: int = 0, index_rank: int | None = None
 ) -> Call:
-    """Read slices at index tuples, which lie along the first axis of `indices`."""
-    return GATHER_ND(data, as_expr(indices), attrs=GatherNdAttrs(int(batch_dims)))
+    """Read slices at index tuples, which lie along the first axis of `indices`.
+
+    `index_rank` is that axis' extent, which the tensor says too.
+    """
+    places = as_expr(indices)
+    if index_rank is not None and places.type is not None:
+        shape = places.tensor_type.shape
+        if shape and int(index_rank) != shape[0]:
+            raise BadArgument(
+                "index_rank", f"is {index_rank}, but the first axis of indices has {shape[0]}"
+            )
+    return GATHER_ND(data, places, attrs=GatherNdAttrs(int(batch_dims)))
 
 
 GATHER_ND.sample_case((3, 4, 2), (2, 5), dtypes=("float32", "int64"), low=0, high=2)

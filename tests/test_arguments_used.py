@@ -1,0 +1,136 @@
+"""An argument that is taken is read: none of a public function is ignored without a word.
+
+What a caller passes has an effect, or is refused with an error; an argument that may be ignored is
+listed here with the reason.  An entry that is no longer needed is a failure, too.
+"""
+
+import ast
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "src" / "slipway"
+
+# (path, function, arguments): reason.  Patterns of fnmatch; several arguments with a space between.
+ALLOWED = {
+    # One signature for many functions, of which each reads what it needs.
+    ("backends/*/backend.py", "*Backend.*", "target aot later name function"): "hooks of a backend",
+    ("backends/backend.py", "Backend.*", "target aot later name function"): "as theirs",
+    ("backends/*/schedules/*", "*", "conv dense product norm softmax pool resize anchor scan "
+     "problem attention target knobs tile"): "called with (problem, anchor, knobs)",
+    ("backends/cpu/tile.py", "tile_space", "width"): "called as the other spaces are",
+    ("relay/ops/*", "*", "attrs"): "called with (attrs, ...), as every part of an operator is",
+    ("codegen/math/exponential.py", "scale_*by_power", "n"): "one signature for ways to scale",
+    ("frontends/tflite/tables.py", "*_table", "target"): "one signature for every table",
+    ("frontends/torch/shape.py", "bounds_of", "axis"): "converters take what the call passes",
+    ("transform/graph/affine_rules.py", "dense", "call"): "one signature for every rule",
+    ("transform/verify.py", "LoopLaws.*", "node before"): "laws are asked before and after a pass",
+    ("transform/manager.py", "always", "setting"): "a condition of a pass takes the setting",
+    ("transform/instruments.py", "*.should_run", "mod info"): "methods of an instrument",
+    ("transform/instruments.py", "*.run_*_pass", "mod info"): "methods of an instrument",
+    ("te/operation.py", "*.output_*", "index"): "operations of one result are asked by number, too",
+    ("ir/node.py", "Node.__deepcopy__", "memo"): "Python's protocol",
+    ("*", "*.__exit__", "kind trace what exception exc"): "Python's protocol",
+    ("micro/project_api/launch.py", "TvmNames.find_spec", "path target"): "Python's protocol",
+    ("cli/app.py", "options", "version"): "an option that ends the program by itself",
+    ("micro/*", "*Handler.*", "options tvm_version"): "the protocol of project servers",
+    ("runtime/module.py", "Module.get_source", "fmt"): "overridden where there is a source",
+    # Classic arguments that change nothing that could be seen: every value gets what it asks for.
+    ("*", "*", "span"): "a place in the user's program, which errors find in another way",
+    ("ir/node.py", "Node.astext", "show_meta_data"): "as str(node); relay.astext has the values",
+    ("transform/manager.py", "print_ir", "show_meta_data"): "as str(node); relay.astext has them",
+    ("compiler/classic_passes.py", "FoldConstant", "fold_qnn"): "qnn is made of plain operators",
+    ("compiler/classic_passes.py", "AnnotateTarget", "include_non_call_ops"): "so are tuples",
+    ("transform/loop/classic.py", "StorageFlatten", "cache_line_size"): "lines play no part",
+    ("transform/loop/classic.py", "prim_func_pass", "traceable"): "every pass is traced",
+    ("transform/loop/older.py", "For", "device_api"): "of TVM 0.6, without an effect there, too",
+    ("blocks/schedule.py", "Schedule.*", "preserve_unit_iters preserve_unit_loops"): "loops of one "
+    "step are simplified later",
+    ("script/tir.py", "reads", "regions"): "what a block reads is found in its body",
+    ("te/library.py", "batch_matmul", "iterative"): "of one BLAS, how it computes the same",
+    ("relay/qnn/op.py", "*", "input_scale kernel_scale x_scale y_scale"): "sums have no scale yet",
+    ("relay/ops/nn/spread.py", "bitpack", "name"): "a label",
+    ("relay/dataflow_pattern/rewriting.py", "rewrite", "mod"): "types are known without the module",
+    ("relay/testing/inception_v3.py", "Pooling", "name"): "a label",
+    ("relay/testing/mobilenet.py", "separable_conv_block", "dtype"): "the type is that of the data",
+    ("relay/testing/tools.py", "run_opt_pass", "import_prelude"): "there is no prelude",
+    ("runtime/debug_executor.py", "GraphModuleDebug.__init__", "device"): "the module's own",
+    ("micro/session.py", "create_local_graph_executor", "graph_json device"): "in the firmware",
+    ("rpc/array.py", "RemoteNDArray.copyto", "mem_copy"): "copies are never of handles",
+    ("rpc/client.py", "connect", "enable_logging"): "documented there",
+    ("rpc/device.py", "RemoteDevice.sync", "stream"): "requests are finished when they return",
+    ("rpc/module.py", "RemoteModule.time_evaluator", "dev"): "the module's own device",
+    ("rpc/server.py", "Server.__init__", "no_fork"): "what use_popen=True does",
+    ("rpc/tracker_process.py", "Tracker.__init__", "reuse_addr timeout"): "of its sockets",
+}  # fmt: skip
+
+
+def public_functions(node: ast.AST, outer: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield functions and methods whose names, and whose classes' names, are public."""
+    for child in ast.iter_child_nodes(node):
+        name = getattr(child, "name", None) or ""
+        if name.startswith("_") and not name.startswith("__"):
+            continue
+        if isinstance(child, ast.ClassDef):
+            yield from public_functions(child, f"{outer}{name}.")
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield outer + name, child
+        elif isinstance(child, ast.If | ast.Try | ast.With):
+            yield from public_functions(child, outer)
+
+
+def ignored(function: ast.FunctionDef) -> list[str]:
+    """Return the parameters that nothing in the body reads; none where there is no body."""
+    body = [
+        s for s in function.body if not isinstance(s, ast.Expr | ast.Pass)
+        or (isinstance(s, ast.Expr) and not isinstance(s.value, ast.Constant))
+    ]  # fmt: skip
+    if all(isinstance(s, ast.Raise) for s in body):
+        return []
+    names = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Name)]
+    read = {n.id for n in names if isinstance(n.ctx, ast.Load)} | {"self", "cls"}
+    given = function.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    taken = [a.arg for a in arguments if a is not None and not a.arg.startswith("_")]
+    return [] if "locals" in read else [name for name in taken if name not in read]
+
+
+def all_ignored() -> Iterator[tuple[str, str, str]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE).as_posix()
+        if not place.startswith("boards/"):  # templates of the user's own programs
+            for name, function in public_functions(ast.parse(path.read_text())):
+                yield from ((place, name, argument) for argument in ignored(function))
+
+
+def is_allowed(entry: tuple[str, str, str], found: tuple[str, str, str]) -> bool:
+    return (
+        fnmatch(found[0], entry[0]) and fnmatch(found[1], entry[1]) and found[2] in entry[2].split()
+    )
+
+
+def test_no_argument_is_ignored_without_a_reason():
+    found = list(all_ignored())
+    assert len(found) > 50  # the finder finds
+    assert [f for f in found if not any(is_allowed(entry, f) for entry in ALLOWED)] == []
+    assert [e for e in ALLOWED if not any(is_allowed(e, f) for f in found)] == []
+
+
+def test_what_the_finder_finds():
+    source = """
+def plain(a, b, *rest, c=1, **more): return a
+def inner(a, b): return [b for a in ()]
+def late(a):
+    def use(): return a
+    return use
+def empty(a): ...
+def refuses(a): raise NotImplementedError
+def _private(a): return 1
+class Public:
+    def method(self, a, _b): return 1
+"""
+    found = {name: ignored(f) for name, f in public_functions(ast.parse(source))}
+    assert found == {
+        "plain": ["b", "c", "rest", "more"], "inner": ["a"], "late": [], "empty": [],
+        "refuses": [], "Public.method": ["a"],
+    }  # fmt: skip
