@@ -100,7 +100,6 @@ DIFFERENT: dict[str, str] = {
     "tvm.testing.install_request_hook": "does nothing",
     "tvm.error.register_error": "does nothing: every class comes through compiled code",
     "tvm.script.from_source": "of the class of a module or a function; blocks, loops, scalars",
-    "tvm.ir.structural_equal": "variables that are free correspond to each other always",
 }
 
 
