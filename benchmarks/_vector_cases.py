@@ -24,7 +24,7 @@ class Machine:
 
     `lanes` of float32 in a vector, `registers` of vectors; `product` instructions for a
     multiply-add (before AVX a copy of the operand that is overwritten, a product, a sum);
-    `reads_memory`: arithmetic takes one operand from memory; `by_lane`: a multiply-add takes one
+    `reads_memory`: arithmetic takes one operand from memory; `lane_fma`: a multiply-add takes one
     lane of a vector for all, so that a load brings `lanes` values of data; `dot`: multiply-adds of
     bytes for each 32-bit lane, by `dot_cost` instructions.
     """
@@ -33,13 +33,13 @@ class Machine:
     registers: int
     product: int = 1
     reads_memory: bool = False
-    by_lane: bool = False
+    lane_fma: bool = False
     dot: float = 1
     dot_cost: int = 1
 
     def tile(self, product: float, macs: float) -> float:
         """The fewest instructions for a multiply-add of a tile of registers."""
-        row = 1 / self.lanes if self.by_lane else 1
+        row = 1 / self.lanes if self.lane_fma else 1
         best = min(
             (product * r * v + v + r * row) / (r * v)
             for v in range(1, 5)

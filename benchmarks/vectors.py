@@ -52,16 +52,16 @@ PROCESSORS = {
     "x86-avxvnni": Processor(X86 + "alderlake", (), Machine(8, 16, 1, True, dot=4)),
     "armv7-neon": Processor(
         "llvm -mtriple=armv7l-linux-gnueabihf -mcpu=cortex-a7 -mattr=+neon",
-        ("qemu-arm", "-cpu", "max"), Machine(4, 16, by_lane=True, dot=2, dot_cost=2),
+        ("qemu-arm", "-cpu", "max"), Machine(4, 16, lane_fma=True, dot=2, dot_cost=2),
     ),
     "aarch64-neon": Processor(
-        ARM64 + "cortex-a72", ARM_CPU, Machine(4, 32, by_lane=True, dot=2, dot_cost=2)
+        ARM64 + "cortex-a72", ARM_CPU, Machine(4, 32, lane_fma=True, dot=2, dot_cost=2)
     ),
     "aarch64-dotprod": Processor(
-        ARM64 + "cortex-a76", ARM_CPU, Machine(4, 32, by_lane=True, dot=4)
+        ARM64 + "cortex-a76", ARM_CPU, Machine(4, 32, lane_fma=True, dot=4)
     ),
     "aarch64-i8mm": Processor(
-        ARM64 + "cortex-a710", ARM_CPU, Machine(4, 32, by_lane=True, dot=8)
+        ARM64 + "cortex-a710", ARM_CPU, Machine(4, 32, lane_fma=True, dot=8)
     ),
     "aarch64-sve256": Processor(
         ARM64 + "neoverse-v1", ("qemu-aarch64", "-cpu", "max,sve256=on,pauth-impdef=on"),

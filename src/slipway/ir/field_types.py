@@ -48,7 +48,7 @@ def _check(hint: Any) -> Check:
         return lambda value: any(option(value) for option in options)
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         item = _check(arguments[0])
-        return lambda value: type(value) is tuple and all(item(v) for v in value)
+        return lambda value: isinstance(value, tuple) and all(item(v) for v in value)
     if origin is tuple:
         items = [_check(argument) for argument in arguments]
         return lambda value: (
