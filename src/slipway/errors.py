@@ -56,6 +56,10 @@ class LoweringError(SlipwayError, ValueError):
     """Loops that cannot be lowered, or that fail the verifier."""
 
 
+class StructuralMismatchError(SlipwayError, ValueError):
+    """Two pieces of IR that were to be structurally equal are not."""
+
+
 class CodegenError(SlipwayError):
     """A construct that a code generator cannot express for its target."""
 

@@ -203,7 +203,7 @@ def test_graph_model_is_part_of_the_firmware(tmp_path):
     with micro.Session(project.transport()) as session:
         library = session.get_system_lib()
         model = micro.create_local_graph_executor(lib.get_graph_json(), library, session.device)
-        model = GraphModule(model)
+        assert isinstance(model, GraphModule)
         model.set_input("data", data)
         model.run()
         np.testing.assert_allclose(

@@ -119,3 +119,17 @@ def test_executor_and_runtime_are_indexable():
     assert relay.backend.Runtime("crt", {"system-lib": True})["system-lib"] is True
     with pytest.raises(ValueError, match="unpacked-api"):
         relay.backend.Executor("aot", {"unpacked_api": True})
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "words"),
+    [
+        (1 << 40, None, "1099511627776 does not fit int32, which is the default: give dtype="),
+        ([-(1 << 31) - 1], None, "does not fit int32"),
+        (300, "uint8", "300 does not fit uint8$"),
+        (1 << 70, "int64", "does not fit int64$"),
+    ],
+)
+def test_a_constant_that_does_not_fit_is_refused(value, dtype, words):
+    with pytest.raises(TypeInferenceError, match=words):
+        relay.const(value, dtype)

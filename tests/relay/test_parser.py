@@ -54,6 +54,16 @@ def test_a_function_written_by_hand():
     assert function.checked_type.ret_type == relay.TensorType((2, 4))
 
 
+@pytest.mark.parametrize("line", ['#[version = "0.0.5"]\n', '#[version="0.0.4"] '])
+def test_the_version_that_classic_tvm_writes_is_passed_over(line):
+    text = "fn (%x: Tensor[(2, 3), float32]) { nn.relu(%x) }"
+    assert structural_equal(relay.fromtext(line + text), relay.fromtext(text))
+    module = f"def @main{text[3:]}"
+    assert structural_equal(relay.fromtext(line + module), relay.fromtext(module))
+    with pytest.raises(ModelError, match="'#' begins nothing"):
+        relay.fromtext("#[other]" + text)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -49,8 +49,9 @@ MISUSES = {
     ),
     "parallel reduction": (lambda x: x.s[x.c].parallel(x.k), "parallelize axis 'k' of stage 'C'"),
     "fuse apart": (
-        lambda x: x.s[x.b].fuse(x.b.op.axis[1], x.b.op.axis[0]),
-        "fuse axes 'j' and 'i' of stage 'B': 'i' must be the loop directly inside 'j'",
+        lambda x: x.s[x.b].fuse(x.s[x.b].split(x.b.op.axis[0], 2)[0], x.b.op.axis[1]),
+        "fuse axes 'i.outer' and 'j' of stage 'B': only iterations that are consecutive are fused; "
+        "the order is 'i.outer', 'i.inner', 'j'",
     ),
     "fuse kinds": (
         lambda x: x.s[x.c].fuse(x.c.op.axis[0], x.k),

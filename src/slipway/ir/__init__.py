@@ -21,7 +21,7 @@ _NAMES = {
     "slipway.ir.node": "Node",
     "slipway.ir.op_attrs": "reset_op_attr",
     "slipway.ir.serialize": "load_json save_json",
-    "slipway.ir.structural": "structural_equal structural_hash",
+    "slipway.ir.structural": "assert_structural_equal structural_equal structural_hash",
 }
 _PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

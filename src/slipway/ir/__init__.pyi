@@ -20,6 +20,7 @@ from slipway.ir.node import Node as Node
 from slipway.ir.op_attrs import reset_op_attr as reset_op_attr
 from slipway.ir.serialize import load_json as load_json
 from slipway.ir.serialize import save_json as save_json
+from slipway.ir.structural import assert_structural_equal as assert_structural_equal
 from slipway.ir.structural import structural_equal as structural_equal
 from slipway.ir.structural import structural_hash as structural_hash
 
@@ -34,6 +35,7 @@ __all__ = [
     "PrimFunc",
     "Range",
     "Var",
+    "assert_structural_equal",
     "decl_buffer",
     "load_json",
     "ops",

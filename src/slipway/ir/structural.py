@@ -2,15 +2,18 @@
 
 Two trees are structurally equal when they have the same shape and the same leaves, and their
 Vars and Buffers correspond one to one: a Var on the left always meets the same Var on the right.
-Names of variables and buffers do not count.
+Names of variables and buffers do not count.  A variable that nothing inside binds (it is free) is
+equal to itself alone, unless `map_free_vars` is given.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from enum import IntEnum
 from typing import Any
 
+from slipway.errors import StructuralMismatchError
 from slipway.ir.node import Node
 
 _UNIQUE = ("Var", "SizeVar", "Buffer", "IterVar", "relay.Var")
@@ -18,44 +21,102 @@ _IGNORED = {
     "Var": ("name",), "SizeVar": ("name",), "Buffer": ("name",),
     "relay.Var": ("name",), "relay.Call": ("span",),
 }  # fmt: skip
+_SHOWN_CHARACTERS = 200
 
 
-def structural_equal(lhs: Any, rhs: Any) -> bool:
-    """Return whether two IR objects (tuples, lists, numbers) are the same up to variable names."""
-    return _Comparison().equal(lhs, rhs)
+class _Binds(IntEnum):
+    """What a place in a tree binds of the variables that stand there."""
+
+    NOTHING = 0
+    ITSELF = 1  # the variable or buffer, and a buffer's own strides and offset
+    ALL = 2  # also the variables in a buffer's shape: the caller gives them
+
+
+# Where variables are bound; in every other place they are read.
+_BINDERS = {
+    ("For", "loop_var"): _Binds.ITSELF,
+    ("Let", "var"): _Binds.ITSELF,
+    ("LetStmt", "var"): _Binds.ITSELF,
+    ("Allocate", "buffer"): _Binds.ITSELF,
+    ("Block", "axes"): _Binds.ITSELF,
+    ("IterVar", "var"): _Binds.ITSELF,
+    ("CommReducer", "lhs"): _Binds.ITSELF,
+    ("CommReducer", "rhs"): _Binds.ITSELF,
+    ("Reduce", "axis"): _Binds.ITSELF,
+    ("ComputeOp", "axes"): _Binds.ITSELF,
+    ("ExternOp", "input_placeholders"): _Binds.ITSELF,
+    ("ExternOp", "output_placeholders"): _Binds.ITSELF,
+    ("ScanOp", "scan_axis"): _Binds.ITSELF,
+    ("ScanOp", "spatial"): _Binds.ITSELF,
+    ("TensorIntrin", "buffers"): _Binds.ALL,
+    ("PrimFunc", "params"): _Binds.ALL,
+    ("PrimFunc", "buffer_map"): _Binds.ALL,
+    ("relay.Function", "params"): _Binds.ALL,
+    ("relay.Let", "var"): _Binds.ALL,
+}
+_OF_BUFFER = ("data", "strides", "elem_offset")
+_Pair = tuple[Any, Any, _Binds]
+
+
+def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+    """Return whether two IR objects (tuples, lists, numbers) are the same up to variable names.
+
+    Free variables are equal to themselves alone, with `map_free_vars` to any of the other side.
+    """
+    return _Comparison(map_free_vars).difference(lhs, rhs) is None
+
+
+def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+    """Raise StructuralMismatchError, which shows the first difference, where two IRs differ."""
+    found = _Comparison(map_free_vars).difference(lhs, rhs)
+    if found is not None:
+        left, right = (_shown(side) for side in found)
+        reason = ": a free variable is equal to itself alone" if left == right else ""
+        raise StructuralMismatchError(
+            f"the two are not structurally equal; the first difference is between "
+            f"{left} and {right}{reason}"
+        )
+
+
+def _shown(value: Any) -> str:
+    text = f"{value}" if isinstance(value, Node) else f"{value!r}"
+    short = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    return f"{type(value).__name__} {short}"
 
 
 class _Comparison:
-    def __init__(self) -> None:
+    def __init__(self, map_free_vars: bool) -> None:
+        self.outside = _Binds.ALL if map_free_vars else _Binds.NOTHING
         self.forward: dict[int, Node] = {}
         self.backward: dict[int, Node] = {}
         self.known: set[tuple[int, int]] = set()
 
-    def equal(self, lhs: Any, rhs: Any) -> bool:
+    def difference(self, lhs: Any, rhs: Any) -> tuple[Any, Any] | None:
         """Compare with an explicit stack, in order: graphs may be of any depth."""
-        stack = [(lhs, rhs)]
+        stack: list[_Pair] = [(lhs, rhs, self.outside)]
         while stack:
-            below = self._step(*stack.pop())
+            pair = stack.pop()
+            below = self._step(*pair)
             if below is None:
-                return False
+                return pair[:2]
             stack += below[::-1]
-        return True
+        return None
 
-    def _step(self, lhs: Any, rhs: Any) -> list[tuple[Any, Any]] | None:
+    def _step(self, lhs: Any, rhs: Any, binds: _Binds) -> list[_Pair] | None:
         """Return the pairs that must be equal too, or None if these two differ."""
         if isinstance(lhs, Node):
-            return self._nodes(lhs, rhs) if isinstance(rhs, Node) else None
+            return self._nodes(lhs, rhs, binds) if isinstance(rhs, Node) else None
         if isinstance(lhs, (tuple, list)):
             if not isinstance(rhs, (tuple, list)) or len(lhs) != len(rhs):
                 return None
-            return list(zip(lhs, rhs, strict=True))
+            return [(a, b, binds) for a, b in zip(lhs, rhs, strict=True)]
         if isinstance(lhs, dict):
             if not isinstance(rhs, dict) or lhs.keys() != rhs.keys():
                 return None
-            return [(value, rhs[key]) for key, value in lhs.items()]
+            return [(value, rhs[key], binds) for key, value in lhs.items()]
         return [] if lhs is rhs or leaf_key(lhs) == leaf_key(rhs) else None
 
-    def _nodes(self, lhs: Node, rhs: Node) -> list[tuple[Any, Any]] | None:
+    def _nodes(self, lhs: Node, rhs: Node, binds: _Binds) -> list[_Pair] | None:
         if type(lhs) is not type(rhs):
             return None
         if (id(lhs), id(rhs)) in self.known:
@@ -67,11 +128,25 @@ class _Comparison:
             if id(lhs) in self.forward or id(rhs) in self.backward:
                 same = self.forward.get(id(lhs)) is rhs and self.backward.get(id(rhs)) is lhs
                 return [] if same else None
+            if lhs is not rhs and not binds and kind != "IterVar":
+                return None
             self.forward[id(lhs)] = rhs
             self.backward[id(rhs)] = lhs
         ignored = _IGNORED.get(kind, ())
         names = [name for name in lhs.FIELDS if name not in ignored]
-        return [(getattr(lhs, name), getattr(rhs, name)) for name in names]
+        names.sort(key=lambda name: (kind, name) not in _BINDERS)  # bound before they are read
+        return [
+            (getattr(lhs, name), getattr(rhs, name), self._binds(kind, name, binds))
+            for name in names
+        ]
+
+    def _binds(self, kind: str, field: str, around: _Binds) -> _Binds:
+        """Return what `field` of a node binds, which itself stands where `around` is bound."""
+        if self.outside or around == _Binds.ALL:
+            return _Binds.ALL
+        if kind == "Buffer" and field in _OF_BUFFER:
+            return around
+        return _BINDERS.get((kind, field), _Binds.NOTHING)
 
 
 def leaf_key(value: Any) -> Any:
@@ -83,8 +158,12 @@ def leaf_key(value: Any) -> Any:
     return type(value).__name__, value
 
 
-def structural_hash(value: Any) -> int:
-    """Return a 64-bit hash, equal for structurally equal objects and stable between runs."""
+def structural_hash(value: Any, map_free_vars: bool = False) -> int:
+    """Return a 64-bit hash, equal for structurally equal objects and stable between runs.
+
+    Free variables count by where they stand: both meanings of `map_free_vars` have one hash.
+    """
+    del map_free_vars
     return int.from_bytes(_Digest(8).of(value), "little", signed=True)
 
 

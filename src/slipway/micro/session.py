@@ -13,6 +13,7 @@ from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link
 from slipway.rpc.module import RemoteModule
 from slipway.rpc.protocol import greet
+from slipway.runtime.graph_executor import GraphModule
 
 _START_TIMEOUT_S = 10.0
 
@@ -138,13 +139,13 @@ class Session:
             raise RPCConnectionError(f"{self._name}: {fault}") from value
 
 
-def create_local_graph_executor(graph_json: str, mod: Any, device: Any) -> Any:
-    """Return the executor that firmware runs for its own model; classic signature.
+def create_local_graph_executor(graph_json: str, mod: Any, device: Any) -> GraphModule:
+    """Return a GraphModule of the executor that firmware runs for its own model.
 
     The graph is compiled into the firmware, so `graph_json` is only what the caller keeps.
     """
     del graph_json, device
-    return mod["default"]()
+    return GraphModule(mod["default"]())
 
 
 create_local_debug_executor = create_local_graph_executor

@@ -18,7 +18,7 @@ _OF_TYPES = "FuncType TensorType TupleType Type scalar_type"
 _OF_FUNCTOR = "ExprFunctor ExprMutator ExprVisitor MixedModeMutator MixedModeVisitor"
 _MODULES = (
     "analysis annotation backend build_module dataflow_pattern expr expr_functor frontend image "
-    "interpret nn op op_registry qnn quantization testing transform vision visit"
+    "interpret nn op op_registry qnn quantization testing transform vision visit vm"
 )
 _COMPOSITES = {
     "tensor.arithmetic": "fixed_point_multiply mean_std mean_variance trunc_divide trunc_mod",

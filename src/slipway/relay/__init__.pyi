@@ -25,6 +25,7 @@ from slipway.relay import transform as transform
 from slipway.relay import types as ty
 from slipway.relay import vision as vision
 from slipway.relay import visit as visit
+from slipway.relay import vm as vm
 from slipway.relay.construct import bind as bind
 from slipway.relay.construct import bind as bind_params_by_name
 from slipway.relay.construct import var as var
@@ -323,6 +324,7 @@ __all__ = [
     "variance",
     "vision",
     "visit",
+    "vm",
     "where",
     "zeros",
     "zeros_like",

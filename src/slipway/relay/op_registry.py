@@ -413,12 +413,17 @@ def as_expr(value: Any, dtype: str | None = None) -> Expr:
 
 def const(value: Any, dtype: str | None = None) -> Constant:
     """Return a Constant; Python numbers are int32, float32 or bool unless `dtype` is given."""
+    asked = dtype
     if hasattr(value, "numpy") and not isinstance(value, np.ndarray):
         value = value.numpy()
     if dtype is None and not hasattr(value, "dtype"):
         kind = np.asarray(value).dtype.kind
         dtype = {"f": "float32", "i": "int32", "b": "bool"}.get(kind)
-    return Constant(np.asarray(value, dtype))
+    try:
+        return Constant(np.asarray(value, dtype))
+    except OverflowError:
+        default = "" if asked is not None else ", which is the default: give dtype="
+        raise TypeInferenceError(f"relay.const: {value!r} does not fit {dtype}{default}") from None
 
 
 def infer_call(call: Call) -> Type | None:

@@ -1,6 +1,7 @@
 """Reading relay's text form back: the inverse of `relay.text`.
 
-The grammar (statements end in ";", comments are dropped)::
+The grammar (statements end in ";"; comments and classic TVM's ``#[version = "0.0.5"]`` are
+dropped)::
 
     module   = { "def" @name function }  [ #[metadata] json ]
     function = [ "fn" ] "(" { %name ":" type | key "=" value } ")" [ "->" type ] block
@@ -40,7 +41,7 @@ from slipway.relay.text import METADATA
 from slipway.relay.types import ANY, MAX_NESTING, FuncType, TensorType, TupleType, Type
 
 _TOKEN = re.compile(
-    r"""(?P<space>\s+|/\*.*?\*/)
+    r"""(?P<space>\s+|/\*.*?\*/|\#\[version\ *=\ *"[^"]*"\])
       | (?P<arrow>->)
       | (?P<local>%[A-Za-z0-9_./:\-]*[A-Za-z0-9_])
       | (?P<module>@[A-Za-z0-9_.]+)

@@ -4,6 +4,10 @@
 ``python -m slipway.exec.rpc_server`` does so from a shell.
 """
 
+import importlib
+from typing import Any
+
+from slipway.classic_names import missing
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.client import RPCSession, connect
 from slipway.rpc.device import RemoteDevice
@@ -29,3 +33,9 @@ __all__ = [
     "connect",
     "connect_tracker",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("proxy", "tracker"):  # servers, which a client does without
+        return importlib.import_module(f"slipway.rpc.{name}")
+    raise AttributeError(missing("slipway.rpc", name, __all__))

@@ -45,6 +45,7 @@ from slipway.rpc.protocol import (
 from slipway.rpc.pump import READ_AHEAD_BYTES, join
 from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 from slipway.rpc.tracker import SILENCE_TIMEOUT_S, TrackerServer
+from slipway.rpc.tracker_process import Proxy as Proxy  # classic TVM's place of it
 
 OPEN_TIMEOUT_S = 8.0  # for a device to bring a connection
 FREE_TIMEOUT_S = 5.0  # for a device to become free, where the client asked the proxy itself

@@ -42,6 +42,7 @@ from slipway.rpc.protocol import (
     read_error,
 )
 from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
+from slipway.rpc.tracker_process import Tracker as Tracker  # classic TVM's place of it
 
 SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s
 ASSIGN_TIMEOUT_S = 5.0

@@ -198,7 +198,7 @@ class Stage:
         return outer, inner
 
     def fuse(self, *args: IterVar) -> IterVar:
-        """Fuse adjacent loops, outermost first, into one.
+        """Fuse adjacent loops into one; two that are given inner first are put in their order.
 
         rewrite: ``for a in m: for b in n`` -> ``for a.b.fused in m * n``.  Returns the fused axis.
         """
@@ -221,11 +221,13 @@ class Stage:
 
     def _fuse_two(self, outer: IterVar, inner: IterVar) -> IterVar:
         first, second = self._leaf(outer, "fuse"), self._leaf(inner, "fuse")
+        if first == second + 1:
+            outer, inner, first, second = inner, outer, second, first
         if second != first + 1:
             raise ScheduleError(
-                f"cannot fuse axes {outer.name!r} and {inner.name!r} of stage {self.name!r}: "
-                f"{inner.name!r} must be the loop directly inside {outer.name!r}; the order is "
-                f"{self._axis_names()}. Use reorder first"
+                f"cannot fuse axes {outer.name!r} and {inner.name!r} of stage {self.name!r}: only "
+                f"iterations that are consecutive are fused; the order is {self._axis_names()}. "
+                "Use reorder first"
             )
         if (outer.kind == "reduce") != (inner.kind == "reduce"):
             raise ScheduleError(

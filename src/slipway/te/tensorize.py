@@ -299,9 +299,9 @@ def _same_formula(mine: Any, theirs: Any) -> bool:
     if isinstance(mine, Reduce) != isinstance(theirs, Reduce):
         return False
     if not isinstance(mine, Reduce):
-        return structural_equal(mine, theirs)
+        return structural_equal(mine, theirs, map_free_vars=True)
     return structural_equal(
-        (mine.source, mine.condition), (theirs.source, theirs.condition)
+        (mine.source, mine.condition), (theirs.source, theirs.condition), map_free_vars=True
     ) and structural_equal(mine.combiner, theirs.combiner)
 
 
