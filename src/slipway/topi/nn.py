@@ -11,9 +11,10 @@ from slipway.te import reduction as R
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import divide, exp, subtract
+from slipway.topi.products import matmul
 from slipway.topi.reduction import max as max_over
 from slipway.topi.reduction import sum as sum_over
-from slipway.topi.transform import matmul, reshape
+from slipway.topi.transform import reshape
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, PrimExprLike
