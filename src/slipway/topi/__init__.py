@@ -1,7 +1,7 @@
 """Ready-made tensor expressions, under classic TVM's names (a face: the code lies beside it)."""
 
 from slipway.errors import InvalidShapeError
-from slipway.topi import nn, utils
+from slipway.topi import arm_cpu, generic, nn, utils, x86
 from slipway.topi.elementwise import (
     abs,
     acos,
@@ -142,6 +142,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "arm_cpu",
     "asin",
     "asinh",
     "atan",
@@ -183,6 +184,7 @@ __all__ = [
     "full_like",
     "gather",
     "gather_nd",
+    "generic",
     "greater",
     "greater_equal",
     "identity",
@@ -247,4 +249,5 @@ __all__ = [
     "unravel_index",
     "utils",
     "where",
+    "x86",
 ]

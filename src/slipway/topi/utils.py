@@ -96,7 +96,8 @@ def traverse_inline(s: Any, final_op: Any, callback: Callable[[Any], object]) ->
             if not s[op].is_output:
                 s[op].compute_inline()
             for tensor in op.input_tensors:
-                visit(tensor.op)
+                if isinstance(tensor.op, ComputeOp):
+                    visit(tensor.op)
         callback(op)
 
     visit(final_op)
