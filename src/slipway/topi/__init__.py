@@ -1,7 +1,7 @@
 """Ready-made tensor expressions, under classic TVM's names (a face: the code lies beside it)."""
 
 from slipway.errors import InvalidShapeError
-from slipway.topi import arm_cpu, generic, nn, utils, x86
+from slipway.topi import arm_cpu, generic, nn, testing, utils, x86
 from slipway.topi.elementwise import (
     abs,
     acos,
@@ -241,6 +241,7 @@ __all__ = [
     "tan",
     "tanh",
     "tensordot",
+    "testing",
     "tile",
     "topk",
     "transpose",
