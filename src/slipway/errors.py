@@ -52,6 +52,10 @@ class ScheduleError(SlipwayError, ValueError):
     """A schedule primitive was used where it cannot apply."""
 
 
+class InvalidShapeError(SlipwayError, ValueError):
+    """Tensors, axes or layouts that a ready-made tensor expression cannot take."""
+
+
 class LoweringError(SlipwayError, ValueError):
     """Loops that cannot be lowered, or that fail the verifier."""
 

@@ -113,7 +113,7 @@ def test_convolution_and_pooling(stride, padding):
           lambda a, b: np.einsum("ncyxij,ocij->noyx", windows(padded(a), 3, 3, stride), b),
           x, w, rtol=1e-4)  # fmt: skip
     for kind, value, reduce in (("max", -1e30, np.max), ("avg", 0.0, np.mean)):
-        check(lambda a, kind=kind: topi.nn.pool2d(a, 3, stride, padding, kind),
+        check(lambda a, kind=kind: topi.nn.pool2d(a, 3, stride, 1, padding, kind),
               lambda a, value=value, reduce=reduce: reduce(windows(padded(a, value), 3, 3, stride),
                                                            (4, 5)), x)  # fmt: skip
 

@@ -6,9 +6,12 @@ stand for tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from slipway import dtypes
+from slipway.errors import InvalidShapeError
 from slipway.ir import ops
 from slipway.te import math
 from slipway.te.declare import compute, const
@@ -29,20 +32,53 @@ def _unary(name: str, function: Element) -> Callable[..., Tensor]:
     return apply
 
 
+def _sign(x: PrimExpr) -> PrimExpr:
+    zero = ops.const(0, x.dtype)
+    up, down = ops.cast(ops.greater(x, zero), x.dtype), ops.cast(ops.less(x, zero), x.dtype)
+    return ops.sub(up, down)
+
+
 abs = _unary("abs", math.abs)
+acos = _unary("acos", math.acos)
+acosh = _unary("acosh", math.acosh)
+asin = _unary("asin", math.asin)
+asinh = _unary("asinh", math.asinh)
+atan = _unary("atan", math.atan)
+atanh = _unary("atanh", math.atanh)
+bitwise_not = _unary("bitwise_not", ops.bitwise_not)
 ceil = _unary("ceil", math.ceil)
 cos = _unary("cos", math.cos)
+cosh = _unary("cosh", math.cosh)
 erf = _unary("erf", math.erf)
 exp = _unary("exp", math.exp)
+fast_erf = _unary("fast_erf", math.erf)
+fast_exp = _unary("fast_exp", math.exp)
+fast_tanh = _unary("fast_tanh", math.tanh)
 floor = _unary("floor", math.floor)
+identity = _unary("identity", lambda x: x)
+isfinite = _unary("isfinite", math.isfinite)
+isinf = _unary("isinf", math.isinf)
+isnan = _unary("isnan", math.isnan)
 log = _unary("log", math.log)
+log10 = _unary("log10", math.log10)
+log2 = _unary("log2", math.log2)
+logical_not = _unary("logical_not", lambda x: ops.logical_not(_truth(x)))
 negative = _unary("negative", ops.neg)
 round = _unary("round", math.round)
 rsqrt = _unary("rsqrt", math.rsqrt)
 sigmoid = _unary("sigmoid", math.sigmoid)
+sign = _unary("sign", _sign)
 sin = _unary("sin", math.sin)
+sinh = _unary("sinh", math.sinh)
 sqrt = _unary("sqrt", math.sqrt)
+tan = _unary("tan", math.tan)
 tanh = _unary("tanh", math.tanh)
+trunc = _unary("trunc", math.trunc)
+
+
+def _truth(x: PrimExpr) -> PrimExpr:
+    """Return whether an element is not 0."""
+    return x if x.dtype == "bool" else ops.not_equal(x, ops.const(0, x.dtype))
 
 
 def cast(x: Tensor, dtype: str) -> Tensor:
@@ -68,7 +104,7 @@ def full_like(x: Tensor, fill_value: Any) -> Tensor:
 
 
 def broadcast_shape(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the shape that the given ones broadcast to; ValueError when they do not."""
+    """Return the shape that the given ones broadcast to; InvalidShapeError when they do not."""
     result: list[Any] = []
     for place in range(1, max(len(s) for s in shapes) + 1):
         extent: Any = ops.const(1)
@@ -79,7 +115,7 @@ def broadcast_shape(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
             if ops.as_int(given) == 1 or given is extent:
                 continue
             if ops.as_int(extent) not in (1, ops.as_int(given)):
-                raise ValueError(f"shapes {' and '.join(map(str, shapes))} do not broadcast")
+                raise InvalidShapeError(f"shapes {' and '.join(map(str, shapes))} do not broadcast")
             extent = given
         result.append(extent)
     return tuple(reversed(result))
@@ -116,6 +152,52 @@ minimum = _binary("minimum", ops.minimum)
 equal = _binary("equal", ops.equal)
 greater = _binary("greater", ops.greater)
 less = _binary("less", ops.less)
+not_equal = _binary("not_equal", ops.not_equal)
+greater_equal = _binary("greater_equal", ops.greater_equal)
+less_equal = _binary("less_equal", ops.less_equal)
+floor_divide = _binary("floor_divide", ops.floordiv)
+floor_mod = _binary("floor_mod", ops.floormod)
+mod = _binary("mod", lambda x, y: _remainder(ops.as_expr(x), y))
+left_shift = _binary("left_shift", operator.lshift)
+right_shift = _binary("right_shift", operator.rshift)
+bitwise_and = _binary("bitwise_and", operator.and_)
+bitwise_or = _binary("bitwise_or", operator.or_)
+bitwise_xor = _binary("bitwise_xor", operator.xor)
+logical_and = _binary("logical_and", lambda x, y: ops.logical_and(_test(x), _test(y)))
+logical_or = _binary("logical_or", lambda x, y: ops.logical_or(_test(x), _test(y)))
+logical_xor = _binary("logical_xor", lambda x, y: ops.not_equal(_test(x), _test(y)))
+
+
+def _test(x: PrimExprLike) -> PrimExpr:
+    return _truth(ops.as_expr(x))
+
+
+def _remainder(x: PrimExpr, y: PrimExprLike) -> PrimExpr:
+    """Return the remainder of C's division: it has the sign of `x`."""
+    return math.fmod(x, y) if dtypes.is_float(x.dtype) else ops.truncmod(x, y)
+
+
+def elemwise_sum(xs: Sequence[Tensor]) -> Tensor:
+    """Return the sum of tensors of one shape."""
+    terms = list(xs)
+    if not terms or not same_shapes(terms):
+        raise InvalidShapeError(
+            f"elemwise_sum adds tensors of one shape, got {[t.shape for t in terms]}; "
+            "topi.add broadcasts"
+        )
+
+    def element(*i: PrimExpr) -> Any:
+        total = terms[0](*i)
+        for term in terms[1:]:
+            total = ops.add(total, term(*i))
+        return total
+
+    return compute(terms[0].shape, element, "elemwise_sum")  # type: ignore[no-any-return]
+
+
+def same_shapes(tensors: Sequence[Tensor]) -> bool:
+    """Return whether tensors have one shape: the same numbers, and the same variables."""
+    return len({tuple(map(str, t.shape)) for t in tensors}) == 1
 
 
 def where(condition: Tensor, x: Tensor | PrimExprLike, y: Tensor | PrimExprLike) -> Tensor:
@@ -123,8 +205,7 @@ def where(condition: Tensor, x: Tensor | PrimExprLike, y: Tensor | PrimExprLike)
     shape = broadcast_shape(*(t.shape for t in (condition, x, y) if isinstance(t, Tensor)))
 
     def element(*i: PrimExpr) -> Any:
-        test = element_of(condition, i)
-        chosen = test if test.dtype == "bool" else ops.not_equal(test, const(0, test.dtype))
+        chosen = _truth(element_of(condition, i))
         return ops.if_then_else(chosen, element_of(x, i), element_of(y, i))
 
     return compute(shape, element, "where")  # type: ignore[no-any-return]

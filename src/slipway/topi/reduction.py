@@ -12,7 +12,7 @@ from slipway.te import reduction as R
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import divide
-from slipway.topi.utils import normalize_axis
+from slipway.topi.utils import normalize_axis, ravel_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ def _reduced(x: Tensor, axis: Any, keepdims: bool, name: str, function: Callable
     axes = _axes(x, axis)
     over = [R.reduce_axis((0, x.shape[a]), f"k{a}") for a in axes]
     kept = [a for a in range(x.ndim) if keepdims or a not in axes]
-    shape = tuple(ops.const(1) if a in axes else x.shape[a] for a in kept) or (1,)
+    shape = tuple(ops.const(1) if a in axes else x.shape[a] for a in kept)
 
     def element(*i: PrimExpr) -> Any:
         place: list[Any] = [None] * x.ndim
@@ -58,6 +58,26 @@ min = _simple("min", R.min)
 prod = _simple("prod", R.prod)
 
 
+def _logical(name: str, reducer: Callable[..., Any]) -> Callable[..., Tensor]:
+    def apply(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+        def function(place: Any, over: Any) -> Any:
+            value = data(*place)
+            return reducer(
+                value if value.dtype == "bool" else ops.not_equal(value, const(0, value.dtype)),
+                axis=over,
+            )
+
+        return _reduced(data, axis, keepdims, name, function)  # type: ignore[no-any-return]
+
+    apply.__name__ = name
+    apply.__doc__ = f"Return whether {name} of the elements over `axis` are not 0."
+    return apply
+
+
+all = _logical("all", R.all)
+any = _logical("any", R.any)
+
+
 def mean(data: Tensor, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:
     """Return the mean over `axis` (one, several, or None for all of them)."""
     count: Any = const(1, "int32")
@@ -79,8 +99,13 @@ def _arg(name: str, better: Callable[..., Any], worst: Callable[..., Any]) -> Ca
 
     reducer = R.comm_reducer(combine, identity, name)
 
-    def apply(data: Tensor, axis: int, keepdims: bool = False) -> Tensor:
-        function = lambda place, over: reducer((over[0].var, data(*place)), axis=over)  # noqa: E731
+    def apply(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+        axes = _axes(data, axis)
+
+        def function(place: Any, over: Any) -> Any:
+            position = ravel_index([k.var for k in over], [data.shape[a] for a in axes])
+            return reducer((position, data(*place)), axis=over)
+
         found = _reduced(data, axis, keepdims, name, function)
         picked = found[0]
         return compute(picked.shape, lambda *i: picked(*i), name)  # type: ignore[no-any-return]

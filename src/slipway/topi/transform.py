@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from slipway.errors import InvalidShapeError
 from slipway.ir import ops
 from slipway.te.declare import compute
-from slipway.te.reduction import reduce_axis
-from slipway.te.reduction import sum as te_sum
 from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import broadcast_shape, element_of
-from slipway.topi.utils import normalize_axis
+from slipway.topi.utils import get_const_int, normalize_axis, ravel_index, unravel_index
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr, PrimExprLike
+    from slipway.ir.expr import PrimExpr
 
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Return `a` with its dimensions in the order `axes` (reversed without it)."""
     order = [normalize_axis(x, a.ndim) for x in (axes or range(a.ndim - 1, -1, -1))]
     if sorted(order) != list(range(a.ndim)):
-        raise ValueError(f"transpose of {a.ndim} dimensions by {tuple(axes or ())}")
+        raise InvalidShapeError(f"transpose of {a.ndim} dimensions by {tuple(axes or ())}")
 
     def element(*i: PrimExpr) -> Any:
         place: list[Any] = [None] * a.ndim
@@ -30,21 +30,6 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
         return a(*place)
 
     return compute(tuple(a.shape[x] for x in order), element, "transpose")  # type: ignore[no-any-return]
-
-
-def _flat(shape: Sequence[Any], indices: Sequence[Any]) -> Any:
-    flat: Any = ops.const(0)
-    for extent, index in zip(shape, indices, strict=True):
-        flat = ops.add(ops.mul(flat, extent), index)
-    return flat
-
-
-def _unflat(shape: Sequence[Any], flat: Tensor | PrimExprLike) -> list[Any]:
-    found: list[Any] = []
-    for extent in reversed(shape):
-        found.append(ops.floormod(flat, extent))
-        flat = ops.floordiv(flat, extent)
-    return found[::-1]
 
 
 def reshape(a: Tensor, newshape: Sequence[Any]) -> Tensor:
@@ -57,8 +42,8 @@ def reshape(a: Tensor, newshape: Sequence[Any]) -> Tensor:
             product = product * n if n is not None and product else 0
         counts.append(product)
     if all(None not in s for s in sizes) and counts[0] != counts[1]:
-        raise ValueError(f"reshape of {a.shape} to {tuple(newshape)}: the sizes differ")
-    element = lambda *i: a(*_unflat(a.shape, _flat(newshape, i)))  # noqa: E731
+        raise InvalidShapeError(f"reshape of {a.shape} to {tuple(newshape)}: the sizes differ")
+    element = lambda *i: a(*unravel_index(ravel_index(i, newshape), a.shape))  # noqa: E731
     return compute(tuple(newshape), element, "reshape")  # type: ignore[no-any-return]
 
 
@@ -76,7 +61,7 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
     given = ones if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
     gone = {normalize_axis(x, a.ndim) for x in given}
     if not gone <= set(ones):
-        raise ValueError(f"squeeze of {a.shape} along {sorted(gone)}: an extent is not 1")
+        raise InvalidShapeError(f"squeeze of {a.shape} along {sorted(gone)}: an extent is not 1")
     kept = [x for x in range(a.ndim) if x not in gone]
 
     def element(*i: PrimExpr) -> Any:
@@ -92,7 +77,7 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
 def broadcast_to(a: Tensor, shape: Sequence[Any]) -> Tensor:
     """Return `a` repeated to `shape`."""
     if [str(n) for n in broadcast_shape(a.shape, tuple(shape))] != [str(n) for n in shape]:
-        raise ValueError(f"{a.shape} does not broadcast to {tuple(shape)}")
+        raise InvalidShapeError(f"{a.shape} does not broadcast to {tuple(shape)}")
     return compute(tuple(shape), lambda *i: element_of(a, i), "broadcast_to")  # type: ignore[no-any-return]
 
 
@@ -127,17 +112,96 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     return concatenate([expand_dims(t, axis) for t in tensors], axis)
 
 
-def matmul(
-    a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False, out_dtype: str = ""
-) -> Tensor:
-    """Return the matrix product; the sums are of `out_dtype` (that of `a` without it)."""
-    k = reduce_axis((0, a.shape[0 if transp_a else 1]), "k")
-    dtype = out_dtype or a.dtype
-    shape = (a.shape[1 if transp_a else 0], b.shape[0 if transp_b else 1])
+def expand_like(a: Tensor, shape_like: Tensor, axis: Any) -> Tensor:
+    """Return `a` repeated along the dimensions `axis` of `shape_like`, which `a` does not have."""
+    given = axis if isinstance(axis, (list, tuple)) else (axis,)
+    if a.ndim == 1 and ops.as_int(a.shape[0]) == 1 and len(given) == shape_like.ndim:
+        return broadcast_to(a, shape_like.shape)
+    new = {normalize_axis(int(x), shape_like.ndim) for x in given}
+    if a.ndim + len(new) != shape_like.ndim:
+        raise InvalidShapeError(
+            f"expand_like of {a.shape} to {shape_like.shape}: {a.ndim} dimensions and "
+            f"{len(new)} new ones are not {shape_like.ndim}"
+        )
+    element = lambda *i: a(*(n for x, n in enumerate(i) if x not in new))  # noqa: E731
+    return compute(shape_like.shape, element, "expand_like")  # type: ignore[no-any-return]
 
-    def element(i: PrimExprLike, j: PrimExprLike) -> Any:
-        left = a(k, i) if transp_a else a(i, k)
-        right = b(j, k) if transp_b else b(k, j)
-        return te_sum(ops.mul(ops.cast(left, dtype), ops.cast(right, dtype)), axis=k)
 
-    return compute(shape, element, "matmul")  # type: ignore[no-any-return]
+def repeat(a: Tensor, repeats: int, axis: int = 0) -> Tensor:
+    """Return `a` with every element `repeats` times in a row along `axis`."""
+    at = normalize_axis(axis, a.ndim)
+    shape = (*a.shape[:at], ops.mul(a.shape[at], repeats), *a.shape[at + 1 :])
+    element = lambda *i: a(*i[:at], ops.floordiv(i[at], repeats), *i[at + 1 :])  # noqa: E731
+    return compute(shape, element, "repeat")  # type: ignore[no-any-return]
+
+
+def tile(a: Tensor, reps: Sequence[int]) -> Tensor:
+    """Return `a` beside itself `reps` times along each dimension, as NumPy's tile."""
+    counts = (1,) * (a.ndim - len(reps)) + tuple(reps)
+    sizes = (1,) * (len(reps) - a.ndim) + tuple(a.shape)
+    new = len(sizes) - a.ndim
+    shape = tuple(ops.mul(n, count) for n, count in zip(sizes, counts, strict=True))
+
+    def element(*i: PrimExpr) -> Any:
+        return a(*(ops.floormod(x, n) for x, n in zip(i[new:], a.shape, strict=True)))
+
+    return compute(shape, element, "tile")  # type: ignore[no-any-return]
+
+
+def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    """Return the parts of `ary` along `axis`: so many equal ones, or cut at the indices given."""
+    at = normalize_axis(axis, ary.ndim)
+    extent = ary.shape[at]
+    cuts: list[Any]
+    if isinstance(indices_or_sections, (list, tuple)):
+        cuts = list(indices_or_sections)
+    else:
+        count, size = get_const_int(indices_or_sections), ops.as_int(extent)
+        if count < 1 or (size is not None and size % count):
+            raise InvalidShapeError(f"split of {ary.shape} along {at} into {count} equal parts")
+        cuts = [ops.floordiv(ops.mul(extent, n), count) for n in range(1, count)]
+    bounds = [ops.const(0), *cuts, extent]
+
+    def part(begin: Any, end: Any) -> Tensor:
+        shape = (*ary.shape[:at], ops.sub(end, begin), *ary.shape[at + 1 :])
+        element = lambda *i: ary(*i[:at], ops.add(i[at], begin), *i[at + 1 :])  # noqa: E731
+        return compute(shape, element, "split")  # type: ignore[no-any-return]
+
+    return [part(b, e) for b, e in itertools.pairwise(bounds)]
+
+
+def strided_slice(
+    a: Tensor, begin: Sequence[Any], end: Sequence[Any], strides: Sequence[Any] | None = None,
+    axes: Sequence[int] | None = None, slice_mode: str = "end",
+) -> Tensor:  # fmt: skip
+    """Return the elements from `begin` to `end` (or `end` many, in mode "size") by `strides`.
+
+    Constants count from the end where negative, and those outside are cut to the shape, as in
+    NumPy; a size of -1 is everything to the end.  `axes` says which dimensions are meant.
+    """
+    if slice_mode not in ("end", "size"):
+        raise InvalidShapeError(f"slice_mode is 'end' or 'size', not {slice_mode!r}")
+    meant = [normalize_axis(int(x), a.ndim) for x in axes] if axes else list(range(len(begin)))
+    starts: list[Any] = [0] * a.ndim
+    steps, shape = [1] * a.ndim, list(a.shape)
+    given = list(strides or ()) if slice_mode == "end" else []
+    for place, axis in enumerate(meant):
+        if axis >= a.ndim:
+            raise InvalidShapeError(f"strided_slice of {a.shape} names dimension {axis}")
+        step = get_const_int(given[place]) if place < len(given) else 1
+        extent = get_const_int(a.shape[axis])
+        low = get_const_int(begin[place]) if begin[place] is not None else None
+        high = get_const_int(end[place]) if place < len(end) and end[place] is not None else None
+        if slice_mode == "size" and high is not None:
+            first = slice(low, None).indices(extent)[0]
+            high = None if high < 0 else first + high
+        if step == 0:
+            raise InvalidShapeError(f"strided_slice along {axis} by a stride of 0")
+        found = range(*slice(low, high, step).indices(extent))
+        starts[axis], steps[axis], shape[axis] = found.start, step, ops.const(len(found))
+
+    def element(*i: PrimExpr) -> Any:
+        at = zip(i, steps, starts, strict=True)
+        return a(*(ops.add(ops.mul(x, step), start) for x, step, start in at))
+
+    return compute(tuple(shape), element, "strided_slice")  # type: ignore[no-any-return]

@@ -1,23 +1,34 @@
-"""Shapes as Python numbers."""
+"""Shapes as Python numbers, places in them, and stages inlined."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from slipway.arith.analyzer import Analyzer
+from slipway.errors import InvalidShapeError
 from slipway.ir import ops
+from slipway.te.operation import ComputeOp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from slipway.ir.expr import PrimExprLike
 
 
 def get_const_int(value: PrimExprLike) -> int:
-    """Return a constant expression as an int; ValueError when it is not constant."""
-    found = ops.as_int(value)
+    """Return a constant expression as an int; InvalidShapeError when it is not constant."""
+    found = ops.as_int(simplify(value))
     if found is None:
-        raise ValueError(f"{value} is not a constant integer")
+        raise InvalidShapeError(f"{value} is not a constant integer")
     return found
+
+
+def get_const_float(value: PrimExprLike) -> float:
+    """Return a constant expression as a float; InvalidShapeError when it is not constant."""
+    found = ops.const_value(simplify(value))
+    if found is None:
+        raise InvalidShapeError(f"{value} is not a constant number")
+    return float(found)
 
 
 def get_const_tuple(values: Sequence[PrimExprLike]) -> tuple[Any, ...]:
@@ -25,8 +36,80 @@ def get_const_tuple(values: Sequence[PrimExprLike]) -> tuple[Any, ...]:
     return tuple(v if ops.as_int(v) is None else ops.as_int(v) for v in values)
 
 
+def get_float_tuple(values: Sequence[PrimExprLike]) -> tuple[float, ...]:
+    """Return constant expressions as floats."""
+    return tuple(get_const_float(v) for v in values)
+
+
+def equal_const_int(expr: PrimExprLike, value: int) -> bool:
+    """Return whether an expression is the constant `value`."""
+    return ops.as_int(simplify(expr)) == value
+
+
+def simplify(expr: Any) -> Any:
+    """Return an expression in its simplest form; a Python number as it is."""
+    return expr if isinstance(expr, (int, float)) else Analyzer().simplify(expr)
+
+
+def prod(x: Sequence[PrimExprLike]) -> Any:
+    """Return the product of extents; 1 of none."""
+    product: Any = ops.const(1)
+    for extent in x:
+        product = ops.mul(product, extent)
+    return product
+
+
+def ravel_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
+    """Return the position, in order of rows, of an element of a tensor of `shape`."""
+    flat: Any = ops.const(0)
+    for extent, index in zip(shape, indices, strict=True):
+        flat = ops.add(ops.mul(flat, extent), index)
+    return flat
+
+
+def unravel_index(idx: PrimExprLike, shape: Sequence[Any]) -> list[Any]:
+    """Return the indices of the element at position `idx`, in order of rows."""
+    found: list[Any] = []
+    for extent in reversed(shape):
+        found.append(ops.floormod(idx, extent))
+        idx = ops.floordiv(idx, extent)
+    return found[::-1]
+
+
+def ceil_div(a: PrimExprLike, b: PrimExprLike) -> Any:
+    """Return a / b, rounded up."""
+    return ops.floordiv(ops.add(a, ops.sub(b, 1)), b)
+
+
+def traverse_inline(s: Any, final_op: Any, callback: Callable[[Any], object]) -> None:
+    """Inline the injective stages that `final_op` reads, and call `callback` with each operation.
+
+    Outputs of the schedule and reductions stay; an operation comes after those it reads.
+    """
+    seen: set[int] = set()
+
+    def visit(op: Any) -> None:
+        if id(op) in seen:
+            return
+        seen.add(id(op))
+        if is_injective(op):
+            if not s[op].is_output:
+                s[op].compute_inline()
+            for tensor in op.input_tensors:
+                if isinstance(tensor.op, ComputeOp):
+                    visit(tensor.op)
+        callback(op)
+
+    visit(final_op)
+
+
+def is_injective(op: Any) -> bool:
+    """Return whether an operation computes one tensor, element by element, without a reduction."""
+    return isinstance(op, ComputeOp) and not op.reduce_axis and op.num_outputs == 1
+
+
 def normalize_axis(axis: int, ndim: int) -> int:
-    """Return `axis` counted from the front; ValueError outside [-ndim, ndim)."""
+    """Return `axis` counted from the front; InvalidShapeError outside [-ndim, ndim)."""
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is outside [-{ndim}, {ndim})")
+        raise InvalidShapeError(f"axis {axis} is outside [-{ndim}, {ndim})")
     return axis % ndim

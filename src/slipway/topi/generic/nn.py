@@ -1,0 +1,53 @@
+"""Schedules of ready-made expressions for any CPU.
+
+Injective stages are inlined into what reads them, unless that is a reduction or an output; every
+stage that is left runs in parallel over its outermost axis.  All names stand for this one rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.te.operation import ComputeOp
+from slipway.te.schedule import Schedule, create_schedule
+from slipway.topi.utils import is_injective
+
+
+def schedule_injective(outs: Any) -> Schedule:
+    """Return a schedule of output tensors (one, or a list), for any expression."""
+    tensors = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    s = create_schedule([t.op for t in tensors])
+    for stage in list(s.stages):
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        if is_injective(stage.op) and not stage.is_output:
+            stage.compute_inline()
+        elif stage.op.axis:
+            stage.parallel(stage.op.axis[0])
+    return s
+
+
+def schedule_pool(outs: Any, layout: str = "NCHW") -> Schedule:
+    """Return a schedule of pooling, whatever its layout."""
+    return schedule_injective(outs)
+
+
+schedule_broadcast = schedule_elemwise = schedule_injective
+schedule_adaptive_pool = schedule_injective
+schedule_batch_matmul = schedule_injective
+schedule_batch_norm = schedule_injective
+schedule_conv1d_ncw = schedule_injective
+schedule_conv1d_nwc = schedule_injective
+schedule_conv2d_hwcn = schedule_injective
+schedule_conv2d_nchw = schedule_injective
+schedule_conv2d_nhwc = schedule_injective
+schedule_conv3d_ncdhw = schedule_injective
+schedule_conv3d_ndhwc = schedule_injective
+schedule_dense = schedule_injective
+schedule_depthwise_conv2d_nchw = schedule_injective
+schedule_depthwise_conv2d_nhwc = schedule_injective
+schedule_group_conv2d_nchw = schedule_injective
+schedule_group_conv2d_nhwc = schedule_injective
+schedule_matmul = schedule_injective
+schedule_reduce = schedule_injective
+schedule_softmax = schedule_injective

@@ -1,0 +1,72 @@
+"""Convolutions of each channel by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from slipway.errors import InvalidShapeError
+from slipway.ir import ops
+from slipway.te import reduction as R
+from slipway.te.declare import compute
+from slipway.te.tensor import Tensor
+from slipway.topi.products import check_equal
+from slipway.topi.utils import get_const_int
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+
+
+from slipway.topi.nn.padding import pad
+from slipway.topi.nn.windows import sides, spread, windows
+
+
+def _depthwise(
+    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: str | None,
+    last: bool,
+) -> Tensor:  # fmt: skip
+    """Return channel ``c * multiplier + m``: that of `data` at c with the kernel at (c, m)."""
+    what = "NHWC" if last else "NCHW"
+    if data.ndim != 4 or kernel.ndim != 4:
+        raise InvalidShapeError(f"depthwise_conv2d of {what} {data.shape} by {kernel.shape}")
+    sy, sx = spread(stride, 2, "stride")
+    dy, dx = spread(dilation, 2, "dilation")
+    kh, kw = (get_const_int(n) for n in (kernel.shape[:2] if last else kernel.shape[2:]))
+    channels, multiplier = kernel.shape[2:] if last else kernel.shape[:2]
+    name = f"depthwise_conv2d of {what} {data.shape} by {kernel.shape}: channels"
+    check_equal(name, data.shape[3 if last else 1], channels)
+    (top, left), (bottom, right) = sides(padding, [(kh - 1) * dy + 1, (kw - 1) * dx + 1])
+    before, after = ([0, top, left, 0], [0, bottom, right, 0])
+    if not last:
+        before, after = [0, 0, top, left], [0, 0, bottom, right]
+    x = pad(data, before, after) if any(before + after) else data
+    ry, rx = R.reduce_axis((0, kh), "ry"), R.reduce_axis((0, kw), "rx")
+    high, wide = (x.shape[1], x.shape[2]) if last else (x.shape[2], x.shape[3])
+    rows, columns = windows(high, (kh - 1) * dy + 1, sy), windows(wide, (kw - 1) * dx + 1, sx)
+    made, dtype = ops.mul(channels, multiplier), out_dtype or data.dtype
+
+    def element(n: PrimExpr, *rest: PrimExpr) -> Any:
+        (y, z, o) = rest if last else (rest[1], rest[2], rest[0])
+        c, m = ops.floordiv(o, multiplier), ops.floormod(o, multiplier)
+        i, j = ops.add(ops.mul(y, sy), ry.var * dy), ops.add(ops.mul(z, sx), rx.var * dx)
+        value = x(n, i, j, c) if last else x(n, c, i, j)
+        weight = kernel(ry.var, rx.var, c, m) if last else kernel(c, m, ry.var, rx.var)
+        return R.sum(ops.mul(ops.cast(value, dtype), ops.cast(weight, dtype)), axis=[ry, rx])
+
+    shape = (x.shape[0], *((rows, columns, made) if last else (made, rows, columns)))
+    return compute(shape, element, "depthwise_conv2d")  # type: ignore[no-any-return]
+
+
+def depthwise_conv2d_nchw(
+    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any = 1,
+    out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the convolution of each channel of (N, C, H, W), kernel (C, multiplier, KH, KW)."""
+    return _depthwise(data, kernel, stride, padding, dilation, out_dtype, last=False)
+
+
+def depthwise_conv2d_nhwc(
+    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any = 1,
+    out_dtype: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the convolution of each channel of (N, H, W, C), kernel (KH, KW, C, multiplier)."""
+    return _depthwise(data, kernel, stride, padding, dilation, out_dtype, last=True)

@@ -1,0 +1,139 @@
+"""The largest or mean element of windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from slipway.errors import InvalidShapeError
+from slipway.ir import ops
+from slipway.te import reduction as R
+from slipway.te.declare import compute, const
+from slipway.te.tensor import Tensor
+from slipway.topi.utils import get_const_int
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+
+
+from slipway.topi.nn.padding import pad
+from slipway.topi.nn.windows import sides, spread, windows
+
+
+def pool2d(
+    data: Tensor, kernel: Any, stride: Any, dilation: Any = 1, padding: Any = 0,
+    pool_type: str = "max", ceil_mode: bool = False, layout: str = "NCHW",
+    count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """Return the largest ("max") or mean ("avg") element of each window over H and W of `layout`.
+
+    Padding counts in the mean unless `count_include_pad` is false.  `ceil_mode` adds the windows
+    that reach over the end.
+    """
+    if pool_type not in ("max", "avg"):
+        raise InvalidShapeError(f"pool_type is 'max' or 'avg', not {pool_type!r}")
+    if len(layout) != data.ndim or not {"H", "W"} <= set(layout):
+        raise InvalidShapeError(f"pool2d of {data.shape} in layout {layout!r}")
+    axes = [layout.index(c) for c in "HW"]
+    sizes, steps = spread(kernel, 2, "kernel"), spread(stride, 2, "stride")
+    gaps = spread(dilation, 2, "dilation")
+    reach = [(n - 1) * gap + 1 for n, gap in zip(sizes, gaps, strict=True)]
+    first, last = sides(padding, reach)
+    before, after, shape = [0] * data.ndim, [0] * data.ndim, list(data.shape)
+    for n, axis in enumerate(axes):
+        before[axis] = first[n]
+        whole = ops.add(data.shape[axis], first[n] + last[n])
+        shape[axis] = windows(whole, reach[n], steps[n], ceil_mode)
+        after[axis] = last[n] + (steps[n] - 1 if ceil_mode else 0)
+    lowest = ops.lowest(data.dtype).value  # type: ignore[attr-defined]
+    largest = pool_type == "max"
+    x = pad(data, before, after, lowest if largest else 0) if any(before + after) else data
+    over = [R.reduce_axis((0, n), name) for n, name in zip(sizes, ("ry", "rx"), strict=True)]
+    reducer = R.max if largest else R.sum
+
+    def element(*i: PrimExpr) -> Any:
+        place: list[Any] = list(i)
+        for axis, step, gap, k in zip(axes, steps, gaps, over, strict=True):
+            place[axis] = ops.add(ops.mul(i[axis], step), ops.mul(k.var, gap))
+        return reducer(x(*place), axis=over)
+
+    found = compute(tuple(shape), element, "pool2d")
+    if largest:
+        return found  # type: ignore[no-any-return]
+
+    def mean(*i: PrimExpr) -> Any:
+        count: Any = ops.const(1)
+        for n, axis in enumerate(axes):
+            count = ops.mul(count, _inside(n, i[axis], data.shape[axis]))
+        return ops.div(found(*i), ops.cast(count, data.dtype))
+
+    def _inside(n: int, index: PrimExpr, extent: Any) -> Any:
+        """Return how many elements of a window count along one dimension."""
+        low, high = (0, extent)
+        if count_include_pad:
+            low, high = -first[n], ops.add(extent, last[n])
+        start = ops.sub(ops.mul(index, steps[n]), first[n])
+        count: Any = ops.const(0)
+        for k in range(sizes[n]):
+            place = ops.add(start, k * gaps[n])
+            counts = ops.logical_and(ops.greater_equal(place, low), ops.less(place, high))
+            count = ops.add(count, ops.cast(counts, "int32"))
+        return ops.maximum(count, 1)
+
+    return compute(tuple(shape), mean, "pool2d_mean")  # type: ignore[no-any-return]
+
+
+def pool(
+    data: Tensor, kernel: Any, stride: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+    layout: str = "NCHW", count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """Return `pool2d` without dilation, by its name and arguments of TVM 0.6."""
+    return pool2d(data, kernel, stride, 1, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
+    """Return H and W pooled to `output_size`; as PyTorch lays windows."""
+    if pool_type not in ("max", "avg"):
+        raise InvalidShapeError(f"pool_type is 'max' or 'avg', not {pool_type!r}")
+    if len(layout) != data.ndim or not {"H", "W"} <= set(layout):
+        raise InvalidShapeError(f"adaptive_pool of {data.shape} in layout {layout!r}")
+    axes, wanted = [layout.index(c) for c in "HW"], spread(output_size, 2, "output_size")
+    extents = [get_const_int(data.shape[a]) for a in axes]
+    shape, over = list(data.shape), []
+    for axis, extent, size in zip(axes, extents, wanted, strict=True):
+        shape[axis] = ops.const(size)
+        bounds = [(n * extent // size, -(-(n + 1) * extent // size)) for n in range(size)]
+        over.append(R.reduce_axis((0, max(e - b for b, e in bounds)), f"r{axis}"))
+    largest = pool_type == "max"
+    neutral = ops.lowest(data.dtype) if largest else const(0, data.dtype)
+    reducer = R.max if largest else R.sum
+
+    def ends(index: PrimExpr, extent: int, size: int) -> tuple[Any, Any]:
+        begin = ops.floordiv(ops.mul(index, extent), size)
+        return begin, ops.floordiv(ops.add(ops.mul(ops.add(index, 1), extent), size - 1), size)
+
+    def element(*i: PrimExpr) -> Any:
+        place: list[Any] = list(i)
+        tests = []
+        for axis, extent, size, k in zip(axes, extents, wanted, over, strict=True):
+            begin, end = ends(i[axis], extent, size)
+            place[axis] = ops.add(begin, k.var)
+            tests.append(ops.less(place[axis], end))
+        return reducer(ops.if_then_else(ops.all_of(tests), data(*place), neutral), axis=over)
+
+    found = compute(tuple(shape), element, "adaptive_pool")
+    if largest:
+        return found  # type: ignore[no-any-return]
+
+    def mean(*i: PrimExpr) -> Any:
+        count: Any = ops.const(1)
+        for axis, extent, size in zip(axes, extents, wanted, strict=True):
+            begin, end = ends(i[axis], extent, size)
+            count = ops.mul(count, ops.sub(end, begin))
+        return ops.div(found(*i), ops.cast(count, data.dtype))
+
+    return compute(tuple(shape), mean, "adaptive_pool_mean")  # type: ignore[no-any-return]
+
+
+def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
+    """Return the largest or mean element of each whole channel, H and W being 1."""
+    return adaptive_pool(data, 1, pool_type, layout)

@@ -1,0 +1,53 @@
+"""The schedules under classic names: right numbers, and parallel loops."""
+
+import numpy as np
+import pytest
+from tests.topi.checks import check, given
+
+import slipway as tvm
+from slipway import te, topi
+
+
+@pytest.mark.parametrize("face", [topi.generic, topi.generic.nn, topi.x86, topi.arm_cpu])
+def test_schedules_compute_the_same_numbers(face):
+    def relu_of_conv(a, b):
+        return topi.nn.relu(topi.nn.conv2d_nchw(a, b, 1, 1))
+
+    x, w = given(1, 3, 5, 5), given(2, 3, 3, 3)
+
+    def reference(a, b):
+        padded = np.pad(a, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+        return np.maximum(np.einsum("nchwij,ocij->nohw", seen, b), 0)
+
+    check(relu_of_conv, reference, x, w, schedule=face.schedule_conv2d_nchw, rtol=1e-4)
+    check(topi.sum, np.sum, given(4, 5), schedule=face.schedule_reduce, rtol=1e-4)
+    check(
+        lambda a: topi.argmax(a, 1),
+        lambda a: a.argmax(1),
+        given(4, 5),
+        schedule=face.schedule_reduce,
+    )
+    check(
+        lambda a, b: topi.elemwise_sum([a + b, a * b]),
+        lambda a, b: a + b + a * b,
+        given(4, 5),
+        given(4, 5),
+        schedule=face.schedule_injective,
+    )
+
+
+def test_what_is_left_runs_in_parallel_and_the_rest_is_inlined():
+    x = te.placeholder((8, 4), name="x")
+    y = topi.exp(topi.multiply(x, 2.0))
+    text = str(tvm.lower(topi.generic.schedule_injective([y]), [x, y], simple_mode=True))
+    assert "parallel" in text
+    assert "multiply" not in text
+
+
+def test_traverse_inline_keeps_reductions():
+    x = te.placeholder((8, 4), name="x")
+    y = topi.exp(topi.sum(topi.exp(x), 1))
+    s, met = te.create_schedule(y.op), []
+    topi.utils.traverse_inline(s, y.op, met.append)
+    assert [op.name for op in met] == ["sum", "exp"]
