@@ -19,7 +19,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 FACES = (
     "slipway", "slipway.contrib", "slipway.ir", "slipway.relay", "slipway.relay.frontend",
     "slipway.relay.nn", "slipway.relay.op", "slipway.relay.qnn.op", "slipway.relay.transform",
-    "slipway.runtime", "slipway.te", "slipway.tir", "slipway.transform",
+    "slipway.rpc", "slipway.runtime", "slipway.te", "slipway.tir", "slipway.transform",
 )  # fmt: skip
 HEAD = '"""What type checkers see of {name}; written by tools/stubs.py."""\n\n'
 

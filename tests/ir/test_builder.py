@@ -63,4 +63,4 @@ def test_misuse():
         pass
     b = ib.allocate("float32", (2, 2), name="m")
     with pytest.raises(LoweringError, match="'m' has 2 dimensions"):
-        b[0]
+        b[0, 0, 0]

@@ -29,7 +29,7 @@ _PREFIX = "relay.ext."
 
 
 def is_external(function: Any) -> bool:
-    """Tell whether a code generator of the user's compiles `function`."""
+    """Return whether a code generator of the user's compiles `function`."""
     return isinstance(function, Function) and bool(function.attr("Compiler"))
 
 

@@ -52,7 +52,7 @@ def bound_vars(expr: Expr) -> list[Var]:
 
 
 def well_formed(expr: Expr | IRModule) -> bool:
-    """Tell whether no variable is bound twice, and none of a function's is used outside of it."""
+    """Return whether no variable is bound twice, and none of a function's is used outside of it."""
     roots = [f for _, f in expr.items()] if isinstance(expr, IRModule) else [expr]
     return all(_binds_once(root) for root in roots if isinstance(root, Expr))
 
@@ -71,7 +71,7 @@ def _binds_once(root: Expr) -> bool:
 
 
 def check_constant(expr: Expr) -> bool:
-    """Tell whether `expr` is a constant, or a tuple of them."""
+    """Return whether `expr` is a constant, or a tuple of them."""
     if isinstance(expr, Tuple):
         return all(check_constant(f) for f in expr.fields)
     return isinstance(expr, Constant)

@@ -165,8 +165,10 @@ class ComputeNest:
             kind, thread = S.ForKind.THREAD, loop.axis
         if loop.atom is None and not notes and thread is None:
             return body
-        zero = ops.const(0, loop.var.dtype)
-        return S.For(loop.var if var is None else var, zero, extent, kind, body, thread, notes)
+        var = loop.var if var is None else var
+        if extent.dtype != var.dtype:  # a short part of a long axis
+            extent = ops.cast(extent, var.dtype)
+        return S.For(var, ops.const(0, var.dtype), extent, kind, body, thread, notes)
 
     # -- reductions --------------------------------------------------------------------------------
 

@@ -125,6 +125,8 @@ def scan_statement(lowering: Lowering, stage: Stage) -> S.Stmt:
         if loop.atom is None:
             continue
         extent = lowering.an.to_expr(loop.extent)
+        if extent.dtype != loop.var.dtype:  # a short part of a long axis
+            extent = ops.cast(extent, loop.var.dtype)
         zero = ops.const(0, loop.var.dtype)
         thread = loop.axis if loop.axis.kind == "thread" else None
         kind = S.ForKind.THREAD if thread is not None else S.ForKind.SERIAL

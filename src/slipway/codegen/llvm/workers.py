@@ -152,7 +152,7 @@ class Task:
                 self._process.kill()
 
     def begins(self, worker: _Worker) -> bool:
-        """Tell whether `worker` is to be asked; it is ended when the task is given up."""
+        """Return whether `worker` is to be asked; it is ended when the task is given up."""
         with self._lock:
             if not self.is_given_up:
                 self._process = worker.process

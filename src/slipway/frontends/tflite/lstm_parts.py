@@ -35,7 +35,7 @@ class Parts:
         return self.units(node)
 
     def is_coupled(self, node: NodeView) -> bool:
-        """Tell whether the input gate is what the forget gate leaves."""
+        """Return whether the input gate is what the forget gate leaves."""
         return not node.has(self.weights + INPUT)
 
     def gates(self, node: NodeView) -> list[int]:

@@ -109,7 +109,7 @@ def _group(pattern: DFPattern, root: Any, found: dict[DFPattern, list[Any]]) -> 
 
 
 def _takes_any(part: DFPattern) -> bool:
-    """Tell whether a pattern leaves open what its expression reads."""
+    """Return whether a pattern leaves open what its expression reads."""
     return (isinstance(part, CallPattern) and part.args is None) or (
         isinstance(part, TuplePattern) and part.fields is None
     )

@@ -14,6 +14,7 @@ import numpy as np
 from slipway.ir.structural import structural_equal
 from slipway.relay import op_registry
 from slipway.relay.dataflow_pattern.patterns import (
+    ENGINE,
     AltPattern,
     AttrPattern,
     CallPattern,
@@ -51,8 +52,11 @@ _COMMUTATIVE = frozenset(["add", "multiply"])
 
 
 def match(pattern: DFPattern, expr: Expr) -> bool:
-    """Tell whether `expr` looks like `pattern`."""
+    """Return whether `expr` looks like `pattern`."""
     return find(pattern, expr) is not None
+
+
+ENGINE.match = match
 
 
 def find(pattern: DFPattern, expr: Expr) -> dict[DFPattern, list[Any]] | None:

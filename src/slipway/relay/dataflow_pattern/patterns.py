@@ -16,6 +16,16 @@ from slipway.relay.expr import Constant, Expr
 from slipway.relay.types import Type
 
 
+class Engine:
+    """What patterns ask of the modules that are written in terms of them, which enter it."""
+
+    match: Callable[[DFPattern, Expr], bool]
+    partition: Callable[..., Expr]
+
+
+ENGINE = Engine()
+
+
 class DFPattern:
     """Base of all patterns.  Equality is identity: results are found under the pattern's object."""
 
@@ -57,10 +67,8 @@ class DFPattern:
         return ShapePattern(self, shape)
 
     def match(self, expr: Expr) -> bool:
-        """Tell whether `expr` looks like this."""
-        from slipway.relay.dataflow_pattern.matching import match
-
-        return match(self, expr)
+        """Return whether `expr` looks like this."""
+        return ENGINE.match(self, expr)
 
     def partition(
         self,
@@ -69,9 +77,7 @@ class DFPattern:
         check: Callable[[Expr], bool] = lambda x: True,
     ) -> Expr:
         """Return `expr` with each match made a function of its own, called in its place."""
-        from slipway.relay.dataflow_pattern.rewriting import partition
-
-        return partition(self, expr, attrs, check)
+        return ENGINE.partition(self, expr, attrs, check)
 
     def dominates(self, parent: DFPattern, path: DFPattern | None = None) -> DominatorPattern:
         """Return the pattern of this, to which every way from `parent` leads over `path`."""
@@ -330,7 +336,7 @@ def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> Dominator
 
 
 def is_leaf(pattern: DFPattern) -> bool:
-    """Tell whether what `pattern` matches lies outside of a match: its inputs end there."""
+    """Return whether what `pattern` matches lies outside of a match: its inputs end there."""
     if isinstance(pattern, ExprPattern):
         return isinstance(pattern.expr, Constant)
     if isinstance(pattern, WildcardPattern):

@@ -9,7 +9,7 @@ from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.ir.structural import structural_equal
 from slipway.relay.dataflow_pattern.groups import Group, find_groups
-from slipway.relay.dataflow_pattern.patterns import DFPattern
+from slipway.relay.dataflow_pattern.patterns import ENGINE, DFPattern
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem, TupleWrapper, Var
 from slipway.relay.visit import post_order, rebuild, substitute
 
@@ -114,6 +114,9 @@ def partition(
         function = as_function(group, dict(attrs or {}))
         done[id(part)] = Call(function, tuple(done[id(e)] for e in group.inputs))
     return done[id(expr)]  # type: ignore[no-any-return]
+
+
+ENGINE.partition = partition
 
 
 def as_function(group: Group, attrs: dict[str, Any]) -> Function:

@@ -63,7 +63,7 @@ def merge_regions(function: Function) -> Function:
 def _has_detour(
     order: list[Any], of: dict[int, Region], current: Any, first: Region, second: Region
 ) -> bool:
-    """Tell whether `second` needs something outside of both that needs `first`."""
+    """Return whether `second` needs something outside of both that needs `first`."""
     needs: dict[int, bool] = {}  # of what lies outside: whether it comes after `first`
     for expr in order:
         region = current(of.get(id(expr)))
