@@ -187,17 +187,21 @@ def is_alive(pid):
     return True
 
 
-SLOW = "define i1024 @f(i1024 %v0) {{\n{}  ret i1024 %v{}\n}}\n"
+SLOW = "define i1024 @f(i1024 %v0, i1024 %w) {{\n{}  ret i1024 %v{}\n}}\n"
 
 
 def slow_text(steps):
-    lines = (f"  %v{n} = udiv i1024 %v{n - 1}, %v{max(0, n - 2)}\n" for n in range(1, steps + 1))
+    """Divisions that LLVM cannot fold, each of which it writes as a long program."""
+    lines = (
+        f"  %x{n} = xor i1024 %v{n - 1}, {n}\n  %v{n} = udiv i1024 %x{n}, %w\n"
+        for n in range(1, steps + 1)
+    )
     return SLOW.format("".join(lines), steps)
 
 
 def test_a_module_that_nobody_waits_for_ends_llvm_at_once():
     compile_text(GOOD)
-    jobs = [machine.Job(slow_text(3000 + n), TARGET, f"the kernel k{n}") for n in range(8)]
+    jobs = [machine.Job(slow_text(400 + n), TARGET, f"the kernel k{n}") for n in range(8)]
     while not any(job._task._process for job in jobs):
         time.sleep(0.01)
     began = time.monotonic()
