@@ -24,7 +24,7 @@ DRIVER = (Path(__file__).parent / "matrix_unit.c").read_text()
 
 
 def conv1x1(expr):
-    """Tell whether a match is what the unit computes: one image, windows of one pixel."""
+    """Return whether a match is what the unit computes: one image, windows of one pixel."""
     while expr.op.name != "nn.conv2d":
         expr = expr.args[0]
     data, weight = (a.checked_type for a in expr.args)
@@ -42,7 +42,7 @@ def conv1x1(expr):
 
 
 def has_channel_bias(expr):
-    """Tell whether the sum behind the convolution has one value for each channel."""
+    """Return whether the sum after the convolution has one value for each channel."""
     total = expr if expr.op.name == "add" else expr.args[0]
     bias = next(a for a in total.args if isinstance(a, relay.Constant))
     channels = total.checked_type.shape[1]
@@ -144,7 +144,7 @@ def main(path):
         run = graph_executor.GraphModule(lib["default"](tvm.cpu(0)))
         run.run(**feeds)
         results.append(run.get_output(0).numpy())
-    print("greatest difference:", np.abs(results[0] - results[1]).max())
+    print("largest difference:", np.abs(results[0] - results[1]).max())
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def _bytes(tensor: te.Tensor) -> int:
 
 
 def _group(target: Target, pairs: int) -> int:
-    """Return how many pairs of a row of data are loaded together, to be multiplied by lane."""
+    """Return how many pairs of a row of data are loaded together, for lane-indexed FMA."""
     return gcd(GROUP, pairs) if target.has_lane_fma else 1
 
 

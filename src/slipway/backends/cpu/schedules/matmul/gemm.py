@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class PanelTile(Tile):
     """A tile over panels of `width` vectors of contiguous columns.
 
-    With `lane_fma` values of rows are loaded a vector at a time and multiplied by lane.
+    With `lane_fma` values of rows are loaded a vector at a time, for lane-indexed FMA.
     """
 
     width: int = 1

@@ -75,7 +75,7 @@ def choose_width(rows: int, vectors: int, target: Target) -> int:
 
 
 def conv_uses_lane_fma(target: Target, block: int, groups: int, dtype: str) -> bool:
-    """Return whether a convolution of channels in blocks of `block` is multiplied by lane."""
+    """Return whether a convolution of channels in blocks of `block` takes lane-indexed FMA."""
     return target.has_lane_fma and groups == 1 and block % GROUP == 0 and dtype == "float32"
 
 

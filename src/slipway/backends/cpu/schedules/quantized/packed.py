@@ -79,7 +79,7 @@ def product_tile(positions: int, blocks: int, target: Target, entry: HardwareInt
 
 
 def _group(target: Target, weight: te.Tensor) -> int:
-    """Return how many words of a position are loaded together, to be multiplied by lane."""
+    """Return how many words of a position are loaded together, for lane-indexed FMA."""
     lane_fma = target.has_lane_fma and shape_of(weight)[5] == 4
     return gcd(GROUP, shape_of(weight)[3]) if lane_fma else 1
 
