@@ -2,7 +2,7 @@
 # make test       the whole default test suite
 # make test-long  the same with the long cases
 # make check      format, lint, types, layering: what must be green before a commit
-# make mutants  small wrong changes to the passes and planners: do the tests notice? (about an hour)
+# make mutants  small wrong changes to the passes and planners: do the tests notice?
 # make misra      the device runtime and generated models against MISRA C:2012 (needs cppcheck)
 # make wheel      the wheel, with the C runtime compiled in for x86-64 and aarch64 hosts, into dist/
 #

@@ -18,7 +18,7 @@ import numpy as np
 from slipway import relay
 from slipway.backends.backend import compile_target
 from slipway.codegen.llvm import workers
-from slipway.compiler.graph import place_tensors
+from slipway.compiler.graph import plan_storage
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.relay_build import kernel_graph
 from slipway.ir.function import IRModule
@@ -141,7 +141,7 @@ def stages(kind, layers):
     with PassContext(opt_level=3):
         graph = kernel_graph(module, target)
         marks.append(time.process_time())
-        place_tensors(graph)
+        plan_storage(graph)
         marks.append(time.process_time())
         compile_kernels(graph, target).object_bytes()
     marks.append(time.process_time())

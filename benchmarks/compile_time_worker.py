@@ -64,7 +64,7 @@ def main():
     measure(relay_build, "build_graph", "passes")
     measure(relay_build, "compile_kernels", "code generation", without=["lowering"])
     measure(kernels, "lower_kernel", "lowering")
-    measure(relay_build, "place_tensors", "memory plan")
+    measure(relay_build, "plan_storage", "memory plan")
     measure(operator_module.OperatorModule, "loaded", "loading")
     measure(graph_factory, "create_native", "loading", without=["loading"])
     measure(relay_build.ModelFactory, "_shared_params", "parameters")

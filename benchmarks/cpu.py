@@ -1,6 +1,7 @@
 """Latency of whole models on this machine's CPU, untuned, beside the runtimes people use.
 
     python -m benchmarks cpu [--models mobilenet_v2 resnet18] [--threads 1 2] [--json FILE]
+    python -m benchmarks cpu --peers --before CHECKOUT    # two versions of Slipway, interleaved
 
 The models are those of ``../shared/models/make_models.py`` (or ``--folder`` of .onnx files).  Each
 peer is installed into a virtual environment of its own under the cache folder.  All engines run
@@ -59,6 +60,12 @@ class Worker:
         environment = {**os.environ, "SLIPWAY_NUM_THREADS": str(threads)}
         if not ours:
             environment.pop("PYTHONPATH", None)
+        engine, _, checkout = engine.partition("@")
+        if checkout:
+            from slipway.toolchain.native import cache_dir
+
+            environment["PYTHONPATH"] = str(Path(checkout).resolve() / "src")
+            environment["SLIPWAY_CACHE"] = str(cache_dir() / "before")
         self.process = subprocess.Popen(
             [python, str(HERE / "cpu_worker.py"), engine, str(model), str(threads), target],
             stdin=subprocess.PIPE,
@@ -154,17 +161,20 @@ def main():
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--target", default="llvm", help="of Slipway")
+    parser.add_argument("--before", metavar="CHECKOUT", help="race this checkout of Slipway too")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.15, help="of each round and engine")
     parser.add_argument("--json", help="write all figures to this file")
     arguments = parser.parse_args()
-    engines = ["slipway", *arguments.peers]
+    before = f"slipway@{arguments.before}" if arguments.before else None
+    engines = ["slipway", *([before] if before else []), *arguments.peers]
     everything = {}
     for threads in arguments.threads:
         print(f"\nthreads: {threads}; wall ms a run, medians of {arguments.rounds} rounds\n")
-        print("| model | " + " | ".join(engines) + " | ratio to best peer | error | build s |")
-        print("|---|" + "---|" * (len(engines) + 3))
-        refused = []
+        last = "ratio to before | build s before |" if before else ""
+        print(f"| model | {' | '.join(engines)} | ratio to best peer | error | build s | {last}")
+        print("|---|" + "---|" * (len(engines) + 3 + 2 * bool(before)))
+        refused, changes = [], []
         for model in models_of(arguments):
             rows = measure(
                 model, threads, engines, arguments.rounds, arguments.seconds, arguments.target
@@ -172,7 +182,8 @@ def main():
             everything[f"{model.stem}/{threads}"] = rows
             cells = [f"{rows[e]['wall_ms']:.3g}" if "wall_ms" in rows[e] else "-" for e in engines]
             refused += [(e, model.stem, rows[e]["error"]) for e in engines if "error" in rows[e]]
-            best = min((rows[e]["wall_ms"] for e in engines[1:] if "wall_ms" in rows[e]), default=0)
+            peers = [rows[e] for e in arguments.peers if "wall_ms" in rows[e]]
+            best = min((row["wall_ms"] for row in peers), default=0)
             ours = rows["slipway"]
             tail = ["-", ours.get("error", "")[:60], "-"]
             if "wall_ms" in ours:
@@ -180,7 +191,13 @@ def main():
                 error = ours.get("error_to_onnxruntime")
                 tail = [ratio, f"{error:.0e}" if error is not None else "-"]
                 tail.append(f"{ours['prepare_s']:.1f}")
+            if before and "wall_ms" in ours and "wall_ms" in rows[before]:
+                changes.append(ours["wall_ms"] / rows[before]["wall_ms"])
+                tail += [f"{changes[-1]:.3f}", f"{rows[before]['prepare_s']:.1f}"]
             print(f"| {model.stem} | " + " | ".join([*cells, *tail]) + " |", flush=True)
+        if changes:
+            mean = statistics.geometric_mean(changes)
+            print(f"\ngeometric mean of the ratios to before: {mean:.3f}")
         for engine, name, reason in refused:
             print(f"\n{engine} did not run {name}: {reason}")
     if arguments.json:

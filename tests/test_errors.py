@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import slipway as tvm
 from slipway import relay
 from slipway.errors import InternalError, ModelError, SlipwayError, defects_named
 from slipway.transform.context import PassContext
@@ -61,7 +62,7 @@ def test_an_instrument_keeps_its_exception_in_build():
 def test_a_defect_of_the_compiler_is_named(monkeypatch):
     from slipway.compiler import relay_build
 
-    monkeypatch.setattr(relay_build, "place_tensors", {}.__getitem__)
+    monkeypatch.setattr(relay_build, "plan_storage", {}.__getitem__)
     x = relay.var("x", shape=(4,))
     with pytest.raises(InternalError, match="compiling the module ended with"):
         relay.build(relay.Function([x], relay.nn.relu(x)), "llvm")
@@ -86,3 +87,30 @@ def test_the_command_prints_one_paragraph_and_exits_with_3():
     assert done.stderr.startswith("slipway: error: a defect of Slipway")
     assert "slipway compile ended with KeyError: 'accident'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (lambda: relay.transform.InferType()(3), "a pass runs on a module"),
+        (lambda: tvm.transform.Sequential(3), "takes a list of passes"),
+        (lambda: relay.Function(3, relay.const(1)), "takes a list of variables"),
+        (lambda: relay.Function([], 4), "is an expression, not 4"),
+        (lambda: relay.TupleGetItem(3, 0), "takes an expression and an index"),
+        (lambda: tvm.parser.parse(3), "not a int"),
+        (lambda: tvm.tir.Schedule(3), "takes a function of loops"),
+        (lambda: tvm.register_func("my.number", 3), "3 is no function"),
+        (lambda: tvm.te.var(3), "takes a name"),
+        (lambda: tvm.te.placeholder((2,), "float33"), "is not a dtype"),
+        (lambda: tvm.get_global_func("nobody.has.it"), "no global function"),
+        (lambda: tvm.nd.empty((-1,)), "an extent is negative"),
+        (lambda: tvm.device("cpus"), "is not a kind of device"),
+        (lambda: tvm.build(3), "cannot build a int"),
+        (lambda: tvm.te.sum(3, axis=4), "axes made by te.reduce_axis"),
+    ],
+)
+def test_what_cannot_be_used_is_a_tvm_error(use, words):
+    with pytest.raises(tvm.TVMError, match=words) as found:
+        use()
+    assert not isinstance(found.value, InternalError)
+    assert isinstance(found.value, (ValueError, TypeError))

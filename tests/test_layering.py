@@ -1,12 +1,14 @@
 """The layers of docs/architecture.md: imports go down only, and never in a circle.
 
 Every import statement counts, those inside functions too: an import that hides in a function is
-still a package that needs the other one.  Where two modules need each other, the lower one has a
-table that the upper one fills when it is loaded (`ir.node.WRITERS`, `relay.expr.LANGUAGE`).
-What is left of imports inside functions is listed, with what it saves.
+still a package that needs the other one, and so is a name in a facade's table of lazy names.  Where
+two modules of a package need each other, the lower one calls `Late` functions, and the package's
+facade says where they are (`slipway.lazy`); nothing but a facade may.  What is left of imports in
+functions is listed, with what it saves.
 """
 
 import ast
+import importlib
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -19,8 +21,8 @@ PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
 LAYERS = {
-    1: ("errors", "dtypes", "version", "target", "toolchain", "runtime", "libinfo", "placeholders",
-        "classic_names"),
+    1: ("errors", "dtypes", "version", "lazy", "target", "toolchain", "runtime", "libinfo",
+        "placeholders", "classic_names"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
@@ -32,10 +34,11 @@ LAYERS = {
     6: ("backends",),
     7: ("compiler", "frontends"),
     8: ("inspect",),
-    9: ("rpc", "micro"),
+    9: ("rpc", "micro", "tuning"),
     10: (
-        "cli", "exec", "contrib", "nd", "tir", "transform", "__init__", "__main__", "testing",
-        "error", "instrument", "parser", "autotvm", "auto_scheduler", "meta_schedule",
+        "cli", "exec", "contrib", "driver", "nd", "tir", "transform", "__init__", "__main__",
+        "testing", "error", "instrument", "parser", "autotvm", "auto_scheduler", "meta_schedule",
+        "deploy",
     ),
 }  # fmt: skip
 LAYER_OF = {package: layer for layer, packages in LAYERS.items() for package in packages}
@@ -45,6 +48,7 @@ LAYER_OF = {package: layer for layer, packages in LAYERS.items() for package in 
 RE_EXPORTS = (
     "slipway",
     "slipway.contrib.*",
+    "slipway.driver",
     "slipway.error",
     "slipway.instrument",
     "slipway.ir.instrument",
@@ -55,11 +59,18 @@ RE_EXPORTS = (
     "slipway.relay",
     "slipway.relay.build_module",
     "slipway.relay.frontend",
+    "slipway.relay.qnn",
     "slipway.relay.qnn.transform",
+    "slipway.relay.quantize",
     "slipway.relay.transform",
+    "slipway.relay.vm",
     "slipway.testing",
     "slipway.testing.utils",
     "slipway.tir.*",
+    "slipway.topi",
+    "slipway.topi.image",
+    "slipway.topi.nn",
+    "slipway.topi.vision.*",
     "slipway.transform",
 )
 
@@ -72,6 +83,14 @@ def module_name(path: Path) -> str:
 # What lies in boards/ are templates: programs of their own, not modules of the package.
 PATHS = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] != "boards"]
 MODULES = {module_name(path): path for path in PATHS}
+# A facade -> the modules that have the functions which lower modules of its package call.
+LATE_OF = {
+    "slipway.ir": ("slipway.ir.ops", "slipway.ir.printer", "slipway.ir.script_text",
+                   "slipway.ir.serialize"),
+    "slipway.relay": ("slipway.relay.op_registry", "slipway.relay.text", "slipway.relay.visit"),
+    "slipway.runtime": ("slipway.runtime.native_module",),
+    "slipway.te": ("slipway.topi.elementwise",),
+}  # fmt: skip
 
 
 def only_re_exports(module: str) -> bool:
@@ -137,11 +156,30 @@ def imports_of(module: str, for_types: bool = True) -> tuple[tuple[str, int, boo
     return tuple(found)
 
 
+def assigns(module: str, name: str) -> bool:
+    """Return whether `module` assigns `name` on top."""
+    return any(
+        isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+        for node in tree_of(MODULES[module]).body
+    )
+
+
+@cache
+def lazy_names(module: str) -> tuple[str, ...]:
+    """Return the modules that a facade looks up on first use, by its table of names."""
+    if not assigns(module, "_HOMES"):
+        return ()
+    homes = importlib.import_module(module)._HOMES
+    return tuple(sorted({home.partition(":")[0] for home in homes.values()}))
+
+
 def imported(module: str, for_types: bool = True) -> Iterator[tuple[str, int]]:
-    """Yield (module, line) for each of our own modules that `module` imports."""
+    """Yield (module, line) for each of our own modules that `module` imports or looks up."""
     for target, line, _ in imports_of(module, for_types):
         if target in MODULES and target != module:
             yield target, line
+    for target in lazy_names(module):
+        yield target, 0
 
 
 def named(module: str) -> Iterator[tuple[str, int]]:
@@ -151,6 +189,53 @@ def named(module: str) -> Iterator[tuple[str, int]]:
             name, colon, _ = node.value.partition(":")
             if colon and name in MODULES:
                 yield name, node.lineno
+
+
+# What imports modules by a name that it makes: each loads all files of one folder.
+LOADERS = {
+    "slipway.backends.backend": "the backends of its folder",
+    "slipway.backends.strategy": "the strategies of a backend",
+    "slipway.frontends.converter_table": "the converters of a model format",
+    "slipway.lazy": "what a facade offers",
+    "slipway.micro.project_api.launch": "slipway under the name tvm, for scripts of a board",
+    "slipway.relay.op_registry": "the families of operators",
+}
+
+
+def loads_by_name(node: ast.AST) -> bool:
+    """Return whether a node imports a module, or takes a loaded one, by a string."""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func) in ("importlib.import_module", "import_module", "__import__")
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.modules"
+
+
+def test_modules_are_loaded_by_name_where_it_is_listed():
+    """The tests here see statements and tables of names, no string that is put together."""
+    found = {
+        module: node.lineno
+        for module in MODULES
+        if not only_re_exports(module)
+        for node in ast.walk(tree_of(MODULES[module]))
+        if loads_by_name(node)
+    }
+    asks_only = {"slipway.rpc.native", "slipway.runtime.native_library"}  # whether a library is in
+    assert set(found) - asks_only == set(LOADERS)
+
+
+def test_facades_alone_look_names_up():
+    """`slipway.lazy` serves them; what they look up is in their table, or that of other facades."""
+    users = {
+        module
+        for module in MODULES
+        for target, _, _ in imports_of(module)
+        if target == "slipway.lazy"
+    }
+    tabled = {module for module in users if only_re_exports(module) or lazy_names(module)}
+    late = {
+        "slipway.ir.node", "slipway.ir.operators", "slipway.relay.expr",
+        "slipway.runtime.packed_func", "slipway.te.tensor",
+    }  # fmt: skip
+    assert users - tabled - late == {"slipway.relay.nn", "slipway.rpc"}  # their own modules only
 
 
 def test_imports_go_down():
@@ -175,6 +260,28 @@ def test_packages_do_not_import_re_exports():
         if only_re_exports(target) and layer_of(module) <= layer_of(target)
     ]
     assert not through, "imports of re-exports:\n" + "\n".join(through)
+
+
+def test_late_functions_are_those_listed():
+    """Only a facade fills them, from its own package or, for `te`, from `topi` beside it."""
+    tables = {
+        module: tuple(sorted(m for ms in importlib.import_module(module).LATE.values() for m in ms))
+        for module in MODULES
+        if assigns(module, "LATE")
+    }
+    assert tables == LATE_OF
+
+
+def test_lazy_names_are_no_submodules():
+    """Importing `te.lower` would set `te.lower`, and hide a function that is looked up late."""
+    hidden = [
+        f"{module}.{name}"
+        for module in MODULES
+        if lazy_names(module)
+        for name, home in importlib.import_module(module)._HOMES.items()
+        if f"{module}.{name}" in MODULES and home != f"{module}.{name}"
+    ]
+    assert not hidden
 
 
 def test_no_import_cycles():
@@ -210,26 +317,33 @@ def test_no_import_cycles():
 
 # Optional, or slow to load, and needed by a part of the callers only.
 LATE_LIBRARIES = (
-    "llvmlite", "ml_dtypes", "onnx", "onnxruntime", "pytest", "rich", "torch", "tvm_ffi",
-    "typer", "ziglang",
+    "ai_edge_litert", "llvmlite", "ml_dtypes", "onnx", "onnxruntime", "pytest", "rich", "torch",
+    "tvm_ffi", "typer", "ziglang",
 )  # fmt: skip
 # Modules of ours that are loaded when they are used: who does it, what, and for whom.  They form no
 # circle either.  A command (cli, exec) loads what it needs when it runs.
 LATE_MODULES = {
+    ("slipway.backends.backend", "slipway.transform.graph"): "a kernel has no graph",
+    ("slipway.backends.cpu.backend", "slipway.backends.cpu.graph"): "a kernel has no graph",
     ("slipway.backends.cpu.backend", "slipway.codegen.llvm"): "a target of C needs no LLVM",
+    ("slipway.backends.micro.backend", "slipway.backends.micro"): "a kernel has no graph",
+    ("slipway.backends.gpu.backend", "slipway.codegen.llvm"): "what is only read is not linked",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
     ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",
     ("slipway.compiler.export", "slipway.runtime.library"): "what only runs here is not linked",
     ("slipway.compiler.relay_build", "slipway.compiler.aot"): "most models are no program",
+    ("slipway.deploy.model_file", "slipway.relay"): "what is loaded needs no importer",
+    ("slipway.deploy.progress", "slipway.cli.console"): "needs the extra cli, at a terminal only",
+    ("slipway.deploy.reference", "slipway.frontends.onnx"): "for checks of ONNX models only",
+    ("slipway.lazy", "slipway.classic_names"): "only a misspelt name asks",
     ("slipway.micro.device_rpc", "slipway.micro.image_parts"): "a board needs no compiler",
     ("slipway.micro.model_library_format", "slipway.compiler"): "unpacking needs no compiler",
     ("slipway.micro.model_library_format", "slipway.micro.model_contents"): "the same",
     ("slipway.relay.expr", "slipway.runtime.ndarray"): "a graph needs no runtime",
     ("slipway.relay.ops.packed.qnn_packed", "slipway.te"): "a graph is built without loops",
     ("slipway.relay.ops.tensor.tensors", "slipway.te"): "a graph is built without loops",
+    ("slipway.relay.op", "slipway.relay.op"): "its name op is the module itself",
     ("slipway.rpc.client", "slipway.runtime.load"): "a session may upload nothing",
-    ("slipway.runtime", "slipway.classic_names"): "only a misspelt name asks",
-    ("slipway.te", "slipway.classic_names"): "only a misspelt name asks",
     ("slipway.runtime.load", "slipway.toolchain"): "a device links nothing",
     ("slipway.runtime.module", "slipway.toolchain"): "a device links nothing",
     ("slipway.runtime.packed_func", "slipway.runtime.library_functions"): "few ask for them",
@@ -285,7 +399,7 @@ def test_listed_re_exports_exist():
 
 
 def test_packages_are_those_of_the_layers():
-    """Nothing is listed that is not there; `tests/faces/test_docs.py` compares with the page."""
+    """Nothing is listed that is not there; `tests/docs/test_docs.py` compares with the page."""
     missing = [
         package
         for package in LAYER_OF

@@ -98,7 +98,7 @@ def _soft_step_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType
     return [elementwise("T_soft", x.shape, lambda *i: x(*i) / (te().abs(x(*i)) + 1.0))]
 
 
-@SOFT_STEP.face
+@SOFT_STEP.make
 def soft_step(data: Any) -> Call:
     """Return data / (1 + |data|)."""
     return SOFT_STEP(data)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "executor")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "compiler")]
 CRT = ROOT / "src" / "slipway" / "crt"
 DEVIATIONS = CRT / "misra_deviations.txt"
 MANDATORY = {"9.1", "13.6", "17.3", "17.4", "17.6", "19.1", "21.13", "21.17", "21.18", "21.19",

@@ -1,12 +1,14 @@
 """Change the sources in small wrong ways, and see whether the tests notice.
 
-python tools/mutants.py [MODULE ...] [--sample N] [--seed N] [--jobs N] [--only NAME ...]
+python tools/mutants.py [MODULE ...] [--left] [--sample N] [--seed N] [--jobs N] [--only NAME ...]
 
 Runs the mutants of the modules of `mutation/table.py` (all, or those whose name ends with MODULE),
 prints a line for each that survives, and at the end a table: killed, survived, and those that
 `mutation/equivalent.txt` explains.  The exit code is 1 when fewer than 95 of 100 that are not
 equivalent are killed, an explained one is killed, or tests fail without any mutant.  `--sample 40`
-takes at most 40 of each module, drawn by `--seed`; `--only` those of the given names.
+takes at most 40 of each module, drawn by `--seed`; `--only` those of the given names; `--left`
+those that were not killed when they were last run.  `build/mutants` keeps the verdicts: what killed
+a mutant is tried first the next time.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from mutation.changes import Mutant, mutants_of  # noqa: E402
 from mutation.table import JUDGES  # noqa: E402
 
 EQUIVALENT = ROOT / "tools" / "mutation" / "equivalent.txt"
+MEMORY = ROOT / "build" / "mutants"
 LEAST = 0.95
 
 
@@ -59,6 +62,12 @@ def explained(path: Path = EQUIVALENT) -> dict[str, str]:
     return {line.split()[0]: line for line in lines}
 
 
+def remembered(module: str, memory: Path = MEMORY) -> dict[str, str]:
+    """Return the verdicts on the mutants of a module when each of them was last run."""
+    path = memory / f"{module}.jsonl"
+    return dict(map(json.loads, path.read_text().splitlines())) if path.exists() else {}
+
+
 def judge(
     module: str,
     tests: list[str],
@@ -67,34 +76,48 @@ def judge(
     jobs: int = 2,
     root: Path = ROOT,
     source: Path = ROOT / "src",
+    memory: Path = MEMORY,
 ) -> Result:
     """Run the mutants of a module (`names` of them) against `tests`, all in one process's forks."""
     mutants = {m.name: m for m in mutants_of(source_of(module, source).read_text(), module)}
+    known = {name: v for name, v in remembered(module, memory).items() if name in mutants}
+    verdicts = memory / f"{module}.jsonl"
+    verdicts.parent.mkdir(parents=True, exist_ok=True)
+    verdicts.write_text("".join(json.dumps(item) + "\n" for item in known.items()))
+    wanted = list(mutants) if names is None else names
     with tempfile.TemporaryDirectory() as folder:
-        verdicts, order = Path(folder) / "verdicts.json", Path(folder) / "order.json"
+        order = Path(folder) / "order.json"
         order.write_text(
             json.dumps(
-                {"module": module, "mutants": names, "jobs": jobs, "verdicts": str(verdicts)}
+                {
+                    "module": module, "mutants": wanted, "jobs": jobs, "verdicts": str(verdicts),
+                    "killers": {name: _killer(verdict) for name, verdict in known.items()},
+                }
             )
-        )
+        )  # fmt: skip
         path = os.pathsep.join([str(source), str(ROOT / "tools")])
         environment = {
             **os.environ, "PYTHONPATH": path, "MUTANTS_ORDER": str(order),
             "SLIPWAY_KERNEL_CACHE": "0", "OMP_NUM_THREADS": "1",
         }  # fmt: skip
         command = [
-            sys.executable, "-m", "pytest", "-q", "-p", "mutation.judge", "-p", "no:cacheprovider",
-            "-p", "no:xdist", *tests,
+            sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "mutation.judge",
+            "-p", "no:cacheprovider", "-p", "no:xdist", *tests,
         ]  # fmt: skip
         done = subprocess.run(
             command, cwd=root, env=environment, capture_output=True, text=True, check=False
         )
-        if not verdicts.exists():
-            raise TestsFail(f"the tests of {module} cannot be run:\n{done.stdout}{done.stderr}")
-        found: dict[str, str] = json.loads(verdicts.read_text())
+    found = remembered(module, memory)
     if "" in found:
         raise TestsFail(f"{module}: {found['']}")
-    return Result(module, found, mutants)
+    if done.returncode != 0:
+        raise TestsFail(f"the tests of {module} cannot be run:\n{done.stdout}{done.stderr}")
+    return Result(module, {name: found[name] for name in wanted}, mutants)
+
+
+def _killer(verdict: str) -> str:
+    """Return the test that a verdict names."""
+    return verdict.removeprefix("killed by ").partition(" (")[0]
 
 
 def main() -> int:
@@ -105,6 +128,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--only", nargs="+", help="names of mutants")
+    parser.add_argument("--left", action="store_true", help="those that were not killed last time")
     parser.add_argument("--verbose", action="store_true", help="say what killed each mutant")
     options = parser.parse_args()
     modules = [m for m in JUDGES if not options.modules or m.endswith(tuple(options.modules))]
@@ -115,6 +139,9 @@ def main() -> int:
         names = [m.name for m in mutants_of(source_of(module).read_text(), module)]
         if options.only:
             names = [name for name in names if name in options.only]
+        elif options.left:
+            last = remembered(module)
+            names = [name for name in names if not last.get(name, "").startswith("killed")]
         elif options.sample and len(names) > options.sample:
             names = random.Random(options.seed).sample(names, options.sample)
         tests = [test for test in JUDGES[module] if (ROOT / test).exists()]

@@ -1,4 +1,4 @@
-"""Write the .pyi of the faces: what editors and type checkers see of names that are looked up late.
+"""Write the .pyi of the facades: what editors and type checkers see of names looked up late.
 
 ``python tools/stubs.py`` writes them all; ``--check`` says which are not what they should be.  A
 name whose home is a module is imported from there, so that its signature stays in one place; an
@@ -16,19 +16,22 @@ from pathlib import Path
 from types import ModuleType
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-FACES = (
-    "slipway", "slipway.contrib", "slipway.ir", "slipway.relay", "slipway.relay.frontend",
-    "slipway.relay.nn", "slipway.relay.op", "slipway.relay.qnn.op", "slipway.relay.transform",
-    "slipway.rpc", "slipway.runtime", "slipway.te", "slipway.tir", "slipway.transform",
+FACADES = (
+    "slipway", "slipway.contrib", "slipway.ir", "slipway.relay", "slipway.relay.build_module",
+    "slipway.relay.frontend", "slipway.relay.nn", "slipway.relay.op", "slipway.relay.qnn",
+    "slipway.relay.qnn.op", "slipway.relay.qnn.transform", "slipway.relay.quantize",
+    "slipway.relay.transform", "slipway.rpc", "slipway.runtime", "slipway.te", "slipway.testing",
+    "slipway.testing.utils", "slipway.tir", "slipway.tir.transform", "slipway.topi",
+    "slipway.topi.nn", "slipway.transform",
 )  # fmt: skip
 HEAD = '"""What type checkers see of {name}; written by tools/stubs.py."""\n\n'
 
 
-def names_of(face: ModuleType) -> list[str]:
-    """Return the public names of a face: what it lists, and the functions it defines."""
-    own = {n for n, v in vars(face).items() if getattr(v, "__module__", "") == face.__name__}
-    listed = dir(face) if "__dir__" in vars(face) else []
-    names = own.union(listed, getattr(face, "__all__", ()), getattr(face, "_PLACES", ()))
+def names_of(facade: ModuleType) -> list[str]:
+    """Return the public names of a facade: what it lists, and the functions it defines."""
+    own = {n for n, v in vars(facade).items() if getattr(v, "__module__", "") == facade.__name__}
+    listed = dir(facade) if "__dir__" in vars(facade) else []
+    names = own.union(listed, getattr(facade, "__all__", ()), getattr(facade, "_HOMES", ()))
     return sorted(n for n in names if n == "__version__" or n[0] != "_")
 
 
@@ -74,7 +77,7 @@ def declared(name: str, function: object) -> tuple[str, set[str]]:
     notes = [p.annotation for p in signature.parameters.values()] + [signature.return_annotation]
     for note in notes:
         for word in re.findall(r"[A-Za-z_]\w*", note if isinstance(note, str) else ""):
-            if word == "Any":  # some faces have a name of their own of this spelling
+            if word == "Any":  # some facades have a name of their own of this spelling
                 needs.add("import typing")
             elif word in known:
                 needs.add(f"from {known[word]} import {word}")
@@ -92,18 +95,18 @@ def declared(name: str, function: object) -> tuple[str, set[str]]:
     return re.sub(r"(?<![.\w])Any\b", "typing.Any", text), needs
 
 
-def stub_of(face: ModuleType) -> str:
-    """Return the text of the .pyi of a face."""
+def stub_of(facade: ModuleType) -> str:
+    """Return the text of the .pyi of a facade."""
     lines: set[str] = set()
     bodies: list[str] = []
     tables = [
-        *getattr(face, "_MODULES", ()),
-        *getattr(face, "_NAMES", {}),
+        *getattr(facade, "_MODULES", ()),
+        *getattr(facade, "_NAMES", {}),
     ]
     among = [m if m.startswith("slipway.") else f"slipway.ir.{m}" for m in tables]
-    for name in names_of(face):
-        value = getattr(face, name)
-        place = str(getattr(face, "_PLACES", {}).get(name, "")).partition(":")
+    for name in names_of(facade):
+        value = getattr(facade, name)
+        place = str(getattr(facade, "_HOMES", {}).get(name, "")).partition(":")
         if isinstance(value, ModuleType):
             package, _, last = value.__name__.rpartition(".")
             lines.add(f"from {package} import {last} as {name}")
@@ -112,7 +115,7 @@ def stub_of(face: ModuleType) -> str:
         elif place[0].startswith("slipway.") and hasattr(importlib.import_module(place[0]), name):
             lines.add(f"from {place[0]} import {name} as {name}")
         elif (home := home_of(value)) is not None:
-            if home[0] == face.__name__:  # the face's own function
+            if home[0] == facade.__name__:  # the facade's own function
                 text, needs = declared(name, value)
                 bodies.append(text)
                 lines |= needs
@@ -125,9 +128,9 @@ def stub_of(face: ModuleType) -> str:
         elif (module := owner_of(name, value, [m for m in among if is_module(m)])) is not None:
             lines.add(f"from {module} import {name} as {name}")
         else:
-            raise SystemExit(f"{face.__name__}.{name}: no home for {value!r}")
-    head = HEAD.format(name=face.__name__)
-    exported = "".join(f"    {name!r},\n" for name in names_of(face)).replace("'", '"')
+            raise SystemExit(f"{facade.__name__}.{name}: no home for {value!r}")
+    head = HEAD.format(name=facade.__name__)
+    exported = "".join(f"    {name!r},\n" for name in names_of(facade)).replace("'", '"')
     text = head + "\n".join([*sorted(lines), "", f"__all__ = [\n{exported}]\n", *bodies])
     return text.rstrip() + "\n"
 
@@ -141,17 +144,17 @@ def is_module(name: str) -> bool:
     return True
 
 
-def path_of(face: ModuleType) -> Path:
-    """Return where the .pyi of a face lies: beside its source."""
-    return Path(face.__file__ or "").with_suffix(".pyi")
+def path_of(facade: ModuleType) -> Path:
+    """Return where the .pyi of a facade lies: beside its source."""
+    return Path(facade.__file__ or "").with_suffix(".pyi")
 
 
 def main(arguments: list[str]) -> int:
     """Write the stubs, or compare them with what is there."""
     stale = []
-    for name in FACES:
-        face = importlib.import_module(name)
-        text, path = stub_of(face), path_of(face)
+    for name in FACADES:
+        facade = importlib.import_module(name)
+        text, path = stub_of(facade), path_of(facade)
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             stale.append(str(path.relative_to(SOURCE)))
             if "--check" not in arguments:

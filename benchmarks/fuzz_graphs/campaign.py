@@ -50,6 +50,8 @@ def _child(judge: Callable[[int], str], seeds: list[int], limit_s: float) -> Ite
     child = os.fork()
     if child == 0:
         os.close(read)
+        for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE):
+            signal.signal(number, signal.SIG_DFL)  # a driver of this process may have taken them
         _work(judge, seeds, write)
     os.close(write)
     lines = _Lines(read)

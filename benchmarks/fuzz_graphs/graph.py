@@ -13,7 +13,7 @@ from benchmarks.fuzz_graphs.values import Unfit, Value, leaf
 RULES: dict[str, Callable[..., Any]] = {}
 LEAVES = ("input", "const")
 PART = "part"  # one result of an operator that has several
-IN_LISTS = ("concatenate", "stack")  # operators whose face takes a list
+IN_LISTS = ("concatenate", "stack")  # operators that take a list
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def relay_function(graph: Graph) -> Any:
             expr = relay.var(f"x{number}", shape=node.array.shape, dtype=node.array.dtype.name)
             params.append(expr)
         elif node.op == "const":
-            expr = relay.const(node.array)
+            expr = relay.op_registry.const(node.array)
         elif node.op == PART:
             expr = given[0][node.attrs["index"]]
         else:
@@ -130,12 +130,12 @@ def relay_function(graph: Graph) -> Any:
 
 
 def call(relay: Any, node: Node, given: list[Any]) -> Any:
-    """Return the call of an operator's face; "qnn.op.<name>" are compositions."""
+    """Return the call of an operator; "qnn.op.<name>" are compositions."""
     from slipway.relay import op_registry
 
     if node.op.startswith("qnn.op."):
         return getattr(relay.qnn.op, node.op.removeprefix("qnn.op."))(*given, **node.attrs)
-    function = op_registry.face(node.op)
+    function = op_registry.make(node.op)
     if node.op in IN_LISTS:
         return function(given, **node.attrs)
     if node.op == "gather":

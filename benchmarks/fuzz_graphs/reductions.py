@@ -18,6 +18,8 @@ from benchmarks.fuzz_graphs.values import (
     result,
 )
 
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3e38, "float32": 3.4e38, "float64": 1.7e308}
+
 
 def _axes(attrs, rank):
     axis = attrs["axis"]
@@ -71,7 +73,10 @@ def _prod(attrs, x):
     count = int(np.prod([x.shape[a] for a in axes]))
     size = np.prod(np.abs(x.exact), axes, keepdims=keep)
     most = np.prod(np.abs(x.exact) + x.error, axes, keepdims=keep)
-    return result(exact, most - size, x.dtype, count + 4.0, size)
+    # In some order the large factors come first, and the product of the others then meets infinity.
+    high = np.prod(np.maximum(np.abs(x.exact) + x.error, 1.0), axes, keepdims=keep)
+    error = np.where(high > LARGEST[x.dtype], np.inf, most - size)
+    return result(exact, error, x.dtype, count + 4.0, size)
 
 
 def _extreme(function):

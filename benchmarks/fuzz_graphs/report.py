@@ -23,7 +23,7 @@ import numpy as np
 
 import slipway as tvm
 from slipway import relay
-from slipway.relay.op_registry import face, load_ops
+from slipway.relay.op_registry import load_ops, make
 from slipway.runtime import cpu, graph_executor
 
 load_ops()
@@ -88,17 +88,17 @@ def script(graph: Graph, options: Options, title: str, problem: str) -> str:
         if node.op == "input":
             text = f'relay.var("x{number}", shape={node.array.shape}, dtype="{node.array.dtype}")'
         elif node.op == "const":
-            text = f'relay.const(arrays["x{number}"])'
+            text = f'relay.op_registry.const(arrays["x{number}"])'
         elif node.op == PART:
             text = f"{given[0]}[{node.attrs['index']}]"
         elif node.op.startswith("qnn.op."):
             text = f"relay.{node.op}({', '.join([*given, *attrs])})"
         elif node.op in IN_LISTS:
-            text = f'face("{node.op}")([{", ".join(given)}], {", ".join(attrs)})'
+            text = f'make("{node.op}")([{", ".join(given)}], {", ".join(attrs)})'
         elif node.op == "gather":
-            text = f'face("gather")({given[0]}, {node.attrs["axis"]}, {given[1]})'
+            text = f'make("gather")({given[0]}, {node.attrs["axis"]}, {given[1]})'
         else:
-            text = f'face("{node.op}")({", ".join([*given, *attrs])})'
+            text = f'make("{node.op}")({", ".join([*given, *attrs])})'
         lines.append(f"x{number} = {text}")
     outputs = [f"x{o}" for o in graph.outputs]
     return SCRIPT.format(

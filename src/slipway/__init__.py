@@ -4,15 +4,12 @@
 importing this package costs nothing, and a device host needs none of the compiler's packages.
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import Any
+from slipway.lazy import by_module, offer
 
 _PACKAGES = (
-    "arith auto_scheduler autotvm contrib dtypes error errors exec frontends instrument ir libinfo "
-    "meta_schedule micro nd parser relay rpc runtime script target te testing tir toolchain topi "
-    "transform"
+    "arith auto_scheduler autotvm contrib driver dtypes error errors exec frontends instrument ir "
+    "libinfo meta_schedule micro nd parser relay rpc runtime script target te testing tir "
+    "toolchain topi transform"
 )
 _OF_RUNTIME = (
     "NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu hexagon "
@@ -27,13 +24,13 @@ _OF_TE = (
 )
 # Of the loop language, likewise.
 _OF_IR = {
-    "ir.buffer": "decl_buffer",
-    "ir.calls": (
+    "slipway.ir.buffer": "decl_buffer",
+    "slipway.ir.calls": (
         "call_extern call_intrin call_llvm_intrin call_llvm_pure_intrin call_packed "
         "call_pure_extern"
     ),
-    "ir.ops": "floordiv floormod truncdiv truncmod",
-    "transform.loop.older": (
+    "slipway.ir.ops": "floordiv floormod truncdiv truncmod",
+    "slipway.transform.loop.older": (
         "build_config ir_pass make register_intrin_rule float16 float32 float64 int8 int16 int32 "
         "int64 uint8 uint16 uint32 uint64"
     ),
@@ -45,11 +42,9 @@ _OLD_MODULES = {
 }  # fmt: skip
 
 # Name -> "module" or "module:attribute" that holds it.
-_PLACES = {
+_HOMES = {
     **{name: f"slipway.{name}" for name in _PACKAGES.split()},
-    **{name: f"slipway.runtime:{name}" for name in _OF_RUNTIME.split()},
-    **{name: f"slipway.te:{name}" for name in _OF_TE.split()},
-    **{name: f"slipway.{m}:{name}" for m, names in _OF_IR.items() for name in names.split()},
+    **by_module({"slipway.runtime": _OF_RUNTIME, "slipway.te": _OF_TE, **_OF_IR}),
     **{old: f"slipway.{new}" for old, new in _OLD_MODULES.items()},
     "call_pure_intrin": "slipway.ir.calls:call_intrin",
     "IRModule": "slipway.ir.function:IRModule",
@@ -57,25 +52,11 @@ _PLACES = {
     "TVMError": "slipway.errors:TVMError",
     "register_error": "slipway.errors:register_error",
     "build": "slipway.compiler.driver:build",
+    "compile": "slipway.deploy.compile:compile",
+    "load": "slipway.deploy.load:load",
+    "Model": "slipway.deploy.model:Model",
     "lower": "slipway.compiler.driver:lower",
     "quantize": "slipway.frontends.onnx.quantize.api:quantize",
     "__version__": "slipway.version:VERSION",
 }
-
-
-def __getattr__(name: str) -> Any:
-    place = _PLACES.get(name)
-    if place is None:
-        from slipway.classic_names import missing
-
-        raise AttributeError(missing("slipway", name, list(_PLACES)))
-    module, _, attribute = place.partition(":")
-    value = importlib.import_module(module)
-    if attribute:
-        value = getattr(value, attribute)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(_PLACES)
+__getattr__, __dir__ = offer(__name__, _HOMES)

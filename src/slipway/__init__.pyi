@@ -4,6 +4,7 @@ from slipway import arith as arith
 from slipway import auto_scheduler as auto_scheduler
 from slipway import autotvm as autotvm
 from slipway import contrib as contrib
+from slipway import driver as driver
 from slipway import dtypes as dtypes
 from slipway import error as error
 from slipway import errors as errors
@@ -37,6 +38,9 @@ from slipway import topi as topi
 from slipway import transform as transform
 from slipway.compiler.driver import build as build
 from slipway.compiler.driver import lower as lower
+from slipway.deploy.compile import compile as compile
+from slipway.deploy.load import load as load
+from slipway.deploy.model import Model as Model
 from slipway.errors import TVMError as TVMError
 from slipway.errors import register_error as register_error
 from slipway.frontends.onnx.quantize.api import quantize as quantize
@@ -134,6 +138,7 @@ from slipway.version import VERSION as __version__
 
 __all__ = [
     "IRModule",
+    "Model",
     "NDArray",
     "Object",
     "PackedFunc",
@@ -158,6 +163,7 @@ __all__ = [
     "ceil",
     "cl",
     "comm_reducer",
+    "compile",
     "compute",
     "const",
     "context",
@@ -171,6 +177,7 @@ __all__ = [
     "decl_tensor_intrin",
     "device",
     "div",
+    "driver",
     "dtypes",
     "erf",
     "error",
@@ -203,6 +210,7 @@ __all__ = [
     "ir_builder",
     "ir_pass",
     "libinfo",
+    "load",
     "log",
     "lower",
     "make",

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from slipway.errors import did_you_mean
 
-TUNER = "tuning is not there yet: schedules are chosen from the target's description"
-GPU = "there is no code generator for GPUs yet: compile for a CPU, targets llvm and c"
+TUNER = "the search is over strategies and templates: see docs/tuning.md"
+GPU = "of the languages of GPUs there is OpenCL C: target opencl, docs/gpu.md"
+GPU_SCHEDULE = "relay.build schedules for target opencl; bind loops of te schedules to threads"
+GPU_MATRIX = "matrix units of GPUs are not used: target opencl multiplies in registers"
 ACCELERATOR = "there is no code generator for this accelerator: compile for its CPU"
 LIBRARY = "kernels are generated here, not called from this library"
 CPP = "a node of TVM's C++ side, with no object of its own here"
@@ -23,7 +25,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.DataType": "dtypes are strings here: 'float32x4'", "tvm.container": CPP,
     "tvm.PoolInfo": "give pools as workspace_memory_pools= of relay.build",
     "tvm.support": "slipway.libinfo says where headers and libraries lie",
-    "tvm.te.hybrid": "write the function with slipway.script.tir (T.prim_func), or te.extern",
+    "tvm.te.hybrid": "te.hybrid has script; what it makes is a stage like others",
     "tvm.te.gradient": "there is no differentiation: train in another framework",
     "tvm.te.trace": "watch values with a packed function: te.extern and tir.call_packed",
     "tvm.te.TensorComputeOp": "compute over elements, and tensorize the loops",
@@ -32,11 +34,18 @@ NOT_THERE: dict[str, str] = {
     "tvm.tir.analysis": "modules are verified before code is made: PassContext(instruments=["
     "slipway.transform.instruments.VerifyEachPass()])",
     "tvm.tir.schedule": "a schedule of blocks keeps no trace: keep the function that makes it",
-    "tvm.tir.ptx": GPU, "tvm.tir.mma": GPU, "tvm.tir.tvm_": GPU, "tvm.tir.trace":
-    "watch values with tir.call_packed", "tvm.tir.Layout": "layouts are strings here: 'NCHW16c'",
+    "tvm.tir.ptx": GPU_MATRIX, "tvm.tir.mma": GPU_MATRIX, "tvm.tir.tvm_": INSIDE,
+    "tvm.tir.tvm_bmma": GPU_MATRIX, "tvm.tir.tvm_fill_fragment": GPU_MATRIX,
+    "tvm.tir.tvm_load_matrix": GPU_MATRIX, "tvm.tir.tvm_mma": GPU_MATRIX,
+    "tvm.tir.tvm_store_matrix": GPU_MATRIX,
+    "tvm.tir.tvm_access_ptr": "take access_ptr of the buffer",
+    "tvm.tir.tvm_thread_allreduce": "bind a reduction axis to threadIdx",
+    "tvm.tir.trace": "watch values with tir.call_packed",
+    "tvm.tir.Layout": "layouts are strings here: 'NCHW16c'",
     "tvm.topi": "write the computation with te.compute, or the model with slipway.relay",
-    "tvm.topi.cuda": GPU, "tvm.topi.gpu": GPU, "tvm.topi.mali": GPU, "tvm.topi.bifrost": GPU,
-    "tvm.topi.intel_graphics": GPU, "tvm.topi.rocm": GPU, "tvm.topi.adreno": GPU,
+    "tvm.topi.cuda": GPU_SCHEDULE, "tvm.topi.gpu": GPU_SCHEDULE, "tvm.topi.mali": GPU_SCHEDULE,
+    "tvm.topi.bifrost": GPU_SCHEDULE, "tvm.topi.intel_graphics": GPU_SCHEDULE,
+    "tvm.topi.rocm": GPU_SCHEDULE, "tvm.topi.adreno": GPU_SCHEDULE,
     "tvm.topi.hls": ACCELERATOR, "tvm.topi.hexagon": ACCELERATOR,
     "tvm.topi.x86": "topi.generic.schedule_injective schedules any expression",
     "tvm.topi.arm_cpu": "topi.generic.schedule_injective schedules any expression",
@@ -52,7 +61,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.backend": "relay.build compiles kernels itself",
     "tvm.relay.op.register_": "an operator is one section of a file: docs/architecture.md",
     "tvm.relay.qnn": "use slipway.relay.qnn.op, or import a quantised model",
-    "tvm.relay.quantize": "slipway.quantize quantises ONNX files",
+    "tvm.relay.quantize": "relay.quantize has qconfig and quantize; the passes between are one",
     "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
     "tvm.relay.data_dep_optimization": "sparse kernels are not there",
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.String": "strings are Python's",
@@ -62,7 +71,8 @@ NOT_THERE: dict[str, str] = {
     "tvm.target": "no counterpart here", "tvm.target.bifrost": GPU, "tvm.target.rocm": GPU,
     "tvm.target.vta": ACCELERATOR,
     "tvm.target.datatype": "custom datatypes are not there: float16 and bfloat16 are built in",
-    "tvm.driver.tvmc": "the commands `slipway compile` and `slipway run`, or relay.build in Python",
+    "tvm.driver.tvmc": "tvmc has load, compile and run; the commands are `slipway compile` and "
+    "`slipway run`",
     "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",
     "tvm.micro.Auto": TUNER, "tvm.micro.autotvm": TUNER, "tvm.micro": "see slipway.micro",
     "tvm.parser": "slipway.parser has parse", "tvm.support.libinfo": "see slipway.libinfo",
@@ -88,6 +98,11 @@ NOT_THERE: dict[str, str] = {
 DIFFERENT: dict[str, str] = {
     "tvm.tir.Schedule": "no trace; memory of a block that moved into a loop keeps its size; "
     "blockize, tensorize, rfactor, transform_layout are not there",
+    "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
+    "is refused",
+    "tvm.relay.op.register_alter_op_layout": "relay.transform.AlterOpLayout applies the rules, "
+    "relay.build does not",
+    "tvm.te.hybrid": "script; functions without threads of a GPU",
     "tvm.tir.transform.StorageFlatten": "the size of a cache line plays no part",
     "tvm.runtime.vm.VirtualMachine": "on the CPU of the process that called relay.vm.compile; for "
     "a library take relay.build",

@@ -11,6 +11,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from slipway.errors import ArgumentValueError
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -71,7 +73,9 @@ def parse(dtype: str) -> DTypeParts:
     """
     match = _PATTERN.fullmatch(dtype)
     if match is None:
-        raise ValueError(f"{dtype!r} is not a dtype; write for example 'float32' or 'int8x16'")
+        raise ArgumentValueError(
+            f"{dtype!r} is not a dtype; write for example 'float32' or 'int8x16'"
+        )
     code, bits, lanes = match.group(1), match.group(2), int(match.group(3) or 1)
     if code == "bool":
         return DTypeParts(code, 8, lanes)
@@ -82,7 +86,7 @@ def parse(dtype: str) -> DTypeParts:
     width = int(bits) if bits else 32
     if width not in _WIDTHS[code] or lanes < 1:
         widths = ", ".join(str(w) for w in _WIDTHS[code])
-        raise ValueError(f"{dtype!r} is not a dtype: {code} comes in {widths} bits")
+        raise ArgumentValueError(f"{dtype!r} is not a dtype: {code} comes in {widths} bits")
     return DTypeParts(code, width, lanes)
 
 
@@ -200,7 +204,7 @@ def int_range(dtype: str) -> tuple[int, int]:
         return 0, (1 << bits) - 1
     if code == "int":
         return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    raise ValueError(f"{dtype!r} is not an integer type")
+    raise ArgumentValueError(f"{dtype!r} is not an integer type")
 
 
 def from_dlpack(code: int, bits: int, lanes: int) -> str:

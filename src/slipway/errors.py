@@ -3,6 +3,8 @@
 ::
 
     SlipwayError
+    ├── ArgumentValueError a value that a function cannot use
+    ├── ArgumentTypeError  a value of a type that a function cannot use
     ├── TargetError        a target string, CPU, feature or tag that is not known
     ├── ScheduleError      a schedule primitive used where it cannot apply
     ├── LoweringError      loops that cannot be lowered or fail verification
@@ -10,6 +12,7 @@
     ├── ToolchainError     a compiler, linker or emulator is missing or failed
     ├── ArtifactError      an exported library that is damaged, too new, or for another CPU
     ├── ExecutionError     a call into a compiled function with unusable arguments
+    ├── DeviceError        a device's driver that is missing, refuses or fails
     ├── ModelError         a model file that cannot be read or uses what is not supported
     │   └── OpNotImplemented     an operator of it that cannot be imported
     ├── TypeInferenceError an operator applied to arguments of the wrong type
@@ -44,12 +47,24 @@ class SlipwayError(Exception):
     """Base class of all errors that Slipway raises on purpose."""
 
 
+class ArgumentValueError(SlipwayError, ValueError):
+    """A function was given a value that it cannot use."""
+
+
+class ArgumentTypeError(SlipwayError, TypeError):
+    """A function was given a value of a type that it cannot use."""
+
+
 class TargetError(SlipwayError, ValueError):
     """A target string, CPU name, feature or tag that is not known."""
 
 
 class ScheduleError(SlipwayError, ValueError):
     """A schedule primitive was used where it cannot apply."""
+
+
+class TuningError(SlipwayError, RuntimeError):
+    """Tuning cannot go on: the device gives no results, or its trials cannot be kept."""
 
 
 class InvalidShapeError(SlipwayError, ValueError):
@@ -78,6 +93,10 @@ class ArtifactError(SlipwayError, RuntimeError):
 
 class ExecutionError(SlipwayError, ValueError):
     """A compiled function or model was called with unusable arguments."""
+
+
+class DeviceError(SlipwayError, RuntimeError):
+    """A device beside the processor has no driver here, or its driver refused or failed."""
 
 
 class ModelError(SlipwayError, ValueError):

@@ -32,3 +32,8 @@ def find_rpc_server(triple: str) -> str:
 def find_js_path() -> list[str]:
     """Return the folder of the JavaScript module: ``slipway.mjs``, its types, ``package.json``."""
     return [str(native.CRT.parent / "web")]
+
+
+def find_rust_path() -> list[str]:
+    """Return the folder of the Rust crate ``slipway-rt``."""
+    return [str(native.CRT.parent / "rust")]

@@ -59,7 +59,8 @@ def placeholder_of(module: ModuleType | str, name: str, advice: str) -> Placehol
 
 
 TUNING = (
-    "Slipway has no tuner yet.  Leave the tuning out: schedules are chosen from the target's "
-    'description, and PassContext(config={"schedules.force": ...}) and "schedules.records" take '
-    "choices of your own (slipway check --explain shows them)"
+    "this tuner is not there; slipway.meta_schedule.tune_tvm and `slipway tune` search the ways to "
+    "compute each kernel.  Without them schedules are chosen from the target's description, and "
+    'PassContext(config={"schedules.force": ...}) and "schedules.records" take choices of your own '
+    "(slipway check --explain shows them)"
 )

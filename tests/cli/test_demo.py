@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -11,11 +12,11 @@ MODELS = ("mobilenet_v2", "resnet18", "squeezenet1_1")
 DEVICES = ("aarch64", "armv7", "riscv64", "x86_64")
 
 
-def demo(*arguments, timeout=280, **environment):
+def demo(*arguments, timeout=280, status=0, **environment):
     command = [sys.executable, "-m", "slipway", "demo", *map(str, arguments)]
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120", **environment}
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=timeout)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     return done
 
 
@@ -38,6 +39,21 @@ def test_without_an_emulator_this_machine_plays_the_device():
     assert "apt-get install qemu-user-static" in done.stderr
     assert "this machine" in done.stdout
     assert done.stdout.count("98.61%") == 3
+
+
+def test_node_plays_a_browser():
+    if shutil.which("node") is None:
+        pytest.skip("no node: apt-get install nodejs")
+    done = demo("--device", "web")
+    assert "emulated by node" in done.stdout
+    assert done.stdout.count("98.61%") == 3
+    for part in ("artifact (digits.wasm)", "device server", "Slowest layers"):
+        assert part in done.stdout
+
+
+def test_without_node_there_is_no_browser_to_play():
+    done = demo("--device", "web", PATH="/nonexistent", status=1)
+    assert "apt-get install nodejs" in done.stderr
 
 
 def test_it_takes_a_model(repository):

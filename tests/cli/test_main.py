@@ -60,7 +60,7 @@ def test_a_missing_file_is_named():
 
 def test_an_unknown_output_format_is_named(tmp_path):
     message = failure("compile", "model.onnx", "-o", str(tmp_path / "x.tra"))
-    assert "one of .tar, .so, .o, .a" in message
+    assert "one of .tar, .so, .wasm, .o, .a" in message
     assert "Did you mean '.tar'" in message
 
 

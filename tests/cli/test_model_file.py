@@ -8,7 +8,8 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 from slipway.cli.app import app
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model, rounding_for
+from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
+from slipway.deploy.model_file import rounding_for
 from slipway.errors import ModelError
 from slipway.target import Target
 

@@ -4,6 +4,7 @@ import numpy as np
 
 import slipway as tvm
 from slipway import relay
+from slipway.frontends.steps import run_steps
 from slipway.relay.op_registry import get
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs, IntegerDenseAttrs
 from slipway.relay.ops.qnn.rescale import rescale
@@ -36,6 +37,35 @@ def keyword_net():
     return mod, params
 
 
+def recurrent_net():
+    """An LSTM as a loop, x to its rows; returns the model, data, and NumPy's own result."""
+    rng = np.random.default_rng(2)
+    steps, units, given = 9, 6, 5
+    wx, wh = weight(rng, 4 * units, given), weight(rng, 4 * units, units)
+    x = relay.var("x", shape=(steps, 1, given))
+    zeros = [relay.const(np.zeros((1, units), "float32")) for _ in range(2)]
+
+    def step(states, slices):
+        h, c = states
+        total = relay.nn.dense(slices[0], relay.const(wx)) + relay.nn.dense(h, relay.const(wh))
+        i, f, g, o = relay.split(total, 4, axis=1)
+        c = relay.sigmoid(f) * c + relay.sigmoid(i) * relay.tanh(g)
+        h = relay.sigmoid(o) * relay.tanh(c)
+        return [h, c], [h]
+
+    _, (rows,) = run_steps(step, zeros, [x])
+    data = rng.standard_normal((steps, 1, given)).astype("float32")
+    h, c, wanted = np.zeros((1, units)), np.zeros((1, units)), []
+    for row in data:
+        i, f, g, o = np.split(row @ wx.T + h @ wh.T, 4, axis=1)
+        i, f, o = (1 / (1 + np.exp(-v)) for v in (i, f, o))
+        c = f * c + i * np.tanh(g)
+        h = o * np.tanh(c)
+        wanted.append(h)
+    mod = tvm.IRModule.from_expr(relay.Function([x], rows))
+    return mod, data, np.stack(wanted).astype("float32")
+
+
 def residual_net():
     """Two inputs, two outputs, a skip connection, a reshape of an input as an output."""
     rng = np.random.default_rng(1)
@@ -66,20 +96,20 @@ def check_program(lib):
     """Follow every byte of the workspace through the calls of a program.
 
     An operand must hold, byte for byte, what the kernel that computed it wrote; nothing is taken
-    from the plan but the places.
+    from the plan but the locations.
     """
     graph, program = lib.graph, lib.program
     owner, root = {}, {}
 
     def span(argument):
-        place = argument.place
-        if place.space != "workspace":
+        location = argument.location
+        if location.space != "workspace":
             return []
-        assert place.offset + argument.type.size_bytes <= program.plan.pool_bytes(place.index)
-        return [(place.index, place.offset + i) for i in range(argument.type.size_bytes)]
+        assert location.offset + argument.type.size_bytes <= program.plan.pool_bytes(location.index)
+        return [(location.index, location.offset + i) for i in range(argument.type.size_bytes)]
 
     for port in program.inputs:
-        if port.place is not None:
+        if port.location is not None:
             number = next(i for i, n in enumerate(graph.nodes) if n.name == port.name)
             owner |= dict.fromkeys(span(port), (number, 0))
     calls = iter(program.calls)
@@ -102,7 +132,7 @@ def check_program(lib):
         source, target = (span(a) for a in call.arguments)
         owner |= {to: owner.get(at) for at, to in zip(source, target, strict=False)}
     for port, ref in zip(program.outputs, graph.outputs, strict=True):
-        if port.place is not None:
+        if port.location is not None:
             for byte in span(port):
                 assert owner.get(byte) == root[ref.node, ref.index], port.name
 

@@ -357,10 +357,10 @@ def test_inputs_and_outputs_can_live_in_the_workspace(make, target, of_caller, t
     inputs = random_inputs(lib)
     for port in program.inputs:
         data = np.ascontiguousarray(inputs[port.name]).tobytes()
-        ctypes.memmove(starts[port.place.index] + port.place.offset, data, len(data))
+        ctypes.memmove(starts[port.location.index] + port.location.offset, data, len(data))
     assert library.tvmgen_default_run(*arguments) == 0
     for port, wanted in zip(program.outputs, reference(make(), inputs), strict=True):
-        at = starts[port.place.index] + port.place.offset
+        at = starts[port.location.index] + port.location.offset
         found = np.frombuffer(ctypes.string_at(at, port.type.size_bytes), port.type.dtype)
         np.testing.assert_allclose(found.reshape(port.type.shape), wanted, rtol=2e-5, atol=1e-6)
 

@@ -7,7 +7,6 @@ import pytest
 
 import slipway as tvm
 from slipway import relay, te
-from slipway.compiler import classic_passes as transform
 from slipway.contrib import graph_executor
 from slipway.errors import (
     ArtifactError,
@@ -18,6 +17,7 @@ from slipway.errors import (
     TypeInferenceError,
 )
 from slipway.ir.function import IRModule
+from slipway.relay import transform
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order

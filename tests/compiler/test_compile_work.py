@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slipway.backends.backend import compile_target
-from slipway.compiler.graph import place_tensors
+from slipway.compiler.graph import plan_storage
 from slipway.compiler.memory_plan.block import Block, align_up, lower_bound
 from slipway.compiler.relay_build import kernel_graph
 from slipway.transform.context import PassContext
@@ -35,7 +35,7 @@ def calls_of(function):
 def work(kind, layers):
     module, target = chain(kind, layers), compile_target("llvm")
     with PassContext(opt_level=3):
-        return calls_of(lambda: place_tensors(kernel_graph(module, target)))
+        return calls_of(lambda: plan_storage(kernel_graph(module, target)))
 
 
 @pytest.mark.parametrize("kind", ["conv", "dense", "residual", "split", "norm", "attention"])

@@ -6,6 +6,7 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.compiler.memory_plan import check_plan
+from slipway.compiler.relay_build import kernel_graph
 from slipway.contrib import graph_executor
 
 
@@ -63,3 +64,11 @@ def test_a_model_that_only_reshapes_runs(tmp_path):
         model = graph_executor.GraphModule(made["default"](tvm.cpu(0)))
         model.run(x=data)
         np.testing.assert_array_equal(model.get_output(0).numpy(), data.reshape(3, 4))
+
+
+def test_outputs_keep_the_names_of_the_model():
+    x = relay.var("x", shape=(2, 3))
+    body = relay.Tuple([relay.tanh(x), relay.exp(x), relay.negative(x)])
+    main = relay.Function([x], body).with_attr("output_names", ("a", "b\tc", "a"))
+    graph = kernel_graph(tvm.IRModule.from_expr(main), tvm.target.Target("llvm"))
+    assert graph.output_names == ("a", "b_c", "a_1")

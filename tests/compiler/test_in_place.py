@@ -99,3 +99,54 @@ def test_the_lead_is_that_of_the_definition(case):
 def test_without_being_asked_pixels_are_bytes_read_and_written_in_turns():
     sizes = ((4, 5, 2), (4, 5, 3), (1, 1), (1, 1))
     assert window_lead_bytes(*sizes) == window_lead_bytes(*sizes, 1, 0, False)
+
+
+def least_lead(inside, outside, strides, pad, element_bytes, group, in_turns):
+    """Try every pair of pixels: what is written must not lie above what is read afterwards."""
+    rows, columns, channels = outside
+    pixels = list(itertools.product(range(rows), range(columns)))
+    lead = 0
+    for writer in range(len(pixels)):
+        end = (writer + 1) * channels * element_bytes
+        for reader, (y, x) in enumerate(pixels):
+            if not group:
+                is_before = writer <= reader
+            elif in_turns:
+                is_before = writer // group <= reader // group
+            else:
+                is_before = writer // group < reader // group
+            if is_before:
+                row, column = max(0, y * strides[0] - pad[0]), max(0, x * strides[1] - pad[1])
+                first = (row * inside[1] + column) * inside[2] * element_bytes
+                lead = max(lead, end - first)
+    return lead
+
+
+def test_the_lead_is_the_least_that_every_pair_of_pixels_allows():
+    sizes = itertools.product((1, 2, 3, 5), (1, 2, 4), (1, 3), (1, 2))
+    for n, (height, width, channels, element_bytes) in enumerate(sizes):
+        for group, in_turns in (
+            (0, False),
+            (1, False),
+            (2, False),
+            (3, True),
+            (4, True),
+            (50, False),
+        ):
+            strides, pad = (1 + n % 2, 1 + n // 2 % 2), (n % 3, n // 3 % 2)
+            inside = (height * strides[0], width * strides[1], channels)
+            for outside in ((height, width, channels), (height, width, 1), (height, width, 5)):
+                assert window_lead_bytes(
+                    inside, outside, strides, pad, element_bytes, group, in_turns
+                ) == least_lead(inside, outside, strides, pad, element_bytes, group, in_turns)
+
+
+def test_by_default_a_kernel_reads_and_writes_single_bytes_in_turns():
+    assert window_lead_bytes((4, 4, 2), (4, 4, 2), (1, 1), (1, 1)) == least_lead(
+        (4, 4, 2), (4, 4, 2), (1, 1), (1, 1), 1, 0, False
+    )
+    one, other = (
+        window_lead_bytes((4, 4, 2), (4, 4, 2), (1, 1), (1, 1), 1, 3, *turns)
+        for turns in ((), (False,))
+    )
+    assert one == other

@@ -284,6 +284,7 @@ def test_blocks_that_all_live_at_once_are_placed_in_linear_many_steps():
     blocks = [Block(f"b{n}", 64 + n, n, 2000) for n in range(2000)]
     layout = place.Layout(blocks, (), [Pool("w")])
     offsets, _ = layout.place(heuristics.greedy_by_size(layout))
+    assert len(layout.neighbours(7)) == 1999
     assert "_neighbours" not in vars(layout)
     sizes = sorted((-(-b.size_bytes // 64) * 64 for b in blocks), reverse=True)
     assert sorted(offsets) == np.cumsum([0, *sizes[:-1]]).tolist()

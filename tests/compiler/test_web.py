@@ -127,6 +127,27 @@ def test_in_node(folder, script):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_package_is_whole(folder, tmp_path):
+    """What `npm pack` takes is all that `import` of the package's name needs."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node: apt-get install nodejs")
+    about = json.loads((MODULE.parent / "package.json").read_text())
+    place = tmp_path / "node_modules" / about["name"]
+    place.mkdir(parents=True)
+    for name in ("package.json", *about["files"]):
+        shutil.copy(MODULE.parent / name, place)
+    assert (place / about["types"]).is_file()
+    script = tmp_path / "use.mjs"
+    script.write_text(
+        f'import {{ instantiate }} from "{about["name"]}";\n'
+        f"const library = await instantiate({json.dumps(str(folder / 'exp.wasm'))});\n"
+        "console.log(library.listFunctionNames().join());\n"
+    )
+    done = subprocess.run([node, str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "expo"
+
+
 def test_in_chromium(folder, browser):
     shutil.copy(MODULE, folder)
     (folder / "page.html").write_text(

@@ -3,9 +3,13 @@
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import slipway as tvm
+from slipway import relay
 from slipway.toolchain import native
 
 HERE = Path(__file__).parent
@@ -33,3 +37,27 @@ def build_checked(tmp_path_factory):
         return out
 
     return build
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """A small model as `.so` and `.tar`, and its output for an input of ones."""
+    data = relay.var("input", shape=(1, 3, 8, 8), dtype="float32")
+    weight = relay.var("weight", shape=(4, 3, 3, 3), dtype="float32")
+    pooled = relay.nn.global_avg_pool2d(
+        relay.nn.relu(relay.nn.conv2d(data, weight, padding=(1, 1)))
+    )
+    body = relay.nn.softmax(relay.nn.batch_flatten(pooled))
+    values = np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype("float32")
+    mod = tvm.IRModule.from_expr(relay.Function([data, weight], body))
+    lib = relay.build(mod, target="llvm", params={"weight": tvm.nd.array(values)})
+    folder = tmp_path_factory.mktemp("model")
+    library, archive = (lib.export_library(str(folder / f"model.{end}")) for end in ("so", "tar"))
+    executor = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    executor.set_input("input", np.ones((1, 3, 8, 8), "float32"))
+    executor.run()
+    output = executor.get_output(0).numpy().ravel()
+    params = {"weight": tvm.nd.array(values)}
+    return SimpleNamespace(
+        library=library, archive=archive, output=output, module=mod, params=params
+    )

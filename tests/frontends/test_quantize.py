@@ -9,8 +9,8 @@ import pytest
 
 import slipway
 from slipway.compiler.optimize import optimize
+from slipway.compiler.quantize.histogram import entropy_range, percentile_range
 from slipway.errors import ModelError
-from slipway.frontends.onnx.quantize.calibrate import entropy_range, percentile_range
 from slipway.frontends.onnx.quantize.report import signal_to_noise_db
 from slipway.relay.expr import Call
 from slipway.relay.interpret import interpret

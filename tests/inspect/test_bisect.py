@@ -156,7 +156,7 @@ def test_a_wrong_pass(model, tmp_path, monkeypatch):
         return relay.Function(function.params, relay.add(function.body, relay.const(0.5)))
 
     steps = (*graph.PASSES[:4], graph_pass("Wrong", 0, wrong), *graph.PASSES[4:])
-    monkeypatch.setattr("slipway.backends.cpu.backend.PASSES", steps)
+    monkeypatch.setattr("slipway.backends.cpu.graph.PASSES", steps)
     found = bisect(model, tmp_path / "out")
     assert (found["kind"], found["name"]) == ("pass", "Wrong")
 

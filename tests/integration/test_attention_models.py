@@ -12,7 +12,7 @@ import pytest
 
 from slipway import relay
 from slipway.backends.cpu.lowering.attention_layouts import ATTENTIONS
-from slipway.compiler.graph import place_tensors
+from slipway.compiler.graph import plan_storage
 from slipway.compiler.optimize import optimize
 from slipway.compiler.relay_build import kernel_graph
 from slipway.relay.visit import post_order
@@ -72,7 +72,7 @@ def peak_bytes(length, **options):
     """The arena of activations, planned."""
     mod, params = encoder(length)
     with PassContext(opt_level=3, **options):
-        return place_tensors(kernel_graph(mod, Target("llvm"), params)).plan.size_bytes
+        return plan_storage(kernel_graph(mod, Target("llvm"), params)).plan.size_bytes
 
 
 def test_activations_grow_with_the_length_and_not_its_square():

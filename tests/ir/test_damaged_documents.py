@@ -15,7 +15,7 @@ from slipway.ir.node import NODE_CLASSES
 from slipway.ir.serialize import load_json, save_json
 from slipway.relay.expr import Call, Function
 from slipway.relay.types import TensorType
-from slipway.te.lower import lower
+from slipway.te.lowering import lower
 from slipway.transform.loop.pipeline import run_pipeline
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from aot_models import build, keyword_net
+from aot_models import build, keyword_net, recurrent_net
 from firmware_tools import needs
 
 import slipway as tvm
@@ -97,6 +97,19 @@ def test_whole_models_by_graph_and_ahead_of_time(firmware, name):
             model.run()
             np.testing.assert_allclose(model.get_output(0).numpy(), wanted, rtol=1e-5, atol=1e-6)
             assert model.module.time_evaluator("run", session.device, number=1)().mean > 0
+            del model
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_recurrent_layers_are_loops_on_the_device_too(firmware, name):
+    project, target = firmware(name)
+    mod, data, wanted = recurrent_net()
+    with micro.Session(project.transport()) as session:
+        for lib in (relay.build(mod, target=target), build((mod, {}), target=target)):
+            model = GraphModule(session.load(lib)["default"](session.device))
+            model.set_input("x", data)
+            model.run()
+            np.testing.assert_allclose(model.get_output(0).numpy(), wanted, rtol=0, atol=1e-6)
             del model
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slipway import relay
+from slipway import relay, tir
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
@@ -139,3 +139,36 @@ def test_inputs_of_one_name_are_told_apart():
 def test_a_name_of_two_cannot_be_bound():
     with pytest.raises(TypeInferenceError, match="2 parameters are called 'x'"):
         relay.build(same_names(), "llvm", params={"x": np.zeros(2, "float32")})
+
+
+@pytest.mark.parametrize("one", [2, np.int64(2), tir.IntImm("int32", 2), [2], (np.int32(2), 2.0)])
+def test_extents_are_integers_of_any_kind(one):
+    x = images()
+    pooled = relay.nn.max_pool2d(x, one, strides=one, padding=one)
+    wide = relay.nn.max_pool2d(x, (2, 2), strides=(2, 2), padding=(2, 2))
+    assert pooled.checked_type == wide.checked_type
+    assert pooled.attrs.padding == (2, 2, 2, 2)
+    assert all(type(v) is int for v in pooled.attrs.strides)
+
+
+def test_one_section_count_of_any_kind():
+    assert relay.split(images(), np.int64(2), axis=2).size == 2
+    assert relay.split(images(), tir.IntImm("int32", 2), axis=2).size == 2
+
+
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    {
+        "strides": lambda x: relay.nn.max_pool2d(x, 2, strides=1.5),
+        "padding": lambda x: relay.nn.max_pool2d(x, 2, padding=(0.5, 0)),
+        "axis": lambda x: relay.sum(x, axis="last"),
+        "newshape": lambda x: relay.reshape(x, (2, None)),
+        "shape": lambda x: relay.broadcast_to(x, 3.5),
+        "reps": lambda x: relay.tile(x, [1, 2.5]),
+        "begin": lambda x: relay.strided_slice(x, ["0"], [1]),
+        "pad_width": lambda x: relay.nn.pad(x, [(0, 0), (0, 0), (0, 0.5), (0, 0)]),
+    }.items(),
+)
+def test_what_is_no_integer_is_named(argument, call):
+    with pytest.raises(TypeInferenceError, match=f"argument '{argument}' must be integers"):
+        call(images())

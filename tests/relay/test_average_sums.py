@@ -5,7 +5,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.relay.op_registry import face
+from slipway.relay.op_registry import make
 from slipway.runtime import cpu, graph_executor
 
 
@@ -26,10 +26,10 @@ def test_integers_at_the_end_of_their_range(dtype, target):
 
     def averages(x):
         return relay.Tuple([
-            face("nn.avg_pool2d")(x, (3, 3), padding=(1, 1)),
-            face("nn.avg_pool2d")(x, (3, 3), padding=(1, 1), layout="NHWC"),
-            face("nn.global_avg_pool2d")(x),
-            face("nn.adaptive_avg_pool2d")(x, (5, 4)),
+            make("nn.avg_pool2d")(x, (3, 3), padding=(1, 1)),
+            make("nn.avg_pool2d")(x, (3, 3), padding=(1, 1), layout="NHWC"),
+            make("nn.global_avg_pool2d")(x),
+            make("nn.adaptive_avg_pool2d")(x, (5, 4)),
         ])  # fmt: skip
 
     x = relay.var("x", shape=array.shape, dtype=dtype)
@@ -42,11 +42,11 @@ def test_integers_at_the_end_of_their_range(dtype, target):
 
 def test_negative_averages_go_towards_zero():
     array = np.array([-128, -127, -127, -127], "int8").reshape(1, 1, 1, 4)
-    assert run(lambda x: face("nn.avg_pool2d")(x, (1, 4)), array, "llvm") == -127
+    assert run(lambda x: make("nn.avg_pool2d")(x, (1, 4)), array, "llvm") == -127
 
 
 @pytest.mark.parametrize("name", ["nn.global_avg_pool2d", "nn.avg_pool2d"])
 def test_float16_sums_beyond_its_range(name):
     array = np.full((1, 3, 64, 64), 60.0, "float16")
     more = {} if "global" in name else {"pool_size": (64, 64)}
-    assert (run(lambda x: face(name)(x, **more), array, "llvm") == 60.0).all()
+    assert (run(lambda x: make(name)(x, **more), array, "llvm") == 60.0).all()

@@ -133,3 +133,30 @@ def test_executor_and_runtime_are_indexable():
 def test_a_constant_that_does_not_fit_is_refused(value, dtype, words):
     with pytest.raises(TypeInferenceError, match=words):
         relay.const(value, dtype)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (np.ones(2), "float32"),
+        (np.float64(0.5), "float32"),
+        (np.arange(2), "int32"),
+        (np.int64(3), "int32"),
+        ([1.5, 2], "float32"),
+        (3, "int32"),
+        (True, "bool"),
+        (np.ones(2, "float16"), "float16"),
+        (np.ones(2, "uint8"), "uint8"),
+    ],
+)
+def test_a_constant_is_of_no_default_dtype_of_numpys(value, dtype):
+    made = relay.const(value)
+    assert made.tensor_type.dtype == dtype
+    np.testing.assert_array_equal(made.array, value)
+
+
+def test_a_constant_keeps_the_dtype_that_is_asked_for():
+    assert relay.const(np.ones(2), "float64").tensor_type.dtype == "float64"
+    assert relay.const(np.array([1 << 40]), "int64").array[0] == 1 << 40
+    with pytest.raises(TypeInferenceError, match='give dtype="int64"'):
+        relay.const(np.array([1 << 40]))

@@ -6,7 +6,7 @@ from scipy import ndimage
 
 import slipway as tvm
 from slipway import relay
-from slipway.relay.op_registry import face
+from slipway.relay.op_registry import make
 from slipway.runtime import cpu, graph_executor
 
 RNG = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def image():
 @pytest.mark.parametrize("size", [(29, 31), (4, 3), (1, 1)])
 def test_linear_resize(size):
     x = image()
-    out = face("image.resize")(x, (0, 0, *size), (), "linear", "half_pixel")
+    out = make("image.resize")(x, (0, 0, *size), (), "linear", "half_pixel")
     at = np.meshgrid(
         *((np.arange(o) + 0.5) * e / o - 0.5 for o, e in zip(size, (13, 9), strict=True)),
         indexing="ij",
@@ -41,7 +41,7 @@ def test_linear_resize(size):
 
 def test_cubic_resize_keeps_a_constant_image():
     x = image()
-    out = face("image.resize")(x, (0, 0, 7, 20), (), "cubic", "half_pixel")
+    out = make("image.resize")(x, (0, 0, 7, 20), (), "cubic", "half_pixel")
     got = run(out, [x], np.full(IMAGE.shape, 1 / 3))
     np.testing.assert_allclose(got, 1 / 3, rtol=0, atol=1e-14)
 
@@ -49,7 +49,7 @@ def test_cubic_resize_keeps_a_constant_image():
 def test_grid_sample():
     x, grid = image(), relay.var("grid", shape=(1, 5, 6, 2), dtype="float64")
     places = RNG.uniform(-0.9, 0.9, (1, 5, 6, 2))
-    out = face("image.grid_sample")(x, grid)
+    out = make("image.grid_sample")(x, grid)
     at = [(places[0, ..., 1] + 1) / 2 * 12, (places[0, ..., 0] + 1) / 2 * 8]
     want = ndimage.map_coordinates(IMAGE[0, 0], at, order=1)
     np.testing.assert_allclose(run(out, [x, grid], IMAGE, places)[0, 0], want, rtol=0, atol=1e-14)
@@ -58,7 +58,7 @@ def test_grid_sample():
 def test_roi_align():
     x, rois = image(), relay.var("rois", shape=(1, 5), dtype="float64")
     region = np.array([[0, 1.1, 2.3, 6.7, 9.1]])
-    out = face("vision.roi_align")(x, rois, (2, 2), 1.0, 1)
+    out = make("vision.roi_align")(x, rois, (2, 2), 1.0, 1)
     at = np.meshgrid(
         2.3 + (np.arange(2) + 0.5) * 6.8 / 2, 1.1 + (np.arange(2) + 0.5) * 5.6 / 2, indexing="ij"
     )
@@ -72,7 +72,7 @@ def test_deformable_convolution():
         relay.var(n, shape=(1, c, 13, 9), dtype="float64") for n, c in (("o", 2), ("m", 1))
     )
     moves, weights = RNG.uniform(-0.4, 0.4, (1, 2, 13, 9)), RNG.uniform(0, 1, (1, 1, 13, 9))
-    im2col = face("nn.deformable_im2col")
+    im2col = make("nn.deformable_im2col")
     got = run(im2col(x, offset, mask, (1, 1)), [x, offset, mask], IMAGE, moves, weights)
     y, z = np.meshgrid(np.arange(13.0), np.arange(9.0), indexing="ij")
     padded = np.pad(IMAGE[0, 0], 1)

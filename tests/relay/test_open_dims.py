@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from slipway import relay
-from slipway.compiler import classic_passes as transform
+from slipway import relay, te
 from slipway.errors import ExecutionError, LoweringError, TypeInferenceError
 from slipway.ir.function import IRModule
+from slipway.relay import transform
 from slipway.relay.interpret import interpret
 from slipway.relay.text import astext
 
@@ -116,3 +116,52 @@ def test_vm_compiles_each_size_once(monkeypatch):
     assert len(made) == 2
     with pytest.raises(ExecutionError, match="the input 'x' is missing"):
         run()
+
+
+def test_dimensions_with_names_keep_them():
+    n, t = te.var("n"), te.size_var("t")
+    x = relay.var("x", relay.TensorType((n, t, 100), "float32"))
+    assert str(x.type) == "Tensor[(n, t, 100), float32]"
+    assert x.type == relay.TensorType((n, t, 100)) != relay.TensorType((t, n, 100))
+    assert relay.TensorType((te.var("n"),)) != relay.TensorType((n,))
+    assert shape_of(relay.nn.softmax(x, axis=1)) == x.type.shape
+    assert shape_of(relay.transpose(x, [1, 0, 2])) == relay.TensorType((t, n, 100)).shape
+    assert shape_of(relay.sum(x, axis=2)) == relay.TensorType((n, t)).shape
+    joined = relay.concatenate([x, x], axis=2)
+    assert shape_of(joined) == relay.TensorType((n, t, 200)).shape
+    assert shape_of(relay.reshape(x, (0, -1))) == relay.TensorType((n, ANY)).shape
+    y = relay.var("y", shape=(t, 1))
+    assert shape_of(relay.add(x, y)) == x.type.shape
+    dense = relay.nn.dense(relay.var("d", shape=(n, 8)), weights(16, 8))
+    assert shape_of(dense) == relay.TensorType((n, 16)).shape
+    image = relay.var("i", shape=(n, 3, t, 9))
+    conv = relay.nn.conv2d(image, weights(2, 3, 3, 3), padding=1)
+    assert shape_of(conv) == relay.TensorType((n, 2, t, 9)).shape
+    assert shape_of(relay.nn.conv2d(image, weights(2, 3, 3, 3))) == (
+        relay.TensorType((n, 2, ANY, 7)).shape
+    )
+
+
+def test_names_of_one_sum_become_one():
+    n, m = te.var("n"), te.var("m")
+    x, y = relay.var("x", shape=(n, 4)), relay.var("y", shape=(m, 4))
+    assert shape_of(relay.add(x, y)) == relay.TensorType((n, 4)).shape
+    assert shape_of(relay.add(x, relay.var("z", shape=(ANY, 4)))) == relay.TensorType((n, 4)).shape
+
+
+@pytest.mark.parametrize("size", [1, 3, 6])
+def test_a_name_has_one_size(size):
+    n = te.var("n")
+    x, y = relay.var("x", shape=(n, 4)), relay.var("y", shape=(2, n))
+    function = relay.Function([x, y], relay.nn.dense(y, relay.transpose(x, [1, 0])))
+    module = transform.InferType()(IRModule.from_expr(function))
+    a = RNG.standard_normal((size, 4)).astype(np.float32)
+    b = RNG.standard_normal((2, size)).astype(np.float32)
+    run = relay.create_executor("vm", mod=module).evaluate()
+    np.testing.assert_allclose(run(a, b).numpy(), b @ a, rtol=1e-4, atol=1e-5)
+    fixed = transform.FixShapes({"x": (size, 4)})(module)
+    assert fixed["main"].params[1].type.shape == (2, size)
+    with pytest.raises(TypeInferenceError, match=f"n is {size} elsewhere"):
+        transform.FixShapes({"x": (size, 4), "y": (2, size + 1)})(module)
+    with pytest.raises(LoweringError, match="a library has fixed sizes"):
+        relay.build(module, "llvm")

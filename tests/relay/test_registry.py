@@ -70,7 +70,7 @@ def test_compute_agrees_with_reference(name, case):
 def test_an_incomplete_section_names_what_it_lacks():
     definition = op_registry.OpDefinition("x", ("data",), None, op_registry.OpPattern.OPAQUE, 0, "")
     assert definition.missing_parts() == [
-        "doc", "type_relation", "reference", "compute", "face", "sample_case",
+        "doc", "type_relation", "reference", "compute", "make", "sample_case",
     ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ OPS = op_registry.load_ops()
 IN_FLOAT32 = {
     "image.grid_sample", "image.resize", "vision.roi_align", "nn.deformable_im2col",
     "nn.contrib_conv1d_pairs", "nn.contrib_conv2d_pairs", "nn.contrib_conv3d_pairs",
+    "nn.contrib_dense_pairs",
 }  # fmt: skip
 DENORMAL_STEPS = 8  # what elementary functions may be off by where results are denormal
 FLOATS = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "float64": 1e-12}
@@ -31,8 +32,9 @@ ANY_ZERO = {"clip", "maximum", "minimum", "nn.relu", "power", "vision.roi_align"
 PARAMETERS = {"nn.batch_norm"}
 # The transforms subtract infinities: a NaN in the whole tile (docs/numerics.md).
 TRANSFORMED = {"nn.contrib_conv2d_winograd_nchwc"}
-# The reduction of an argument is only good to so much (docs/codegen.md).
-NO_GREAT = {"sin", "cos", "tan"}
+# The reduction of an argument is only good to so much (docs/codegen.md), and a position that is
+# 65,504 images away is only known to a hundredth of an element in float32.
+NO_GREAT = {"sin", "cos", "tan", "image.grid_sample"}
 
 
 def specials(dtype, which, name):
@@ -184,8 +186,6 @@ def check(name, dtype, target):
     signs = definition.pattern <= OpPattern.INJECTIVE and name not in ANY_ZERO
     exact = definition.pattern <= OpPattern.INJECTIVE
     tolerance = max(FLOATS[dtype], 2e-5 if name in IN_FLOAT32 else 0.0)
-    if not exact:  # sums of halves are rounded to their few bits after each step
-        tolerance = {"bfloat16": 0.1, "float16": 1.5e-2}.get(dtype, tolerance)
     wrong = []
     for number, want in enumerate(wanted):
         found = module.get_output(number).numpy()
@@ -251,7 +251,9 @@ def test_powers_of_integers(target, dtype):
     exponent = np.array([-1, 3, 4, 2, 0, 5, -9, -3, -4, 2, 6], dtype)
     want = np.array([0, -27, 81, 100, 1, 0, 1, -1, 1, 49, 64], dtype)
     x, y = (relay.var(n, shape=base.shape, dtype=dtype) for n in "xy")
-    folded = relay.add(relay.power(relay.const(base), relay.const(exponent)), relay.subtract(x, x))
+    folded = relay.add(
+        relay.power(relay.const(base, dtype), relay.const(exponent, dtype)), relay.subtract(x, x)
+    )
     mod = relay.transform.InferType()(Function((x, y), Tuple((relay.power(x, y), folded))))
     module = graph_executor.GraphModule(relay.build(mod, target=target)["default"](cpu(0)))
     module.set_input("x", base)

@@ -7,8 +7,12 @@ from slipway import relay, te
 from slipway.ir.interpret import run
 from slipway.ir.visit import nesting
 from slipway.relay import op_registry
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.tensor.join import JoinAttrs
 from slipway.relay.types import TensorType
+from slipway.relay.visit import post_order
+from slipway.transform.graph.infer_type import infer_type
+from slipway.transform.graph.split_joins import split_joins
 
 
 @pytest.mark.parametrize("op", ["concatenate", "stack"])
@@ -32,6 +36,20 @@ def test_the_formula_of_a_thousand_parts_is_shallow(op):
     shape = TensorType((2000,) if op == "concatenate" else (1000, 2))
     (made,) = op_registry.get(op).compute_function(JoinAttrs(0), inputs, [shape])
     assert nesting(made.op.body[0]) < 40
+
+
+@pytest.mark.parametrize(("op", "axis"), [("concatenate", -1), ("stack", -2)])
+def test_a_join_of_more_parts_than_a_kernel_takes_is_one_of_joins(op, axis):
+    parts = [np.full((2, 1 + n % 2 * (op == "concatenate")), n, "float32") for n in range(1100)]
+    inputs = [relay.var(f"x{n}", shape=p.shape) for n, p in enumerate(parts)]
+    function = infer_type(relay.Function(inputs, getattr(relay, op)(inputs, axis)))
+    divided = split_joins(function)
+    joins = [e for e in post_order(divided) if is_call_of(e, "concatenate", "stack")]
+    assert [len(e.args[0].fields) for e in joins] == [366, 367, 367, 3]
+    assert divided.ret_type == function.ret_type
+    want = getattr(np, op)(parts, axis=axis)
+    np.testing.assert_array_equal(relay.interpret.interpret(divided, *parts), want)
+    assert split_joins(divided) is divided
 
 
 def test_a_join_of_many_inputs_is_built():

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -346,3 +348,25 @@ def test_a_long_name_is_cut_between_its_characters(library, extra):
     model = GraphModule(create(named("a", "x" * extra + LONG * 3).to_json(), library, cpu(0)))
     with pytest.raises(ExecutionError, match=r"no input 'x*serving_default/é+'\. Its inputs are"):
         model.set_input("x" * extra + LONG, np.ones(SHAPE, "float32"))
+
+
+def test_outputs_go_by_the_names_that_the_tables_give(library):
+    tables = named("a", "b")
+    tables = dataclasses.replace(tables, output_names=("the sum",))
+    assert GraphTables.from_json(tables.to_json()) == tables
+    assert GraphTables.from_binary(tables.to_binary()) == tables
+    model = GraphModule(create(tables.to_json(), library, cpu(0)))
+    model.set_input(a=np.ones(SHAPE, "float32"), b=np.ones(SHAPE, "float32"))
+    model.run()
+    np.testing.assert_array_equal(model.get_output("the sum").numpy(), np.full(SHAPE, 2))
+    assert model.module["get_output_info"]().startswith("the sum\tfloat32")
+    with pytest.raises(ExecutionError, match=r"no output 'sum'. Its outputs are: 'the sum'\."):
+        model.get_output("sum")
+
+
+def test_outputs_without_names_have_numbers(library):
+    model = GraphModule(create(named("a", "b").to_json(), library, cpu(0)))
+    with pytest.raises(
+        ExecutionError, match="no output 'c': its outputs have numbers only, 0 to 0"
+    ):
+        model.get_output("c")

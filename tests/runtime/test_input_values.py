@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import slipway as tvm
-from slipway import relay
+from slipway import relay, te
 from slipway.contrib import graph_executor
 from slipway.errors import ExecutionError
 from slipway.runtime import input_values
@@ -77,3 +77,44 @@ def test_values_that_do_not_fit_are_refused(dtype, value):
 def test_another_shape_stays_an_error():
     with pytest.raises(ExecutionError, match="shape"):
         model("float32").set_input("x", np.zeros((3, 4), "float32"))
+
+
+def adder(dtype="float32"):
+    a = te.placeholder((4,), dtype, name="a")
+    b = te.compute((4,), lambda i: a[i] + a[i], name="b")
+    return tvm.build(te.create_schedule(b.op), [a, b], "llvm")
+
+
+@pytest.mark.parametrize(("dtype", "wide"), [("float32", "float64"), ("int32", "int64")])
+def test_a_kernel_takes_numpys_default_dtypes_and_writes_them(dtype, wide):
+    kernel, values = adder(dtype), np.array([1, -2, 3, 4], wide)
+    given, out = tvm.nd.array(values), tvm.nd.array(np.zeros(4, wide))
+    with pytest.warns(UserWarning, match="is converted from") as said:
+        kernel(given, out)
+    assert "argument 0 (a) is converted" in str(said[0].message)
+    np.testing.assert_array_equal(out.numpy(), 2 * values)
+    assert (given.dtype, out.dtype) == (wide, wide)
+    plain = np.zeros(4, wide)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it has been said
+        kernel(values, plain)
+    np.testing.assert_array_equal(plain, 2 * values)
+    assert kernel.time_evaluator("main", tvm.cpu(), number=1)(given, out).mean >= 0
+
+
+def test_a_kernels_converted_input_keeps_its_digits():
+    values = np.array([0.1, 0.2, 0.3, 0.7])
+    given, out = tvm.nd.array(values), tvm.nd.empty((4,))
+    with pytest.warns(UserWarning, match="is converted"):
+        adder()(given, out)
+    np.testing.assert_array_equal(given.numpy(), values)
+    np.testing.assert_array_equal(out.numpy(), 2 * values.astype("float32"))
+
+
+@pytest.mark.parametrize("value", [np.full(4, 1e300), np.arange(4), np.zeros(4, "float16")])
+def test_a_kernel_refuses_what_would_lose_range_or_is_no_default(value):
+    with pytest.raises(tvm.TVMError, match=r"argument 0 \(a\) has dtype"):
+        adder()(tvm.nd.array(value), tvm.nd.empty((4,)))
+    with pytest.raises(TypeError, match="got 1 arguments") as found:
+        adder()(tvm.nd.empty((4,)))
+    assert isinstance(found.value, tvm.TVMError)

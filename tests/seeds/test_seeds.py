@@ -15,3 +15,5 @@ def test_script_runs(script, tmp_path):
         [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    if "this part cannot run" in done.stdout:
+        pytest.skip(done.stdout.strip())

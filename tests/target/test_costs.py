@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway.backends.cpu.schedules.attention.blocks import near_bytes, score_bytes
+from slipway.backends.cpu.schedules.attention.blocks import l1_score_bytes, score_bytes
 from slipway.target import Target
 from slipway.target.cores import Core
 from slipway.target.costs import ANY_CORE, Costs
@@ -78,5 +78,5 @@ def test_sizes_follow_from_the_caches():
     assert score_bytes(small) == 128 << 10
     assert score_bytes(large) == 1 << 20
     assert score_bytes(Target("llvm -mcpu=x86-64")) == 256 << 10
-    assert near_bytes(Target("llvm -mcpu=x86-64")) == 36 << 10
+    assert l1_score_bytes(Target("llvm -mcpu=x86-64")) == 36 << 10
     assert Target("llvm").core.costs == ANY_CORE

@@ -27,7 +27,10 @@ MAGIC = {"elf": b"\x7fELF", "wasm": b"\0asm", "macho": b"\xcf\xfa\xed\xfe"}
 def tiny(target):
     a = te.placeholder((16,), name="a")
     b = te.compute((16,), lambda i: te.exp(a[i]) + 1, name="b")
-    return tvm.build(te.create_schedule(b.op), [a, b], target)
+    schedule = te.create_schedule(b.op)
+    if Target(target).kind.name == "opencl":
+        schedule[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
+    return tvm.build(schedule, [a, b], target)
 
 
 @pytest.mark.parametrize("name", [*Target.list_kinds(), *Target.list_tags(), *OTHERS])

@@ -1,13 +1,17 @@
-"""Formulas that are nested too deeply are refused with the stage at fault and what to do."""
+"""Formulas and loops thousands of levels deep work; deeper ones are refused in words."""
+
+import sys
 
 import numpy as np
 import pytest
 
+import slipway as tvm
 from slipway import te
-from slipway.errors import LoweringError, ScheduleError
-from slipway.ir import builder
+from slipway.errors import LoweringError, ModelError, ScheduleError
+from slipway.ir import builder, stmt_functor, structural_equal
 from slipway.ir.function import PrimFunc
 from slipway.ir.interpret import run
+from slipway.ir.verify import verify
 from slipway.transform.loop.pipeline import run_pipeline
 
 
@@ -49,10 +53,61 @@ def test_a_formula_of_some_depth_runs():
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("as_blocks", [False, True])
+def test_a_formula_beyond_the_usual_limit_of_python_runs(target, as_blocks):
+    count, limit = 500, sys.getrecursionlimit()
+    a, b = terms(count)
+    made = te.create_prim_func([a, b]) if as_blocks else te.lower(te.create_schedule(b.op), [a, b])
+    module = tvm.build(made, target=target)
+    x, got = np.float32([0.5, 0.25, -1, 0]), tvm.nd.array(np.zeros(4, "float32"))
+    module(tvm.nd.array(x), got)
+    want = x
+    for _ in range(count):
+        want = want * x + x
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-5)
+    assert sys.getrecursionlimit() == limit
+
+
+def test_walks_that_users_start_bear_depth_or_say_so():
+    a, b = terms(6000)
+    deep = te.create_prim_func([a, b])
+    assert structural_equal(deep, te.create_prim_func(list(terms(6000))), True)
+    x = np.zeros(4, "float32")
+    for walk in (
+        lambda: stmt_functor.ir_transform(deep.body, None, lambda node: None),
+        lambda: tvm.tir.transform.Simplify()(deep),
+        lambda: verify(deep),
+        lambda: run(deep, x, x),
+        lambda: tvm.build(deep, target="c"),
+    ):
+        with pytest.raises(
+            LoweringError, match=r"12\d* expressions or statements inside each other"
+        ):
+            walk()
+    a, b = terms(500)
+    deep = te.create_prim_func([a, b])
+    assert stmt_functor.ir_transform(deep.body, None, lambda node: None) is deep.body
+    run(deep, x, x)
+
+
+def test_c_too_deep_for_its_compilers_is_refused_before_they_see_it():
+    a, b = terms(1100)
+    with pytest.raises(LoweringError, match=r"'main.* in C has 2\d* expressions"):
+        tvm.build(te.create_schedule(b.op), [a, b], "c")
+
+
+@pytest.mark.parametrize("text", ["-" * 100_000 + "x", " + ".join(["x"] * 50_000), "(" * 999])
+def test_a_script_too_deep_for_python_is_refused(text):
+    lines = "@T.prim_func\ndef f(p: T.handle):\n    A = T.match_buffer(p, (1,))\n    x = A[0]\n"
+    with pytest.raises(ModelError, match=r"inside each other|nested"):
+        tvm.script.from_source(f"{lines}    A[0] = {text}\n")
+
+
 def test_statements_nested_too_deeply_are_refused():
     ib = builder.create()
     out = ib.allocate("int32", (1,), "out")
-    scopes = [ib.for_range(0, 2, f"i{n}") for n in range(1200)]
+    scopes = [ib.for_range(0, 2, f"i{n}") for n in range(11_000)]
     for scope in scopes:
         scope.__enter__()
     out[0] = 1

@@ -81,6 +81,43 @@ def test_the_last_elements_of_a_large_tensor(target):
     np.testing.assert_array_equal(got, data[-4:, -8:])
 
 
+def symbolic(fused=False):
+    """The last elements of a tensor of any sizes, or its sum by rows of one fused axis."""
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((n, m), name="A", dtype="int8")
+    if not fused:
+        b = te.compute((4, 8), lambda i, j: a[i + (n - 4), j + (m - 8)], name="B")
+        return te.create_schedule(b.op), a, b
+    rows, columns = te.reduce_axis((0, n), "r"), te.reduce_axis((0, m), "c")
+    b = te.compute((1,), lambda i: te.sum(a[rows, columns], [rows, columns]), name="B")
+    s = te.create_schedule(b.op)
+    s[b].fuse(*b.op.reduce_axis)
+    return s, a, b
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_positions_in_a_tensor_of_symbolic_sizes_do_not_wrap(target):
+    s, a, b = symbolic()
+    kernel = slipway.build(s, [a, b], target)
+    for side in (SIDE, 9):
+        data = np.zeros((side, side), "int8")
+        data[-4:, -8:] = np.arange(32).reshape(4, 8)
+        got = np.zeros((4, 8), "int8")
+        kernel(data, got)
+        np.testing.assert_array_equal(got, data[-4:, -8:])
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_steps_of_a_fused_symbolic_axis_are_checked_when_it_is_called(target):
+    s, a, b = symbolic(fused=True)
+    kernel = slipway.build(s, [a, b], target)
+    got = np.zeros(1, "int8")
+    kernel(np.ones((9, 7), "int8"), got)
+    assert got == 63
+    with pytest.raises(Exception, match=r"r.c.fused, an axis of B, has 2\^31 steps or more"):
+        kernel(np.zeros((SIDE, SIDE), "int8"), got)
+
+
 CASES = {
     "sum": (lambda x: relay.sum(relay.cast(x, "int32")), (SIDE, SIDE)),
     "sum of three axes": (lambda x: relay.sum(relay.cast(x, "int32")), (1 << 11,) * 3),

@@ -72,8 +72,9 @@ def toy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy")
     (folder / "toy.py").write_text(TOY)
     (folder / "test_toy.py").write_text(TOY_TEST)
-    result = mutants.judge("toy", ["test_toy.py"], root=folder, source=folder)
+    result = mutants.judge("toy", ["test_toy.py"], root=folder, source=folder, memory=folder)
     assert (folder / "toy.py").read_text() == TOY
+    assert mutants.remembered("toy", folder) == result.verdicts
     return {f"{m.before} -> {m.after}": result.verdicts[m.name] for m in result.mutants.values()}
 
 
@@ -109,7 +110,7 @@ def test_tests_that_fail_anyway_judge_nothing(tmp_path):
     (tmp_path / "toy.py").write_text(TOY)
     (tmp_path / "test_toy.py").write_text("def test_wrong():\n    assert False\n")
     with pytest.raises(mutants.TestsFail, match=r"without a mutant: test_toy.py::test_wrong"):
-        mutants.judge("toy", ["test_toy.py"], root=tmp_path, source=tmp_path)
+        mutants.judge("toy", ["test_toy.py"], root=tmp_path, source=tmp_path, memory=tmp_path)
 
 
 def test_each_mutant_is_one_change_with_a_name_that_lines_do_not_change():
@@ -120,12 +121,12 @@ def test_each_mutant_is_one_change_with_a_name_that_lines_do_not_change():
     assert [m.name for m in moved] == [m.name for m in found]
 
 
-def test_a_stride_that_equals_the_reach_is_noticed():
+def test_a_stride_that_equals_the_reach_is_noticed(tmp_path):
     """Two iterations that write one element: `step <= reach` weakened to `<` survived once."""
     module = "slipway.transform.loop.in_place"
     source = mutants.source_of(module).read_text()
     (bad,) = (m for m in mutants_of(source, module) if "step <= reach -> step < reach" in str(m))
-    result = mutants.judge(module, [JUDGES[module][0]], [bad.name])
+    result = mutants.judge(module, [JUDGES[module][0]], [bad.name], memory=tmp_path)
     assert result.verdicts[bad.name].startswith("killed")
 
 

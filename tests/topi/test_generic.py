@@ -8,8 +8,8 @@ import slipway as tvm
 from slipway import te, topi
 
 
-@pytest.mark.parametrize("face", [topi.generic, topi.generic.nn, topi.x86, topi.arm_cpu])
-def test_schedules_compute_the_same_numbers(face):
+@pytest.mark.parametrize("facade", [topi.generic, topi.generic.nn, topi.x86, topi.arm_cpu])
+def test_schedules_compute_the_same_numbers(facade):
     def relu_of_conv(a, b):
         return topi.nn.relu(topi.nn.conv2d_nchw(a, b, 1, 1))
 
@@ -20,20 +20,20 @@ def test_schedules_compute_the_same_numbers(face):
         seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
         return np.maximum(np.einsum("nchwij,ocij->nohw", seen, b), 0)
 
-    check(relu_of_conv, reference, x, w, schedule=face.schedule_conv2d_nchw, rtol=1e-4)
-    check(topi.sum, np.sum, given(4, 5), schedule=face.schedule_reduce, rtol=1e-4)
+    check(relu_of_conv, reference, x, w, schedule=facade.schedule_conv2d_nchw, rtol=1e-4)
+    check(topi.sum, np.sum, given(4, 5), schedule=facade.schedule_reduce, rtol=1e-4)
     check(
         lambda a: topi.argmax(a, 1),
         lambda a: a.argmax(1),
         given(4, 5),
-        schedule=face.schedule_reduce,
+        schedule=facade.schedule_reduce,
     )
     check(
         lambda a, b: topi.elemwise_sum([a + b, a * b]),
         lambda a, b: a + b + a * b,
         given(4, 5),
         given(4, 5),
-        schedule=face.schedule_injective,
+        schedule=facade.schedule_injective,
     )
 
 

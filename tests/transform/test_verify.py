@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from slipway import relay, te
-from slipway.compiler.classic_passes import FoldConstant, function_pass, module_pass
 from slipway.compiler.optimize import optimize
 from slipway.errors import InternalError, LoweringError
 from slipway.ir import expr as E
@@ -14,6 +13,7 @@ from slipway.ir.function import IRModule
 from slipway.relay.expr import Function, Var
 from slipway.relay.types import TensorType
 from slipway.transform.context import PassContext
+from slipway.transform.graph.classic import FoldConstant, function_pass, module_pass
 from slipway.transform.instruments import VerifyEachPass
 from slipway.transform.loop.pipeline import PIPELINE, run_pipeline
 from slipway.transform.manager import Pass, Sequential, Setting, run_pass

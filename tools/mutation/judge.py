@@ -3,10 +3,11 @@
 Everything is imported and collected once; each mutant is a fork of that process, in which the
 functions of the module get the mutant's code.  A first fork runs the tests without a mutant and
 notes which lines of the module each of them runs, so that a mutant is judged by the tests that come
-by its lines only, the quickest first, until one fails.  No file is changed.
+by its lines only, until one fails: first the one that killed it the last time, then those that
+killed other mutants of its function, then the quickest.  No file is changed.
 
 `MUTANTS_ORDER` names a JSON file: the module's name, the names of the mutants (all without), the
-number of processes, and where to write the verdicts.
+number of processes, what killed them the last time, and where to write the verdicts, one a line.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from hypothesis import Phase, settings
 
 from mutation.changes import Mutant, apply, mutants_of
 
-_LEAST_CPU_S = 3.0  # that a test gets before it counts as one without end
-_TIMES_CPU = 10  # or so many times what it takes with lines noted
-_MOST_WALL_S = 120
+_LEAST_CPU_S = 1.0  # that a test gets before it counts as one without end
+_TIMES_CPU = 5  # and so many times what it takes with lines noted
+_MOST_WALL_S = (
+    1800  # of one that waits for ever; the limits in processor time hold on busy machines
+)
 _MOST_BYTES = 6 << 30
 _WITHOUT_END = (signal.SIGPROF, signal.SIGALRM, signal.SIGXCPU)
 
@@ -55,68 +58,107 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     source = Path(module.__file__).read_text()
     wanted = order["mutants"]
     mutants = [m for m in mutants_of(source, order["module"]) if not wanted or m.name in wanted]
-    verdicts = _judge(session.items, module, source, mutants, order["jobs"])
-    Path(order["verdicts"]).write_text(json.dumps(verdicts))
+    with Path(order["verdicts"]).open("a") as file:
+
+        def tell(name: str, verdict: str) -> None:
+            file.write(json.dumps([name, verdict]) + "\n")
+            file.flush()
+
+        judges = _Judges(session.items, module.__file__, order["killers"])
+        if judges.wrong:
+            tell("", f"fails without a mutant: {judges.wrong}")
+        else:
+            _judge(judges, _Changer(module, source), mutants, order["jobs"], tell)
     return True
 
 
+class _Judges:
+    """The tests of a module, in the order in which they are likely to notice a mutant."""
+
+    def __init__(self, items: list[pytest.Item], path: str, killers: dict[str, str]) -> None:
+        clean = _without_mutant(items, path)
+        self.wrong = next((name for name, result in clean.items() if result["failed"]), "")
+        self.seconds = {name: float(result["seconds"]) for name, result in clean.items()}
+        self.lines = {name: set(result["lines"]) for name, result in clean.items()}
+        self.by_time = sorted(items, key=lambda item: self.seconds[item.nodeid])
+        self.killers = killers
+        self.recent: dict[str, list[str]] = {}  # by function, the latest last
+
+    def of(self, mutant: Mutant) -> list[pytest.Item]:
+        """Return the tests that come by the lines of a mutant."""
+        first, last = mutant.lines
+        wanted = set(range(first, last + 1))
+        found = [
+            item
+            for item in self.by_time
+            if (self.lines[item.nodeid] & wanted if mutant.owner else self.lines[item.nodeid])
+        ]
+        early = [*self.recent.get(mutant.owner, ()), self.killers.get(mutant.name, "")]
+        rank = {test: -1 - number for number, test in enumerate(early)}
+        return sorted(found, key=lambda item: rank.get(item.nodeid, 0))
+
+    def limit(self, item: pytest.Item) -> float:
+        """Return the seconds of processor time after which a test has no end."""
+        return _LEAST_CPU_S + _TIMES_CPU * self.seconds[item.nodeid]
+
+    def killed(self, mutant: Mutant, test: str) -> None:
+        """Note what killed a mutant."""
+        recent = self.recent.setdefault(mutant.owner, [])
+        if test in recent:
+            recent.remove(test)
+        recent.append(test)
+
+
 def _judge(
-    items: list[pytest.Item], module: Any, source: str, mutants: list[Mutant], jobs: int
-) -> dict[str, str]:
-    """Return the verdict on each mutant by name: "killed by ...", "survived ..." or "unreached"."""
-    clean = _without_mutant(items, module.__file__)
-    failed = [name for name, result in clean.items() if result["failed"]]
-    if failed:
-        return {"": f"fails without a mutant: {failed[0]}"}
-    by_time = sorted(items, key=lambda item: float(clean[item.nodeid]["seconds"]))
-    verdicts: dict[str, str] = {}
+    judges: _Judges,
+    changer: _Changer,
+    mutants: list[Mutant],
+    jobs: int,
+    tell: Callable[[str, str], None],
+) -> None:
+    """Tell the verdict on each mutant: "killed by ...", "survived ..." or "unreached"."""
     running: dict[int, tuple[Mutant, Path]] = {}
+    gc.collect()
+    gc.freeze()  # what is here stays as it is: forks share it, and collect only what is theirs
     with tempfile.TemporaryDirectory() as folder:
 
         def finish() -> None:
             pid, status = os.wait()
             mutant, said = running.pop(pid)
-            verdicts[mutant.name] = _verdict(status, said)
+            verdict, test = _verdict(status, said)
+            if verdict.startswith("killed"):
+                judges.killed(mutant, test)
+            tell(mutant.name, verdict)
 
         for mutant in mutants:
-            judges = [i for i in by_time if _comes_by(clean[i.nodeid]["lines"], mutant)]
-            if not judges:
-                verdicts[mutant.name] = "unreached"
+            items = judges.of(mutant)
+            if not items:
+                tell(mutant.name, "unreached")
                 continue
             if len(running) >= jobs:
                 finish()
+                items = judges.of(mutant)
             said = Path(folder) / mutant.name
-            limits = [_LEAST_CPU_S + _TIMES_CPU * clean[i.nodeid]["seconds"] for i in judges]
 
             def work(
-                mutant: Mutant = mutant,
-                judges: Any = judges,
-                limits: Any = limits,
-                said: Path = said,
+                mutant: Mutant = mutant, items: list[pytest.Item] = items, said: Path = said
             ) -> None:
-                _mutate(module, source, mutant)
-                _run_until_failure(judges, limits, said)
+                changer.mutate(mutant)
+                _run_until_failure(items, judges.limit, said)
 
             running[_fork(work)] = mutant, said
         while running:
             finish()
-    return verdicts
 
 
-def _comes_by(lines: list[int], mutant: Mutant) -> bool:
-    if not mutant.owner:
-        return bool(lines)
-    first, last = mutant.lines
-    return any(first <= line <= last for line in lines)
-
-
-def _verdict(status: int, said: Path) -> str:
+def _verdict(status: int, said: Path) -> tuple[str, str]:
+    """Return the verdict on a mutant whose process has ended, and the test it ended in."""
     test = said.read_text() if said.exists() else ""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         how = "no end" if number in _WITHOUT_END else signal.Signals(number).name
-        return f"killed by {test} ({how})"
-    return f"killed by {test}" if os.WEXITSTATUS(status) else f"survived {test}"
+        return f"killed by {test} ({how})", test
+    return (f"killed by {test}" if os.WEXITSTATUS(status) else f"survived {test}"), test
 
 
 def _fork(work: Callable[[], None]) -> int:
@@ -138,10 +180,12 @@ def _fork(work: Callable[[], None]) -> int:
         os._exit(code)
 
 
-def _run_until_failure(items: list[pytest.Item], limits: list[float], said: Path) -> None:
-    for number, (item, limit) in enumerate(zip(items, limits, strict=True)):
+def _run_until_failure(
+    items: list[pytest.Item], limit: Callable[[pytest.Item], float], said: Path
+) -> None:
+    for number, item in enumerate(items):
         said.write_text(item.nodeid)
-        signal.setitimer(signal.ITIMER_PROF, limit)
+        signal.setitimer(signal.ITIMER_PROF, limit(item))
         following = items[number + 1] if number + 1 < len(items) else None
         if _fails(item, following):
             os._exit(1)
@@ -189,7 +233,10 @@ def _noting(path: str, lines: set[int]) -> Any:
         return in_file
 
     def on_call(frame: types.FrameType, event: str, arg: Any) -> Any:
-        return in_file if frame.f_code.co_filename == path else None
+        if frame.f_code.co_filename != path:
+            return None
+        lines.add(frame.f_lineno)  # that of the function, with the defaults of its arguments
+        return in_file
 
     return on_call
 
@@ -197,25 +244,37 @@ def _noting(path: str, lines: set[int]) -> Any:
 # -- giving a module the code of a mutant ----------------------------------------------------------
 
 
-def _mutate(module: Any, source: str, mutant: Mutant) -> None:
-    tree = apply(source, mutant)
-    if not mutant.owner:
-        _assign_again(module, tree, mutant)
-    # Without an owner it may be a lambda in a table of the module: a function without a name.
-    codes = {
-        (code.co_qualname, code.co_firstlineno): code
-        for code in _codes(compile(tree, module.__file__, "exec", dont_inherit=True))
-        if code.co_qualname == mutant.owner or (not mutant.owner and "<lambda>" in code.co_qualname)
-    }
-    for function in gc.get_objects():
-        if isinstance(function, types.FunctionType):
-            code = function.__code__
-            if code.co_filename == module.__file__:
-                changed = codes.get((code.co_qualname, code.co_firstlineno))
-                if changed is not None:
-                    function.__code__ = changed
-    if mutant.owner:
-        _default_again(module, tree, mutant)
+class _Changer:
+    """Gives the functions of a module, wherever they are kept, the code of a mutant."""
+
+    def __init__(self, module: types.ModuleType, source: str) -> None:
+        self.module: Any = module
+        self.source = source
+        self.functions = [
+            found
+            for found in gc.get_objects()
+            if isinstance(found, types.FunctionType)
+            and found.__code__.co_filename == module.__file__
+        ]
+
+    def mutate(self, mutant: Mutant) -> None:
+        """Make the module that of a mutant."""
+        tree = apply(self.source, mutant)
+        if not mutant.owner:
+            _assign_again(self.module, tree, mutant)
+        # Without an owner it may be a lambda in a table of the module: a function without a name.
+        codes = {
+            (code.co_qualname, code.co_firstlineno): code
+            for code in _codes(compile(tree, self.module.__file__, "exec", dont_inherit=True))
+            if code.co_qualname == mutant.owner
+            or (not mutant.owner and "<lambda>" in code.co_qualname)
+        }
+        for function in self.functions:
+            changed = codes.get((function.__code__.co_qualname, function.__code__.co_firstlineno))
+            if changed is not None:
+                function.__code__ = changed
+        if mutant.owner:
+            _default_again(self.module, tree, mutant)
 
 
 def _codes(code: types.CodeType) -> list[types.CodeType]:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 _LOOPS = "tests/transform/loop"
 _NESTS = f"{_LOOPS}/test_random_nests.py"
-_ARITH = ("tests/arith", _NESTS, f"{_LOOPS}/test_cut_loops.py", f"{_LOOPS}/test_simplify.py")
-_PLANS = ("tests/compiler/test_memory_plan_laws.py", "tests/compiler/test_memory_plan.py")
+_PROGRAMS = f"{_LOOPS}/test_random_programs.py"
+_ARITH = ("tests/arith",)
+_PLANS = (
+    "tests/compiler/test_memory_plan_laws.py",
+    "tests/compiler/test_memory_plan.py",
+    "tests/compiler/test_memory_plan_quality.py",
+)
 
 JUDGES: dict[str, tuple[str, ...]] = {
     "slipway.transform.loop.in_place": (
@@ -17,19 +22,30 @@ JUDGES: dict[str, tuple[str, ...]] = {
         f"{_LOOPS}/test_storage_passes.py",
         f"{_LOOPS}/test_in_place.py",
     ),
-    "slipway.transform.loop.hoist_choice": (f"{_LOOPS}/test_hoist_choice.py", _NESTS),
+    "slipway.transform.loop.hoist_choice": (f"{_LOOPS}/test_hoist_choice.py", _NESTS, _PROGRAMS),
     "slipway.transform.loop.decide": (
         f"{_LOOPS}/test_decide.py",
         f"{_LOOPS}/test_hoist_choice.py",
         f"{_LOOPS}/test_vectorize_loop.py",
+        _PROGRAMS,
     ),
     "slipway.transform.loop.loop_partition": (
         f"{_LOOPS}/test_loop_partition.py",
         f"{_LOOPS}/test_cut_loops.py",
         _NESTS,
+        _PROGRAMS,
     ),
-    "slipway.transform.loop.cut_loops": (f"{_LOOPS}/test_cut_loops.py", _NESTS),
-    "slipway.transform.loop.vectorize_loop": (f"{_LOOPS}/test_vectorize_loop.py", _NESTS),
+    "slipway.transform.loop.cut_loops": (
+        f"{_LOOPS}/test_cut_pieces.py",
+        f"{_LOOPS}/test_cut_loops.py",
+        _NESTS,
+        _PROGRAMS,
+    ),
+    "slipway.transform.loop.vectorize_loop": (
+        f"{_LOOPS}/test_lanes.py",
+        f"{_LOOPS}/test_vectorize_loop.py",
+        _PROGRAMS,
+    ),
     "slipway.arith.linear": _ARITH,
     "slipway.arith.analyzer": _ARITH,
     "slipway.arith.interval": _ARITH,

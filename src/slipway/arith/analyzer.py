@@ -18,7 +18,7 @@ from slipway.arith.rules import BUILDERS as _BUILDERS
 from slipway.arith.rules import RULES as _RULES
 from slipway.ir import expr as E
 from slipway.ir import ops
-from slipway.ir.visit import map_children, substitute
+from slipway.ir.visit import map_children, substitute, walk
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
@@ -78,6 +78,11 @@ class Analyzer:
     def _forget(self, var: E.Var) -> None:
         self._atoms.pop(("var", id(var)), None)
         self._values.pop(id(var), None)
+        for key, atom in list(
+            self._atoms.items()
+        ):  # their variables and bounds were those of `var`
+            if atom.kind == "other" and any(part is var for part in walk(atom.expr)):
+                del self._atoms[key]
         self._memo.clear()
         self._simple.clear()
 

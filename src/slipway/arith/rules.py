@@ -189,16 +189,21 @@ def _vector_rule(an: Analyzer, kind: type, a: Any, b: Any) -> Any:
 
 
 def _and(an: Analyzer, e: Any) -> Any:
-    return ops.logical_and(an.simplify(e.a), an.simplify(e.b))
+    return _kept(e, ops.logical_and(an.simplify(e.a), an.simplify(e.b)))
 
 
 def _or(an: Analyzer, e: Any) -> Any:
-    return ops.logical_or(an.simplify(e.a), an.simplify(e.b))
+    return _kept(e, ops.logical_or(an.simplify(e.a), an.simplify(e.b)))
 
 
 def _not(an: Analyzer, e: Any) -> Any:
-    a = an.simplify(e.a)
-    return e if a is e.a else ops.logical_not(a)
+    return _kept(e, ops.logical_not(an.simplify(e.a)))
+
+
+def _kept(e: Any, made: Any) -> Any:
+    """Return `e` itself where what was made of it has the same class and operands."""
+    same = type(made) is type(e) and all(getattr(made, f) is getattr(e, f) for f in e.FIELDS)
+    return e if same else made
 
 
 def _select(an: Analyzer, e: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tuning without templates (classic): names to import, each of which says there is no tuner."""
+"""Tuning without templates (classic): names to import, which say what tunes instead."""
 
 from __future__ import annotations
 

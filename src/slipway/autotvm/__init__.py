@@ -1,10 +1,37 @@
-"""Tuning from templates (classic): names to import, each of which says that there is no tuner."""
+"""Tuning of models' kernels and of templates (classic), over `slipway.tuning`.
+
+``with apply_history_best(log):`` uses what a tuner's log holds.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from slipway.autotvm import callback, measure, record, task, tuner
+from slipway.autotvm.measure import (
+    LocalBuilder,
+    LocalRunner,
+    MeasureErrorNo,
+    MeasureInput,
+    MeasureResult,
+    RPCRunner,
+    measure_option,
+)
+from slipway.autotvm.task import (
+    ApplyHistoryBest,
+    ConfigEntity,
+    ConfigSpace,
+    apply_history_best,
+    get_config,
+    template,
+)
 from slipway.placeholders import TUNING, placeholder_of
+
+__all__ = [
+    "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "LocalBuilder", "LocalRunner",
+    "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner", "apply_history_best",
+    "callback", "get_config", "measure", "measure_option", "record", "task", "template", "tuner",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

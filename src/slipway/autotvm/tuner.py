@@ -1,11 +1,244 @@
-"""Tuners of templates (classic): see `slipway.autotvm`."""
+"""Tuners: ways to propose what is tried next; how it is measured and what wins is one engine's.
+
+See `slipway.tuning.search`: candidates take turns with the default choice, and one becomes the best
+when it beats the best so far and its results are right.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from pathlib import Path
+from typing import Any, ClassVar
 
-from slipway.placeholders import TUNING, placeholder_of
+from slipway.autotvm import callback as callback
+from slipway.autotvm.measure import MeasureErrorNo, MeasureInput, MeasureOption, MeasureResult
+from slipway.autotvm.task.kernel import KernelTask
+from slipway.autotvm.task.template import TemplateTask
+from slipway.errors import SlipwayError, TuningError, did_you_mean
+from slipway.toolchain.tempdir import tempdir
+from slipway.tuning.measure import Measured
+from slipway.tuning.search import TaskSearch
+from slipway.tuning.space import Candidate, candidate_of
+
+Task = KernelTask | TemplateTask
+BATCH = 8
+_ERRORS = {
+    "": MeasureErrorNo.NO_ERROR, "build": MeasureErrorNo.COMPILE_HOST,
+    "run": MeasureErrorNo.RUNTIME_DEVICE, "wrong": MeasureErrorNo.WRONG_ANSWER,
+}  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    return placeholder_of(__name__, name, TUNING)
+@dataclass(frozen=True)
+class _Known:
+    candidate: Candidate
+    score: float
+
+
+class _Log:
+    """The trials of one tuner: those it was given, and those of the present batch."""
+
+    def __init__(self) -> None:
+        self.known: dict[Candidate, float] = {}
+        self.batch: dict[Candidate, tuple[Measured, bool]] = {}
+
+    def add(
+        self,
+        task: Task,
+        device: str,
+        measured: Iterable[Measured],
+        verified: Candidate | None = None,
+    ) -> None:
+        del device
+        for m in measured:
+            sure = m.candidate == verified or (m.candidate == task.space.default and not m.kind)
+            self.batch[m.candidate] = (m, sure)
+            self.known[m.candidate] = m.score
+
+    def trials(self, task: Task, device: str) -> list[_Known]:
+        del task, device
+        return [_Known(c, score) for c, score in self.known.items()]
+
+    def best(self, task: Task, device: str | None = None) -> None:
+        """There is none: what another run found has to win again."""
+        del task, device
+
+
+class _RandomSearch(TaskSearch[Task]):
+    def _proposals(self, size: int) -> list[Candidate]:
+        space = self.task.space
+        assert space.default is not None
+        found = [] if self.scores else [space.default]
+        if len(space) <= 4 * (len(self.scores) + size):  # so few that all can be looked at
+            rest = [c for c in _all(self.task) if c not in self.scores and c not in found]
+            return found + self.rng.sample(rest, min(size - len(found), len(rest)))
+        fresh = iter(lambda: space.sample(self.rng), None)
+        unseen = (c for c in islice(fresh, 64 * size) if c not in self.scores)
+        return list(dict.fromkeys([*found, *unseen]))[:size]
+
+
+class _GridSearch(TaskSearch[Task]):
+    def _proposals(self, size: int) -> list[Candidate]:
+        return list(islice((c for c in _all(self.task) if c not in self.scores), size))
+
+
+class _GeneticSearch(TaskSearch[Task]):
+    def _proposals(self, size: int) -> list[Candidate]:
+        space = self.task.space
+        assert space.default is not None
+        good = sorted(self.scores, key=self.scores.__getitem__)[: 2 * BATCH]
+        found = dict.fromkeys([] if good else [space.default])
+        for _ in range(64 * size):
+            if len(found) >= size:
+                break
+            if len(good) < 2:
+                child = space.sample(self.rng)
+            else:
+                child = space.crossed(self.rng.choice(good), self.rng.choice(good), self.rng)
+                if self.rng.random() < 0.5:
+                    child = self.rng.choice([*space.neighbours(child), space.sample(self.rng)])
+            if child not in self.scores:
+                found[child] = None
+        return list(found)
+
+
+def _all(task: Task) -> Iterable[Candidate]:
+    space = task.space
+    for strategy, knobs in space.values.items():
+        start = dict(space.defaults[strategy].knobs)
+        names = list(knobs)[::-1]  # the first varies fastest
+        for values in product(*(knobs[name] for name in names)):
+            yield candidate_of(strategy, start | dict(zip(names, values, strict=True)))
+
+
+class Tuner:
+    """Searches one task.  `best_config`, `best_flops` and `best_iter` are what was found."""
+
+    SEARCH: ClassVar[type[TaskSearch[Task]]] = TaskSearch
+    OPTIONS: ClassVar[tuple[str, ...]] = ()  # of classic TVM's search, which this one has no use of
+
+    def __init__(self, task: Task, **options: Any) -> None:
+        for name in options:
+            if name not in self.OPTIONS:
+                raise TypeError(
+                    f"{type(self).__name__} takes no {name!r}.{did_you_mean(name, self.OPTIONS)}"
+                )
+        if not task.target.kind.is_cpu:
+            raise TuningError(
+                f"tuners measure on processors, and {task.target} is none: leave the tuning out, "
+                "schedules are chosen from the target's description"
+            )
+        self.task = task
+        self.best_config: Any = None
+        self.best_flops = 0.0
+        self.best_iter = 0
+        self.best_measure_pair: tuple[MeasureInput, MeasureResult] | None = None
+        self._log = _Log()
+
+    def load_history(
+        self,
+        data_set: Iterable[tuple[MeasureInput, MeasureResult]],
+        min_seed_records: int = 0,
+    ) -> None:
+        """Take trials of other runs: those of this task are learned from, and not made again.
+
+        Fewer than `min_seed_records` of them are ignored.  A good one without a score, as those of
+        classic TVM, cannot be compared and is left out.
+        """
+        found = {}
+        for inp, result in data_set:
+            if inp.task.key == self.task.key:
+                candidate = self.task.candidate_of(inp.config)
+                scored = result.score < float("inf") or result.error_no
+                if candidate is not None and scored:
+                    found[candidate] = result.score
+        if len(found) >= min_seed_records:
+            self._log.known.update(found)
+
+    def tune(
+        self,
+        n_trial: int,
+        measure_option: MeasureOption,
+        early_stopping: int | None = None,
+        callbacks: Sequence[callback.Callback] = (),
+        si_prefix: str = "G",
+    ) -> None:
+        """Make `n_trial` trials, or until `early_stopping` of them brought nothing better.
+
+        Every batch is given to the callbacks.  Raises TuningError when the device fails.
+        """
+        del si_prefix
+        with tempdir() as folder:
+            bench = self.task.bench(
+                measure_option.runner.runner(), Path(folder.path), measure_option.turns
+            )
+            search = self.SEARCH(self.task, self._log, bench)
+            made = 0
+            with bench:
+                while made < n_trial:
+                    start = time.time()
+                    try:
+                        tried = search.step(min(BATCH, n_trial - made))
+                    except TuningError:
+                        raise
+                    except SlipwayError as error:
+                        raise TuningError(f"{self.task}: {error}") from error
+                    finally:
+                        self._tell(callbacks, made, time.time() - start)
+                    made += tried
+                    if not tried or (early_stopping and made - self.best_iter >= early_stopping):
+                        return
+
+    def _tell(self, callbacks: Sequence[callback.Callback], made: int, seconds: float) -> None:
+        """Give the trials of a batch to the callbacks."""
+        batch, self._log.batch = self._log.batch, {}
+        inputs, results = [], []
+        for number, (m, verified) in enumerate(batch.values(), made + 1):
+            inp = MeasureInput(self.task.target, self.task, self.task.config_of(m.candidate))
+            result = MeasureResult(
+                tuple(m.seconds) if not m.kind else (m.error,), int(_ERRORS[m.kind]),
+                seconds / len(batch), time.time(), m.score, verified,
+            )  # fmt: skip
+            best = self.best_measure_pair
+            if verified and (best is None or m.score < best[1].score):
+                self.best_measure_pair, self.best_config = (inp, result), inp.config
+                self.best_flops = self.task.flop / statistics.median(m.seconds)
+                self.best_iter = number
+            inputs.append(inp)
+            results.append(result)
+        if inputs:
+            for call in callbacks:
+                call(self, inputs, results)
+
+
+class XGBTuner(Tuner):
+    """Proposes what a model that learns from the trials ranks best."""
+
+    OPTIONS = (
+        "plan_size", "feature_type", "loss_type", "num_threads", "optimizer",
+        "diversity_filter_ratio", "log_interval",
+    )  # fmt: skip
+
+
+class GATuner(Tuner):
+    """Proposes crossings and mutations of the best so far."""
+
+    SEARCH = _GeneticSearch
+    OPTIONS = ("pop_size", "elite_num", "mutation_prob")
+
+
+class RandomTuner(Tuner):
+    """Proposes at random."""
+
+    SEARCH = _RandomSearch
+    OPTIONS = ("range_idx",)
+
+
+class GridSearchTuner(Tuner):
+    """Proposes in the order of the space."""
+
+    SEARCH = _GridSearch
+    OPTIONS = ("range_idx",)

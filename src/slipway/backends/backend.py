@@ -11,18 +11,19 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
 from slipway.errors import TargetError
 from slipway.ir.function import PrimFunc
-from slipway.relay.expr import Function
 from slipway.target import Target
 from slipway.target.choose import one_target
-from slipway.transform.graph.pipeline import GENERAL
 from slipway.transform.loop.pipeline import PIPELINE
 from slipway.transform.manager import Pass
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Function
 
 
 class Backend:
@@ -41,11 +42,21 @@ class Backend:
 
     def graph_passes(self, target: Target) -> Sequence[Pass]:
         """Return the passes that make kernels of a model, in order."""
+        from slipway.transform.graph.pipeline import GENERAL
+
         return GENERAL
 
     def loop_passes(self, target: Target) -> Sequence[Pass]:
         """Return the passes between a lowered schedule and the code generator, in order."""
         return PIPELINE
+
+    def lowered_kernel(self, func: PrimFunc) -> PrimFunc:
+        """Return a model's kernel as the loop passes get it."""
+        return func
+
+    def tensor_alignment(self, target: Target) -> int:
+        """Return the multiple of bytes at which each tensor of a model begins."""
+        return 64
 
     def layout_lanes(self, target: Target, aot: bool = False) -> int:
         """Return how many channels lie in a block between kernels; 0: layouts stay as they are."""
@@ -125,7 +136,7 @@ def backend_of(target: Target, what: str = "models") -> Backend:
     if backend is None:
         raise TargetError(
             f"Slipway has no code generator for {what} on {target.kind.name} yet; targets of kind "
-            "llvm and c compile for every CPU"
+            "llvm and c compile for every CPU, those of kind opencl for OpenCL devices"
         )
     return backend
 

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,11 +48,32 @@ def forced_for(problem: Problem) -> Forced | None:
             )
     if problem.op in wishes:
         return _wish(problem.op, wishes[problem.op])
-    path = context.option(RECORDS)
+    path = records_path()
     if not path:
         return None
-    found = records(str(path)).get(key_of(problem))
+    found = records(path).get(key_of(problem))
     return None if found is None else Forced(found["strategy"], found.get("knobs") or {})
+
+
+_USED: ContextVar[str] = ContextVar("records in use", default="")
+
+
+@contextmanager
+def using_records(path: str) -> Iterator[None]:
+    """Use a file of records in the block, wherever the PassContext names no other."""
+    token = _USED.set(path)
+    try:
+        yield
+    finally:
+        _USED.reset(token)
+
+
+def records_path() -> str:
+    """Return the file of records that counts now, "" for none."""
+    context = PassContext.current()
+    if context.option(RECORDS):
+        return str(context.option(RECORDS))
+    return _USED.get() if context.option("relay.backend.use_meta_schedule", True) else ""
 
 
 def _wish(op: str, value: Tensor) -> Forced:

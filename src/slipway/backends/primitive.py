@@ -14,7 +14,7 @@ from slipway import te
 from slipway.backends.choices import forced_for
 from slipway.backends.cpu.schedules.generic import schedule_injective
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
-from slipway.backends.strategy import Choice, Problem, choose
+from slipway.backends.strategy import Choice, Problem, choose, choose_plain
 from slipway.errors import LoweringError
 from slipway.ir import ops as ir_ops
 from slipway.relay import op_registry
@@ -80,9 +80,8 @@ def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
                 raise LoweringError(f"a fused function cannot hold a {type(expr).__name__}")
     outputs = [_own_output(t, inputs) for t in values[id(function.body)]]
     if anchor is None:
-        return ScheduledKernel(
-            schedule_injective(target, outputs), (*inputs, *outputs), "copy", "injective"
-        )
+        copied = Problem("copy", None, (), [function.body.checked_type], target)
+        anchor = _Anchor("copy", OpPattern.INJECTIVE, outputs[0], choose_plain(copied))
     choice = anchor.choice
     name = choice.strategy.name if choice is not None else anchor.pattern.name.lower()
     schedule = _schedule(anchor, outputs, target)

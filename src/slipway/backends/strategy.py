@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import product
@@ -163,7 +163,7 @@ _PATTERNS: dict[OpPattern, list[Strategy]] = {}
 _imported: set[str] = set()
 
 
-def _always(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
+def _always(attrs: Attrs | None, in_types: Sequence[Type], target: Target) -> bool:
     return True
 
 
@@ -218,14 +218,26 @@ def _import(package: str) -> None:
 
 def strategies(op: str, target: Target) -> list[Strategy]:
     """Return the strategies for an operator that the target's backend has, or that a user added."""
+    found = _of_pattern(op, op_registry.get(op).pattern, target)
+    return _of_backend(_STRATEGIES.get(op, ()), target) + found
+
+
+def _of_pattern(op: str, pattern: OpPattern, target: Target) -> list[Strategy]:
     packages = backend_of(target).strategies
     for package in packages:
         _import(package)
-    every = strategy_packages()
-    own = [e for e in _STRATEGIES.get(op, ()) if _is_of(e.home, packages, every)]
-    general = _PATTERNS.get(op_registry.get(op).pattern, ())
-    found = [replace(e, op=op) for e in general if _is_of(e.home, packages, every)]
-    return own + found
+    return [replace(e, op=op) for e in _of_backend(_PATTERNS.get(pattern, ()), target)]
+
+
+def _of_backend(entries: Iterable[Strategy], target: Target) -> list[Strategy]:
+    packages, every = backend_of(target).strategies, strategy_packages()
+    return [e for e in entries if _is_of(e.home, packages, every)]
+
+
+def choose_plain(problem: Problem) -> Choice | None:
+    """Return how the target's backend schedules what is no operator: a copy."""
+    found = _of_pattern(problem.op, OpPattern.INJECTIVE, problem.target)
+    return Choice(found[0], problem, found[0].knobs_for(problem)) if found else None
 
 
 @lru_cache(maxsize=4096)

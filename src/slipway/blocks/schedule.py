@@ -57,6 +57,10 @@ class Schedule:
     """
 
     def __init__(self, mod: PrimFunc | IRModule, *, seed: int | None = None, **_: Any) -> None:
+        if not isinstance(mod, PrimFunc | IRModule):
+            raise ScheduleError(
+                f"tir.Schedule takes a function of loops or a module, not a {type(mod).__name__}"
+            )
         self.mod = IRModule.from_expr(mod) if isinstance(mod, PrimFunc) else mod
         names = [name for name, func in self.mod.items() if isinstance(func, PrimFunc)]
         if not names:

@@ -17,7 +17,11 @@ from slipway.cli.rpc_query import rpc_query
 from slipway.cli.rpc_server import rpc_server
 from slipway.cli.rpc_tracker import rpc_tracker
 from slipway.cli.run import run
+from slipway.cli.runtime import runtime
 from slipway.cli.targets import targets
+from slipway.cli.tune import tune
+from slipway.cli.web_demo import web_demo
+from slipway.cli.web_device import web_device
 from slipway.version import VERSION
 
 app = typer.Typer(
@@ -32,12 +36,16 @@ app.command("compile")(compile_model)
 app.command("check")(check)
 app.command("run")(run)
 app.command("profile")(profile)
+app.command("tune")(tune)
 app.command("bisect")(bisect)
 app.command("rpc-server")(rpc_server)
 app.command("rpc-proxy")(rpc_proxy)
 app.command("rpc-tracker")(rpc_tracker)
 app.command("rpc-query")(rpc_query)
 app.command("device-server")(device_server)
+app.command("runtime")(runtime)
+app.command("web-device")(web_device)
+app.command("web-demo")(web_demo)
 app.command("targets")(targets)
 app.command("demo")(demo)
 app.command("quantize")(quantize)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -13,7 +13,7 @@ from slipway.cli import console
 from slipway.cli.bisect_repro import write_repro
 from slipway.cli.connection import Connection
 from slipway.cli.demo_case import random_array
-from slipway.cli.model_file import ModelOptions, format_of, parse_bindings
+from slipway.cli.model_file import ModelOptions, parse_bindings
 from slipway.cli.options import (
     Bindings,
     DenseRounding,
@@ -28,7 +28,11 @@ from slipway.cli.options import (
     Tracker,
 )
 from slipway.cli.run import read_arrays
+from slipway.deploy.model_file import format_of
 from slipway.toolchain.tempdir import tempdir
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 
 def bisect(
@@ -143,7 +147,7 @@ def check_import(
 
 
 def check_target(
-    module: Any, target: Any, connection: Connection, arrays: dict[str, Any],
+    module: Any, target: Target, connection: Connection, arrays: dict[str, Any],
     wanted: Sequence[Any], tolerance: float, opt_level: int,
 ) -> Any:  # fmt: skip
     """Return the first pass or kernel that gives other numbers for `target`, if any."""
@@ -208,7 +212,11 @@ def run_whole(library: Any, device: Any, arrays: dict[str, Any]) -> list[Any]:
 
 
 def stop_at(
-    culprit: Any, output: Path | None, model: Path, arrays: dict[str, Any], target: Any = None
+    culprit: Any,
+    output: Path | None,
+    model: Path,
+    arrays: dict[str, Any],
+    target: Target | None = None,
 ) -> None:
     """Report a culprit and exit with 1; without one do nothing."""
     if culprit is None:

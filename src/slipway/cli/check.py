@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -16,12 +16,15 @@ from slipway.cli.model_file import (
     parse_bindings,
     parse_shapes,
     read_model,
-    rounding_for,
     shapes_option,
     survey_model,
 )
 from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFile, ModelFormat
+from slipway.deploy.model_file import rounding_for
 from slipway.errors import LoweringError, OpenShapeError
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 COLOURS = {
     "native": "green", "rewritten": "cyan", "folded": "dim", "unsupported": "red",
@@ -123,14 +126,14 @@ def counted(entries: Sequence[Any]) -> dict[str, int]:
     return counts(entries)
 
 
-def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str, Any]:
+def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[str, Any]:
     """Return the schedule of each node on `target`, the memory needed, and what stands against it.
 
     A node has the strategy of its kernel's main operator; "general" where a backend has none.
     """
     import slipway
     from slipway.backends.backend import backend_of, compile_target
-    from slipway.compiler.graph import place_tensors
+    from slipway.compiler.graph import plan_storage
     from slipway.compiler.relay_build import kernel_graph
     from slipway.inspect.coverage import kernel_schedules
 
@@ -147,7 +150,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
     ports += [graph.type_of(ref) for ref in graph.outputs]
     memory: dict[str, Any] = {
         "weights_bytes": sum(array.nbytes for array in graph.params.values()),
-        "tensors_bytes": place_tensors(graph).plan.size_bytes,
+        "tensors_bytes": plan_storage(graph).plan.size_bytes,
         "inputs_outputs_bytes": sum(type_.size_bytes for type_ in ports),
         "kernels": len(graph.kernels),
     }
@@ -161,7 +164,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Any) -> dict[str,
     }
 
 
-def boards_that_fit(target: Any, memory: dict[str, Any]) -> dict[str, bool]:
+def boards_that_fit(target: Target, memory: dict[str, Any]) -> dict[str, bool]:
     """Return whether the model fits each known board with the target's processor, by estimate.
 
     The planner that follows may still save RAM; ``slipway fit`` tells exactly.

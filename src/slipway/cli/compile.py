@@ -19,7 +19,7 @@ from slipway.cli.options import (
 )
 from slipway.errors import ModelError, did_you_mean
 
-SUFFIXES = (".tar", ".so", ".o", ".a")
+SUFFIXES = (".tar", ".so", ".wasm", ".o", ".a")
 DUMPS = ("relay", "ll", "asm")
 
 
@@ -31,7 +31,7 @@ def compile_model(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The artifact: .tar, .so, .o or .a. [default: MODEL.tar]"
+            "--output", "-o", help="The artifact: .tar, .so, .wasm, .o or .a. [default: MODEL.tar]"
         ),
     ] = None,
     input_shapes: InputShapes = None,
@@ -39,6 +39,9 @@ def compile_model(
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
     model_format: ModelFormat = None,
+    tuning_records: Annotated[
+        Path | None, typer.Option(help="Choices for single kernels that `slipway tune` wrote.")
+    ] = None,
     cross_compiler: Annotated[
         str | None, typer.Option(help="A compiler to link with, instead of Slipway's own linker.")
     ] = None,
@@ -65,6 +68,8 @@ def compile_model(
 
         slipway compile mobilenet.onnx --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 
+        slipway compile mobilenet.onnx --target web/wasm -o mobilenet.wasm
+
         slipway compile kws.tflite --target "c -mcpu=cortex-m4" --executor aot --runtime crt -f mlf
 
         slipway compile bert.onnx --input-shapes "ids:[1,128] mask:[1,128]" --dump-code relay,asm
@@ -79,7 +84,7 @@ def compile_model(
             f"it is one of {', '.join(SUFFIXES)}.{did_you_mean(destination.suffix, SUFFIXES)}"
         )
     if output_format not in (None, "mlf", *(suffix.lstrip(".") for suffix in SUFFIXES)):
-        raise ModelError(f"--output-format {output_format}: not one of mlf, tar, so, o, a.")
+        raise ModelError(f"--output-format {output_format}: not one of mlf, tar, so, wasm, o, a.")
     if output_format and destination.suffix != suffix:
         raise ModelError(f"--output-format {output_format} writes {suffix}, not {destination}.")
     dumps = [kind.strip() for kind in dump_code.split(",")] if dump_code else []
@@ -94,12 +99,13 @@ def compile_model(
     from slipway import relay
 
     chosen = slipway.target.Target(target)
+    config = {"schedules.records": str(tuning_records)} if tuning_records else {}
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     with (
         console.step(f"Compiling for {chosen}"),
-        slipway.transform.PassContext(opt_level=opt_level),
+        slipway.transform.PassContext(opt_level=opt_level, config=config),
     ):
         library = relay.build(
             module, target=chosen, params=parameters, **backend(executor, runtime)

@@ -76,7 +76,13 @@ class Connection:
             return self.load(path)
 
     def graph_module(self, artifact: Path) -> Any:
-        """Return the graph executor of a model's artifact."""
+        """Return the graph executor of a model's artifact, on the kind of device that it is for."""
         from slipway.contrib import graph_executor
+        from slipway.inspect.profile import metadata_of
+        from slipway.runtime.devices import Device
 
+        kind = Device(int(metadata_of(artifact).get("device_type", 1)))
+        if kind.device_type != 1:
+            name = kind.type_name
+            self.device = self.remote.device(name) if self.remote is not None else kind
         return graph_executor.GraphModule(self.load(artifact)["default"](self.device))

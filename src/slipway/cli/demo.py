@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,15 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.demo_case import Case, Outputs, digits_case, model_case
-from slipway.cli.demo_device import DeviceKind, kind_named, serve, this_machine
+from slipway.cli.demo_device import (
+    PAGE,
+    DeviceKind,
+    build_server,
+    kind_named,
+    node,
+    session_with,
+    this_machine,
+)
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
 from slipway.cli.profile_table import profile_rows
@@ -48,7 +56,7 @@ def demo(
         typer.Option("--model", help="A .onnx, .tflite or .pt2 file instead of the digits."),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="The device to start: aarch64, armv7, riscv64 or x86_64.")
+        str, typer.Option(help="The device to start: aarch64, armv7, riscv64, x86_64 or web.")
     ] = "aarch64",
     input_shapes: InputShapes = None,
     bind: Bindings = None,
@@ -64,6 +72,8 @@ def demo(
         slipway demo
 
         slipway demo --model mobilenet.onnx --device riscv64
+
+        slipway demo --device web
     """
     from slipway.target import Target
 
@@ -90,14 +100,14 @@ def run_demo(case: Case, kind: DeviceKind, emulator: list[str], folder: Path) ->
         host = build(case, "llvm")
     with console.step(f"Compiling for {kind.target}"):
         library = build(case, kind.target)
-        artifact = folder / f"{case.path.stem}.tar"
+        artifact = folder / f"{case.path.stem}{kind.suffix}"
         library.export_library(str(artifact))
     with console.step(f"Device server for {kind.server} (built once, then kept)"):
-        server = native.build_device_server(kind.server)
+        server = build_server(kind)
     with console.step("Runtime of this machine (built once, then kept)"):
         native.host_runtime()
-    with serve(server, emulator, folder) as port:
-        results = run_on_device(case, artifact, port, kind.name)
+    with session_with(kind, server, emulator, folder) as remote:
+        results = run_on_device(case, artifact, library.metadata, remote, kind.name)
     with console.step("Running them on this machine"):
         here = run_here(case, host)
     report(case, kind, results, here, bool(emulator))
@@ -110,6 +120,8 @@ def run_demo(case: Case, kind: DeviceKind, emulator: list[str], folder: Path) ->
 def choose_device(name: str) -> tuple[DeviceKind, list[str]]:
     """Return the device of that name and its emulator; this machine where there is no emulator."""
     kind = kind_named(name)
+    if kind.name == PAGE:
+        return kind, node()
     emulator = emulators.find(kind.name)
     if emulator is not None:
         return kind, emulator
@@ -130,13 +142,13 @@ def build(case: Case, target: str) -> Any:
         )
 
 
-def run_on_device(case: Case, artifact: Path, port: int, device_name: str) -> Results:
-    """Upload `artifact` to the server at loopback `port`, run every input there, and measure."""
-    from slipway import rpc
+def run_on_device(
+    case: Case, artifact: Path, metadata: Mapping[str, Any], remote: Any, device_name: str
+) -> Results:
+    """Upload `artifact`, of that metadata, to a device, run every input there, and measure."""
     from slipway.contrib import graph_executor
-    from slipway.inspect.profile import metadata_of, profile_model
+    from slipway.inspect.profile import profile_model
 
-    remote = rpc.connect("127.0.0.1", port)
     with console.step(f"Uploading {artifact.name}"):
         remote.upload(str(artifact))
         library = remote.load_module(artifact.name)
@@ -151,7 +163,7 @@ def run_on_device(case: Case, artifact: Path, port: int, device_name: str) -> Re
         first = module.module.time_evaluator("run", device, number=1, repeat=1)().mean
         runs = int(np.clip(TIMING_S / first, 1, 10))
         results.seconds = module.module.time_evaluator("run", device, number=1, repeat=runs)()
-        report = profile_model(module, metadata_of(artifact), number=1, repeat=runs)
+        report = profile_model(module, metadata, number=1, repeat=runs)
         results.layers = profile_rows(report, SLOWEST)
     return results
 
@@ -203,8 +215,10 @@ def print_sizes(case: Case, artifact: Path, server: Path) -> None:
     """Print the sizes of the model, of the artifact and its parts, and of the server."""
     rows = [(f"model ({case.path.name})", case.path.stat().st_size)]
     rows.append((f"artifact ({artifact.name})", artifact.stat().st_size))
-    with tarfile.open(artifact) as archive:
-        sizes = {member.name: member.size for member in archive.getmembers()}
+    sizes = {}
+    if artifact.suffix == ".tar":
+        with tarfile.open(artifact) as archive:
+            sizes = {member.name: member.size for member in archive.getmembers()}
     rows += [
         (f"  {title} ({name})", sizes[name]) for name, title in MEMBERS.items() if name in sizes
     ]

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.cli.model_file import ModelOptions, format_of, parse_bindings, read_model
+from slipway.cli.model_file import ModelOptions, parse_bindings, read_model
+from slipway.deploy.model_file import format_of
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 Arrays = dict[str, Any]
 Outputs = list[Any]
@@ -50,7 +54,7 @@ def digits_case() -> Case:
     )
 
 
-def model_case(path: Path, options: ModelOptions, target: Any) -> Case:
+def model_case(path: Path, options: ModelOptions, target: Target) -> Case:
     """Return the user's model with random inputs, and onnxruntime's outputs if there."""
     module, parameters = options.read(path, target)
     rng = np.random.default_rng(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -11,22 +12,37 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
+from typing import TYPE_CHECKING
 
 from slipway.errors import RPCConnectionError, ToolchainError, did_you_mean
-from slipway.toolchain import zig
+from slipway.libinfo import find_js_path
+from slipway.toolchain import native, web_runtime, zig
+
+if TYPE_CHECKING:
+    from slipway.rpc.client import RPCSession
 
 START_TIMEOUT_S = 30.0
 _BOUND = re.compile(r"bind to \S*:(\d+)")
 
 
+PAGE = "web"
+_NODE_HINT = (
+    "node, which plays the browser, is not installed; on Debian: sudo apt-get install nodejs"
+)
+
+
 @dataclass(frozen=True)
 class DeviceKind:
-    """A kind of device: its name, what to compile for, and the triple of its static server."""
+    """A kind of device: its name, what to compile for, and the triple of its static server.
+
+    `suffix` is that of the file that is uploaded.
+    """
 
     name: str
     processor: str
     target: str
     server: str
+    suffix: str = ".tar"
 
 
 KINDS = {
@@ -56,6 +72,7 @@ KINDS = {
             "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3",
             "x86_64-linux",
         ),
+        DeviceKind(PAGE, "WebAssembly with SIMD", "llvm -mtriple=wasm32", PAGE, ".wasm"),
     )
 }
 
@@ -69,6 +86,37 @@ def kind_named(name: str) -> DeviceKind:
             f"{did_you_mean(name, KINDS)}"
         )
     return KINDS[name]
+
+
+def node() -> list[str]:
+    """Return the command of node; ToolchainError says where it comes from."""
+    found = shutil.which("node")
+    if found is None:
+        raise ToolchainError(_NODE_HINT + ".")
+    return [found]
+
+
+def build_server(kind: DeviceKind) -> Path:
+    """Return the program that is all a device of that kind needs, building it if that must be."""
+    if kind.name == PAGE:
+        return web_runtime.web_device()
+    return native.build_device_server(kind.server)
+
+
+@contextmanager
+def session_with(
+    kind: DeviceKind, server: Path, emulator: list[str], folder: Path
+) -> Iterator[RPCSession]:
+    """Start a device with that server and emulator, and yield a session with it."""
+    from slipway import rpc
+
+    if kind.name == PAGE:
+        script = f"{find_js_path()[0]}/device/stdio.mjs"
+        with rpc.PopenSession([*emulator, script, str(server)]) as session:
+            yield session
+    else:
+        with serve(server, emulator, folder) as port, rpc.connect("127.0.0.1", port) as session:
+            yield session
 
 
 def this_machine() -> DeviceKind:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,36 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.errors import ModelError, OpenShapeError, did_you_mean
+from slipway.deploy.model_file import Shapes, format_of, read_model_file, rounding_for
+from slipway.errors import ModelError, OpenShapeError
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
-FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch"}
-FORMAT_NAMES = "onnx|tflite|pytorch"
+ADVICE = " Name it with --model-format onnx|tflite|pytorch."
 _SHAPE = re.compile(r"\s*(?P<name>\S+?)\s*:\s*\[(?P<dims>[\d\s,?]*)\]")
-
-
-Shapes = dict[str, tuple[int, ...]]
-
-
-def format_of(path: Path, model_format: str | None = None) -> str:
-    """Return the format of the model at `path`, a value of `FORMATS`.
-
-    `model_format` overrides the suffix.  Raises ModelError for an unknown format,
-    FileNotFoundError when there is no such file.
-    """
-    chosen = model_format or FORMATS.get(path.suffix.lower())
-    if chosen is None or chosen not in FORMATS.values():
-        known = ", ".join(FORMATS)
-        asked = model_format or path.suffix or "none"
-        raise ModelError(
-            f"{path}: cannot tell the model's format from {asked!r} (known: {known})."
-            f"{did_you_mean(asked, FORMATS)} Name it with --model-format {FORMAT_NAMES}."
-        )
-    if not path.is_file():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    return chosen
 
 
 def read_model(
@@ -54,27 +30,13 @@ def read_model(
 ) -> tuple[Any, dict[str, Any]]:
     """Return (relay module, parameters) of the model at `path`.
 
-    `constants` binds inputs to values; `dense_rounding` is that of `from_tflite`. Raises what
-    `format_of` raises, and ModelError for a file that is damaged or uses what is not supported,
-    or that leaves sizes open.
+    Raises what `format_of` and `read_model_file` raise; sizes that it leaves open are asked for in
+    the words of the command line.
     """
-    from slipway import relay
-
-    bound = constants or {}
     try:
-        match format_of(path, model_format):
-            case "onnx":
-                return relay.frontend.from_onnx(path, shape=shapes, constants=bound)
-            case "pytorch":
-                infos = list(shapes.items()) if shapes else None
-                return relay.frontend.from_pytorch(path, infos, default_dtype="", constants=bound)
-            case _:
-                return relay.frontend.from_tflite(
-                    path.read_bytes(),
-                    shape_dict=shapes,
-                    dense_rounding=dense_rounding,
-                    constants=bound,
-                )
+        return read_model_file(
+            path, format_of(path, model_format, ADVICE), shapes, constants, dense_rounding
+        )
     except OpenShapeError as error:
         raise ModelError(f"{error.problem} Pass {shapes_option(error.shapes)}") from None
 
@@ -88,7 +50,7 @@ class ModelOptions:
     model_format: str | None = None
     dense_rounding: str | None = None
 
-    def read(self, path: Path, target: Any) -> tuple[Any, dict[str, Any]]:
+    def read(self, path: Path, target: Target) -> tuple[Any, dict[str, Any]]:
         """Return (relay module, parameters) of the model at `path` for a target.
 
         Raises what `read_model` raises, and ModelError for an option that is spelled otherwise.
@@ -102,18 +64,6 @@ class ModelOptions:
         )
 
 
-def rounding_for(target: Target, given: str | None) -> str:
-    """Return `from_tflite`'s dense_rounding for a target, as LiteRT or TensorFlow Lite Micro there.
-
-    `given` overrides it. Raises ModelError for what is no way of rounding.
-    """
-    if given is None:
-        return "double" if target.parsed_triple.system == "none" else "single"
-    if given not in ("single", "double"):
-        raise ModelError(f"--dense-rounding {given}: write single or double")
-    return given
-
-
 def survey_model(
     path: Path,
     shapes: Shapes | None = None,
@@ -125,7 +75,7 @@ def survey_model(
     Raises OpenShapeError, with shapes that can be assumed, for a model that leaves sizes open.
     """
     bound = constants or {}
-    match format_of(path, model_format):
+    match format_of(path, model_format, ADVICE):
         case "onnx":
             from slipway.frontends.onnx.importer import check_onnx
 

@@ -33,6 +33,10 @@ def rpc_proxy(
     tls_ca: Annotated[
         str | None, typer.Option(help='Whom to trust as the tracker: a PEM file, or "system".')
     ] = None,
+    web_port: Annotated[
+        int | None, typer.Option(help="Serve a page there that makes browsers devices.")
+    ] = None,
+    web_host: Annotated[str, typer.Option(help="The address of that page.")] = "127.0.0.1",
 ) -> None:
     """Bring devices and clients together that both connect to here, until interrupted.
 
@@ -58,6 +62,8 @@ def rpc_proxy(
                 tls_key=tls_key,
                 plain_devices=plain_devices,
                 tls_ca=tls_ca,
+                web_port=web_port,
+                web_host=web_host,
             )
         )
     )

@@ -22,6 +22,7 @@ from slipway.cli.options import (
 )
 from slipway.cli.profile_table import print_profile
 from slipway.errors import ExecutionError, did_you_mean
+from slipway.runtime.devices import Device
 
 FILL_MODES = ("random", "zeros", "ones")
 
@@ -53,7 +54,9 @@ def run(
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
     tracker: Tracker = None,
-    device: Annotated[str, typer.Option(help="Which processor of the machine: cpu.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="The kind of device, cpu or cl; the artifact's, and no other.")
+    ] = "",
 ) -> None:
     """Run ARTIFACT on this machine, or on a device with an RPC server.
 
@@ -67,12 +70,15 @@ def run(
         known = ", ".join(FILL_MODES)
         hint = did_you_mean(fill_mode, FILL_MODES)
         raise ExecutionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
-    if device != "cpu":
-        raise ExecutionError(f"--device {device}: this version runs on cpu only")
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
     if threads is not None:
         connection.use_threads(threads)
     module = connection.graph_module(artifact)
+    if device and Device(device).device_type != connection.device.device_type:
+        raise ExecutionError(
+            f"--device {device}: {artifact.name} was compiled for {connection.device}; compile it "
+            "for that device, with --target"
+        )
     given = read_arrays(inputs) if inputs else {}
     for name, array in input_arrays(module, given, fill_mode).items():
         module.set_input(name, array)

@@ -7,9 +7,34 @@ from typing import Any
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.node import Node
-from slipway.ir.visit import children
+from slipway.ir.ops import as_int
+from slipway.ir.visit import children, walk
 
 _LEAVES = frozenset((E.IntImm, E.FloatImm, E.StringImm))
+
+
+def is_region(node: S.For) -> bool:
+    """Return whether tasks run the whole of a loop, and of parallel loops in it their share.
+
+    Not where one of those wants all tasks to wait behind it: each is launched by itself then.
+    """
+    if all(key != S.REGION for key, _ in node.annotations):
+        return False
+    inside = [n for n in walk(node.body) if isinstance(n, S.For) and n.kind == S.ForKind.PARALLEL]
+    return bool(inside) and all(key != S.BARRIER for n in inside for key, _ in n.annotations)
+
+
+def nested_steps(node: S.For) -> int:
+    """Return how many steps each step of a parallel loop has that tasks share too.
+
+    Those of a parallel loop that is all the body does; 1 where there is none.
+    """
+    inner = node.body
+    if not isinstance(inner, S.For) or not inner.kind == node.kind == S.ForKind.PARALLEL:
+        return 1
+    if as_int(node.min) != 0 or as_int(inner.min) != 0:
+        return 1
+    return as_int(inner.extent) or 1
 
 
 def captured(root: Node) -> list[E.Var]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from slipway.codegen.device_code import DeviceCode
 from slipway.errors import CodegenError, ToolchainError
 from slipway.target import Target
 from slipway.toolchain.zig import run_zig
@@ -21,7 +22,8 @@ class CompiledModule:
     linking them with nothing else gives a library without undefined symbols.
     `functions` are the names that ``__tvm_ffi_<name>`` exists for, `entry` the main one, and
     `metadata` the JSON text of ``__slipway_metadata``.  `external` are the symbols that calls of
-    foreign C functions left undefined.
+    foreign C functions left undefined.  `device` is what the functions launch on a device; a
+    library carries it, an object of the host's code does not.
     """
 
     target: Target
@@ -31,11 +33,19 @@ class CompiledModule:
     make_objects: Callable[[], tuple[bytes, ...]]
     sources: dict[str, Callable[[], str]] = field(repr=False)
     external: tuple[str, ...] = ()
+    device: DeviceCode | None = None
 
     @cached_property
     def objects(self) -> tuple[bytes, ...]:
         """The object files' bytes; C is compiled when they are first asked for."""
         return self.make_objects()
+
+    @cached_property
+    def library_objects(self) -> tuple[bytes, ...]:
+        """The objects of a library: those of the functions, and the code of a device as data."""
+        if self.device is None:
+            return self.objects
+        return (*self.objects, self.device.make_object())
 
     def get_source(self, fmt: str = "") -> str:
         """Return the text in format "ll", "asm" ("s") or "c"; the default one when empty.

@@ -6,6 +6,7 @@ thing.  Each function here is exact: the result is that of the original, bit for
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from slipway import dtypes
@@ -61,13 +62,16 @@ def flatten_index(buffer: Buffer, indices: tuple[E.PrimExpr, ...]) -> E.PrimExpr
 
 
 def wide_index(buffer: Buffer, index: E.PrimExpr) -> E.PrimExpr:
-    """Return a position in elements in int64 where the buffer may have 2^31 of them or more."""
-    count = 1
-    for extent in buffer.shape:
-        if not isinstance(extent, E.IntImm):
-            return index
-        count *= extent.value
-    return index if count < 1 << 31 else _widened(index)
+    """Return a position in elements in int64 where the buffer may have 2^31 of them or more.
+
+    It may where it has several extents, or an expression of them, that are not known.  (A single
+    one is an int32 itself; what 32-bit addresses do not need of it, compilers leave out.)
+    """
+    if len(buffer.shape) == 1 and isinstance(buffer.shape[0], E.Var):
+        return index
+    known = [extent.value for extent in buffer.shape if isinstance(extent, E.IntImm)]
+    is_small = len(known) == len(buffer.shape) and prod(known) < 1 << 31
+    return index if is_small else _widened(index)
 
 
 def _widened(index: E.PrimExpr) -> E.PrimExpr:

@@ -30,7 +30,11 @@ class Signature:
 
 
 def signature_of(func: PrimFunc, device_type: int = 1) -> Signature:
-    """Describe `func`'s parameters; raises CodegenError for one that has no calling form."""
+    """Describe `func`'s parameters; raises CodegenError for one that has no calling form.
+
+    Tensors lie on devices of `device_type`, or of the function's attribute of that name.
+    """
+    device_type = int(func.attr("device_type", device_type))
     out = Signature(func.name)
     slots: dict[int, int] = {}
 

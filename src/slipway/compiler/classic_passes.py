@@ -1,165 +1,38 @@
-"""``relay.transform``: graph passes under their classic names.
-
-Each name makes a pass object, called on a module: ``relay.transform.FoldConstant()(mod)``.
-`Sequential` runs several under the current PassContext, leaving out those above its opt_level.
-"""
+"""Passes of ``relay.transform`` that a backend holds; see `transform.graph.classic`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
-from slipway.compiler.optimize import lower_ready, main_function, optimize
-from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
-from slipway.relay.expr import Expr, Function
-from slipway.relay.open_dims import fix_shapes
-from slipway.transform.context import PassContext
-from slipway.transform.graph.annotate_target import annotate_target
-from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
-from slipway.transform.graph.dead_channels import remove_dead_channels
-from slipway.transform.graph.dead_code import eliminate_dead_code
-from slipway.transform.graph.fold_constant import fold_constant
-from slipway.transform.graph.fold_scale_axis import fold_scale_axis
-from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
+from slipway.relay import op_rules
+from slipway.relay.expr import Call, Expr, Function
+from slipway.transform.graph.classic import on_functions
+from slipway.transform.graph.convert_layout import change_layouts
 from slipway.transform.graph.infer_type import infer_type
-from slipway.transform.graph.inline import inline
-from slipway.transform.graph.merge_composite import merge_composite
-from slipway.transform.graph.merge_regions import merge_regions
-from slipway.transform.graph.mixed_precision import to_mixed_precision
-from slipway.transform.graph.partition_graph import partition_graph
-from slipway.transform.graph.pipeline import over_functions
-from slipway.transform.graph.simplify_expr import simplify_expr
-from slipway.transform.graph.simplify_inference import simplify_inference
-from slipway.transform.manager import (
-    FunctionPass,
-    ModulePass,
-    Pass,
-    Sequential,
-    Setting,
-    pass_of,
-)
-
-__all__ = [
-    "AlterOpLayout", "AnnotateTarget", "CanonicalizeOps", "DeadCodeElimination",
-    "EliminateCommonSubexpr", "FixShapes", "FoldConstant", "FoldScaleAxis", "FunctionPass",
-    "FuseAttention", "FuseOps", "InferType", "Inline", "Legalize", "MergeCompilerRegions",
-    "MergeComposite", "ModulePass", "PartitionGraph", "Pass", "PassContext", "RemoveDeadChannels",
-    "Sequential", "SimplifyExpr", "SimplifyInference", "ToGraphNormalForm", "ToMixedPrecision",
-    "build_config", "function_pass", "lower_ready", "module_pass", "optimize",
-]  # fmt: skip
-
-
-def _on_functions(name: str, opt_level: int, run: Callable[[Function, IRModule], Function]) -> Pass:
-    def over(module: IRModule, setting: Setting) -> IRModule:
-        return over_functions(module, lambda function: run(function, module))
-
-    return Pass(name, opt_level, over)
-
-
-def InferType() -> Pass:
-    """Give every expression its `checked_type`."""
-    return _on_functions("InferType", 0, lambda f, m: infer_type(f))
-
-
-def FixShapes(shapes: Mapping[str, Sequence[int]]) -> Pass:
-    """Give inputs of "main" that have open dimensions (`relay.Any()`) their shapes."""
-    return Pass("FixShapes", 0, lambda m, _: m.update("main", fix_shapes(main_function(m), shapes)))
-
-
-def SimplifyInference() -> Pass:
-    """Replace batch_norm and dropout by what they are in inference."""
-    return _on_functions("SimplifyInference", 0, lambda f, m: simplify_inference(infer_type(f)))
-
-
-def FoldConstant(fold_qnn: bool = False) -> Pass:
-    """Compute what depends on constants only.
-
-    Either value of `fold_qnn` gives the same: operators of relay.qnn are made of plain ones.
-    """
-    return _on_functions("FoldConstant", 2, lambda f, m: fold_constant(infer_type(f)))
-
-
-def SimplifyExpr() -> Pass:
-    """Apply local rules that make the graph smaller."""
-    return _on_functions("SimplifyExpr", 0, lambda f, m: simplify_expr(infer_type(f)))
-
-
-def CanonicalizeOps() -> Pass:
-    """Write bias_add as an addition, and apply the other rules of SimplifyExpr."""
-    return _on_functions("CanonicalizeOps", 3, lambda f, m: simplify_expr(infer_type(f)))
-
-
-def FoldScaleAxis() -> Pass:
-    """Move per-channel factors into the weights before them."""
-    return _on_functions("FoldScaleAxis", 3, lambda f, m: fold_scale_axis(infer_type(f)))
-
-
-def EliminateCommonSubexpr(fskip: Callable[[Expr], Any] | None = None) -> Pass:
-    """Share equal calls, but for those of which ``fskip(call)`` is true."""
-    return _on_functions(
-        "EliminateCommonSubexpr", 3, lambda f, m: eliminate_common_subexpr(infer_type(f), fskip)
-    )
-
-
-def DeadCodeElimination(inline_once: bool = False) -> Pass:
-    """Drop Lets that nothing uses; with `inline_once` put values used once where they are used."""
-    return _on_functions("DeadCodeElimination", 1, lambda f, m: eliminate_dead_code(f, inline_once))
-
-
-def RemoveDeadChannels() -> Pass:
-    """Leave out channels of integer tensors that are constant for every input."""
-    return _on_functions("RemoveDeadChannels", 2, lambda f, m: remove_dead_channels(infer_type(f)))
-
-
-def Inline() -> Pass:
-    """Put called functions in the place of their calls."""
-    return _on_functions("Inline", 1, inline)
-
-
-def ToGraphNormalForm() -> Pass:
-    """Turn Lets into shared dataflow."""
-    return _on_functions("ToGraphNormalForm", 1, lambda f, m: inline(f))
-
-
-def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
-    """Compute products in float16 or bfloat16 with sums in float32, and what follows them.
-
-    bfloat16 is faster than float32 on Zen 4, Zen 5 and ARM with bf16; elsewhere it is no gain.
-    `missing_op_mode` says what to do about an operator that it does not know, and leaves: 0 raise
-    LoweringError, 1 warn, 2 nothing.  The outputs of "main" may become of that type, unless the
-    option "relay.ToMixedPrecision.keep_orig_output_dtype" is set.
-    """
-
-    def run(module: IRModule, setting: Setting) -> IRModule:
-        keeps = setting.context.option("relay.ToMixedPrecision.keep_orig_output_dtype", False)
-        for key, function in module.items():
-            if isinstance(function, Function):
-                made = to_mixed_precision(
-                    infer_type(function), mixed_precision_type, missing_op_mode,
-                    bool(keeps) or str(key) != "main",
-                )  # fmt: skip
-                module = module.update(key, made)
-        return module
-
-    return Pass("ToMixedPrecision", 0, run)
-
-
-def FuseOps(fuse_opt_level: int = -1) -> Pass:
-    """Group operators into kernels; level 0 makes each operator a kernel of its own."""
-
-    def run(function: Function, module: IRModule) -> Function:
-        limit = int(PassContext.current().option("relay.FuseOps.max_depth", MAX_DEPTH))
-        return fuse_ops(infer_type(function), 1 if fuse_opt_level == 0 else limit)
-
-    return _on_functions("FuseOps", 0, run)
+from slipway.transform.manager import Pass
 
 
 def AlterOpLayout(lanes: int = 16) -> Pass:
-    """Carry channels in blocks of `lanes` through the graph."""
-    return _on_functions("AlterOpLayout", 3, lambda f, m: alter_layout(infer_type(f), lanes))
+    """Apply the rules of `relay.op.register_alter_op_layout`.
+
+    Where nobody has registered one, carry channels in blocks of `lanes` through the graph.
+    """
+
+    def run(function: Function, module: IRModule) -> Function:
+        typed = infer_type(function)
+        if op_rules.has_rules("FTVMAlterOpLayout"):
+            return change_layouts(typed, _alter_rule)
+        return alter_layout(typed, lanes)
+
+    return on_functions("AlterOpLayout", 3, run)
+
+
+def _alter_rule(call: Call, operands: Sequence[Expr]) -> Expr | None:
+    types = [a.type for a in call.args]
+    return op_rules.apply("FTVMAlterOpLayout", call, operands, [types, call.type])
 
 
 def FuseAttention(least_rows: int = 4) -> Pass:
@@ -168,107 +41,4 @@ def FuseAttention(least_rows: int = 4) -> Pass:
     def serves(rows: int, value_size: int) -> bool:
         return rows >= least_rows and value_size > 0
 
-    return _on_functions("FuseAttention", 2, lambda f, m: fuse_attention(infer_type(f), serves))
-
-
-def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
-    """Type the module: what a target needs otherwise its backend's own passes do.
-
-    Raises LoweringError for another attribute than TVM's own: nothing registers rules under it.
-    """
-    if legalize_map_attr_name != "FTVMLegalize":
-        raise LoweringError(
-            f"Legalize: no operator has rules under {legalize_map_attr_name!r}; write a pass "
-            "of your own with relay.transform.function_pass"
-        )
-    return _on_functions("Legalize", 1, lambda f, m: infer_type(f))
-
-
-def QnnCanonicalizeOps() -> Pass:
-    """Type the module: quantised operators are compositions of plain ones from the start."""
-    return _on_functions("qnn.CanonicalizeOps", 0, lambda f, m: infer_type(f))
-
-
-def QnnLegalize() -> Pass:
-    """Type the module: a backend chooses how it multiplies integers itself."""
-    return _on_functions("qnn.Legalize", 1, lambda f, m: infer_type(f))
-
-
-def MergeComposite(pattern_table: Sequence[Any]) -> Pass:
-    """Make composite functions of what matches the patterns of an accelerator."""
-    return _on_functions(
-        "MergeComposite", 0, lambda f, m: merge_composite(infer_type(f), pattern_table)
-    )
-
-
-def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = True) -> Pass:
-    """Mark what accelerators take; of several the first that takes a call gets it."""
-    names = [targets] if isinstance(targets, str) else list(targets)
-    return _on_functions("AnnotateTarget", 0, lambda f, m: annotate_target(infer_type(f), names))
-
-
-def MergeCompilerRegions() -> Pass:
-    """Join neighbouring parts for one accelerator."""
-    return _on_functions("MergeCompilerRegions", 0, lambda f, m: merge_regions(infer_type(f)))
-
-
-def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:
-    """Make a function of the module of each part for an accelerator."""
-    return Pass("PartitionGraph", 0, lambda m, s: partition_graph(m, mod_name, bind_constants))
-
-
-def function_pass(
-    pass_func: Any = None,
-    opt_level: int | None = None,
-    name: str | None = None,
-    required: Sequence[str] | None = None,
-) -> Any:
-    """Make a pass of ``f(function, module, context) -> function``, or of a class.
-
-    A decorator, or called as one.  A class has ``transform_function``; calling it makes the pass.
-    """
-
-    def make(given: Any) -> Any:
-        def over(run: Any, title: str) -> Pass:
-            return FunctionPass(
-                title,
-                opt_level or 0,
-                lambda m, s: over_functions(m, lambda f: run(f, m, s.context)),
-                required=required or (),
-                by_user=True,
-            )
-
-        return pass_of(given, name, "transform_function", over)
-
-    return make if pass_func is None else make(pass_func)
-
-
-def module_pass(
-    pass_func: Any = None,
-    opt_level: int | None = None,
-    name: str | None = None,
-    required: Sequence[str] | None = None,
-) -> Any:
-    """Make a pass of ``f(module, context) -> module``, or of a class with ``transform_module``."""
-
-    def make(given: Any) -> Any:
-        def over(run: Any, title: str) -> Pass:
-            return ModulePass(
-                title,
-                opt_level or 0,
-                lambda m, s: run(m, s.context),
-                required=required or (),
-                by_user=True,
-            )
-
-        return pass_of(given, name, "transform_module", over)
-
-    return make if pass_func is None else make(pass_func)
-
-
-def build_config(opt_level: int = 2, **options: Any) -> PassContext:
-    """Return a PassContext (the name of TVM 0.6)."""
-    known = {k: v for k, v in options.items() if k in ("required_pass", "disabled_pass")}
-    if len(known) != len(options):
-        raise LoweringError(f"build_config has no option {sorted(set(options) - set(known))[0]!r}")
-    return PassContext(opt_level, **known)
+    return on_functions("FuseAttention", 2, lambda f, m: fuse_attention(infer_type(f), serves))

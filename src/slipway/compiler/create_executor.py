@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.compiler.optimize import main_function
 from slipway.compiler.relay_build import build
 from slipway.errors import ExecutionError, TargetError, did_you_mean
 from slipway.ir.function import IRModule
@@ -29,6 +28,7 @@ from slipway.relay.visit import post_order
 from slipway.runtime import graph_executor
 from slipway.runtime.devices import cpu
 from slipway.runtime.ndarray import array
+from slipway.transform.graph.pipeline import main_function
 
 if TYPE_CHECKING:
     from slipway.target import Target

@@ -9,6 +9,7 @@ from slipway import te
 from slipway.backends.backend import backend_of, compile_target
 from slipway.compiler.emit import build_module
 from slipway.compiler.operator_module import OperatorModule
+from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.relay.backend import Runtime
 from slipway.target import Target
@@ -64,7 +65,7 @@ def _functions(
 ) -> dict[str, PrimFunc]:
     if isinstance(inputs, te.Schedule):
         if args is None:
-            raise ValueError(
+            raise ArgumentValueError(
                 "a schedule needs `args`: the function's tensors in order, for example "
                 "build(s, [A, B], target='llvm')"
             )
@@ -74,9 +75,9 @@ def _functions(
     if isinstance(inputs, IRModule):
         loops = {key: func for key, func in inputs.items() if isinstance(func, PrimFunc)}
         if len(loops) < len(inputs.functions):
-            raise ValueError("the module holds graphs; compile it with relay.build")
+            raise ArgumentValueError("the module holds graphs; compile it with relay.build")
         return loops
-    raise TypeError(
+    raise ArgumentTypeError(
         f"cannot build a {type(inputs).__name__}: give a te schedule with its args, a PrimFunc, or "
         "an IRModule"
     )

@@ -41,7 +41,8 @@ def export(
     ``.tar``: the artifact.  ``.so``, ``.dylib``: the linked library, a model inside it as data.
     ``.wasm``: the same for a browser, with the runtime inside.  ``.o``: one object; ``.a``: an
     archive of objects.  `cc` replaces the linker that comes with Slipway: a compiler's path, or a
-    function like ``ndk.create_shared``.  Equal inputs give equal bytes, and the file is there
+    function like ``ndk.create_shared``.  All but an object carry the code of a device, where
+    there is some.  Equal inputs give equal bytes, and the file is there
     whole or not at all.  Raises ArtifactError for an unknown ending, ToolchainError when linking
     fails.
     """
@@ -56,7 +57,8 @@ def export(
         raise ArtifactError(f"cannot write {out}: the folder {out.parent} does not exist")
     if suffix == ".tar":
         return _write_tar(out, compiled, model, cc, options)
-    objects = list(compiled.objects)
+    is_object = suffix in (".o", ".obj")
+    objects = list(compiled.objects if is_object else compiled.library_objects)
     if suffix == ".wasm":
         objects += _objects_of_page(out, compiled, model)
     elif model is not None:
@@ -64,7 +66,7 @@ def export(
     if suffix == ".wasm":
         linked = linked_bytes(objects, compiled.target.triple, out.name, cc, options=options)
         write_file(out, linked + metadata_section(_whole_metadata(compiled, model)))
-    elif suffix in (".o", ".obj"):
+    elif is_object:
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
     elif suffix == ".a":
         write_file(out, write_archive({f"slipway{i}.o": data for i, data in enumerate(objects)}))
@@ -95,7 +97,9 @@ def _write_tar(
     cc: Linker | None,
     options: Sequence[str] | None,
 ) -> Path:
-    linked = linked_bytes(compiled.objects, compiled.target.triple, "lib.so", cc, options=options)
+    linked = linked_bytes(
+        compiled.library_objects, compiled.target.triple, "lib.so", cc, options=options
+    )
     if model is None:
         return write_artifact(out, linked, metadata=json.loads(compiled.metadata))
     return write_artifact(

@@ -1,6 +1,6 @@
-"""The graph that an executor runs: kernels in order, with every tensor's place in memory.
+"""The graph that an executor runs: kernels in order, with every tensor's storage.
 
-`build_graph` reads an optimised, fused relay function; `place_tensors` plans the memory.  Nothing
+`build_graph` reads an optimised, fused relay function; `plan_storage` plans the memory.  Nothing
 here knows how kernels are compiled: a kernel is a primitive relay function under a name.
 """
 
@@ -59,6 +59,7 @@ class ModelGraph:
     inputs: list[str] = field(default_factory=list)
     params: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     outputs: list[TensorRef] = field(default_factory=list)
+    output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
     kernels: dict[str, Function] = field(default_factory=dict)
 
     def type_of(self, ref: TensorRef) -> TensorType:
@@ -221,7 +222,7 @@ def _layers_of(function: Function) -> tuple[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class TensorPlace:
+class TensorStorage:
     """Where a tensor lies; those of one `group` share bytes, `offset` None: not in the arena."""
 
     group: int
@@ -229,23 +230,23 @@ class TensorPlace:
 
 
 @dataclass(frozen=True)
-class TensorPlaces:
-    """The places of all tensors, and the plan of the arena."""
+class StoragePlan:
+    """The storage of every tensor, and the plan of the arena."""
 
-    places: dict[TensorRef, TensorPlace]
+    storage: dict[TensorRef, TensorStorage]
     plan: Plan
 
-    def of(self, node: int, index: int = 0) -> TensorPlace:
-        """Return the place of output `index` of node `node`."""
-        return self.places[TensorRef(node, index)]
+    def of(self, node: int, index: int = 0) -> TensorStorage:
+        """Return the storage of output `index` of node `node`."""
+        return self.storage[TensorRef(node, index)]
 
 
-def place_tensors(graph: ModelGraph, algorithm: str = "best") -> TensorPlaces:
+def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1) -> StoragePlan:
     """Plan the arena of everything but the parameters, which keep memory of their own.
 
     Inputs and outputs live for the whole run, so that they survive repeated runs; the others from
     the node that makes them to the last that reads them.  A reshape in place shares its input's
-    bytes.
+    bytes.  Every tensor begins at a multiple of `alignment` bytes, and of what the planner takes.
     """
     last = len(graph.nodes)
     root: dict[TensorRef, TensorRef] = {}
@@ -267,15 +268,20 @@ def place_tensors(graph: ModelGraph, algorithm: str = "best") -> TensorPlaces:
         if root[ref] in lives:
             lives[root[ref]] = lives[root[ref]][0], last
     blocks = [
-        Block(graph.nodes[r.node].name, max(1, graph.type_of(r).size_bytes), first, end)
+        Block(
+            graph.nodes[r.node].name,
+            -(-max(1, graph.type_of(r).size_bytes) // alignment) * alignment,
+            first,
+            end,
+        )
         for r, (first, end) in lives.items()
     ]
     result = plan(blocks, algorithm)
     offset_of = dict(zip(lives, result.offsets, strict=True))
     groups: dict[Any, int] = {}
-    places = {}
+    storage = {}
     for ref, base in root.items():
         offset = offset_of.get(base)
         key = base if offset is None else offset
-        places[ref] = TensorPlace(groups.setdefault(key, len(groups)), offset)
-    return TensorPlaces(places, result)
+        storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset)
+    return StoragePlan(storage, result)

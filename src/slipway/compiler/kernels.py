@@ -21,7 +21,7 @@ from typing import Any
 from slipway import te
 from slipway.backends import strategy as registry
 from slipway.backends.backend import backend_of
-from slipway.backends.choices import RECORDS, records_digest
+from slipway.backends.choices import RECORDS, records_digest, records_path, using_records
 from slipway.backends.primitive import schedule_primitive
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
@@ -57,13 +57,15 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
 
     Raises what lowering raises, with the kernel's name in front.
     """
+    backend = backend_of(target)
     try:
         if is_external(function):
             loops = external_kernel(name, function)
-            return run_pipeline(loops, target, passes=backend_of(target).loop_passes(target))
-        kernel = schedule_primitive(function, target)
-        loops = te.lower(kernel.schedule, list(kernel.args), name=name)
-        return run_pipeline(loops, target, passes=backend_of(target).loop_passes(target))
+        else:
+            kernel = schedule_primitive(function, target)
+            loops = te.lower(kernel.schedule, list(kernel.args), name=name)
+        loops = backend.lowered_kernel(loops)
+        return run_pipeline(loops, target, passes=backend.loop_passes(target))
     except SlipwayError as error:
         raise type(error)(f"in the kernel {name}: {error}") from error
 
@@ -78,6 +80,7 @@ class LoweredKernels(Mapping[str, PrimFunc]):
         self.functions, self.target = graph.kernels, target
         self.made_from = {name: kernel_key(f, target) for name, f in graph.kernels.items()}
         self._context = PassContext.current()
+        self._records = records_path()
         self._lowered: dict[str, PrimFunc] = {}
 
     def __getitem__(self, name: str) -> PrimFunc:
@@ -97,7 +100,7 @@ class LoweredKernels(Mapping[str, PrimFunc]):
     def lower(self, name: str) -> PrimFunc:
         """Lower one kernel under the PassContext of the build, and keep nothing of it."""
         entered = PassContext.current() is self._context
-        with nullcontext() if entered else self._context:
+        with nullcontext() if entered else self._context, using_records(self._records):
             return lower_kernel(name, self.functions[name], self.target)
 
     def key_of(self, names: Iterable[str], *what: str) -> str:
@@ -143,8 +146,8 @@ def kernel_key(function: Function, target: Target) -> str:
     context = PassContext.current()
     options = context.config.items()
     config = sorted((name, value) for name, value in options if not name.startswith(_OF_GRAPHS))
-    if path := context.option(RECORDS):
-        config.append((RECORDS, records_digest(str(path))))
+    if path := records_path():
+        config.append((RECORDS, records_digest(path)))
     known = all(_is_plain(value) for _, value in config)
     rules = custom.changes_own_code(target.kind.name)
     if not known or context.instruments or rules or not _all_ours(function, target):

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from slipway.backends.backend import backend_of
 from slipway.codegen.compiled import CompiledModule
 from slipway.compiler.cost import kernel_cost
 from slipway.compiler.export import ModelParts, export
-from slipway.compiler.graph import ModelGraph, TensorPlaces
+from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.operator_module import OperatorModule
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
@@ -19,13 +20,16 @@ from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
 
 
-def graph_tables(graph: ModelGraph, places: TensorPlaces) -> GraphTables:
-    """Return the graph as the runtime's tables, with the planned places of all tensors."""
+def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -> GraphTables:
+    """Return the graph as the runtime's tables, with the planned storage of all tensors.
+
+    Parameters begin at multiples of `alignment` bytes.
+    """
     nodes: list[GraphNode] = []
     entries: list[GraphEntry] = []
     storages: list[Storage] = []
     index: dict[int, int] = {}
-    arena = places.plan.size_bytes
+    arena = storage.plan.size_bytes
     for number, node in enumerate(graph.nodes):
         nodes.append(
             GraphNode(
@@ -37,23 +41,25 @@ def graph_tables(graph: ModelGraph, places: TensorPlaces) -> GraphTables:
             )
         )
         for position, type_ in enumerate(node.types):
-            place = places.of(number, position)
+            planned = storage.of(number, position)
             size = type_.size_bytes
-            if place.group not in index:
-                index[place.group] = len(storages)
-                if place.offset is None:  # a parameter: memory of its own after the arena
-                    arena = -(-arena // 64) * 64
+            if planned.group not in index:
+                index[planned.group] = len(storages)
+                if planned.offset is None:  # a parameter: memory of its own after the arena
+                    arena = -(-arena // alignment) * alignment
                     storages.append(Storage(arena, size))
                     arena += size
                 else:
-                    storages.append(Storage(place.offset, size))
-            at = index[place.group]
+                    storages.append(Storage(planned.offset, size))
+            at = index[planned.group]
             if storages[at].size < size:
                 storages[at] = Storage(storages[at].offset, size)
             entries.append(GraphEntry(type_.shape, type_.dtype, at))
     inputs = tuple(i for i, n in enumerate(graph.nodes) if not n.function)
     outputs = tuple((ref.node, ref.index) for ref in graph.outputs)
-    return GraphTables(tuple(nodes), tuple(entries), inputs, outputs, tuple(storages), arena)
+    return GraphTables(
+        tuple(nodes), tuple(entries), inputs, outputs, tuple(storages), arena, graph.output_names
+    )
 
 
 class ModelFactory(GraphExecutorFactoryModule):
@@ -64,19 +70,23 @@ class ModelFactory(GraphExecutorFactoryModule):
         ir_mod: IRModule,
         target: Target,
         graph: ModelGraph,
-        places: TensorPlaces,
+        storage: StoragePlan,
         compiled: CompiledModule,
         mod_name: str,
         executor: Executor | None,
         runtime: Runtime | None,
     ) -> None:
         library = OperatorModule(compiled)
-        metadata = _metadata(graph, places, mod_name)
-        super().__init__(graph_tables(graph, places), library, graph.params, mod_name, metadata)
+        metadata = _metadata(graph, storage, mod_name)
+        metadata["device_type"] = target.kind.device_type
+        alignment = backend_of(target).tensor_alignment(target)
+        super().__init__(
+            graph_tables(graph, storage, alignment), library, graph.params, mod_name, metadata
+        )
         self.ir_mod = ir_mod
         self.target = target
         self.graph = graph
-        self.memory_plan = places.plan
+        self.memory_plan = storage.plan
         self.compiled = compiled
         self._has_store = False
         self.executor = executor or Executor("graph")
@@ -133,7 +143,7 @@ def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:
     }
 
 
-def _metadata(graph: ModelGraph, places: TensorPlaces, mod_name: str) -> dict[str, Any]:
+def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[str, Any]:
     """What metadata.json says of the model beside what the library's own metadata says."""
 
     def described(name: str, type_: Any) -> dict[str, Any]:
@@ -144,16 +154,19 @@ def _metadata(graph: ModelGraph, places: TensorPlaces, mod_name: str) -> dict[st
         for node in graph.nodes
         if not node.function and node.name not in graph.params
     ]
-    outputs = [described(graph.nodes[ref.node].name, graph.type_of(ref)) for ref in graph.outputs]
+    names = graph.output_names or tuple(graph.nodes[ref.node].name for ref in graph.outputs)
+    outputs = [
+        described(name, graph.type_of(ref)) for name, ref in zip(names, graph.outputs, strict=True)
+    ]
     return {
         "module_name": mod_name,
         "inputs": inputs,
         "outputs": outputs,
         "operators": _operators(graph),
         "memory": {
-            "workspace_bytes": places.plan.size_bytes,
-            "lower_bound_bytes": places.plan.lower_bound_bytes,
-            "planner": places.plan.algorithm,
+            "workspace_bytes": storage.plan.size_bytes,
+            "lower_bound_bytes": storage.plan.lower_bound_bytes,
+            "planner": storage.plan.algorithm,
             "params_bytes": sum(a.nbytes for a in graph.params.values()),
         },
     }

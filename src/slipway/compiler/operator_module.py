@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.device_code import DeviceCode
 from slipway.compiler.export import export
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime.artifact import check_runs_here
+from slipway.runtime.device_module import DeviceModule
 from slipway.runtime.library import DsoLibrary
 from slipway.runtime.module import LibraryModule, Module
 from slipway.toolchain.elf import ElfFile, is_elf
@@ -33,6 +35,8 @@ class OperatorModule(Module):
         self.compiled = compiled
         self.type_key = compiled.target.kind.name
         self._loaded: LibraryModule | None = None
+        if compiled.device is not None:
+            self.imported_modules.append(device_module(compiled.device))
         self._loading = threading.Lock()
 
     @property
@@ -60,7 +64,9 @@ class OperatorModule(Module):
             if self._loaded is None:
                 compiled = self.compiled
                 check_callable_here(compiled)
-                content = linked_bytes(compiled.objects, compiled.target.triple, compiled.entry)
+                content = linked_bytes(
+                    compiled.library_objects, compiled.target.triple, compiled.entry
+                )
                 library = DsoLibrary(compiled.entry, content)
                 self._loaded = LibraryModule(library, json.loads(compiled.metadata))
             return self._loaded
@@ -75,6 +81,13 @@ class OperatorModule(Module):
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         return export(path, self.compiled, None, linker, options)
+
+
+def device_module(code: DeviceCode) -> DeviceModule:
+    """Return the code of a device as a module beside that of the host."""
+    names = [kernel.name for kernel in code.kernels]
+    kind = code.target.kind
+    return DeviceModule(kind.name, kind.device_type, code.text, names, code.metadata())
 
 
 def check_callable_here(compiled: CompiledModule) -> None:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.backends.backend import backend_of
 from slipway.backends.cpu.graph import PASSES
-from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.construct import bind, distinct_names
 from slipway.relay.expr import Function
 from slipway.relay.open_dims import need_fixed
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.loop_invariants import optimize_loops
-from slipway.transform.graph.pipeline import FOLD_CONSTANT
+from slipway.transform.graph.pipeline import FOLD_CONSTANT, main_function
 from slipway.transform.manager import Pass, Setting, run_pass, run_passes
 
 if TYPE_CHECKING:
@@ -31,15 +30,6 @@ INLINE = Pass(
     lambda mod, _: IRModule((("main", distinct_names(inline(main_function(mod), mod))),)),
 )
 LAST_OF_GRAPH = "OwnOutputs"  # the first pass that looks at results as kernels give them
-
-
-def main_function(mod: IRModule) -> Function:
-    """Return the relay function "main".  Raises LoweringError when there is none."""
-    main = dict(mod.items()).get("main")
-    if not isinstance(main, Function):
-        names = ", ".join(mod) or "nothing"
-        raise LoweringError(f"a model needs a relay function called 'main'; the module has {names}")
-    return main
 
 
 def optimize(

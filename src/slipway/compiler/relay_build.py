@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from slipway.backends.backend import backend_of, compile_target
 from slipway.codegen.names import check_names
-from slipway.compiler.graph import ModelGraph, build_graph, place_tensors
+from slipway.compiler.graph import ModelGraph, build_graph, plan_storage
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.optimize import optimize
-from slipway.errors import defects_named
+from slipway.errors import TargetError, defects_named
 from slipway.ir.function import IRModule
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Expr, Function
@@ -45,8 +46,15 @@ def build(
     Runtime.checked(runtime)
     executor = Executor.checked(executor) or Executor.of_target(chosen.attrs)
     is_aot = executor is not None and executor.name == "aot"
+    if is_aot and not chosen.kind.is_cpu:
+        raise TargetError(
+            f"a program (executor aot) runs on a processor, and the target is {chosen.kind.name}: "
+            'compile with Executor("graph")'
+        )
     graph = kernel_graph(module, chosen, params, mod_name, is_aot)
-    places = place_tensors(graph)
+    backend = backend_of(chosen)
+    alignment = backend.tensor_alignment(chosen)
+    storage = plan_storage(graph, alignment=1 if alignment == 64 else alignment)
     if is_aot:
         from slipway.compiler.aot.factory import build_aot  # most models are no program
 
@@ -54,7 +62,7 @@ def build(
             module,
             chosen,
             graph,
-            places,
+            storage,
             mod_name,
             executor,
             runtime,
@@ -62,7 +70,7 @@ def build(
             constant_memory_pools,
         )
     compiled = compile_kernels(graph, chosen)
-    return ModelFactory(module, chosen, graph, places, compiled, mod_name, executor, runtime)
+    return ModelFactory(module, chosen, graph, storage, compiled, mod_name, executor, runtime)
 
 
 def kernel_graph(
@@ -80,7 +88,29 @@ def kernel_graph(
     optimized = optimize(module, params, target, layout_lanes=layout_lanes(target, aot))
     main = optimized["main"]
     assert isinstance(main, Function)
-    return build_graph(main, mod_name=mod_name)
+    graph = build_graph(main, mod_name=mod_name)
+    graph.output_names = _output_names(module, len(graph.outputs))
+    return graph
+
+
+def _output_names(module: IRModule, count: int) -> tuple[str, ...]:
+    """Return what the importer says the outputs are called; none where that does not tell them.
+
+    A name that the model gives twice gets a number, and control characters become "_": the
+    runtime lists names as lines of text.
+    """
+    main = module["main"]
+    given = main.attr("output_names") if isinstance(main, Function) else None
+    if given is None or len(given) != count:
+        return ()
+    names: list[str] = []
+    for name in (re.sub(r"[\x00-\x1f\x7f]", "_", str(given_name)) for given_name in given):
+        own, number = name, 0
+        while own in names:
+            number += 1
+            own = f"{name}_{number}"
+        names.append(own)
+    return tuple(names)
 
 
 def layout_lanes(target: Target, aot: bool = False) -> int:

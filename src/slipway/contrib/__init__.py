@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from slipway.lazy import load
 
 _MODULES = (
     "cblas", "cc", "clang", "debugger", "dlpack", "download", "graph_executor", "graph_runtime",
@@ -18,10 +19,8 @@ def __getattr__(name: str) -> Any:
         advice = NOT_THERE.get(f"tvm.contrib.{name}")
         if advice is None:
             raise AttributeError(missing("slipway.contrib", name, _MODULES))
-        return importlib.import_module("slipway.placeholders").placeholder_of(
-            __name__, name, advice
-        )
-    return importlib.import_module(f"slipway.contrib.{name}")
+        return load("slipway.placeholders:placeholder_of")(__name__, name, advice)
+    return load(f"slipway.contrib.{name}")
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,8 @@ import asyncio
 import contextlib
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from slipway.errors import RPCError, SlipwayError
 from slipway.exec.arguments import (
@@ -43,10 +44,25 @@ def _parser() -> argparse.ArgumentParser:
         help="with --tls-cert: listen there, too, without TLS, for devices only",
     )
     add_tls_ca(parser, "tracker")
+    parser.add_argument(
+        "--web-port",
+        type=int,
+        metavar="PORT",
+        help="serve a page there that makes the browser that opens it a device",
+    )
+    parser.add_argument(
+        "--web-host", default="127.0.0.1", help="address of that page (%(default)s)"
+    )
+    parser.add_argument(
+        "--web-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="another host name that the page is opened under; repeatable",
+    )
     parser.add_argument("--silent", action="store_true", help="write no log")
     parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--watch-fd", type=int, default=-1, help=argparse.SUPPRESS)
-    # Classic TVM's options for browsers' WebSockets; there is no WebSocket here.
     parser.add_argument("--timeout", type=float, help=argparse.SUPPRESS)
     return parser
 
@@ -54,21 +70,25 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the proxy until SIGTERM or Ctrl-C."""
     arguments = _parser().parse_args(argv)
-    plain = None
+    plain = page = None
     try:
         if arguments.plain_devices:
             if arguments.tls_cert is None:
                 raise RPCError("--plain-devices is a second port beside the one with --tls-cert.")
             host, port = parse_address(arguments.plain_devices)
             plain = listen(host, port, port + 1)
+        tls = own_tls(arguments)
         proxy = ProxyServer(
             read_token(arguments),
             parse_address(arguments.tracker) if arguments.tracker else None,
             arguments.custom_addr,
-            tls=own_tls(arguments),
+            tls=tls,
             tracker_tls=peer_tls(arguments),
             tracker_name=arguments.tls_name,
         )
+        if arguments.web_port is not None:
+            serve_devices = _page_server()
+            page = listen(arguments.web_host, arguments.web_port, arguments.web_port + 1)
         if arguments.listen_fd >= 0:
             listener = socket.socket(fileno=arguments.listen_fd)
         else:
@@ -85,9 +105,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         address = f"{host}:{plain.getsockname()[1]}"
         words = "devices without TLS connect to"
         print(f"INFO:root:RPCProxy: {words} {address}", file=sys.stderr, flush=True)
+    serving = [proxy.serve(listener, plain)]
+    if page is not None:
+        serving.append(serve_devices(proxy, page, arguments.web_name, tls))
+        scheme = "http" if tls is None else "https"
+        address = f"{scheme}://{arguments.web_host}:{page.getsockname()[1]}/"
+        words = "browsers become devices at"
+        print(f"INFO:root:RPCProxy: {words} {address}", file=sys.stderr, flush=True)
+
+    async def serve_all() -> None:
+        await asyncio.gather(*serving)
+
     with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(run_until_stopped(proxy.serve(listener, plain), arguments.watch_fd))
+        asyncio.run(run_until_stopped(serve_all(), arguments.watch_fd))
     return 0
+
+
+def _page_server() -> Callable[..., Coroutine[Any, Any, None]]:
+    """Return `serve_devices`, whose libraries are needed for the page only."""
+    try:
+        from slipway.rpc.web_devices import serve_devices
+    except ModuleNotFoundError as error:
+        raise RPCError(
+            f"--web-port needs the package {error.name!r}: pip install 'slipway[web]'."
+        ) from error
+    return serve_devices
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.relay import op_registry
 
 BITS = {"float16": "int16", "float32": "int32", "float64": "int64"}
 
@@ -16,13 +17,13 @@ def angle_of(y: Any, x: Any) -> Any:
     dtype = x.tensor_type.dtype
 
     def const(value: float) -> Any:
-        return relay.const(value, dtype)
+        return op_registry.const(value, dtype)
 
     def is_negative(value: Any) -> Any:
         if dtype not in BITS:
             return relay.less(value, const(0))
         bits = relay.reinterpret(value, BITS[dtype])
-        return relay.less(bits, relay.const(0, BITS[dtype]))  # the sign of a zero counts
+        return relay.less(bits, op_registry.const(0, BITS[dtype]))  # the sign of a zero counts
 
     tall, wide = relay.abs(y), relay.abs(x)
     # Equal sides are an eighth of a turn, infinite ones too; of two zeros the quotient is 0.

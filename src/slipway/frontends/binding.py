@@ -7,7 +7,7 @@ such an input known, branches are taken and sizes are fixed before anything is c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from slipway.errors import ModelError, did_you_mean
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.visit import free_vars
 from slipway.runtime.ndarray import numpy_dtype
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Constants = Mapping[str, Any]  # by the input's name: what numpy.asarray takes
 
@@ -30,7 +33,7 @@ def check_input_names(given: Iterable[str], names: Sequence[str]) -> None:
             )
 
 
-def bound_constant(name: str, value: Expr, dims: Sequence[Any], dtype: str) -> Constant:
+def bound_constant(name: str, value: npt.ArrayLike, dims: Sequence[Any], dtype: str) -> Constant:
     """Return `value` as a constant of the input's type.
 
     A dimension that is no int takes any extent; one number fills an input whose shape is fixed.

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.product import product_of
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -46,4 +47,4 @@ def fourier(x: Expr, length: int, inverse: bool, onesided: bool) -> Any:
             kernel[:, 1, :, 1] = cosine
     matrix = kernel.reshape(used * parts, -1).astype(dtype)
     flat = relay.reshape(x, (int(np.prod(lead, dtype=np.int64)), used * parts))
-    return relay.reshape(product_of(flat, relay.const(matrix)), (*lead, bins, kernel.shape[3]))
+    return relay.reshape(product_of(flat, const(matrix)), (*lead, bins, kernel.shape[3]))

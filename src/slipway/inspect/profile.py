@@ -69,6 +69,16 @@ class ModelProfile:
     operators: tuple[OperatorProfile, ...]
     measured: tuple[Limits, ...] = ()
 
+    def __str__(self) -> str:
+        """Return a table of the operators, the slowest first."""
+        whole = self.seconds or 1.0
+        rows = [
+            f"{o.seconds * 1e3:10.4f} ms {o.seconds / whole:7.1%}  {o.name}: "
+            f"{operators_in(o.kernel)}"
+            for o in sorted(self.operators, key=lambda o: -o.seconds)
+        ]
+        return "\n".join([*rows, f"{self.seconds * 1e3:10.4f} ms  all {len(rows)} operators"])
+
     @property
     def limits(self) -> Limits | None:
         """The measurement with the fastest clock; None if there is none."""

@@ -1,9 +1,5 @@
 """What type checkers see of slipway.ir; written by tools/stubs.py."""
 
-from slipway.ir import ops as ops
-from slipway.ir import printer as printer
-from slipway.ir import script_text as script_text
-from slipway.ir import serialize as serialize
 from slipway.ir.buffer import Buffer as Buffer
 from slipway.ir.buffer import decl_buffer as decl_buffer
 from slipway.ir.custom import register_intrin_lowering as register_intrin_lowering
@@ -38,14 +34,10 @@ __all__ = [
     "assert_structural_equal",
     "decl_buffer",
     "load_json",
-    "ops",
-    "printer",
     "register_intrin_lowering",
     "register_op_attr",
     "reset_op_attr",
     "save_json",
-    "script_text",
-    "serialize",
     "structural_equal",
     "structural_hash",
 ]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway import dtypes
 from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, Ramp, Var
 from slipway.ir.node import Node, node
 from slipway.ir.ops import as_expr, const
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slipway.ir.expr import PrimExprLike, ShapeLike
 
 
 @node
@@ -56,7 +61,7 @@ class Buffer(Node):
         picked = indices if isinstance(indices, tuple) else (indices,)
         return BufferLoad(self, tuple(as_expr(i) for i in picked))
 
-    def vload(self, begin: Any, dtype: str | None = None) -> BufferLoad:
+    def vload(self, begin: ShapeLike, dtype: str | None = None) -> BufferLoad:
         """Return the load of a vector of `dtype` that starts at `begin` along the last axis."""
         picked = tuple(
             as_expr(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))
@@ -67,7 +72,7 @@ class Buffer(Node):
             picked = (*picked[:-1], Ramp(last, const(1, last.dtype), lanes))
         return BufferLoad(self, picked)
 
-    def access_ptr(self, mode: str = "rw", offset: Any = 0) -> PrimExpr:
+    def access_ptr(self, mode: str = "rw", offset: PrimExprLike = 0) -> PrimExpr:
         """Return a pointer to the element `offset` elements after the start, for an extern call.
 
         `mode` is any of "r", "w", "rw" (the classic bit mask 1, 2, 3 works too).
@@ -80,11 +85,11 @@ class Buffer(Node):
 
 
 def decl_buffer(
-    shape: Any,
+    shape: ShapeLike,
     dtype: str = "float32",
     name: str = "buffer",
     data: Var | None = None,
-    strides: Any = (),
+    strides: Sequence[PrimExprLike] | None = (),
     elem_offset: PrimExpr | None = None,
     scope: str = "global",
     data_alignment: int = 64,

@@ -38,6 +38,10 @@ class BufferVar:
         """The element type."""
         return self.buffer.dtype
 
+    def asobject(self) -> Buffer:
+        """Return the buffer, as an argument of a PrimFunc (the classic name)."""
+        return self.buffer
+
     def _indices(self, index: PrimExprLike | tuple[PrimExprLike, ...]) -> tuple[PrimExpr, ...]:
         picked = index if isinstance(index, (tuple, list)) else (index,)
         indices = tuple(ops.as_expr(i) for i in picked)
@@ -142,6 +146,21 @@ class IRBuilder:
         buffer = decl_buffer(shape, dtype, name, scope=scope or "global")
         self._stack[-1].append(lambda body: S.Allocate(buffer, body))
         return BufferVar(self, buffer)
+
+    def pointer(self, content_type: str, name: str = "ptr", scope: str = "global") -> BufferVar:
+        """Return an argument of the function that is made: memory whose size the caller knows."""
+        return BufferVar(self, decl_buffer((Var(f"{name}_size", "int32"),), content_type, name,
+                                           scope=scope))  # fmt: skip
+
+    def new_scope(self) -> Any:
+        """Return a block in which what is allocated lives; ``with ib.new_scope():``."""
+        return self._scope()
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        self._stack.append([])
+        yield
+        self.emit(self._close())
 
     def let(self, name: str, value: PrimExprLike) -> Var:
         """Return a variable that stands for `value` for the rest of the block."""

@@ -55,9 +55,9 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
 
     "TCallEffectKind" says whether calls of an intrinsic may be moved or dropped.  The attribute
     ``target.<compiler>`` of an operator is a function of a call: whether that code generator takes
-    it (`AnnotateTarget` asks).
+    it (`AnnotateTarget` asks).  ``FTVMLegalize`` and others are rules (`relay.op_rules`).
     """
-    if attr_key.startswith("target."):
+    if attr_key.startswith(("target.", "FTVM")):
         return set_op_attr(op_name, attr_key, value, level)
     if attr_key == "TCallEffectKind" and value is not None:
         name = plain_name(op_name)
@@ -69,7 +69,7 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
         return value
     raise LoweringError(
         f"register_op_attr({op_name!r}, {attr_key!r}): only TCallEffectKind, with its value, "
-        "is an attribute of intrinsics, and target.<compiler> one of operators"
+        "is an attribute of intrinsics, and target.<compiler> and FTVM<kind of rule> of operators"
     )
 
 

@@ -42,6 +42,19 @@ class PrimFunc(BaseFunc):
     buffer_map: tuple[tuple[Var, Buffer], ...] = ()
     attrs: tuple[tuple[str, Any], ...] = ()
 
+    def __post_init__(self) -> None:
+        if not any(isinstance(getattr(p, "buffer", p), Buffer) for p in self.params):
+            return
+        params, bound = [], list(self.buffer_map)
+        for param in self.params:  # a buffer in the place of its handle (the classic form)
+            buffer = getattr(param, "buffer", param)
+            if isinstance(buffer, Buffer):
+                param = Var(f"{buffer.name}_handle", "handle")
+                bound.append((param, buffer))
+            params.append(param)
+        object.__setattr__(self, "params", tuple(params))
+        object.__setattr__(self, "buffer_map", tuple(bound))
+
     def buffer_of(self, param: Var) -> Buffer | None:
         """Return the Buffer passed at `param`, or None for a scalar."""
         return next((buffer for var, buffer in self.buffer_map if var is param), None)
@@ -55,7 +68,7 @@ class PrimFunc(BaseFunc):
         """Return this function with another body."""
         return self.replace(body=new_body)  # type: ignore[no-any-return]
 
-    def script(self, *_: Any, **__: Any) -> str:
+    def script(self, *_: object, **__: Any) -> str:
         """Return the function as TVMScript; there are no options."""
         return WRITERS.script(self)
 
@@ -134,7 +147,7 @@ class IRModule(Node):
 
     @staticmethod
     def from_expr(
-        expr: Any, functions: Mapping[Any, BaseFunc] | None = None, type_defs: Any = None
+        expr: Any, functions: Mapping[Any, BaseFunc] | None = None, type_defs: object | None = None
     ) -> IRModule:
         """Make a module whose "main" is a relay expression or any function.
 
@@ -203,7 +216,7 @@ class IRModule(Node):
         self[name]
         return GlobalVar(name)
 
-    def script(self, *_: Any, **__: Any) -> str:
+    def script(self, *_: object, **__: Any) -> str:
         """Return the functions as TVMScript; there are no options.  LoweringError for graphs."""
         return WRITERS.script(self)
 

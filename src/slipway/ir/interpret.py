@@ -21,6 +21,7 @@ from slipway.errors import ExecutionError, LoweringError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
 from slipway.ir.interpret_calls import Closure, ReturnError
 from slipway.ir.interpret_expressions import EXPRESSIONS
@@ -38,7 +39,7 @@ def run(func: PrimFunc, *arrays: Any, packed: PackedFunctions | None = None) -> 
     """
     machine = Machine(packed or {})
     machine.bind_arguments(func, arrays)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), room_for(func.body, f"function {func.name!r}"):
         try:
             machine.compile(func.body)()
         except ReturnError as result:

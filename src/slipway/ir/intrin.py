@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
 
 
+# The first of this task's steps of a parallel loop over [0, n), and the one behind the last.
+SHARE = ("share_begin", "share_end")
+
+
 @dataclass(frozen=True)
 class Intrinsic:
     """One intrinsic. `arity` -1 means any number; `pure` calls may be moved, merged and dropped."""
@@ -138,6 +142,8 @@ _TABLE = [
     # Control.
     Intrinsic("if_then_else", 3),  # only the chosen side is evaluated
     Intrinsic("likely", 1, reference=lambda x: x),  # a hint that the condition mostly holds
+    Intrinsic("share_begin", 1, reference=lambda n: 0 * n),
+    Intrinsic("share_end", 1, reference=lambda n: n),
     # Memory and calls.
     Intrinsic("address_of", 1),  # pointer to the element of a BufferLoad
     Intrinsic("access_ptr", 3, pure=False),  # data, offset in elements, mode mask 1 read 2 write

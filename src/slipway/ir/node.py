@@ -19,6 +19,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+from slipway.lazy import Late
+
 N = TypeVar("N", bound="Node")
 
 NODE_CLASSES: dict[str, type[Node]] = {}
@@ -26,16 +28,13 @@ _MISSING = object()
 _NO_NODES = {"str", "int", "float", "bool", "tuple[int, ...]"}
 
 
-class Writers:
-    """How nodes are written, which only modules that know all of them can tell.
-
-    `ir.printer` and `ir.serialize` enter it when they are loaded, as they are with `slipway.ir`.
-    """
+class Writers(Late, package="slipway.ir"):
+    """How nodes are written, which only modules that know all of them can tell."""
 
     to_text: Callable[[Node], str]
     save_json: Callable[[Any], str]
     load_json: Callable[[str], Any]
-    script: Callable[[Any], str]  # of `ir.script_text`
+    script: Callable[[Any], str]
 
 
 WRITERS = Writers()

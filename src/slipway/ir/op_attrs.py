@@ -35,6 +35,11 @@ def op_attr(op_name: str, attr_key: str) -> Any:
     return None if known is None else known[0]
 
 
+def op_attrs() -> list[tuple[str, str, Any]]:
+    """Return (operator, attribute, value) of all that were given."""
+    return [(name, key, value) for (name, key), (value, _) in _TABLE.items()]
+
+
 def reset_op_attr(op_name: str, attr_key: str) -> None:
     """Take an attribute away."""
     _TABLE.pop((op_name, attr_key), None)

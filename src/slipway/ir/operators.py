@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from slipway.lazy import Late
+
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, PrimExprLike
 
 
-class Builders:
-    """The functions of `ir.ops`, which are written in terms of expressions.
-
-    That module enters them here when it is loaded, as it is with `slipway.ir`.
-    """
+class Builders(Late, package="slipway.ir"):
+    """The functions of `ir.ops`, which are written in terms of expressions."""
 
     as_expr: Callable[..., PrimExpr]
     const: Callable[..., PrimExpr]
@@ -119,7 +118,7 @@ class ExprOperators:
 
     __hash__ = object.__hash__
 
-    def equal(self, other: Any) -> PrimExpr:
+    def equal(self, other: PrimExprLike) -> PrimExpr:
         """Return the expression ``self == other``."""
         return _ops.equal(self, other)
 

@@ -16,10 +16,9 @@ from typing import cast as typed
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import LoweringError
+from slipway.errors import ArgumentTypeError, LoweringError
 from slipway.ir import expr as E
 from slipway.ir.expr import FloatImm, IntImm, IterVar, PrimExpr
-from slipway.ir.operators import BUILDERS
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
@@ -50,7 +49,9 @@ def const(value: Any, dtype: str | None = None) -> PrimExpr:
             if isinstance(value, float) and not isinstance(value, np.floating):
                 dtype = "float32"
         else:
-            raise TypeError(f"cannot make an expression of {value!r} ({type(value).__name__})")
+            raise ArgumentTypeError(
+                f"cannot make an expression of {value!r} ({type(value).__name__})"
+            )
     code, bits, lanes = dtypes.parse(dtype)
     if lanes > 1:
         return E.Broadcast(const(value, dtypes.scalar_of(dtype)), lanes)
@@ -498,6 +499,3 @@ _FLOAT_MAX = {
     "float32": 3.4028234663852886e38,
     "float64": 1.7976931348623157e308,
 }
-
-
-vars(BUILDERS).update({name: made for name, made in globals().items() if callable(made)})

@@ -6,14 +6,12 @@ Expressions print as Python-like formulas, statements as indented loops::
         parallel for i in range(1024):
             B[i] = A[i] + 1f
 
-Names are made unique within one printed object (``i``, ``i_1``).  Floor classes above may
-register a printer for their own root classes with `register_printer`; every other node prints
-as ``ClassName(field=value, ...)``.
+Names are made unique within one printed object (``i``, ``i_1``).  A node of another language has
+a ``__str__`` of its own; every other one prints as ``ClassName(field=value, ...)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from slipway import dtypes
@@ -21,9 +19,7 @@ from slipway.ir import expr as E
 from slipway.ir import function as F
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
-from slipway.ir.node import WRITERS, Node
-
-_PRINTERS: dict[type, Callable[[Any], str]] = {}
+from slipway.ir.node import Node
 
 _BINARY = {
     E.Add: ("+", 6), E.Sub: ("-", 6), E.Mul: ("*", 7), E.FloorDiv: ("//", 7), E.FloorMod: ("%", 7),
@@ -37,20 +33,9 @@ _INFIX_CALLS = {
 }  # fmt: skip
 
 
-def register_printer(cls: type, function: Callable[[Any], str]) -> None:
-    """Let `function` print nodes of `cls` (and of classes under it)."""
-    _PRINTERS[cls] = function
-
-
 def to_text(node: Node) -> str:
     """Return the text form of any IR object."""
-    for cls in type(node).__mro__:
-        if cls in _PRINTERS:
-            return _PRINTERS[cls](node)
     return _Printer().any(node)
-
-
-WRITERS.to_text = to_text
 
 
 class _Printer:
@@ -91,9 +76,8 @@ class _Printer:
         if isinstance(node, E.Range):
             return f"range({self.expr(node.min)}, extent={self.expr(node.extent)})"
         if isinstance(node, Node):
-            for cls in type(node).__mro__:
-                if cls in _PRINTERS:
-                    return _PRINTERS[cls](node)
+            if type(node).__str__ is not Node.__str__:
+                return str(node)
             fields = (f"{n}={self.any(getattr(node, n))}" for n in node.FIELDS)
             return f"{type(node).__name__}({', '.join(fields)})"
         if isinstance(node, tuple):

@@ -12,7 +12,6 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import IRModule, PrimFunc
-from slipway.ir.node import WRITERS
 from slipway.ir.printer import Printer, call_parts
 from slipway.ir.visit import walk
 
@@ -190,6 +189,3 @@ _FLOATS = ("float16", "float32", "float64")
 
 def _scalar(dtype: str) -> str:
     return "boolean" if dtype == "bool" else dtype
-
-
-WRITERS.script = script

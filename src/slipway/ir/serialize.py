@@ -19,7 +19,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.errors import SlipwayError
 from slipway.ir.field_types import field_checks
-from slipway.ir.node import NODE_CLASSES, WRITERS, Node
+from slipway.ir.node import NODE_CLASSES, Node
 from slipway.ir.visit import post_order
 
 FORMAT_VERSION = 1
@@ -191,6 +191,3 @@ def _array(record: Any) -> np.ndarray[Any, Any]:
 
 def _damaged(why: str) -> SlipwayError:
     return SlipwayError(f"damaged Slipway IR document: {why}")
-
-
-WRITERS.save_json, WRITERS.load_json = save_json, load_json

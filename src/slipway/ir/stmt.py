@@ -44,6 +44,12 @@ class ForKind:
 
 # An annotation of a loop that is compiled as it stands: a code generator is not to unroll it.
 KEEP_LOOP = ("unroll", False)
+# On a loop that all tasks run as a whole, but for the parallel loops in it, of which each runs its
+# share: the key of classic TVM's pragma.
+REGION = "pragma_parallel_launch_point"
+BARRIER = "pragma_parallel_barrier_when_finish"
+# The key of an annotation of a loop over threads: the CommReducer that combines what they compute.
+REDUCES = "reduces"
 
 
 class Stmt(Node):

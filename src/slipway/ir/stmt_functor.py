@@ -14,6 +14,7 @@ from typing import Any
 
 from slipway.errors import LoweringError
 from slipway.ir import ops
+from slipway.ir.depth import room_for
 from slipway.ir.expr import IterVar
 from slipway.ir.function import PrimFunc
 from slipway.ir.node import NODE_CLASSES, Node
@@ -73,7 +74,8 @@ def ir_transform(
                 return made
         return done
 
-    return visit(stmt)
+    with room_for(_within(stmt), "what ir_transform is given"):
+        return visit(stmt)
 
 
 def _class_name(name: str) -> str:

@@ -58,7 +58,7 @@ _OF_BUFFER = ("data", "strides", "elem_offset")
 _Pair = tuple[Any, Any, _Binds]
 
 
-def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
     """Return whether two IR objects (tuples, lists, numbers) are the same up to variable names.
 
     Free variables are equal to themselves alone, with `map_free_vars` to any of the other side.
@@ -66,7 +66,7 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     return _Comparison(map_free_vars).difference(lhs, rhs) is None
 
 
-def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
     """Raise StructuralMismatchError, which shows the first difference, where two IRs differ."""
     found = _Comparison(map_free_vars).difference(lhs, rhs)
     if found is not None:
@@ -91,7 +91,7 @@ class _Comparison:
         self.backward: dict[int, Node] = {}
         self.known: set[tuple[int, int]] = set()
 
-    def difference(self, lhs: Any, rhs: Any) -> tuple[Any, Any] | None:
+    def difference(self, lhs: object, rhs: object) -> tuple[Any, Any] | None:
         """Compare with an explicit stack, in order: graphs may be of any depth."""
         stack: list[_Pair] = [(lhs, rhs, self.outside)]
         while stack:
@@ -158,7 +158,7 @@ def leaf_key(value: Any) -> Any:
     return type(value).__name__, value
 
 
-def structural_hash(value: Any, map_free_vars: bool = False) -> int:
+def structural_hash(value: object, map_free_vars: bool = False) -> int:
     """Return a 64-bit hash, equal for structurally equal objects and stable between runs.
 
     Free variables count by where they stand: both meanings of `map_free_vars` have one hash.
@@ -167,7 +167,7 @@ def structural_hash(value: Any, map_free_vars: bool = False) -> int:
     return int.from_bytes(_Digest(8).of(value), "little", signed=True)
 
 
-def structural_digest(value: Any) -> bytes:
+def structural_digest(value: object) -> bytes:
     """Return 32 bytes that structurally equal objects share, and no others: a name on disk."""
     return _Digest(32).of(value)
 
@@ -179,7 +179,7 @@ class _Digest:
         self.memo: dict[int, bytes] = {}
         self.keep: list[Any] = []  # ids stay valid while the objects live
 
-    def of(self, value: Any) -> bytes:
+    def of(self, value: object) -> bytes:
         """Hash with an explicit stack: what is inside a node before the node itself."""
         stack: list[tuple[Any, bool]] = [(value, False)]
         while stack:

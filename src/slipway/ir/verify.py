@@ -18,10 +18,11 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from slipway import dtypes
-from slipway.errors import LoweringError
+from slipway.errors import ArgumentValueError, LoweringError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import INTRINSICS
 
@@ -42,7 +43,7 @@ def stage_behind(passed: Collection[str]) -> str:
 def verify(func: PrimFunc, stage: str = "loops") -> PrimFunc:
     """Return `func` when it is legal at `stage`; else raise LoweringError naming each fault."""
     if stage not in STAGES:
-        raise ValueError(f"stage must be one of {', '.join(STAGES)}, not {stage!r}")
+        raise ArgumentValueError(f"stage must be one of {', '.join(STAGES)}, not {stage!r}")
     faults = verify_faults(func, stage)
     if faults:
         listed = "\n  ".join(faults[:8])
@@ -54,7 +55,8 @@ def verify(func: PrimFunc, stage: str = "loops") -> PrimFunc:
 def verify_faults(func: PrimFunc, stage: str) -> list[str]:
     """Return what makes `func` not legal at `stage`."""
     checker = _Checker(func, STAGES.index(stage))
-    checker.function()
+    with room_for(func.body, f"function {func.name!r}"):
+        checker.function()
     return checker.faults
 
 

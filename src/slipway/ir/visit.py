@@ -82,11 +82,11 @@ def post_order_by(
     return order
 
 
-def nesting(root: Node) -> int:
-    """Return how many nodes lie inside each other at most."""
+def nesting(root: Node, below: Callable[[Any], Iterable[Any]] = children) -> int:
+    """Return how many nodes lie inside each other at most, where `below` finds what is inside."""
     depth: dict[int, int] = {}
-    for node in post_order(root):
-        depth[id(node)] = 1 + max((depth[id(c)] for c in children(node)), default=0)
+    for node in post_order_by([root], below):
+        depth[id(node)] = 1 + max((depth[id(c)] for c in below(node)), default=0)
     return depth[id(root)]
 
 

@@ -1,11 +1,33 @@
-"""Tuning of TensorIR (classic): names to import, each of which says that there is no tuner."""
+"""Tuning of whole models (classic): `tune_tvm` and `tune_relay` over `slipway.tuning`.
+
+The space are the strategies of each kernel with their knobs, so that a search chooses between
+algorithms too; what classic TVM searched instead, schedules of TensorIR, is not there.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from slipway.placeholders import TUNING, placeholder_of
+from slipway.meta_schedule import builder, database, relay_integration, runner
+from slipway.meta_schedule.relay_integration import (
+    TuneConfig,
+    compile_relay,
+    extract_tasks,
+    tune_relay,
+    tune_tvm,
+)
+from slipway.placeholders import placeholder_of
+
+__all__ = [
+    "TuneConfig", "builder", "compile_relay", "database", "extract_tasks", "relay_integration",
+    "runner", "tune_relay", "tune_tvm",
+]  # fmt: skip
+
+_OTHER = (
+    "the search here is over the strategies of a model's kernels: tune_tvm, tune_relay and "
+    "relay_integration.extract_tasks; schedules of TensorIR are not searched"
+)
 
 
 def __getattr__(name: str) -> Any:
-    return placeholder_of(__name__, name, TUNING)
+    return placeholder_of(__name__, name, _OTHER)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from slipway.errors import ArgumentValueError
 from slipway.micro.board import DEVICES, Board, board_names, find_board
 from slipway.micro.board_tools import need_tools
 from slipway.micro.emulator import EmulatorProcess, SerialProcess
@@ -110,7 +111,9 @@ class BaremetalHandler(server.ProjectAPIHandler):
         board = find_board(options["board"])
         kind = options["project_type"]
         if kind not in PROJECT_TYPES:
-            raise ValueError(f"project_type {kind!r}: the choices are {', '.join(PROJECT_TYPES)}")
+            raise ArgumentValueError(
+                f"project_type {kind!r}: the choices are {', '.join(PROJECT_TYPES)}"
+            )
         project_dir.mkdir(parents=True, exist_ok=True)
         metadata = only_model(
             unpack_model_library(model_library_format_path, project_dir / "model")
@@ -163,7 +166,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
         if command:
             subprocess.run(command.format(elf=elf), shell=True, check=True, timeout=300)
         elif self._board().emulator is None:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"{self._board().title}: say how to program it with the option flash_command, for "
                 "example 'openocd -f board/st_nucleo_l4.cfg -c \"program {elf} verify reset exit\"'"
             )
@@ -179,7 +182,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
             port.open()
             self.line = port
         elif board.emulator is None:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"{board.title}: no emulator runs this board; name the serial port that the board "
                 "is on with the option port, for example /dev/ttyACM0"
             )
@@ -227,7 +230,8 @@ def board_config(board: Board) -> str:
 
 # The runtime's files behind an RPC session; the linker drops what they do not use.
 SESSION_SOURCES = (
-    *("aot_module", "device_code", "device_session", "error", "format", "graph", "graph_check"),
+    *("aot_module", "device", "device_code", "device_session", "error", "format"),
+    *("graph", "graph_check"),
     *("graph_module", "graph_module_info", "graph_module_params", "graph_module_places"),
     *("image_module", "module"),
     *("object", "params", "serial_link"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import SlipwayError, did_you_mean
+from slipway.errors import ArgumentValueError, SlipwayError, did_you_mean
 
 DEVICES = Path(__file__).parent.parent / "boards" / "devices"
 
@@ -65,7 +65,7 @@ class Board:
             if memory.name == name:
                 return memory
         names = [m.name for m in self.memories]
-        raise ValueError(
+        raise ArgumentValueError(
             f"board {self.name} has no memory {name!r}; it has {', '.join(names)}."
             + did_you_mean(name, names)
         )

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import ToolchainError
+from slipway.errors import ArgumentValueError, ToolchainError
 from slipway.micro.baremetal import MODEL_ARCHIVE, SESSION_SOURCES, TEMPLATE_SOURCES
 from slipway.micro.model_config import model_config
 from slipway.micro.model_library import only_model, unpack_model_library
@@ -290,7 +290,7 @@ class ArduinoHandler(LibraryHandler):
     ) -> None:
         """Add the runtime: Arduino compiles what lies in src, and knows no include paths."""
         if not is_ahead_of_time(model):
-            raise ValueError(
+            raise ArgumentValueError(
                 "an Arduino sketch takes models compiled ahead of time: build it with "
                 "executor=Executor('aot')"
             )
@@ -298,7 +298,7 @@ class ArduinoHandler(LibraryHandler):
         copy_runtime(self.runtime, source / "include", source)
         headers = source / "slipway"
         (source / "include" / "slipway").rename(headers)
-        (source / "include").rmdir()
+        shutil.rmtree(source / "include")  # the headers of C++, which the sketch does not use
         for path in headers.glob("*.h"):
             path.write_text(path.read_text().replace('#include "slipway/', '#include "'))
         abi = headers / "abi.h"

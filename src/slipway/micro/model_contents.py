@@ -123,9 +123,9 @@ def _interface(factory: AotExecutorFactoryModule) -> dict[str, Any]:
     return {
         "caller_pools": factory.workspace_memory_pools is not None,
         "workspace_io": {
-            p.c_name: {"pool": pools[p.place.index], "offset": p.place.offset}
+            p.c_name: {"pool": pools[p.location.index], "offset": p.location.offset}
             for p in ports
-            if p.place is not None
+            if p.location is not None
         },
         "constant_pools": sorted(set(factory.constant_pools.values())),
     }
@@ -165,9 +165,9 @@ def _layers(factory: AotExecutorFactoryModule) -> list[dict[str, Any]]:
             "kernel": call.kernel,
             "step": numbers.get(call.name, -1),
             "constants": {
-                a.place.name: params[a.place.name].nbytes
+                a.location.name: params[a.location.name].nbytes
                 for a in call.arguments
-                if a.place.space == "constant"
+                if a.location.space == "constant"
             },
         }
         for call in factory.program.calls

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import SlipwayError, did_you_mean
+from slipway.errors import ArgumentTypeError, ArgumentValueError, SlipwayError, did_you_mean
 from slipway.libinfo import find_crt_include_path
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.model_library_format import export_model_library_format
@@ -32,7 +32,7 @@ def get_microtvm_template_projects(platform: str) -> str:
     folder = Path(__file__).parent.parent / "boards" / platform
     if platform not in TEMPLATES or not (folder / client.SERVER_PYTHON_FILENAME).is_file():
         known = [t for t in TEMPLATES if (folder.parent / t).is_dir()]
-        raise ValueError(
+        raise ArgumentValueError(
             f"there is no project template {platform!r}; there are {', '.join(known)}."
             + did_you_mean(platform, known)
         )
@@ -167,19 +167,19 @@ class TemplateProject:
         known = {option["name"]: option for option in self._info["project_options"]}
         for name, value in options.items():
             if name not in known:
-                raise ValueError(
+                raise ArgumentValueError(
                     f"the template {self._info['platform_name']!r} has no option {name!r}; there "
                     f"are {', '.join(known)}." + did_you_mean(name, known)
                 )
             choices = known[name].get("choices")
             if choices and value not in choices:
-                raise ValueError(
+                raise ArgumentValueError(
                     f"option {name!r} cannot be {value!r}; the choices are {', '.join(choices)}."
                     + did_you_mean(str(value), choices)
                 )
         for name, option in known.items():
             if "generate_project" in (option.get("required") or ()) and name not in options:
-                raise ValueError(
+                raise ArgumentValueError(
                     f"the template {self._info['platform_name']!r} needs the option {name!r}: "
                     f"{option.get('help')}"
                 )
@@ -241,7 +241,9 @@ def generate_project(
     template = template_dir if template_dir is not None else template_project_dir
     folder = generated_project_dir if generated_project_dir is not None else project_dir
     if template is None or module is None or folder is None:
-        raise TypeError("generate_project needs template_dir, module and generated_project_dir")
+        raise ArgumentTypeError(
+            "generate_project needs template_dir, module and generated_project_dir"
+        )
     opened = TemplateProject.from_directory(_template_folder(template))
     return opened.generate_project(module, folder, options)
 

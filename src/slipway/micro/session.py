@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from slipway.errors import RPCConnectionError, RPCError, SlipwayError
+from slipway.errors import ArgumentTypeError, RPCConnectionError, RPCError, SlipwayError
 from slipway.micro.board import Board, find_board
 from slipway.micro.device_rpc import DeviceRPCSession
 from slipway.micro.serial_link import SerialLink
@@ -39,7 +39,7 @@ class Session:
         self._board = board
         self._transport = transport_context_manager if transport is None else transport
         if self._transport is None:
-            raise TypeError("Session needs a transport, for example project.transport()")
+            raise ArgumentTypeError("Session needs a transport, for example project.transport()")
         self._name = session_name
         self._timeout = timeout
         self._line: SerialLink | None = None

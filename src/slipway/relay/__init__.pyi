@@ -1,6 +1,5 @@
 """What type checkers see of slipway.relay; written by tools/stubs.py."""
 
-from slipway.compiler.classic_passes import build_config as build_config
 from slipway.compiler.create_executor import create_executor as create_executor
 from slipway.compiler.relay_build import build as build
 from slipway.relay import analysis as analysis
@@ -17,18 +16,23 @@ from slipway.relay import interpret as interpret
 from slipway.relay import nn as nn
 from slipway.relay import op as op
 from slipway.relay import op_registry as op_registry
+from slipway.relay import parser as parser
 from slipway.relay import qnn as qnn
 from slipway.relay import quantization as quantization
+from slipway.relay import quantize as quantize
 from slipway.relay import testing as testing
 from slipway.relay import text as text
 from slipway.relay import transform as transform
 from slipway.relay import types as ty
+from slipway.relay import types as types
 from slipway.relay import vision as vision
 from slipway.relay import visit as visit
 from slipway.relay import vm as vm
 from slipway.relay.construct import bind as bind
 from slipway.relay.construct import bind as bind_params_by_name
+from slipway.relay.construct import const as const
 from slipway.relay.construct import var as var
+from slipway.relay.expr import Axes
 from slipway.relay.expr import Call
 from slipway.relay.expr import Call as Call
 from slipway.relay.expr import Constant as Constant
@@ -48,7 +52,6 @@ from slipway.relay.expr_functor import ExprMutator as ExprMutator
 from slipway.relay.expr_functor import ExprVisitor as ExprVisitor
 from slipway.relay.expr_functor import MixedModeMutator as MixedModeMutator
 from slipway.relay.expr_functor import MixedModeVisitor as MixedModeVisitor
-from slipway.relay.op_registry import const as const
 from slipway.relay.ops.nn.activation import clip as clip
 from slipway.relay.ops.packed.blocked import layout_transform as layout_transform
 from slipway.relay.ops.recurrence import scan as scan
@@ -70,6 +73,21 @@ from slipway.relay.ops.tensor.index import gather_nd as gather_nd
 from slipway.relay.ops.tensor.index import one_hot as one_hot
 from slipway.relay.ops.tensor.index import strided_slice as strided_slice
 from slipway.relay.ops.tensor.index import take as take
+from slipway.relay.ops.tensor.indexing import adv_index as adv_index
+from slipway.relay.ops.tensor.indexing import invert_permutation as invert_permutation
+from slipway.relay.ops.tensor.indexing import matrix_set_diag as matrix_set_diag
+from slipway.relay.ops.tensor.indexing import meshgrid as meshgrid
+from slipway.relay.ops.tensor.indexing import reverse_sequence as reverse_sequence
+from slipway.relay.ops.tensor.indexing import scatter as scatter
+from slipway.relay.ops.tensor.indexing import scatter_add as scatter_add
+from slipway.relay.ops.tensor.indexing import searchsorted as searchsorted
+from slipway.relay.ops.tensor.indexing import segment_sum as segment_sum
+from slipway.relay.ops.tensor.indexing import sequence_mask as sequence_mask
+from slipway.relay.ops.tensor.indexing import sliding_window as sliding_window
+from slipway.relay.ops.tensor.indexing import sparse_to_dense as sparse_to_dense
+from slipway.relay.ops.tensor.indexing import strided_set as strided_set
+from slipway.relay.ops.tensor.indexing import trilu as trilu
+from slipway.relay.ops.tensor.indexing import unravel_index as unravel_index
 from slipway.relay.ops.tensor.join import concatenate as concatenate
 from slipway.relay.ops.tensor.join import split as split
 from slipway.relay.ops.tensor.join import stack as stack
@@ -82,21 +100,6 @@ from slipway.relay.ops.tensor.like import reshape_like as reshape_like
 from slipway.relay.ops.tensor.like import reverse_reshape as reverse_reshape
 from slipway.relay.ops.tensor.like import shape_of as shape_of
 from slipway.relay.ops.tensor.like import slice_like as slice_like
-from slipway.relay.ops.tensor.places import adv_index as adv_index
-from slipway.relay.ops.tensor.places import invert_permutation as invert_permutation
-from slipway.relay.ops.tensor.places import matrix_set_diag as matrix_set_diag
-from slipway.relay.ops.tensor.places import meshgrid as meshgrid
-from slipway.relay.ops.tensor.places import reverse_sequence as reverse_sequence
-from slipway.relay.ops.tensor.places import scatter as scatter
-from slipway.relay.ops.tensor.places import scatter_add as scatter_add
-from slipway.relay.ops.tensor.places import searchsorted as searchsorted
-from slipway.relay.ops.tensor.places import segment_sum as segment_sum
-from slipway.relay.ops.tensor.places import sequence_mask as sequence_mask
-from slipway.relay.ops.tensor.places import sliding_window as sliding_window
-from slipway.relay.ops.tensor.places import sparse_to_dense as sparse_to_dense
-from slipway.relay.ops.tensor.places import strided_set as strided_set
-from slipway.relay.ops.tensor.places import trilu as trilu
-from slipway.relay.ops.tensor.places import unravel_index as unravel_index
 from slipway.relay.ops.tensor.reduce import argmax as argmax
 from slipway.relay.ops.tensor.reduce import argmin as argmin
 from slipway.relay.ops.tensor.reduce import logsumexp as logsumexp
@@ -132,7 +135,7 @@ from slipway.relay.types import Type as Type
 from slipway.relay.types import scalar_type as scalar_type
 from slipway.runtime.params import load_param_dict as load_param_dict
 from slipway.runtime.params import save_param_dict as save_param_dict
-import typing
+from slipway.transform.graph.classic import build_config as build_config
 
 __all__ = [
     "Any",
@@ -262,10 +265,12 @@ __all__ = [
     "ones_like",
     "op",
     "op_registry",
+    "parser",
     "power",
     "prod",
     "qnn",
     "quantization",
+    "quantize",
     "reinterpret",
     "repeat",
     "reshape",
@@ -319,6 +324,7 @@ __all__ = [
     "trunc_divide",
     "trunc_mod",
     "ty",
+    "types",
     "unravel_index",
     "var",
     "variance",
@@ -334,8 +340,8 @@ def abs(data: ExprLike) -> Call: ...
 def acos(data: ExprLike) -> Call: ...
 def acosh(data: ExprLike) -> Call: ...
 def add(lhs: ExprLike, rhs: ExprLike) -> Call: ...
-def all(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
-def any(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def all(data: ExprLike, axis: Axes = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def any(data: ExprLike, axis: Axes = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
 def asin(data: ExprLike) -> Call: ...
 def asinh(data: ExprLike) -> Call: ...
 def atan(data: ExprLike) -> Call: ...
@@ -369,17 +375,17 @@ def log2(data: ExprLike) -> Call: ...
 def logical_and(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def logical_or(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def logical_xor(lhs: ExprLike, rhs: ExprLike) -> Call: ...
-def max(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def max(data: ExprLike, axis: Axes = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
 def maximum(lhs: ExprLike, rhs: ExprLike) -> Call: ...
-def mean(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
-def min(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def mean(data: ExprLike, axis: Axes = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def min(data: ExprLike, axis: Axes = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
 def minimum(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def mod(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def multiply(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def negative(data: ExprLike) -> Call: ...
 def not_equal(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def power(lhs: ExprLike, rhs: ExprLike) -> Call: ...
-def prod(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def prod(data: ExprLike, axis: Axes = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
 def right_shift(lhs: ExprLike, rhs: ExprLike) -> Call: ...
 def round(data: ExprLike) -> Call: ...
 def rsqrt(data: ExprLike) -> Call: ...
@@ -389,7 +395,7 @@ def sin(data: ExprLike) -> Call: ...
 def sinh(data: ExprLike) -> Call: ...
 def sqrt(data: ExprLike) -> Call: ...
 def subtract(lhs: ExprLike, rhs: ExprLike) -> Call: ...
-def sum(data: typing.Any, axis: typing.Any = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
+def sum(data: ExprLike, axis: Axes = ..., keepdims: bool = ..., exclude: bool = ...) -> Call: ...
 def tan(data: ExprLike) -> Call: ...
 def tanh(data: ExprLike) -> Call: ...
 def trunc(data: ExprLike) -> Call: ...

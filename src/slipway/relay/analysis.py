@@ -127,7 +127,7 @@ def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
 
 
 def count_layers(expr: Expr | IRModule, valid_ops: Iterable[str]) -> int:
-    """Return the greatest number of calls of `valid_ops` on any way through the graph."""
+    """Return the largest number of calls of `valid_ops` on any way through the graph."""
     return LayerCounter(valid_ops).count(_root(expr))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import TypeInferenceError, did_you_mean
+from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Var
 from slipway.relay.op_registry import as_expr
 from slipway.relay.types import TensorType, Type
@@ -32,6 +33,24 @@ def var(
     if shape is not None:
         type_annotation = TensorType(shape, dtype)
     return Var(name_hint, type_annotation)
+
+
+def const(value: Any, dtype: str | None = None) -> Constant:
+    """Return a Constant.
+
+    Without `dtype`, whole numbers are int32 and others float32, Python's and NumPy's alike: arrays
+    of NumPy's default dtypes are of these too.  An `NDArray` keeps its dtype.
+    """
+    if dtype is None and isinstance(value, np.ndarray | np.generic):
+        dtype = {"float64": "float32", "int64": "int32"}.get(value.dtype.name)
+        if dtype == "int32" and value.size:
+            limits = np.iinfo(np.int32)
+            if value.min() < limits.min or value.max() > limits.max:
+                raise TypeInferenceError(
+                    f"relay.const: an int64 array with {value.min()} to {value.max()} does not fit "
+                    'int32, which is the default: give dtype="int64"'
+                )
+    return op_registry.const(value, dtype)
 
 
 def bind(function: Function, values: Mapping[Any, Any]) -> Function:

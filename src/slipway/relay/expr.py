@@ -16,14 +16,15 @@ until `InferType`.  `span` names the model's node, for error messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import BaseFunc, GlobalVar
 from slipway.ir.node import Node, node
+from slipway.lazy import Late
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -37,13 +38,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Language:
-    """What expressions ask of the modules that are written in terms of them.
+class Language(Late, package="slipway.relay"):
+    """What expressions ask of the modules that are written in terms of them."""
 
-    `op_registry` and `visit` enter it when they are loaded, as they are with `slipway.relay`.
-    """
-
-    face: Callable[[str], Callable[..., Any]]
+    astext: Callable[[Expr], str]
+    make: Callable[[str], Callable[..., Any]]
     free_vars: Callable[[Expr], list[Var]]
     get: Callable[[str], Any]
     infer_call: Callable[[Call], Type | None]
@@ -80,6 +79,9 @@ class Expr(Node):
         if not isinstance(found, TensorType):
             raise TypeInferenceError(f"{_brief(self)} is not a tensor but has type {found}")
         return found
+
+    def __str__(self) -> str:
+        return LANGUAGE.astext(self)
 
     def as_function(self) -> Function:
         """Return the function over the free variables, in order of first use."""
@@ -130,7 +132,7 @@ class Expr(Node):
 
 
 def _call(name: str, *arguments: Any) -> Call:
-    made = LANGUAGE.face(name)(*arguments)
+    made = LANGUAGE.make(name)(*arguments)
     assert isinstance(made, Call)
     return made
 
@@ -175,8 +177,8 @@ class Op(Expr):
         return LANGUAGE.get(self.name)
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
-        """Call the operator through its Python face: ``relay.op.get("nn.relu")(x)``."""
-        return LANGUAGE.face(self.name)(*args, **attrs)
+        """Call the operator through its Python function: ``relay.op.get("nn.relu")(x)``."""
+        return LANGUAGE.make(self.name)(*args, **attrs)
 
 
 @node
@@ -277,6 +279,10 @@ class TupleGetItem(Expr):
     index: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.tuple_value, Expr) or type(self.index) is bool:
+            raise TypeInferenceError(
+                f"TupleGetItem takes an expression and an index, not {self.tuple_value!r}"
+            )
         known = self.tuple_value._type
         if known is not None:
             if not isinstance(known, TupleType):
@@ -345,9 +351,19 @@ class Function(Expr, BaseFunc):
 
     def __post_init__(self) -> None:
         if type(self.params) is not tuple:
-            object.__setattr__(self, "params", tuple(self.params))
+            given_params: Any = self.params
+            if not isinstance(given_params, Iterable):
+                raise TypeInferenceError(
+                    f"relay.Function takes a list of variables and a body, not {given_params!r}"
+                )
+            object.__setattr__(self, "params", tuple(given_params))
         if isinstance(self.body, TupleWrapper):
             object.__setattr__(self, "body", self.body.astuple())
+        if not isinstance(self.body, Expr):
+            raise TypeInferenceError(
+                f"the body of a function is an expression, not {self.body!r}; a list of results is "
+                "relay.Tuple([...]), a number relay.const(...)"
+            )
         if type(self.attrs) is not FunctionAttrs:
             given: Any = self.attrs or ()
             pairs = given.items() if isinstance(given, Mapping) else given
@@ -466,7 +482,10 @@ Array: TypeAlias = np.ndarray[Any, Any]
 ExprLike: TypeAlias = (
     "Expr | TupleWrapper | SupportsNumpy | npt.ArrayLike | Sequence[Expr | TupleWrapper]"
 )
-Extents: TypeAlias = "int | Sequence[int]"  # one for all axes, or one for each
+Extents: TypeAlias = (  # one for all axes, or one for each; tir's and NumPy's integers too
+    "SupportsIndex | Sequence[SupportsIndex]"
+)
+Axes: TypeAlias = "SupportsIndex | Sequence[SupportsIndex] | None"  # of a reduction; None: all
 
 
 class SupportsNumpy(Protocol):

@@ -12,11 +12,10 @@ An expression used twice is visited once.  A class overrides what it is interest
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
+from slipway.ir.depth import levels
 from slipway.ir.function import GlobalVar
 from slipway.relay.expr import (
     Call,
@@ -45,19 +44,6 @@ _METHODS: dict[type, str] = {
     Op: "visit_op",
     Constant: "visit_constant",
 }
-_FRAMES = 8  # of Python for one level of a graph, with room for what overridden methods call
-
-
-@contextmanager
-def _room_for(expr: Any) -> Iterator[None]:
-    """Raise Python's limit of recursion to the depth of `expr`, where it is the lower one."""
-    before = sys.getrecursionlimit()
-    needed = before + _FRAMES * len(post_order(expr)) if isinstance(expr, Expr) else before
-    sys.setrecursionlimit(max(before, needed))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 class ExprFunctor:
@@ -83,7 +69,7 @@ class ExprFunctor:
             return memo[expr]
         self._is_inside = True
         try:
-            with _room_for(expr):
+            with levels(len(post_order(expr)) if isinstance(expr, Expr) else 0):
                 memo[expr] = function(expr)
         finally:
             self._is_inside = False

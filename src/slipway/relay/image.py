@@ -2,7 +2,7 @@
 
 from slipway.relay.ops.image.crop import affine_grid, crop_and_resize, dilation2d
 from slipway.relay.ops.image.resize import resize, resize1d, resize2d, resize3d
-from slipway.relay.ops.image.sample import grid_sample
+from slipway.relay.ops.image.sample import classic_grid_sample as grid_sample
 
 __all__ = [
     "affine_grid",

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from slipway.errors import ArgumentValueError
+
 _AXIS = re.compile(r"([A-Z])|(\d+)([a-z])")
 
 
@@ -73,7 +75,7 @@ class Layout:
         """
         for letter, extent in whole.items():
             if extent % self.block_of(letter):
-                raise ValueError(
+                raise ArgumentValueError(
                     f"layout {self.text} cuts axis {letter} into blocks of "
                     f"{self.block_of(letter)}, which do not divide its extent {extent}"
                 )
@@ -105,7 +107,9 @@ def parse_layout(text: str) -> Layout:
         or any(a.letter not in outer for a in blocks)
         or any(a.block and b.block and a.letter == b.letter for a, b in pairwise(axes))
     ):
-        raise ValueError(f"{text!r} is not a layout; write for example NCHW, NHWC or NCHW16c")
+        raise ArgumentValueError(
+            f"{text!r} is not a layout; write for example NCHW, NHWC or NCHW16c"
+        )
     return Layout(text, tuple(axes))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from slipway.errors import did_you_mean
+from slipway.lazy import load
 from slipway.relay import op_registry
 
 _COMPOSITES = {
@@ -33,10 +33,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'slipway.relay.nn' has no attribute {name!r}")
     definition = op_registry.load_ops().get(f"nn.{name}")
     if definition is not None:
-        value: Any = definition.face_function
+        value: Any = definition.make_function
     elif name in _COMPOSITES:
         family, function = _COMPOSITES[name]
-        value = getattr(importlib.import_module(f"slipway.relay.ops.{family}"), function)
+        value = load(f"slipway.relay.ops.{family}:{function}")
     else:
         known = [n[3:] for n in op_registry.OPS if n.startswith("nn.")]
         near = did_you_mean(name, [*known, *_COMPOSITES])

@@ -22,7 +22,7 @@ An operator's section in ``relay/ops/<family>.py`` reads::
         (x,), m = inputs, te()
         return [m.compute(x.shape, lambda *i: m.max(x(*i), 0.0) + attrs.alpha * m.min(x(*i), 0.0))]
 
-    @LEAKY_RELU.face
+    @LEAKY_RELU.make
     def leaky_relu(data, alpha=0.01): return LEAKY_RELU(data, attrs=LeakyReluAttrs(alpha))
 
     LEAKY_RELU.sample_case((2, 3), low=-1.0)
@@ -43,7 +43,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -52,7 +52,6 @@ from slipway.errors import SlipwayError, TypeInferenceError, did_you_mean
 from slipway.ir.node import Node
 from slipway.relay import open_dims
 from slipway.relay.expr import (
-    LANGUAGE,
     Call,
     Constant,
     Expr,
@@ -165,7 +164,7 @@ class OpDefinition:
     relation_function: Callable[..., Type] | None = None
     reference_function: Callable[..., Any] | None = None
     compute_function: Callable[..., Any] | None = None
-    face_function: Callable[..., Any] | None = None
+    make_function: Callable[..., Any] | None = None
     flops_function: Callable[..., float] | None = None
     work_function: Callable[..., float] | None = None
     reads_function: Callable[..., Sequence[int]] | None = None
@@ -191,9 +190,9 @@ class OpDefinition:
         self.compute_function = function
         return function
 
-    def face(self, function: F) -> F:
+    def make(self, function: F) -> F:
         """Decorator: set the Python function that users call, with its classic signature."""
-        self.face_function = function
+        self.make_function = function
         return function
 
     def flops(self, function: F) -> F:
@@ -287,7 +286,7 @@ class OpDefinition:
             "type_relation": self.relation_function,
             "reference": self.reference_function,
             "compute": self.compute_function,
-            "face": self.face_function,
+            "make": self.make_function,
             "sample_case": self.cases,
         }
         return [name for name, part in parts.items() if not part]
@@ -393,9 +392,9 @@ def get(name: str) -> OpDefinition:
     return definition
 
 
-def face(name: str) -> Callable[..., Any]:
+def make(name: str) -> Callable[..., Any]:
     """Return the Python function of operator `name`."""
-    function = get(name).face_function
+    function = get(name).make_function
     assert function is not None
     return function
 
@@ -474,7 +473,7 @@ def call_definition(expr: Any) -> OpDefinition | None:
     return None
 
 
-def is_call_of(expr: Any, *names: str) -> bool:
+def is_call_of(expr: object, *names: str) -> TypeGuard[Call]:
     """Return whether `expr` is a call of one of the named operators."""
     return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
 
@@ -495,6 +494,3 @@ def is_pointwise(call: Call) -> bool:
 def is_primitive(expr: Any) -> bool:
     """Return whether `expr` is a function made by FuseOps: one kernel."""
     return isinstance(expr, Function) and bool(expr.attr("Primitive"))
-
-
-LANGUAGE.face, LANGUAGE.get, LANGUAGE.infer_call = face, get, infer_call

@@ -5,7 +5,9 @@ compute with numbers, so the rule of an operator is asked at several sizes: what
 fixed, what changes is open.  An operator whose rule fails at these sizes does not allow the
 dimension to be open (a reshape to fixed sizes, say), and the error says so.
 
-All open dimensions of a call stand for one size.  Two inputs that are open in different ways and
+Dimensions of different variables (``te.var``) are asked at different sizes; what has a variable's
+size in every answer is that variable.  Where the rule refuses that, and where dimensions have no
+names, all open ones of a call stand for one size: two inputs that are open in different ways and
 are added, say, must have equal sizes when the model runs.
 """
 
@@ -18,10 +20,11 @@ from typing import Any
 
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.relay.expr import Expr, Function, Var
-from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten
+from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
 
 SIZES = (211, 307)  # primes: a rule that divides or splits a size by a number refuses them
+PRIMES = ((211, 223, 227, 229, 233, 239, 241, 251), (307, 311, 313, 317, 331, 337, 347, 349))
 SMALL = 2  # asked too, if the rule takes it: `min(size, 100)` is no fixed 100
 
 Rule = Callable[[Sequence[Type]], Type]
@@ -30,7 +33,7 @@ Rule = Callable[[Sequence[Type]], Type]
 def has_open(type_: Type | None) -> bool:
     """Return whether a type has an open dimension."""
     if isinstance(type_, TensorType):
-        return ANY in type_.shape
+        return any(map(is_open, type_.shape))
     if isinstance(type_, TupleType):
         return any(has_open(f) for f in type_.fields)
     if isinstance(type_, FuncType):
@@ -43,20 +46,41 @@ def infer_open(rule: Rule, types: Sequence[Type], attrs: Any = None) -> Type:
 
     Raises TypeInferenceError where the rule does not allow them.
     """
+    symbols = _open_of(types)
+    if 1 < len(symbols) <= len(PRIMES[0]):
+        with suppress(TypeInferenceError):
+            return _asked(
+                rule, types, [dict(zip(symbols, sizes, strict=False)) for sizes in PRIMES]
+            )
     try:
-        found = [rule([_at(t, size) for t in types]) for size in SIZES]
+        return _asked(rule, types, [dict.fromkeys(symbols, size) for size in SIZES])
     except TypeInferenceError as error:
         try:
             factor = _divisor(attrs)
-            found = [rule([_at(t, size * factor) for t in types]) for size in SIZES]
+            return _asked(rule, types, [dict.fromkeys(symbols, s * factor) for s in SIZES])
         except TypeInferenceError:
             given = ", ".join(str(t) for t in types)
             raise TypeInferenceError(
                 f"it does not allow the open dimension of {given}: with {SIZES[0]} for it, {error}"
             ) from None
+
+
+def _open_of(types: Sequence[Type]) -> list[Any]:
+    """Return the different open dimensions of types; those with names first."""
+    found: list[Any] = []
+    for leaf in _all_flat(types):
+        found += [d for d in leaf.shape if is_open(d) and d not in found]
+    return sorted(found, key=lambda d: d is ANY)
+
+
+def _asked(rule: Rule, types: Sequence[Type], sizes: list[dict[Any, int]]) -> Type:
+    """Return the type that holds what the rule gives at these sizes, and at a small one."""
+    found = [rule([_at(t, known) for t in types]) for known in sizes]
+    small = dict.fromkeys(sizes[0], SMALL)
     with suppress(TypeInferenceError):  # a window may be larger than its data
-        found.append(rule([_at(t, SMALL) for t in types]))
-    return _common(found)
+        found.append(rule([_at(t, small) for t in types]))
+        sizes = [*sizes, small]
+    return _common(found, sizes)
 
 
 def _divisor(attrs: Any) -> int:
@@ -69,28 +93,37 @@ def _divisor(attrs: Any) -> int:
     return prod(d for d in newshape if d > 0) if -1 in newshape else 1
 
 
-def _at(type_: Type, size: int) -> Type:
-    """Return a type with `size` for its open dimensions."""
+def _at(type_: Type, sizes: Mapping[Any, int]) -> Type:
+    """Return a type with sizes for its open dimensions; those that have none stay open."""
     if isinstance(type_, TensorType):
-        return TensorType(tuple(size if d is ANY else d for d in type_.shape), type_.dtype)
+        return TensorType(tuple(sizes.get(d, d) for d in type_.shape), type_.dtype)
     if isinstance(type_, TupleType):
-        return TupleType(tuple(_at(f, size) for f in type_.fields))
+        return TupleType(tuple(_at(f, sizes) for f in type_.fields))
     return type_
 
 
-def _common(types: Sequence[Type]) -> Type:
-    """Return the type that holds all of these: dimensions that differ are open."""
+def _common(types: Sequence[Type], sizes: Sequence[Mapping[Any, int]]) -> Type:
+    """Return the type that holds all of these, found at `sizes`: what differs is open."""
     first = types[0]
     if isinstance(first, TensorType):
         shapes = [t.shape for t in types if isinstance(t, TensorType)]
         if len({len(s) for s in shapes}) == 1 == len({t.dtype for t in _all_flat(types)}):
-            dims = tuple(d[0] if len(set(d)) == 1 else ANY for d in zip(*shapes, strict=True))
+            dims = tuple(_common_dim(d, sizes) for d in zip(*shapes, strict=True))
             return TensorType(dims, first.dtype)
     elif isinstance(first, TupleType):
         parts = [t.fields for t in types if isinstance(t, TupleType)]
         if len({len(p) for p in parts}) == 1:
-            return TupleType(tuple(_common(p) for p in zip(*parts, strict=True)))
+            return TupleType(tuple(_common(p, sizes) for p in zip(*parts, strict=True)))
     raise TypeInferenceError("the number of its results or axes depends on an open dimension")
+
+
+def _common_dim(extents: Sequence[int], sizes: Sequence[Mapping[Any, int]]) -> Any:
+    if len(set(extents)) == 1:
+        return extents[0]
+    for symbol in sizes[0]:
+        if all(e == known[symbol] for e, known in zip(extents, sizes, strict=True)):
+            return symbol
+    return ANY
 
 
 def _all_flat(types: Sequence[Type]) -> list[TensorType]:
@@ -111,6 +144,7 @@ def fix_shapes(function: Function, shapes: Mapping[str, Sequence[int]]) -> Funct
     """
     named = {p.name: p for p in function.params}
     table: dict[Var, Expr] = {}
+    sizes: dict[Any, int] = {}  # of the dimensions that have names
     for name, shape in shapes.items():
         param = named.get(name)
         if param is None:
@@ -122,11 +156,20 @@ def fix_shapes(function: Function, shapes: Mapping[str, Sequence[int]]) -> Funct
             raise TypeInferenceError(f"the input {name!r} is {old}, which has no shape")
         new = TensorType(tuple(shape), old.dtype)
         fits = len(new.shape) == len(old.shape) and all(
-            d is ANY or d == n for d, n in zip(old.shape, new.shape, strict=True)
+            is_open(d) or d == n for d, n in zip(old.shape, new.shape, strict=True)
         )
         if not fits:
             raise TypeInferenceError(f"the input {name!r} is {old}; it cannot become {new}")
+        for extent, size in zip(old.shape, new.shape, strict=True):
+            if is_open(extent) and extent is not ANY and sizes.setdefault(extent, size) != size:
+                raise TypeInferenceError(
+                    f"the input {name!r} is {old}; it cannot become {new}: {extent} is "
+                    f"{sizes[extent]} elsewhere"
+                )
         table[param] = Var(name, new)
+    for param in function.params:
+        if param not in table and param.type is not None and sizes and has_open(param.type):
+            table[param] = Var(param.name, _at(param.type, sizes))
     params = tuple(table.get(p, p) for p in function.params)
     return Function(params, substitute(function.body, table), None, function.attrs)  # type: ignore[arg-type]
 
@@ -137,7 +180,7 @@ def need_fixed(function: Function) -> None:
     if not found:
         return
     shapes = {p.name: p.checked_type.shape for p in found}  # type: ignore[attr-defined]
-    example = {n: tuple(1 if d is ANY else d for d in shape) for n, shape in shapes.items()}
+    example = {n: tuple(1 if is_open(d) else d for d in shape) for n, shape in shapes.items()}
     listed = ", ".join(f"{p.name!r} is {p.checked_type}" for p in found)
     raise LoweringError(
         f"a library has fixed sizes, but the input {listed}. Fix them, as in "

@@ -61,6 +61,8 @@ def parse(text: str) -> IRModule | Expr:
     Raises ModelError with line and column where the text is no relay, TypeInferenceError where its
     operators do not fit their arguments.
     """
+    if not isinstance(text, str):
+        raise ModelError(f"the text of a graph is read, not a {type(text).__name__}")
     return _Parser(text).program()
 
 

@@ -18,7 +18,6 @@ from typing import Any
 from slipway.ir.deep import Steps, run
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.node import Node
-from slipway.ir.printer import register_printer
 from slipway.ir.serialize import save_json
 from slipway.ir.visit import post_order_by
 from slipway.relay.expr import (
@@ -223,6 +222,3 @@ def _attr(value: Any) -> str:
         inner = ", ".join(_attr(v) for v in value)
         return f"[{inner}]"
     return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-register_printer(Expr, astext)

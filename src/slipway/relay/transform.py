@@ -1,18 +1,19 @@
-"""``relay.transform``: graph passes under their classic names; see `slipway.compiler`."""
+"""``relay.transform``: graph passes under their classic names."""
 
-from __future__ import annotations
+from slipway.lazy import by_module, offer
 
-import importlib
-import typing
-
-
-def __getattr__(name: str) -> typing.Any:
-    passes = importlib.import_module("slipway.compiler.classic_passes")
-    if name not in passes.__all__:
-        near = importlib.import_module("slipway.errors").did_you_mean(name, passes.__all__)
-        raise AttributeError(f"module 'slipway.relay.transform' has no attribute {name!r}.{near}")
-    return getattr(passes, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(importlib.import_module("slipway.compiler.classic_passes").__all__)
+_HOMES = by_module(
+    {
+        "slipway.transform.graph.classic": (
+            "AnnotateTarget CanonicalizeOps ConvertLayout DeadCodeElimination "
+            "EliminateCommonSubexpr FixShapes FoldConstant FoldScaleAxis FunctionPass FuseOps "
+            "InferType Inline Legalize MergeCompilerRegions MergeComposite ModulePass "
+            "PartitionGraph Pass PassContext RemoveDeadChannels Sequential SimplifyExpr "
+            "SimplifyInference ToGraphNormalForm ToMixedPrecision build_config function_pass "
+            "module_pass"
+        ),
+        "slipway.compiler.classic_passes": "AlterOpLayout FuseAttention",
+        "slipway.compiler.optimize": "lower_ready optimize",
+    }
+)
+__getattr__, __dir__ = offer(__name__, _HOMES)

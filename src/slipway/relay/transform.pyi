@@ -1,41 +1,43 @@
 """What type checkers see of slipway.relay.transform; written by tools/stubs.py."""
 
 from slipway.compiler.classic_passes import AlterOpLayout as AlterOpLayout
-from slipway.compiler.classic_passes import AnnotateTarget as AnnotateTarget
-from slipway.compiler.classic_passes import CanonicalizeOps as CanonicalizeOps
-from slipway.compiler.classic_passes import DeadCodeElimination as DeadCodeElimination
-from slipway.compiler.classic_passes import EliminateCommonSubexpr as EliminateCommonSubexpr
-from slipway.compiler.classic_passes import FixShapes as FixShapes
-from slipway.compiler.classic_passes import FoldConstant as FoldConstant
-from slipway.compiler.classic_passes import FoldScaleAxis as FoldScaleAxis
 from slipway.compiler.classic_passes import FuseAttention as FuseAttention
-from slipway.compiler.classic_passes import FuseOps as FuseOps
-from slipway.compiler.classic_passes import InferType as InferType
-from slipway.compiler.classic_passes import Inline as Inline
-from slipway.compiler.classic_passes import Legalize as Legalize
-from slipway.compiler.classic_passes import MergeCompilerRegions as MergeCompilerRegions
-from slipway.compiler.classic_passes import MergeComposite as MergeComposite
-from slipway.compiler.classic_passes import PartitionGraph as PartitionGraph
-from slipway.compiler.classic_passes import RemoveDeadChannels as RemoveDeadChannels
-from slipway.compiler.classic_passes import SimplifyExpr as SimplifyExpr
-from slipway.compiler.classic_passes import SimplifyInference as SimplifyInference
-from slipway.compiler.classic_passes import ToGraphNormalForm as ToGraphNormalForm
-from slipway.compiler.classic_passes import ToMixedPrecision as ToMixedPrecision
-from slipway.compiler.classic_passes import build_config as build_config
-from slipway.compiler.classic_passes import function_pass as function_pass
-from slipway.compiler.classic_passes import module_pass as module_pass
 from slipway.compiler.optimize import lower_ready as lower_ready
 from slipway.compiler.optimize import optimize as optimize
-from slipway.transform.context import PassContext as PassContext
-from slipway.transform.manager import FunctionPass as FunctionPass
-from slipway.transform.manager import ModulePass as ModulePass
-from slipway.transform.manager import Pass as Pass
-from slipway.transform.manager import Sequential as Sequential
+from slipway.transform.graph.classic import AnnotateTarget as AnnotateTarget
+from slipway.transform.graph.classic import CanonicalizeOps as CanonicalizeOps
+from slipway.transform.graph.classic import ConvertLayout as ConvertLayout
+from slipway.transform.graph.classic import DeadCodeElimination as DeadCodeElimination
+from slipway.transform.graph.classic import EliminateCommonSubexpr as EliminateCommonSubexpr
+from slipway.transform.graph.classic import FixShapes as FixShapes
+from slipway.transform.graph.classic import FoldConstant as FoldConstant
+from slipway.transform.graph.classic import FoldScaleAxis as FoldScaleAxis
+from slipway.transform.graph.classic import FunctionPass as FunctionPass
+from slipway.transform.graph.classic import FuseOps as FuseOps
+from slipway.transform.graph.classic import InferType as InferType
+from slipway.transform.graph.classic import Inline as Inline
+from slipway.transform.graph.classic import Legalize as Legalize
+from slipway.transform.graph.classic import MergeCompilerRegions as MergeCompilerRegions
+from slipway.transform.graph.classic import MergeComposite as MergeComposite
+from slipway.transform.graph.classic import ModulePass as ModulePass
+from slipway.transform.graph.classic import PartitionGraph as PartitionGraph
+from slipway.transform.graph.classic import Pass as Pass
+from slipway.transform.graph.classic import PassContext as PassContext
+from slipway.transform.graph.classic import RemoveDeadChannels as RemoveDeadChannels
+from slipway.transform.graph.classic import Sequential as Sequential
+from slipway.transform.graph.classic import SimplifyExpr as SimplifyExpr
+from slipway.transform.graph.classic import SimplifyInference as SimplifyInference
+from slipway.transform.graph.classic import ToGraphNormalForm as ToGraphNormalForm
+from slipway.transform.graph.classic import ToMixedPrecision as ToMixedPrecision
+from slipway.transform.graph.classic import build_config as build_config
+from slipway.transform.graph.classic import function_pass as function_pass
+from slipway.transform.graph.classic import module_pass as module_pass
 
 __all__ = [
     "AlterOpLayout",
     "AnnotateTarget",
     "CanonicalizeOps",
+    "ConvertLayout",
     "DeadCodeElimination",
     "EliminateCommonSubexpr",
     "FixShapes",

@@ -4,8 +4,9 @@ The whole grammar::
 
     type = TensorType((d0, d1, ...), dtype) | TupleType((type, ...)) | FuncType((type, ...), type)
 
-Dimensions are Python ints, or open (`Any`, written ``?``): known only when the model runs.  Types
-compare and hash by value, unlike other nodes, because two equal types are the same type.
+Dimensions are Python ints, or open: known only when the model runs.  An open one is `Any` (written
+``?``), or has the name of a ``te.var``; dimensions of one variable have one size.  Types compare
+and hash by value, unlike other nodes, because two equal types are the same type.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 from typing import Any, ClassVar, NoReturn
+from weakref import WeakValueDictionary
 
 from slipway import dtypes
 from slipway.errors import TypeInferenceError
+from slipway.ir.expr import Var
 from slipway.ir.node import Node, node
-from slipway.ir.printer import register_printer
 
 MAX_EXTENT = 1 << 47  # elements along one axis, and of one tensor
 MAX_RANK = 32  # axes: what NumPy has at least
@@ -31,7 +33,7 @@ class OpenDim:
     the number cannot have the dimension open.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
     _only: ClassVar[OpenDim | None] = None
 
     def __new__(cls) -> OpenDim:
@@ -59,6 +61,30 @@ class OpenDim:
     __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
     __mod__ = __rmod__ = __pow__ = __rpow__ = _unknown
     __lt__ = __le__ = __gt__ = __ge__ = _unknown
+
+
+class SymbolDim(OpenDim):
+    """An open dimension of a variable, as ``te.var("n")``; one object for each variable."""
+
+    __slots__ = ("variable",)
+    variable: Var
+    _known: ClassVar[WeakValueDictionary[Var, SymbolDim]] = WeakValueDictionary()
+
+    def __new__(cls, variable: Var) -> SymbolDim:
+        """Return the object of a variable."""
+        found = cls._known.get(variable)
+        if found is None:
+            found = cls._known[variable] = object.__new__(cls)
+            found.variable = variable
+        return found
+
+    def __str__(self) -> str:
+        return self.variable.name
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SymbolDim, (self.variable,)
 
 
 ANY: Any = OpenDim()  # where dimensions are ints, it is one of them
@@ -103,7 +129,7 @@ class TensorType(Type):
             raise TypeInferenceError(
                 f"a tensor of {len(self.shape)} axes: at most {MAX_RANK} are possible"
             )
-        if prod(d for d in self.shape if d is not ANY) > MAX_EXTENT:
+        if prod(d for d in self.shape if not is_open(d)) > MAX_EXTENT:
             raise TypeInferenceError(
                 f"{self.shape} is not a shape: it has more elements than any memory"
             )
@@ -129,7 +155,7 @@ class TensorType(Type):
         return (
             self.dtype == value.dtype
             and len(self.shape) == len(value.shape)
-            and all(d is ANY or d == v for d, v in zip(self.shape, value.shape, strict=True))
+            and all(is_open(d) or d == v for d, v in zip(self.shape, value.shape, strict=True))
         )
 
     @property
@@ -140,7 +166,7 @@ class TensorType(Type):
     @property
     def is_empty(self) -> bool:
         """Whether it is known to have no elements."""
-        return 0 in self.shape and ANY not in self.shape
+        return 0 in self.shape and not any(map(is_open, self.shape))
 
     @property
     def size_bytes(self) -> int:
@@ -154,19 +180,26 @@ class TensorType(Type):
 
 def _shape(shape: Any) -> tuple[int, ...]:
     try:
-        dims = tuple(
-            d if d is ANY else int(d) for d in ((shape,) if isinstance(shape, int) else shape)
+        given = (shape,) if isinstance(shape, int | Var) else shape
+        dims: Any = tuple(
+            SymbolDim(d) if isinstance(d, Var) else d if is_open(d) else int(d) for d in given
         )
     except (TypeError, ValueError) as error:
         raise TypeInferenceError(
-            f"{shape!r} is not a shape: dimensions are integers, or relay.Any() where they are open"
+            f"{shape!r} is not a shape: dimensions are integers, or relay.Any() or a te.var "
+            "where they are open"
         ) from error
-    sizes = [d for d in dims if d is not ANY]
+    sizes = [d for d in dims if not is_open(d)]
     if any(d > MAX_EXTENT for d in sizes):
         raise TypeInferenceError(f"{shape!r} is not a shape: it has more elements than any memory")
     if any(d < 0 for d in sizes):
         raise TypeInferenceError(f"{shape!r} is not a shape: a dimension cannot be negative")
-    return dims
+    return dims  # type: ignore[no-any-return]
+
+
+def is_open(extent: object) -> bool:
+    """Return whether a dimension is known only when the model runs."""
+    return isinstance(extent, OpenDim)
 
 
 @node
@@ -213,6 +246,3 @@ def flatten(type_: Type) -> list[TensorType]:
     if isinstance(type_, TupleType):
         return [leaf for field in type_.fields for leaf in flatten(field)]
     raise TypeInferenceError(f"{type_} is not a tensor or a tuple of tensors")
-
-
-register_printer(Type, str)

@@ -83,8 +83,7 @@ class GraphLaws:
     def after(self, step: Step, before: object, node: Node) -> list[str]:
         """Return what is wrong in the result of a pass."""
         assert isinstance(before, IRModule)
-        if not isinstance(node, IRModule):
-            return [f"it returned a {type(node).__name__}, which is no IRModule"]
+        assert isinstance(node, IRModule)
         faults = graph_faults(node, self.known)
         if faults:
             return faults

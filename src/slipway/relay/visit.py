@@ -7,7 +7,6 @@ from typing import Any, assert_never
 
 from slipway.ir.visit import post_order_by
 from slipway.relay.expr import (
-    LANGUAGE,
     Call,
     Constant,
     Expr,
@@ -168,6 +167,3 @@ def use_counts(root: Expr) -> dict[int, int]:
         for child in children(expr):
             counts[id(child)] = counts.get(id(child), 0) + 1
     return counts
-
-
-LANGUAGE.free_vars = free_vars

@@ -4,10 +4,10 @@
 ``python -m slipway.exec.rpc_server`` does so from a shell.
 """
 
-import importlib
 from typing import Any
 
 from slipway.classic_names import missing
+from slipway.lazy import load
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.client import RPCSession, connect
 from slipway.rpc.device import RemoteDevice
@@ -37,5 +37,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("proxy", "tracker"):  # servers, which a client does without
-        return importlib.import_module(f"slipway.rpc.{name}")
+        return load(f"slipway.rpc.{name}")
     raise AttributeError(missing("slipway.rpc", name, __all__))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipway import dtypes
-from slipway.errors import RPCError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, RPCError
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import Remote, dtype_parts, get_tensor
 from slipway.runtime import ndarray
@@ -26,7 +26,7 @@ _ALLOC = struct.Struct("<iiBBHI")
 
 
 class RemoteNDArray(Remote):
-    """A tensor in the memory of a remote device, with the faces of a local NDArray.
+    """A tensor in the memory of a remote device, with the methods of a local NDArray.
 
     Made by ``nd.array(x, remote.cpu(0))``, ``nd.empty(shape, dtype, remote.cpu(0))``, or returned
     by a remote function.
@@ -107,7 +107,7 @@ class RemoteNDArray(Remote):
         if array.ndim == 0 and self.shape != ():
             array = np.broadcast_to(array, self.shape)
         if array.shape != self.shape:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"cannot copy an array of shape {array.shape} into a remote tensor of shape "
                 f"{self.shape}; they must be equal."
             )
@@ -142,7 +142,7 @@ class RemoteNDArray(Remote):
         elif hasattr(target, "device_type"):
             return ndarray.array(self.numpy(), target)
         else:
-            raise TypeError(f"cannot copy a remote tensor to a {type(target).__name__}.")
+            raise ArgumentTypeError(f"cannot copy a remote tensor to a {type(target).__name__}.")
         return target
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -155,7 +155,7 @@ class RemoteNDArray(Remote):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise ValueError("NumPy has no view of this tensor: leave copy=False away.")
+            raise ArgumentValueError("NumPy has no view of this tensor: leave copy=False away.")
         values = self.numpy()
         return values if dtype is None else values.astype(dtype)
 
@@ -170,7 +170,7 @@ class RemoteNDArray(Remote):
 
     def _check_like(self, shape: tuple[int, ...], dtype: str) -> None:
         if tuple(shape) != self.shape or dtype != self.dtype:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"cannot copy a remote tensor of shape {self.shape}, {self.dtype} to one of shape "
                 f"{tuple(shape)}, {dtype}; they must be equal."
             )

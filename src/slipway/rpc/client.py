@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.errors import ArgumentValueError, RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import batch
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.callbacks import Callbacks
@@ -125,7 +125,9 @@ class RPCSession:
     def write_all(self, tensors: Sequence[RemoteNDArray], sources: Sequence[Any]) -> None:
         """Copy several arrays to tensors of this session in one round trip."""
         if len(tensors) != len(sources):
-            raise ValueError(f"{len(sources)} arrays for {len(tensors)} tensors; one for each.")
+            raise ArgumentValueError(
+                f"{len(sources)} arrays for {len(tensors)} tensors; one for each."
+            )
         with self.link.lock:
             batch.write_all(list(zip(self._own(tensors), sources, strict=True)))
 
@@ -172,7 +174,9 @@ class RPCSession:
         """
         if isinstance(data, bytes | bytearray | memoryview):
             if target is None:
-                raise ValueError("upload(bytes) needs target=, the file's name on the device.")
+                raise ArgumentValueError(
+                    "upload(bytes) needs target=, the file's name on the device."
+                )
             content: Any = data
         else:
             path = Path(os.fspath(data))
@@ -413,7 +417,7 @@ def _open_unix(path: str, timeout_s: float) -> socket.socket:
 
 def _check_name_size(raw: bytes) -> None:
     if not raw or len(raw) > NAME_MAX_BYTES or b"\0" in raw:
-        raise ValueError(
+        raise ArgumentValueError(
             f"{raw.decode()!r} is not a name for a remote file: it needs 1 to {NAME_MAX_BYTES} "
             "bytes."
         )

@@ -10,14 +10,14 @@ from slipway import dtypes
 from slipway.rpc import array
 from slipway.rpc.protocol import Tag
 from slipway.rpc.values import MAKERS
-from slipway.runtime.devices import Device
+from slipway.runtime.devices import Device, DeviceProperties
 
 if TYPE_CHECKING:
     from slipway.dtypes import DTypeLike
     from slipway.rpc.client import RPCSession
 
 
-class RemoteDevice:
+class RemoteDevice(DeviceProperties):
     """A device of a remote session: ``remote.cpu(0)``.
 
     `device_type` and `device_id` are DLPack's; `session` is where it is.
@@ -46,9 +46,17 @@ class RemoteDevice:
         """Whether the machine has this device."""
         return bool(self.session.query_device(self.device_type, self.device_id, 0))
 
+    def _attribute(self, number: int) -> Any:
+        """Ask the machine that has the device; None for its CPU."""
+        if self.device_type == 1:
+            return None
+        return self.session.query_device(self.device_type, self.device_id, number)
+
     def sync(self, stream: Any = None) -> None:
-        """Wait until the device has done what it was given; requests are synchronous so far."""
+        """Wait until the device has done what it was given."""
         del stream
+        if self.device_type != 1:
+            self.session.get_function("runtime.device_sync")(self.device_type, self.device_id)
 
     def empty(
         self, shape: tuple[int, ...] | int, dtype: DTypeLike = "float32"

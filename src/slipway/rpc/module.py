@@ -71,7 +71,7 @@ def get_function(session: RPCSession, module: int, name: str) -> RemoteFunction 
 
 
 class RemoteModule(Remote, FunctionTable):
-    """A module loaded on the device, with the faces of a local one.
+    """A module loaded on the device, with the methods of a local one.
 
     Got from ``remote.load_module("model.tar")``, or from a function that makes one.
     """

@@ -158,11 +158,23 @@ class ProxyServer:
         guest: Guest | None = None,
         gate: Gate | None = None,
     ) -> None:
-        gate = gate or self._gate
         peer = writer.get_extra_info("peername")
-        streams = (reader, writer)
-        async with serving(writer, lambda refused: _log.info("refused %s: %s", peer, refused)):
-            is_local = is_local_peer(peer)
+        await self._serve((reader, writer), guest, gate or self._gate, peer, is_local_peer(peer))
+
+    async def serve_page(
+        self, streams: Streams, guest: Guest | None, peer: str, *, is_local: bool
+    ) -> None:
+        """Serve what a page's WebSocket carries, from `peer`: devices, and what they bring.
+
+        A page proves the token wherever it is, if there is one; else it must be `is_local`.
+        """
+        asks_nothing = is_local and not self._token
+        await self._serve(streams, guest, self._device_gate, peer, asks_nothing)
+
+    async def _serve(
+        self, streams: Streams, guest: Guest | None, gate: Gate, peer: Any, is_local: bool
+    ) -> None:
+        async with serving(streams[1], lambda no: _log.info("refused %s: %s", peer, no)):
             async with asyncio.timeout(GREETING_TIMEOUT_S):
                 hello, payload = await gate.admit(streams, is_local=is_local)
             if guest is not None:

@@ -99,7 +99,8 @@ class Proxy(_Program):
 
     `tracker_addr` is the tracker to register its devices with, `custom_addr` what that tells
     clients to connect to; without one the proxy hands the devices out itself.  `plain_devices` is
-    where devices without TLS connect, when clients come with it.
+    where devices without TLS connect, when clients come with it.  At `web_port` of `web_host` there
+    is a page that makes the browser that opens it a device; 0: none.
     """
 
     _module = "slipway.exec.rpc_proxy"
@@ -118,6 +119,8 @@ class Proxy(_Program):
         tls_key: str = "",
         tls_ca: str = "",
         plain_devices: tuple[str, int] | None = None,
+        web_port: int = 0,
+        web_host: str = "127.0.0.1",
     ) -> None:
         arguments = _tls_arguments(silent, tls_cert, tls_key)
         if plain_devices is not None:
@@ -128,6 +131,8 @@ class Proxy(_Program):
             arguments += ["--custom-addr", custom_addr]
         if tls_ca:
             arguments += ["--tls-ca", tls_ca]
+        if web_port:
+            arguments += ["--web-port", str(web_port), "--web-host", web_host]
         super().__init__(host, port, port_end, arguments, _secrets(token, None))
 
 

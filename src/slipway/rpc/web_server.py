@@ -11,7 +11,7 @@ import contextlib
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import uvicorn
@@ -20,6 +20,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Lobby, accept, origin_of
 
 MAX_CONNECTIONS_OF_ONE = 256  # address; answers on their way and event streams, too
+MESSAGE_MAX_BYTES = 4 << 20  # of one WebSocket message
+PING_INTERVAL_S = 10.0  # a page that went away is found in twice that time
 _STOP_TIMEOUT_S = 3.0
 
 
@@ -28,6 +30,7 @@ class _Connection(H11Protocol):
 
     lobby: Lobby
     guest: Guest | None = None
+    over: Callable[[], None]  # called when the connection has ended
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -44,9 +47,25 @@ class _Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
         super().connection_lost(exc)
+        self.over()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """Hand the connection over; it stays a guest until whoever serves it says otherwise."""
+        super().handle_websocket_upgrade(event)
+        protocol = self.transport.get_protocol()
+        lost = protocol.connection_lost
+
+        def connection_lost(exc: Exception | None) -> None:
+            self._leave()
+            lost(exc)
+            self.over()
+
+        protocol.connection_lost = connection_lost  # type: ignore[method-assign]
 
     def _look(self) -> None:
         cycle = self.cycle
+        if self.transport.get_protocol() is not self:
+            return  # a WebSocket now
         is_served = cycle is not None and not cycle.response_complete and not cycle.more_body
         if is_served or self.transport.is_closing():
             self._leave()
@@ -68,12 +87,28 @@ class _Server(uvicorn.Server):
         yield
 
 
+def guest_of(scope: MutableMapping[str, Any]) -> Guest | None:
+    """Return the guest that a WebSocket's connection is until it has greeted."""
+    connection: _Connection = scope["state"]["connection"]
+    return connection.guest
+
+
 async def serve_application(
-    application: Any, listener: socket.socket, tls: ssl.SSLContext | None
+    application: Any,
+    listener: socket.socket,
+    tls: ssl.SSLContext | None,
+    *,
+    websockets: bool = False,
 ) -> None:
     """Serve an ASGI application on a listening socket until cancelled."""
     config = uvicorn.Config(
         application,
+        ws="wsproto" if websockets else "none",
+        ws_max_size=MESSAGE_MAX_BYTES,
+        ws_ping_interval=PING_INTERVAL_S,
+        ws_ping_timeout=PING_INTERVAL_S,
+        ws_per_message_deflate=False,
+        proxy_headers=not websockets,  # who comes over a WebSocket is judged by its address
         lifespan="off",
         log_config=None,
         log_level="warning",
@@ -109,22 +144,24 @@ async def _receive(
         over = loop.create_future()
         open_connections[origin] += 1
 
-        class Connection(_Connection):
-            def connection_lost(self, exc: Exception | None) -> None:
-                super().connection_lost(exc)
-                if not over.done():
-                    over.set_result(None)
+        def end() -> None:
+            if not over.done():
+                over.set_result(None)
 
-        def make() -> Connection:
-            made = Connection(server.config, server.server_state, {}, loop)
+        def make() -> _Connection:
+            state: dict[str, Any] = {}
+            made = _Connection(server.config, server.server_state, state, loop)
             made.lobby = lobby
+            made.over = end
+            state["connection"] = made
             return made
 
         guest = lobby.enter(origin, task.cancel)  # for the handshake
+        transport: asyncio.Transport | None = None
         try:
             while not server.started:
                 await asyncio.sleep(0.01)
-            await loop.connect_accepted_socket(
+            transport, _ = await loop.connect_accepted_socket(
                 make,
                 connection,
                 ssl=tls,
@@ -134,6 +171,8 @@ async def _receive(
             await over
         finally:
             guest.leave()
+            if transport is not None and not transport.is_closing():
+                transport.abort()
             open_connections[origin] -= 1
             if not open_connections[origin]:
                 del open_connections[origin]

@@ -25,6 +25,7 @@ from slipway.runtime.library import Library as Library
 from slipway.runtime.load import load_module as load_module
 from slipway.runtime.module import LibraryModule as LibraryModule
 from slipway.runtime.module import Module as Module
+from slipway.runtime.native_module import NativeModule as NativeModule
 from slipway.runtime.ndarray import NDArray as NDArray
 from slipway.runtime.ndarray import array as array
 from slipway.runtime.ndarray import empty as empty
@@ -56,6 +57,7 @@ __all__ = [
     "LibraryModule",
     "Module",
     "NDArray",
+    "NativeModule",
     "PackedFunc",
     "array",
     "cl",

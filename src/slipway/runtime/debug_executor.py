@@ -34,7 +34,7 @@ class GraphModuleDebug(GraphModule):
         self._graph = graph_json_str
         (self.dump_path / "_tvmdbg_graph_dump.json").write_text(graph_json_str)
 
-    def run(self, number: int = 10, repeat: int = 1, *_: Any, **inputs: Any) -> None:
+    def run(self, number: int = 10, repeat: int = 1, *_: object, **inputs: Any) -> None:
         """Run the model, print what each kernel takes, and write what each computes.
 
         Times are means of `number` runs, the least of `repeat` such.  Of the classic arguments
@@ -60,7 +60,7 @@ class GraphModuleDebug(GraphModule):
     def _name(self, index: int) -> str:
         return str(json.loads(self._graph)["nodes"][index]["name"])
 
-    def run_individual(self, number: int = 10, repeat: int = 1, *_: Any) -> list[list[float]]:
+    def run_individual(self, number: int = 10, repeat: int = 1, *_: object) -> list[list[float]]:
         """Return, for each kernel in order, its seconds a run: `repeat` means of `number` runs."""
         kernels = [bool(function) for _, function in self.node_names()]
         times = self._times(number, repeat)
@@ -69,7 +69,7 @@ class GraphModuleDebug(GraphModule):
         ]
 
     def run_individual_node(
-        self, index: int, number: int = 10, repeat: int = 1, *_: Any
+        self, index: int, number: int = 10, repeat: int = 1, *_: object
     ) -> BenchmarkResult:
         """Return the seconds a run of node `index` takes.  Raises ExecutionError for an input."""
         names = self.node_names()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from slipway.errors import ExecutionError, did_you_mean
+from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
+from slipway.runtime.native_library import native_runtime, native_runtime_or_none
 
 # DLPack's device types; the second name of a pair is another spelling.
 _TYPES = {
@@ -31,6 +32,8 @@ _SYNONYMS = {
     "mtl": "metal",
 }
 _NAMES = {number: name for name, number in _TYPES.items()}
+# Kinds that the C runtime has functions for (crt/include/slipway/device_api.h).
+_WITH_DRIVER = frozenset([4])
 
 
 @runtime_checkable
@@ -45,7 +48,73 @@ class RemoteDevice(Protocol):
         """Allocate an array there."""
 
 
-class Device:
+class DeviceProperties:
+    """What a device says of itself; None where its driver does not say, and for a CPU."""
+
+    __slots__ = ()
+
+    def _attribute(self, number: int) -> Any:
+        """Ask the driver, by the number of crt's device_api.h."""
+        raise NotImplementedError
+
+    @property
+    def max_threads_per_block(self) -> int | None:
+        """Most threads in a block (work items in a work group)."""
+        return self._attribute(1)  # type: ignore[no-any-return]
+
+    @property
+    def warp_size(self) -> int | None:
+        """Threads that run in step, as far as code is built on it."""
+        return self._attribute(2)  # type: ignore[no-any-return]
+
+    @property
+    def max_shared_memory_per_block(self) -> int | None:
+        """Bytes of memory that the threads of a block share."""
+        return self._attribute(3)  # type: ignore[no-any-return]
+
+    @property
+    def compute_version(self) -> str | None:
+        """The version of the device's interface: "OpenCL 3.0 ..."."""
+        return self._attribute(4)  # type: ignore[no-any-return]
+
+    @property
+    def device_name(self) -> str | None:
+        """What the driver calls the device."""
+        return self._attribute(5)  # type: ignore[no-any-return]
+
+    @property
+    def max_clock_rate(self) -> int | None:
+        """Clock in kHz."""
+        return self._attribute(6)  # type: ignore[no-any-return]
+
+    @property
+    def multi_processor_count(self) -> int | None:
+        """Processors (compute units) of the device."""
+        return self._attribute(7)  # type: ignore[no-any-return]
+
+    @property
+    def max_thread_dimensions(self) -> list[int] | None:
+        """Most threads of a block along x, y and z."""
+        found = self._attribute(8)
+        return None if found is None else [int(n) for n in found.strip("[]").split(",")]
+
+    @property
+    def api_version(self) -> str | None:
+        """The version of the driver's interface."""
+        return self._attribute(11)  # type: ignore[no-any-return]
+
+    @property
+    def driver_version(self) -> str | None:
+        """The version of the driver."""
+        return self._attribute(12)  # type: ignore[no-any-return]
+
+    @property
+    def total_global_memory(self) -> int | None:
+        """Bytes of the device's memory."""
+        return self._attribute(14)  # type: ignore[no-any-return]
+
+
+class Device(DeviceProperties):
     """One device of this process: ``cpu(0)``.
 
     Attributes: `device_type` (DLPack's number), `device_id`.
@@ -67,25 +136,45 @@ class Device:
     @property
     def exist(self) -> bool:
         """Whether code can run there from this process."""
+        if self.device_type in _WITH_DRIVER and native_runtime_or_none() is not None:
+            return bool(self._attribute(0))
         return self.device_type == 1 and self.device_id == 0
 
-    @property
-    def compute_version(self) -> None:
-        """None: a CPU has no version of its own.  Raises ExecutionError for a GPU."""
-        self.check()
+    def _attribute(self, number: int) -> Any:
+        """Ask the driver; None where it does not say, and for a CPU.
 
-    def sync(self) -> None:
+        Raises ExecutionError or DeviceError for a device that is not there.
+        """
+        if number:
+            self.check()
+        if self.device_type not in _WITH_DRIVER:
+            return None
+        ask = native_runtime().packed("device_attribute")
+        found = ask(self.device_type, self.device_id, number)
+        return str(found) if isinstance(found, str) else found
+
+    def sync(self, stream: Any = None) -> None:
         """Wait until the device has finished its work; the CPU always has."""
+        del stream
         self.check()
+        if self.device_type in _WITH_DRIVER:
+            native_runtime().packed("device_sync")(self.device_type, self.device_id)
 
     def check(self) -> None:
-        """Raise ExecutionError if this process cannot run code on the device."""
-        if not self.exist:
-            raise ExecutionError(
-                f"{self} is not a device this process can use: only cpu(0) is. Compile for "
-                f"Target('llvm') and use cpu(0), or reach the device over RPC "
-                f"(remote.{self.type_name}({self.device_id}))."
-            )
+        """Raise an error if this process cannot run code on the device.
+
+        ExecutionError for a kind that Slipway has no driver interface for, DeviceError where there
+        is no driver or no device.
+        """
+        if self.exist:
+            return
+        if self.device_type in _WITH_DRIVER:
+            native_runtime().packed("device_sync")(self.device_type, self.device_id)
+        raise ExecutionError(
+            f"{self} is not a device this process can use: cpu(0) and OpenCL devices are. Compile "
+            f"for Target('llvm') and use cpu(0), or reach the device over RPC "
+            f"(remote.{self.type_name}({self.device_id}))."
+        )
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device_type, self.device_id
@@ -107,7 +196,9 @@ def _type_number(name: str) -> int:
     word = _SYNONYMS.get(word, word)
     if word not in _TYPES:
         hint = did_you_mean(word, [*_TYPES, *_SYNONYMS])
-        raise ValueError(f"{name!r} is not a kind of device.{hint} Known: {', '.join(_TYPES)}.")
+        raise ArgumentValueError(
+            f"{name!r} is not a kind of device.{hint} Known: {', '.join(_TYPES)}."
+        )
     return _TYPES[word]
 
 

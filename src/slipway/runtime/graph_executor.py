@@ -1,65 +1,42 @@
 """The graph executor: one instance of a compiled model, fed with inputs and run.
 
-The work is done in C, here or on a remote device; this is its classic face.  The functions it
+The work is done in C, here or on a remote device; this is its classic facade.  The functions it
 calls (`set_input`, `run`, ...) are described in ``crt/include/slipway/graph_module.h``.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ExecutionError
+from slipway.errors import ArgumentTypeError, ExecutionError
 from slipway.runtime.devices import Device
 from slipway.runtime.graph_format import GraphTables
-from slipway.runtime.input_values import converted
+from slipway.runtime.input_values import IN_MODEL, converted
 from slipway.runtime.library import FUNCTION_PREFIX
 from slipway.runtime.module import LibraryModule, Module
 from slipway.runtime.native_library import native_runtime
+from slipway.runtime.native_module import NativeModule
 from slipway.runtime.ndarray import NDArray, array
-from slipway.runtime.packed_func import PackedFunc, to_ffi_function
+from slipway.runtime.packed_func import to_ffi_function
 from slipway.runtime.params import read_params
 from slipway.runtime.timing import BenchmarkResult
 
-_GRAPH_FUNCTIONS = (
-    *("set_input", "set_input_zero_copy", "set_output_zero_copy", "load_params", "run"),
-    *("get_input", "get_output", "get_num_inputs", "get_num_outputs", "get_num_nodes"),
-    *("get_input_index", "get_input_name", "get_input_info", "get_output_info", "get_node_info"),
-    *("run_node", "debug_get_output", "profile", "share_param", "share_params"),
-)
 
+def create_native(
+    tables: GraphTables | bytes, library: Module, dev: Device | None = None
+) -> NativeModule:
+    """Make a graph executor in C that calls the compiled functions of `library`, tensors on `dev`.
 
-class NativeModule(Module):
-    """A module object of the C runtime in this process, seen from Python."""
-
-    type_key = "graph"
-
-    def __init__(self, handle: Any, keep_alive: object = None) -> None:
-        super().__init__("run")
-        self._handle = handle
-        self._keep_alive = keep_alive
-
-    def function_names(self) -> list[str]:
-        """Return the functions of a graph module (see ``graph_module.h``)."""
-        return list(_GRAPH_FUNCTIONS)
-
-    def _find_function(self, name: str) -> Callable[..., Any] | None:
-        try:
-            found = native_runtime().packed("module_get_function")(self._handle, name)
-        except AttributeError:
-            return None
-        return PackedFunc(found, keep_alive=self)
-
-
-def create_native(tables: GraphTables | bytes, library: Module) -> NativeModule:
-    """Make a graph executor in C that calls the compiled functions of `library`."""
+    Without a device, on the CPU.
+    """
     blob = tables if isinstance(tables, bytes) else tables.to_binary()
     parsed = tables if isinstance(tables, GraphTables) else GraphTables.from_binary(tables)
-    args: list[Any] = []
+    args: list[Any] = [*(dev.__dlpack_device__() if dev is not None else (1, 0))]
     kept: list[Any] = [library]
     for name in parsed.functions():
         code = library.library if isinstance(library, LibraryModule) else None
@@ -87,7 +64,7 @@ class GraphModule:
         if isinstance(module, GraphModule):
             module = module.module
         if not hasattr(module, "get_function"):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"GraphModule takes what lib['default'](dev) returns, not {type(module).__name__}."
             )
         self.module = module
@@ -130,7 +107,7 @@ class GraphModule:
                 dtype = self._dtype_of(key)
                 if dtype in ("", given.dtype):
                     raise
-                self._set_input(key, converted(str(key), given, dtype))
+                self._set_input(key, converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL))
         elif hasattr(value, "session"):
             self._set_input(key, value)
         else:
@@ -151,7 +128,7 @@ class GraphModule:
             target = self._remote_inputs[key] = self._get_input(key)
         given = (tuple(value.shape), dtypes.canonical(value.dtype))
         if given[0] == tuple(target.shape) and given[1] != target.dtype:
-            value = converted(str(key), value, target.dtype)
+            value = converted(f"set_input: {str(key)!r}", value, target.dtype, IN_MODEL)
             given = (given[0], value.dtype)
         if given != (tuple(target.shape), target.dtype):
             raise ExecutionError(
@@ -227,8 +204,11 @@ class GraphModule:
             self.set_input(**inputs)
         self._run()
 
-    def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
-        """Return output `index`: a view that the next run overwrites, or copied into `out`."""
+    def get_output(self, index: str | int, out: NDArray | None = None) -> NDArray:
+        """Return an output by name or number: a view that the next run overwrites.
+
+        With `out`, it is copied there instead.
+        """
         if out is not None:
             self._get_output(index, out)
             return out

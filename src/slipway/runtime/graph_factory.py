@@ -10,9 +10,10 @@ from typing import Any
 from slipway.errors import ExecutionError
 from slipway.runtime.artifact import Artifact
 from slipway.runtime.devices import Device, RemoteDevice, cpu
-from slipway.runtime.graph_executor import NativeModule, create_native
+from slipway.runtime.graph_executor import create_native
 from slipway.runtime.graph_format import GraphTables
 from slipway.runtime.module import Module
+from slipway.runtime.native_module import NativeModule
 from slipway.runtime.ndarray import NDArray
 from slipway.runtime.param_store import ParamStore
 from slipway.runtime.params import read_params, save_param_dict
@@ -124,7 +125,16 @@ class GraphExecutorFactoryModule(Module):
         if more or not isinstance(dev, Device):
             raise ExecutionError("lib['default'] takes one device, for example cpu(0).")
         dev.check()
-        made = create_native(self.tables, self.library_module)
+        kind = int(self.metadata.get("device_type", 1))
+        if dev.device_type != kind:
+            raise ExecutionError(
+                f"this model was compiled for {Device(kind, 0).type_name} and cannot run on {dev}: "
+                f"give lib['default'] {Device(kind, 0)}, or compile it for {dev.type_name}."
+            )
+        made = create_native(self.tables, self.library_module, dev)
+        if kind != 1:  # in the device's memory each executor has parameters of its own
+            made["load_params"](self.param_bytes())
+            return made
         share = made["share_param"]
         inputs = {self.tables.nodes[number].name for number in self.tables.inputs}
         for name, values in self._shared_params().items():

@@ -4,7 +4,7 @@ r"""A compiled model's graph: which functions run, in which order, over which te
 and tools) and ``graph.bin``, flat tables that the C executor uses without parsing::
 
     header   16 x u32: "SLWG", version, total bytes, nodes, entries, inputs, outputs, args, dims,
-             string bytes, storages, 0, arena bytes (u64), 0, 0
+             string bytes, storages, named outputs, arena bytes (u64), 0, 0
     dims     i64 each                           extents of all shapes
     storages u64 offset, u64 bytes              in the arena, offsets are multiples of 64
     nodes    u32 name, function, first arg, number of args, first entry, number of outputs
@@ -13,6 +13,7 @@ and tools) and ``graph.bin``, flat tables that the C executor uses without parsi
     args     u32 entry each                     of one node: its inputs, then its outputs
     inputs   u32 node each
     outputs  u32 entry each
+    names    u32 offset into strings of each output's name; of all outputs, or none
     strings  NUL-terminated
 
 An entry is one output of one node: node n's output i is entry ``n.first_entry + i``.
@@ -81,7 +82,7 @@ class GraphTables:
 
     `nodes` in the order they run; `entries` of all nodes one after the other; `inputs` are node
     numbers (parameters included); `outputs` are (node, output) pairs; `storages` may be left empty:
-    then every storage gets its own place.  `device_index` (DLPack numbers) for each entry.
+    then every storage gets its own place.  `output_names` are those of all outputs, or none.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -90,11 +91,12 @@ class GraphTables:
     outputs: tuple[tuple[int, int], ...]
     storages: tuple[Storage, ...] = ()
     arena_bytes: int = 0
+    output_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
         if not self.storages:
-            storages, total = _place_apart(self.entries)
+            storages, total = _storages_apart(self.entries)
             object.__setattr__(self, "storages", storages)
             object.__setattr__(self, "arena_bytes", total)
 
@@ -119,7 +121,7 @@ class GraphTables:
 
     def to_json(self) -> str:
         """Return the classic graph JSON."""
-        starts = self.first_entries
+        starts, names = self.first_entries, self.output_names
         nodes = [_node_to_json(node) for node in self.nodes]
         document = {
             "nodes": nodes,
@@ -130,6 +132,7 @@ class GraphTables:
                 "device_index": ["list_int", [1] * len(self.entries)],
                 "storage_id": ["list_int", [entry.storage for entry in self.entries]],
                 "shape": ["list_shape", [list(entry.shape) for entry in self.entries]],
+                **({"output_names": ["list_str", list(names)]} if names else {}),
             },
             "node_row_ptr": starts,
         }
@@ -179,6 +182,8 @@ def _check(tables: GraphTables) -> None:
                 raise ValueError(f"node {node.name!r} reads output {output} of node {source}")
     if any(not 0 <= n < len(tables.nodes) for n in tables.inputs):
         raise ValueError("an input is no node")
+    if len(tables.output_names) not in (0, len(tables.outputs)):
+        raise ValueError(f"{len(tables.output_names)} names of {len(tables.outputs)} outputs")
     if any(not 0 <= n < len(tables.nodes) for n, _ in tables.outputs):
         raise ValueError("an output is of no node")
     for index in tables.inputs:
@@ -196,7 +201,7 @@ def _check(tables: GraphTables) -> None:
             raise ValueError(f"an entry has the shape {entry.shape}")
 
 
-def _place_apart(entries: Sequence[GraphEntry]) -> tuple[tuple[Storage, ...], int]:
+def _storages_apart(entries: Sequence[GraphEntry]) -> tuple[tuple[Storage, ...], int]:
     sizes = [0] * (max((entry.storage for entry in entries), default=-1) + 1)
     for entry in entries:
         sizes[entry.storage] = max(sizes[entry.storage], entry.size_bytes)
@@ -253,6 +258,7 @@ def _from_json(document: Mapping[str, Any]) -> GraphTables:
         ),
         inputs=tuple(int(index) for index in document["arg_nodes"]),
         outputs=tuple((int(head[0]), int(head[1])) for head in document["heads"]),
+        output_names=tuple(str(name) for name in attrs.get("output_names", ("", ()))[1]),
     )
 
 
@@ -260,7 +266,7 @@ def _to_binary(tables: GraphTables) -> bytes:
     strings = bytearray()
     offsets: dict[str, int] = {}
 
-    def place(text: str) -> int:
+    def offset_of(text: str) -> int:
         if text not in offsets:
             offsets[text] = len(strings)
             strings.extend(text.encode() + b"\0")
@@ -281,16 +287,17 @@ def _to_binary(tables: GraphTables) -> bytes:
         if node.function is not None:
             args += [starts[source] + output for source, output in node.inputs]
             args += range(starts[index], starts[index + 1])
-        function = _NONE if node.function is None else place(node.function)
+        function = _NONE if node.function is None else offset_of(node.function)
         count = len(args) - first_arg
         nodes += struct.pack(
-            "<6I", place(node.name), function, first_arg, count, starts[index], node.num_outputs
+            "<6I", offset_of(node.name), function, first_arg, count, starts[index], node.num_outputs
         )
     outputs = [starts[source] + output for source, output in tables.outputs]
-    place("")
+    names = [offset_of(name) for name in tables.output_names]
+    offset_of("")
     storages = b"".join(struct.pack("<QQ", s.offset, s.size) for s in tables.storages)
     body = struct.pack(f"<{len(dims)}q", *dims) + storages + bytes(nodes) + bytes(entries)
-    numbers = [*args, *tables.inputs, *outputs]
+    numbers = [*args, *tables.inputs, *outputs, *names]
     body += struct.pack(f"<{len(numbers)}I", *numbers) + bytes(strings)
     header = struct.pack(
         "<12IQII",
@@ -305,7 +312,7 @@ def _to_binary(tables: GraphTables) -> bytes:
         len(dims),
         len(strings),
         len(tables.storages),
-        0,
+        len(names),
         tables.arena_bytes,
         0,
         0,
@@ -340,6 +347,7 @@ def _from_binary(data: memoryview) -> GraphTables:
     args = [row[0] for row in take("<I", num_args)]
     inputs = tuple(row[0] for row in take("<I", num_inputs))
     outputs = [row[0] for row in take("<I", num_outputs)]
+    names = [row[0] for row in take("<I", header[11])]
     if at + header[9] != len(data):
         raise ValueError("the tables do not fill the stated size")
     strings = bytes(data[at : at + header[9]])
@@ -393,4 +401,5 @@ def _from_binary(data: memoryview) -> GraphTables:
         outputs=tuple(owner[entry] for entry in outputs),
         storages=storages,
         arena_bytes=header[12],
+        output_names=tuple(text(name) for name in names),
     )

@@ -1,27 +1,38 @@
-"""Values of another dtype than a model's input, converted where nothing is lost.
+"""Values of another dtype than an input's or an argument's, converted where nothing is lost.
 
 NumPy makes float64 and int64 where nobody asked for them, and classic TVM converted what
 ``set_input`` was given.  So float64 becomes float32 (rounded) as long as it stays finite, and any
-other value what the input is, if it comes back from there unchanged.  The first conversion of a
-model's input warns.
+other value what the input is, if it comes back from there unchanged.  A kernel's arguments are
+converted only from NumPy's defaults, float64 and int64.  The first conversion of each warns.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ExecutionError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from slipway.runtime.ndarray import NDArray, array, numpy_dtype
 
+IN_MODEL = " in this model"
 _WARNED: set[tuple[str, str, str]] = set()
+# What compiled code says of its arguments (codegen/glue/packed.c).
+_OF_ARGUMENTS = re.compile(r"[^\s:]+: (?:argument \d+ \(|got \d+ arguments, expected )")
+_OF_DTYPE = re.compile(
+    r"([^\s:]+: argument (\d+) \(.*\)) has dtype (float64|int64), expected (\w+)"
+)
 
 
-def converted(name: str, value: Any, dtype: str) -> NDArray:
-    """Return `value` as an array of `dtype`.  Raises ExecutionError where that would lose some."""
+def converted(what: str, value: Any, dtype: str, where: str = "") -> NDArray:
+    """Return `value` as an array of `dtype`; `what` and `where` are words for warning and error.
+
+    Raises ExecutionError where that would lose some.
+    """
     given = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
     found = dtypes.canonical(given.dtype)
     wanted = numpy_dtype(dtype)
@@ -37,15 +48,56 @@ def converted(name: str, value: Any, dtype: str) -> NDArray:
     if not np.all(kept):
         lost = given[~kept].flat[0]
         raise ExecutionError(
-            f"set_input: {name!r} has dtype {dtype} in this model, got {found} with {lost}, which "
+            f"{what} has dtype {dtype}{where}, got {found} with {lost}, which "
             f'that cannot hold. Convert it first: x.astype("{dtype}").'
         )
-    key = (name, found, dtype)
+    key = (what, found, dtype)
     if key not in _WARNED:
         _WARNED.add(key)
         warnings.warn(
-            f"set_input: {name!r} is converted from {found} to {dtype} at every call; give it as "
+            f"{what} is converted from {found} to {dtype} at every call; give it as "
             f'{dtype}, for example x.astype("{dtype}")',
             stacklevel=4,
         )
     return array(made)
+
+
+def call_kernel(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Call a compiled function, and once more with arrays of NumPy's default dtypes converted.
+
+    What it then wrote into a converted array is copied back into the caller's.  Raises
+    ArgumentTypeError or ArgumentValueError for arguments that it does not take.
+    """
+    given = list(args)
+    changed: dict[int, tuple[NDArray, bytes]] = {}
+    while True:
+        try:
+            result = function(*given)
+            break
+        except (TypeError, ValueError) as error:
+            text = str(error)
+            if type(error) not in (TypeError, ValueError) or not _OF_ARGUMENTS.match(text):
+                raise
+            wrong = _OF_DTYPE.match(text)
+            if wrong is None or int(wrong[2]) in changed:
+                known = ArgumentTypeError if type(error) is TypeError else ArgumentValueError
+                raise known(text) from None
+            if dtypes.is_float(wrong[3]) != dtypes.is_float(wrong[4]):
+                raise ArgumentTypeError(text) from None
+            place = int(wrong[2])
+            fitting = converted(wrong[1], args[place], wrong[4])
+            for other, argument in enumerate(args):  # one array given twice stays one
+                if argument is args[place]:
+                    given[other] = fitting
+            changed[place] = fitting, fitting.numpy().tobytes()
+    for place, (fitting, before) in changed.items():
+        if fitting.numpy().tobytes() != before:
+            _write_back(args[place], fitting)
+    return result
+
+
+def _write_back(original: Any, made: NDArray) -> None:
+    if isinstance(original, NDArray):
+        original.copyfrom(made.numpy())
+    else:
+        np.asarray(original)[...] = made.numpy()

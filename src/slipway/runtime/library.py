@@ -19,6 +19,7 @@ METADATA_SYMBOL = "__slipway_metadata"
 GRAPH_SYMBOL = "__slipway_graph"
 PARAMS_SYMBOL = "__slipway_params"
 MODEL_METADATA_SYMBOL = "__slipway_model_metadata"
+DEVICE_CODE_SYMBOL = "__slipway_device_code"
 
 # Slot -> function of the native runtime that fills it.
 _NATIVE_SLOTS = {
@@ -120,6 +121,12 @@ def fill_slots(library: Library) -> None:
             _fill(library, slot, address_of(ffi.LIB.TVMFFIErrorSetRaisedFromCStr))
     for slot, name in _FFI_SLOTS.items():
         _fill(library, slot, address_of(getattr(ffi.LIB, name)))
+    code = library.address(DEVICE_CODE_SYMBOL)
+    if code and runtime is not None:
+        size = library.address(f"{DEVICE_CODE_SYMBOL}_size")
+        assert size
+        count = ctypes.c_uint64.from_address(size).value
+        runtime.packed("device_code")(ctypes.string_at(code, count))
 
 
 def _fill(library: Library, slot: str, value: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact import LIBRARY_MEMBER, Artifact, read_artifact, read_tar
+from slipway.runtime.device_module import LANGUAGES, read_device_module
 from slipway.runtime.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.library import DsoLibrary
 from slipway.runtime.module import LibraryModule, Module
@@ -17,7 +18,7 @@ _OBJECT_SUFFIXES = (".o", ".obj")
 
 
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
-    """Load an exported ``.so``, ``.tar``, ``.o``, ``.obj`` or ``.a`` and return its module.
+    """Load an exported ``.so``, ``.tar``, ``.o``, ``.obj`` or ``.a``, or a device's ``.cl``.
 
     Objects are linked first, which needs ziglang.  A model gives a factory: ``module["default"]``
     makes a graph executor.  Raises FileNotFoundError, or ArtifactError when the file is damaged, of
@@ -34,6 +35,8 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     except IsADirectoryError:
         raise ArtifactError(f"{file} is a folder; load_module takes an exported file.") from None
     suffix = f".{fmt}" if fmt else file.suffix.lower()
+    if suffix in LANGUAGES:
+        return read_device_module(file, data)
     return module_of_artifact(
         read_artifact(shared_library_bytes(data, suffix, file.name), file.name)
     )

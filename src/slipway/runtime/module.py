@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import ExecutionError, did_you_mean
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError, did_you_mean
 from slipway.runtime.devices import Device
 from slipway.runtime.function_table import MAIN, FunctionTable
+from slipway.runtime.input_values import call_kernel
 from slipway.runtime.library import FUNCTION_PREFIX, Library, fill_slots
 from slipway.runtime.native_library import native_runtime, tvm_ffi
 from slipway.runtime.packed_func import (
@@ -36,6 +38,14 @@ class Module(FunctionTable):
         self.imported_modules = []
         self._functions = {}
 
+    def __tvm_ffi_object__(self) -> Any:
+        """Return a module of the C runtime that C++ and Rust can take, and that asks this one."""
+
+        def finder(name: str) -> Any:
+            return self._lookup(name, query_imports=True)
+
+        return native_runtime().packed("module_wrap")(self.type_key, to_ffi_function(finder))
+
     def function_names(self) -> list[str]:
         """Return the names of the module's own functions."""
         return []
@@ -56,7 +66,7 @@ class Module(FunctionTable):
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if not isinstance(name, str):
-            raise ValueError("functions of a module are found by name: module['name'].")
+            raise ArgumentValueError("functions of a module are found by name: module['name'].")
         return self.get_function(name)
 
     def __call__(self, *args: Any) -> Any:
@@ -67,7 +77,7 @@ class Module(FunctionTable):
     def import_module(self, module: Module) -> None:
         """Make another module's functions available through `query_imports`."""
         if not isinstance(module, Module):
-            raise TypeError(f"only modules can be imported, not {type(module).__name__}.")
+            raise ArgumentTypeError(f"only modules can be imported, not {type(module).__name__}.")
         self.imported_modules.append(module)
 
     def time_evaluator(
@@ -108,7 +118,7 @@ class Module(FunctionTable):
         evaluate = PackedFunc(native_runtime().packed("time_evaluate"))
 
         def evaluator(*args: Any) -> BenchmarkResult:
-            blob = evaluate(function, *options, *args)
+            blob = call_kernel(partial(evaluate, function, *options), args)
             return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
 
         return evaluator
@@ -150,6 +160,16 @@ class Module(FunctionTable):
         return f"<Module {self.type_key} with {', '.join(self.function_names()) or 'no functions'}>"
 
 
+class KernelFunction(PackedFunc):
+    """A compiled function; arrays of NumPy's default dtypes are converted to what it takes."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it; see `call_kernel`."""
+        return call_kernel(super().__call__, args)
+
+
 class LibraryModule(Module):
     """The compiled functions of a `Library` (a loaded file, or code just compiled).
 
@@ -178,7 +198,7 @@ class LibraryModule(Module):
         if not address:
             return None
         make = tvm_ffi().Function.__from_extern_c__
-        return PackedFunc(make(address, keep_alive_object=self.library))
+        return KernelFunction(make(address, keep_alive_object=self.library))
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         """Write a loaded library again; only a plain copy of its file is possible."""

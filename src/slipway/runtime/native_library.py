@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from importlib.abc import MetaPathFinder
 from typing import Any
@@ -29,8 +30,13 @@ def _tvm_ffi() -> Any:
     for cls in vars(errors).values():
         if isinstance(cls, type) and issubclass(cls, SlipwayError):
             tvm_ffi.register_error(cls.__name__, cls)
-    for cls in (FileNotFoundError, OSError, MemoryError, TimeoutError, ConnectionError):
+    for cls in (
+        *(FileNotFoundError, OSError, MemoryError, TimeoutError, ConnectionError),
+        *(OverflowError, ArithmeticError, LookupError, PermissionError),
+    ):
         tvm_ffi.register_error(cls.__name__, cls)
+    with suppress(OSError):  # a library of C++ or Rust has brought the runtime into this process
+        _share(ctypes.CDLL(native.LIBRARY_NAME, mode=os.RTLD_NOW | os.RTLD_NOLOAD), tvm_ffi)
     return tvm_ffi
 
 
@@ -61,11 +67,19 @@ class _NoTorch(MetaPathFinder):
             raise ModuleNotFoundError("PyTorch is not needed here", name=fullname)
 
 
-class _FfiFunctions(ctypes.Structure):
-    _fields_ = (
-        ("function_get_global", ctypes.c_void_p),
-        ("function_call", ctypes.c_void_p),
-    )
+_FFI_FUNCTIONS = (  # slw_ffi_functions of registry.h
+    "TVMFFIFunctionGetGlobal",
+    "TVMFFIFunctionCall",
+    "TVMFFIFunctionSetGlobal",
+    "TVMFFIErrorMoveFromRaised",
+)
+
+
+def _share(lib: ctypes.CDLL, ffi: Any) -> None:
+    """Give the C runtime tvm-ffi's table of functions, and its errors."""
+    addresses = [address_of(getattr(ffi.LIB, name)) for name in _FFI_FUNCTIONS]
+    lib.slw_set_ffi_functions((ctypes.c_void_p * len(addresses))(*addresses))
+    lib.slw_error_set_sink(ctypes.c_void_p(address_of(ffi.LIB.TVMFFIErrorSetRaisedFromCStr)))
 
 
 class NativeRuntime:
@@ -74,14 +88,8 @@ class NativeRuntime:
     def __init__(self) -> None:
         self.path = native.host_runtime()
         self.lib = ctypes.CDLL(str(self.path))
-        ffi = tvm_ffi()
-        self._ffi_functions = _FfiFunctions(
-            address_of(ffi.LIB.TVMFFIFunctionGetGlobal), address_of(ffi.LIB.TVMFFIFunctionCall)
-        )
-        self.lib.slw_set_ffi_functions(ctypes.byref(self._ffi_functions))
-        self.lib.slw_error_set_sink(
-            ctypes.c_void_p(address_of(ffi.LIB.TVMFFIErrorSetRaisedFromCStr))
-        )
+        _share(self.lib, tvm_ffi())
+        self.lib.slw_devices_setup()
 
     def address(self, symbol: str) -> int:
         """Return the address of one of the library's functions."""

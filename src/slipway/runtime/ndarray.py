@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from slipway import dtypes
-from slipway.errors import ExecutionError
-from slipway.runtime.devices import Device, RemoteDevice, cpu
-from slipway.runtime.native_library import tvm_ffi
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
+from slipway.runtime.devices import Device, RemoteDevice
+from slipway.runtime.native_library import native_runtime, tvm_ffi
 
 ALIGNMENT_BYTES = 64
 _NUMPY_OWN = frozenset(
@@ -56,6 +56,8 @@ class NDArray:
 
     def _read(self) -> npt.NDArray[Any]:
         """Return a NumPy array of the elements; it may be a view."""
+        if self.device.device_type != 1:
+            return self._here()._read()
         if self.dtype in PACKED:
             raw = _numpy_view(self._tensor, (self.nbytes,), "uint8")
             return unpack_halves(raw, self.shape, self.dtype)
@@ -63,10 +65,21 @@ class NDArray:
 
     def _write(self, source: npt.NDArray[Any]) -> None:
         """Overwrite all elements from a C-contiguous array of the same shape and dtype."""
+        if self.device.device_type != 1:
+            staged = empty(self.shape, self.dtype)
+            staged._write(source)
+            _move(staged, self)
+            return
         if self.dtype in PACKED:
             np.copyto(_numpy_view(self._tensor, (self.nbytes,), "uint8"), pack_halves(source))
             return
         np.copyto(_numpy_view(self._tensor, self.shape, self.dtype), source)
+
+    def _here(self) -> NDArray:
+        """Return a copy in this process's memory."""
+        copied = empty(self.shape, self.dtype)
+        _move(self, copied)
+        return copied
 
     # What users call.
 
@@ -106,7 +119,7 @@ class NDArray:
         lanes = dtypes.lanes_of(self.dtype)
         shape = self.shape if lanes == 1 else (*self.shape, lanes)
         if values.shape != shape:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"cannot copy an array of shape {values.shape} into one of shape {shape}. Reshape "
                 "it first, or allocate the array with that shape."
             )
@@ -118,13 +131,18 @@ class NDArray:
         if isinstance(target, Device | RemoteDevice):
             target = empty(self.shape, self.dtype, target)
         if not hasattr(target, "copyfrom"):
-            raise TypeError(f"copyto takes an NDArray or a device, not {type(target).__name__}.")
+            raise ArgumentTypeError(
+                f"copyto takes an NDArray or a device, not {type(target).__name__}."
+            )
         if target.shape != self.shape or target.dtype != self.dtype:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"cannot copy {self.dtype}{list(self.shape)} into "
                 f"{target.dtype}{list(target.shape)}: shape and dtype must be equal."
             )
-        target.copyfrom(self._read())
+        if isinstance(target, NDArray) and target.device == self.device:
+            _move(self, target)
+        else:
+            target.copyfrom(self._read())
         return target
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -137,12 +155,12 @@ class NDArray:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a 0-dimensional array has no length")
+            raise ArgumentTypeError("a 0-dimensional array has no length")
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise ValueError("NumPy has no view of this tensor: leave copy=False away.")
+            raise ArgumentValueError("NumPy has no view of this tensor: leave copy=False away.")
         values = self.numpy()
         return values if dtype is None else values.astype(dtype)
 
@@ -239,15 +257,30 @@ def empty(
     """
     extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
     if any(extent < 0 for extent in extents):
-        raise ValueError(f"cannot make an array of shape {extents}: an extent is negative.")
+        raise ArgumentValueError(f"cannot make an array of shape {extents}: an extent is negative.")
     dtype = dtypes.canonical(dtype)
     if device is not None and not isinstance(device, Device):
         if not isinstance(device, RemoteDevice):
-            raise TypeError(f"{device!r} is not a device; write for example cpu(0).")
+            raise ArgumentTypeError(f"{device!r} is not a device; write for example cpu(0).")
         remote: NDArray = device.empty(extents, dtype)
         return remote
-    (device or cpu(0)).check()
+    if device is not None:
+        device.check()
+        if device.device_type != 1:
+            return _empty_on(device, extents, dtype)
     return NDArray(_allocate(extents, dtype))
+
+
+def _empty_on(device: Device, shape: tuple[int, ...], dtype: str) -> NDArray:
+    """Return a new array in the memory of a device beside the processor."""
+    code, bits, lanes = dtypes.parse(dtype)
+    kind = (device.device_type, device.device_id, dtypes.DLPACK_CODE[code], bits, lanes)
+    return NDArray(native_runtime().packed("device_empty")(*kind, *shape))
+
+
+def _move(source: NDArray, target: NDArray) -> None:
+    """Copy between arrays of one shape and dtype, on whatever devices."""
+    native_runtime().packed("tensor_copy")(source._tensor, target._tensor)
 
 
 def from_dlpack(source: Any) -> NDArray:

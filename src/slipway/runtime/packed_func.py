@@ -6,12 +6,24 @@ arrays arrive and return as `NDArray`, functions as `PackedFunc`.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any, overload
 
-from slipway.errors import did_you_mean
+from slipway.errors import ArgumentTypeError, ArgumentValueError, did_you_mean
+from slipway.lazy import Late
+from slipway.runtime.devices import Device
 from slipway.runtime.native_library import native_runtime, tvm_ffi
 from slipway.runtime.ndarray import NDArray
+
+
+class Modules(Late, package="slipway.runtime"):
+    """What a function gives that is a module; modules are made of functions."""
+
+    NativeModule: Callable[[Any], Any]
+
+
+MODULES = Modules()
 
 
 class PackedFunc:
@@ -55,11 +67,21 @@ def from_ffi(value: Any) -> Any:
         return PackedFunc(value)
     if isinstance(value, _Carried):
         return value.value
+    if isinstance(value, ffi.Device):
+        return Device(value.dlpack_device_type(), value.index)
+    if isinstance(value, ffi.Module) and _is_ours(value):
+        return MODULES.NativeModule(value)
     if isinstance(value, ffi.core.String):
         return str(value)
     if isinstance(value, ffi.core.Bytes):
         return bytes(value)
     return value
+
+
+def _is_ours(module: Any) -> bool:
+    """Return whether a module is one of the C runtime, which tvm-ffi cannot look into."""
+    handle = ctypes.c_void_p(module.__chandle__())
+    return bool(native_runtime().lib.slw_object_is_module(handle))
 
 
 def to_ffi_function(function: Callable[..., Any]) -> Any:
@@ -138,10 +160,12 @@ def register_func(
     if callable(func_name):
         return register_func(func_name.__name__, func_name, override)
     name = func_name
+    if f is not None and not callable(f):
+        raise ArgumentTypeError(f"register_func({name!r}): {f!r} is no function")
     if f is None:
         return lambda function: register_func(name, function, override)
     if not override and tvm_ffi().get_global_func(name, allow_missing=True) is not None:
-        raise ValueError(
+        raise ArgumentValueError(
             f"the global function {name!r} is registered already; pass override=True to replace it."
         )
     tvm_ffi().register_global_func(name, to_ffi_function(f), override=override)
@@ -175,7 +199,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     if allow_missing:
         return None
     hint = did_you_mean(name, list_global_func_names())
-    raise ValueError(
+    raise ArgumentValueError(
         f"there is no global function {name!r}.{hint} Register it with register_func({name!r})."
     )
 

@@ -25,14 +25,14 @@ class ParamStore:
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         sources = {name: _as_array(value) for name, value in values.items()}
-        places, at = {}, 0
+        slices, at = {}, 0
         for name, source in sources.items():
             size = source.size * dtypes.bytes_of(dtypes.canonical(source.dtype))
-            places[name] = slice(at, at + size)
+            slices[name] = slice(at, at + size)
             at += -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         block = aligned_bytes(at)
         self.arrays: dict[str, NDArray] = {
-            name: array_over(block[places[name]], source.shape, dtypes.canonical(source.dtype))
+            name: array_over(block[slices[name]], source.shape, dtypes.canonical(source.dtype))
             for name, source in sources.items()
         }
         pairs = [(self.arrays[name], source) for name, source in sources.items()]

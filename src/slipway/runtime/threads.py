@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from slipway.errors import ArgumentValueError
 from slipway.runtime.native_library import native_runtime
 
 
@@ -16,7 +17,9 @@ def set_num_threads(num_threads: int) -> None:
     The setting is the process's.  Raises ValueError outside 0..256.
     """
     if native_runtime().lib.slw_set_num_threads(int(num_threads)) != 0:
-        raise ValueError(f"cannot run on {num_threads} threads: give a number from 0 to 256.")
+        raise ArgumentValueError(
+            f"cannot run on {num_threads} threads: give a number from 0 to 256."
+        )
 
 
 def num_threads() -> int:

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from slipway.errors import ArgumentValueError
+
 
 @dataclass(frozen=True)
 class BenchmarkResult:
@@ -24,7 +26,7 @@ class BenchmarkResult:
     def __init__(self, results: Sequence[float]) -> None:
         values = tuple(float(value) for value in results)
         if not values:
-            raise ValueError("a benchmark result needs at least one measurement.")
+            raise ArgumentValueError("a benchmark result needs at least one measurement.")
         mean = statistics.fmean(values)
         set_field = object.__setattr__
         set_field(self, "results", values)

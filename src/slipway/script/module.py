@@ -40,6 +40,11 @@ def from_source(text: str, **names: Any) -> Any:
         exec(compile(text, file, "exec"), scope)
     except SyntaxError as error:
         raise ModelError(f"script, line {error.lineno}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise ModelError(
+            "the script has expressions or statements inside each other, more than Python can "
+            "read: give parts names of their own"
+        ) from None
     made = [v for k, v in scope.items() if k not in before and isinstance(v, IRModule | PrimFunc)]
     if not made:
         raise ModelError("the script makes neither a module nor a function")

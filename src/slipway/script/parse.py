@@ -17,9 +17,10 @@ from slipway.errors import ModelError, SlipwayError
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
-from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, StringImm, Var
+from slipway.ir.expr import IterVar, PrimExpr, Range, StringImm, Var
 from slipway.ir.function import PrimFunc
 from slipway.script import tir
+from slipway.script.decisions import CALLS, decided
 from slipway.transform.loop.lower_blocks import ATTRIBUTE
 
 
@@ -41,55 +42,13 @@ def parse_function(function: Callable[..., Any]) -> PrimFunc:
     (definition,) = tree.body
     assert isinstance(definition, ast.FunctionDef)
     names = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
-    return _Reader(file, names).function(definition)
-
-
-class _Decisions(ast.NodeTransformer):
-    """Calls in the place of what Python decides by truth values."""
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        name = "_all" if isinstance(node.op, ast.And) else "_any"
-        return self._call(node, name, [self.visit(value) for value in node.values])
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        if isinstance(node.op, ast.Not):
-            return self._call(node, "_not", [self.visit(node.operand)])
-        return self.generic_visit(node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        return self._call(node, "_choose", [self.visit(v) for v in (node.test, node.body,
-                                                                    node.orelse)])  # fmt: skip
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        operands = [self.visit(v) for v in (node.left, *node.comparators)]
-        pairs: list[ast.expr] = [
-            ast.copy_location(ast.Compare(a, [op], [b]), node)
-            for a, op, b in zip(operands, node.ops, operands[1:], strict=False)
-        ]
-        return pairs[0] if len(pairs) == 1 else self._call(node, "_all", pairs)
-
-    @staticmethod
-    def _call(node: ast.AST, name: str, args: list[Any]) -> ast.AST:
-        made = ast.Call(ast.Name(name, ast.Load()), args, [])
-        return ast.fix_missing_locations(ast.copy_location(made, node))
-
-
-def _choose(condition: Any, yes: Any, no: Any) -> Any:
-    if isinstance(condition, PrimExpr) and not isinstance(condition, IntImm):
-        return ops.if_then_else(condition, yes, no)
-    return yes if condition else no
-
-
-def _all(*values: Any) -> Any:
-    return ops.all_of([ops.as_expr(v) for v in values])
-
-
-def _any(*values: Any) -> Any:
-    return ops.any_of([ops.as_expr(v) for v in values])
-
-
-def _not(value: Any) -> Any:
-    return ops.logical_not(value) if isinstance(value, PrimExpr) else not value
+    try:
+        return _Reader(file, names).function(definition)
+    except RecursionError:
+        raise ModelError(
+            f"{definition.name!r} has expressions or statements inside each other, more than "
+            "Python can read: give parts names of their own"
+        ) from None
 
 
 class _Block:
@@ -107,7 +66,7 @@ class _Block:
 class _Reader:
     def __init__(self, file: str, names: dict[str, Any]) -> None:
         self.file = file
-        self.names = {**names, "_choose": _choose, "_all": _all, "_any": _any, "_not": _not,
+        self.names = {**names, **CALLS,
                       "range": tir.serial, "max": tir.max, "min": tir.min}  # fmt: skip
         self.params: list[Var] = []
         self.buffer_map: list[tuple[Var, Buffer]] = []
@@ -163,7 +122,7 @@ class _Reader:
 
     def value(self, node: ast.expr) -> Any:
         """Evaluate an expression as Python, over nodes."""
-        tree = ast.Expression(_Decisions().visit(ast.parse(ast.unparse(node), mode="eval").body))
+        tree = ast.Expression(decided(ast.parse(ast.unparse(node), mode="eval").body))
         try:
             return eval(compile(ast.fix_missing_locations(tree), self.file, "eval"), self.names)
         except SlipwayError as error:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.ir import calls, ops
@@ -26,6 +26,11 @@ from slipway.ir.buffer import Buffer as _Buffer
 from slipway.ir.buffer import decl_buffer as _decl_buffer
 from slipway.ir.function import PrimFunc
 from slipway.te import math as _math
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slipway.ir.expr import PrimExprLike, ShapeLike
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def var(dtype: str = "int32") -> Mark:
     return Mark("var", (dtypes.canonical(dtype),))
 
 
-def match_buffer(param: Any, shape: Any, dtype: str = "float32", **options: Any) -> Matched:
+def match_buffer(param: Any, shape: ShapeLike, dtype: str = "float32", **options: Any) -> Matched:
     """Describe the tensor that is passed at a parameter of type T.handle."""
     kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and v not in (None, -1, 0, "")}
     return Matched(param, _decl_buffer(shape, dtype, "buffer", **_renamed(kept)))
@@ -132,33 +137,54 @@ def _renamed(options: dict[str, Any]) -> dict[str, Any]:
     return {("data_alignment" if k == "align" else k): v for k, v in options.items()}
 
 
-def alloc_buffer(shape: Any, dtype: str = "float32", **options: Any) -> Allocated:
+def alloc_buffer(shape: ShapeLike, dtype: str = "float32", **options: Any) -> Allocated:
     """Return memory of the function's own."""
     kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and v not in (None, -1, 0, "")}
     return Allocated(_decl_buffer(shape, dtype, "buffer", **_renamed(kept)))
 
 
-def serial(begin: Any, end: Any = None, annotations: Any = None) -> Loops:
+def serial(
+    begin: PrimExprLike,
+    end: PrimExprLike | None = None,
+    annotations: Mapping[str, object] | None = None,
+) -> Loops:
     """Loop from `begin` to `end`, or from 0 to `begin`."""
     return _loop(begin, end, S.ForKind.SERIAL, annotations)
 
 
-def parallel(begin: Any, end: Any = None, annotations: Any = None) -> Loops:
+def parallel(
+    begin: PrimExprLike,
+    end: PrimExprLike | None = None,
+    annotations: Mapping[str, object] | None = None,
+) -> Loops:
     """Loop whose steps are shared among threads."""
     return _loop(begin, end, S.ForKind.PARALLEL, annotations)
 
 
-def vectorized(begin: Any, end: Any = None, annotations: Any = None) -> Loops:
+def vectorized(
+    begin: PrimExprLike,
+    end: PrimExprLike | None = None,
+    annotations: Mapping[str, object] | None = None,
+) -> Loops:
     """Loop whose steps are lanes of vectors."""
     return _loop(begin, end, S.ForKind.VECTORIZED, annotations)
 
 
-def unroll(begin: Any, end: Any = None, annotations: Any = None) -> Loops:
+def unroll(
+    begin: PrimExprLike,
+    end: PrimExprLike | None = None,
+    annotations: Mapping[str, object] | None = None,
+) -> Loops:
     """Loop that is written out."""
     return _loop(begin, end, S.ForKind.UNROLLED, annotations)
 
 
-def thread_binding(begin: Any, end: Any = None, thread: str = "", annotations: Any = None) -> Loops:
+def thread_binding(
+    begin: PrimExprLike,
+    end: PrimExprLike | None = None,
+    thread: str = "",
+    annotations: Mapping[str, object] | None = None,
+) -> Loops:
     """Loop each step of which is a thread."""
     made = _loop(begin, end, S.ForKind.THREAD, annotations)
     return Loops(made.extents, made.kind, made.begin, thread, made.annotations)
@@ -169,7 +195,7 @@ def _loop(begin: Any, end: Any, kind: str, annotations: Any) -> Loops:
     return Loops((extent,), kind, first, annotations=tuple((annotations or {}).items()))
 
 
-def grid(*extents: Any) -> Loops:
+def grid(*extents: PrimExprLike) -> Loops:
     """Nested serial loops."""
     return Loops(extents)
 
@@ -186,22 +212,22 @@ def init() -> Mark:
 
 class _AxisKinds:
     @staticmethod
-    def spatial(dom: Any, value: Any, dtype: str = "int32") -> Axis:
+    def spatial(dom: Any, value: PrimExprLike, dtype: str = "int32") -> Axis:
         """An axis whose steps are independent."""
         return Axis(dom, "data", value)
 
     @staticmethod
-    def reduce(dom: Any, value: Any, dtype: str = "int32") -> Axis:
+    def reduce(dom: Any, value: PrimExprLike, dtype: str = "int32") -> Axis:
         """An axis that is reduced over."""
         return Axis(dom, "reduce", value)
 
     @staticmethod
-    def opaque(dom: Any, value: Any, dtype: str = "int32") -> Axis:
+    def opaque(dom: Any, value: PrimExprLike, dtype: str = "int32") -> Axis:
         """An axis of which nothing is known."""
         return Axis(dom, "opaque", value)
 
     @staticmethod
-    def scan(dom: Any, value: Any, dtype: str = "int32") -> Axis:
+    def scan(dom: Any, value: PrimExprLike, dtype: str = "int32") -> Axis:
         """An axis whose steps run in order."""
         return Axis(dom, "ordered", value)
 
@@ -216,12 +242,12 @@ class _AxisKinds:
 axis = _AxisKinds()
 
 
-def where(condition: Any) -> Mark:
+def where(condition: PrimExprLike) -> Mark:
     """Say where a block runs."""
     return Mark("where", (condition,))
 
 
-def reads(*regions: Any) -> Mark:
+def reads(*regions: object) -> Mark:
     """Say what a block reads, which is seen from its body here."""
     return Mark("none")
 
@@ -239,32 +265,34 @@ def block_attr(attrs: dict[str, Any]) -> Mark:
     return Mark("block_attr", (attrs,))
 
 
-def evaluate(value: Any) -> S.Stmt:
+def evaluate(value: PrimExprLike) -> S.Stmt:
     """Evaluate an expression for its effect."""
     return S.Evaluate(ops.as_expr(value))
 
 
-def cast(value: Any, dtype: str) -> E.PrimExpr:
+def cast(value: PrimExprLike, dtype: str) -> E.PrimExpr:
     """Convert a value."""
     return ops.cast(ops.as_expr(value), dtypes.canonical(dtype))
 
 
-def Select(condition: Any, true_value: Any, false_value: Any) -> E.PrimExpr:
+def Select(
+    condition: PrimExprLike, true_value: PrimExprLike, false_value: PrimExprLike
+) -> E.PrimExpr:
     """Choose between two values, both of which may be computed."""
     return E.Select(ops.as_expr(condition), *ops.match(true_value, false_value))
 
 
-def likely(condition: Any) -> E.PrimExpr:
+def likely(condition: PrimExprLike) -> E.PrimExpr:
     """Mark a condition as mostly true."""
     return E.Call("bool", "likely", (ops.as_expr(condition),))
 
 
-def ramp(base: Any, stride: Any, lanes: int) -> E.PrimExpr:
+def ramp(base: PrimExprLike, stride: PrimExprLike, lanes: int) -> E.PrimExpr:
     """Return a vector of equal steps."""
     return E.Ramp(ops.as_expr(base), ops.as_expr(stride), int(lanes))
 
 
-def broadcast(value: Any, lanes: int) -> E.PrimExpr:
+def broadcast(value: PrimExprLike, lanes: int) -> E.PrimExpr:
     """Return a vector of one value."""
     return E.Broadcast(ops.as_expr(value), int(lanes))
 

@@ -1,4 +1,4 @@
-"""What the CPU of a target can do itself, as far as code generation has to know."""
+"""What a target can do itself, as far as code generation has to know."""
 
 from __future__ import annotations
 
@@ -58,17 +58,18 @@ class Capability:
 
 @lru_cache(maxsize=64)
 def capability_of(target: Target) -> Capability:
-    """Return the capabilities of a CPU target."""
+    """Return the capabilities of a target."""
     found = _processor(target)
     kind = target.kind.name
-    return replace(found, shuffles=kind == "llvm", in_c=kind == "c")
+    written_in_c = kind == "c" or not target.kind.is_cpu  # languages of kernels have C's names
+    return replace(found, shuffles=kind == "llvm", in_c=written_in_c)
 
 
 def _processor(target: Target) -> Capability:
     has = target.features.__contains__
     bits = target.pointer_bits
     table = target.parsed_triple.table
-    if target.kind.name == "c":
+    if target.kind.name == "c" or not target.kind.is_cpu:
         return Capability(target, bits, "soft", False, False, False, False)
     if table == "x86":
         half = "native" if has("avx512fp16") and has("avx512vl") else (

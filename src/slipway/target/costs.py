@@ -25,12 +25,13 @@ class Costs:
     - `l2_share`: the part of the second-level cache that data may fill.
     - `streamed_positions`: up to so many positions of an image, a convolution waits for its
       weights unless they are prefetched.
-    - `panel_positions`, `task_pieces`, `task_rows`: what the start of a task takes in its own work:
-      positions for the first reading of a panel of weights, pieces of a product for the copy of its
-      data, rows of an image for those it reads again.
+    - `panel_positions`, `task_rows`: what the start of a part takes in its own work: positions for
+      the first reading of a panel of weights, rows of an image for those it reads again.
 
     Tiles of registers:
 
+    - `packed_rows`: from so many rows of data on, packing them for instructions on matrices pays.
+    - `tap_words`: a step of a window over bytes takes as long as so many more words of its vector.
     - `load_cycles`: what a load adds to a step, beyond what its units are busy.
     - `loop_cycles`: what the loop of a tile takes to begin and to end.
     - `copied_line_cycles`: to copy a line of an image with its padding, from one cache to another.
@@ -41,8 +42,7 @@ class Costs:
 
     Winograd's algorithm, for a vector of channels:
 
-    - `product_cycles`: a product; two multiply-adds start in a cycle.
-    - `transform_cycles`: to transform an element in and out.
+    - `transform_products`: to transform an element in and out takes as long as so many products.
     - `weight_cycles`: to read a float32 of a kernel from beyond the caches.
     - `cold_weight_cycles`, `cold_bytes`: the same of kernels so long that nothing of them stays.
     - `winograd_gain`: the part of the direct way's time from which it is chosen.
@@ -57,9 +57,10 @@ class Costs:
     l2_share: float = 0.8
     streamed_positions: int = 100
     panel_positions: int = 5
-    task_pieces: float = 0.25
     task_rows: int = 1
 
+    packed_rows: int = 4
+    tap_words: int = 4
     load_cycles: float = 0.1
     loop_cycles: float = 25
     copied_line_cycles: float = 4
@@ -67,8 +68,7 @@ class Costs:
     reread_rows: float = 8
     far_scores: float = 1.1
 
-    product_cycles: float = 0.5
-    transform_cycles: float = 2.4
+    transform_products: float = 4.8
     weight_cycles: float = 0.35
     cold_weight_cycles: float = 0.5
     cold_bytes: int = 8 << 20

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import TargetError, did_you_mean
 from slipway.target.target import MODELS, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _ARM_MODELS = {
     "pixel": "-mtriple=arm64-linux-android -mattr=+neon",
@@ -38,7 +41,7 @@ def _extra(options: Any) -> str:
     return " " + (options if isinstance(options, str) else " ".join(options))
 
 
-def arm_cpu(model: str = "unknown", options: Any = None) -> Target:
+def arm_cpu(model: str = "unknown", options: str | Sequence[str] | None = None) -> Target:
     """Return the target of an ARM device ("rasp4b64", "rk3399", ...); raises TargetError."""
     if model != "unknown" and model not in _ARM_MODELS:
         raise TargetError(f"unknown ARM model {model!r}.{did_you_mean(model, _ARM_MODELS)}")
@@ -46,7 +49,7 @@ def arm_cpu(model: str = "unknown", options: Any = None) -> Target:
     return Target(f"llvm -keys=arm_cpu,cpu -device=arm_cpu -model={model} {words}{_extra(options)}")
 
 
-def riscv_cpu(model: str = "sifive-u54", options: Any = None) -> Target:
+def riscv_cpu(model: str = "sifive-u54", options: str | Sequence[str] | None = None) -> Target:
     """Return the target of a RISC-V CPU, by LLVM's name of it."""
     bits = 32 if model.startswith(("sifive-e2", "sifive-e3")) else 64
     return Target(
@@ -55,24 +58,26 @@ def riscv_cpu(model: str = "sifive-u54", options: Any = None) -> Target:
     )
 
 
-def micro(model: str = "host", options: Any = None) -> Target:
+def micro(model: str = "host", options: str | Sequence[str] | None = None) -> Target:
     """Return the C target of a microcontroller ("host", "nrf52840", "stm32f746xx", ...)."""
     if model not in _MICRO_MODELS:
         raise TargetError(f"unknown microcontroller {model!r}.{did_you_mean(model, _MICRO_MODELS)}")
     return Target(f"{_MICRO_MODELS[model]} -model={model}{_extra(options)}")
 
 
-def cuda(model: str = "unknown", arch: str = "sm_50", options: Any = None) -> Target:
+def cuda(
+    model: str = "unknown", arch: str = "sm_50", options: str | Sequence[str] | None = None
+) -> Target:
     """Return the target of an NVIDIA GPU."""
     return Target(f"cuda -model={model} -arch={arch}{_extra(options)}")
 
 
-def mali(model: str = "unknown", options: Any = None) -> Target:
+def mali(model: str = "unknown", options: str | Sequence[str] | None = None) -> Target:
     """Return the OpenCL target of an ARM Mali GPU."""
     return Target(f"opencl -device=mali -model={model}{_extra(options)}")
 
 
-def intel_graphics(model: str = "unknown", options: Any = None) -> Target:
+def intel_graphics(model: str = "unknown", options: str | Sequence[str] | None = None) -> Target:
     """Return the OpenCL target of an Intel GPU."""
     return Target(
         f"opencl -device=intel_graphics -model={model} -thread_warp_size=16{_extra(options)}"

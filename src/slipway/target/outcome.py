@@ -24,6 +24,8 @@ _SERVED = ("x86_64", "aarch64", "arm", "riscv64")  # with Linux or Android: tool
 
 def outcome_of(target: Target) -> str:
     """Return which of `MEANINGS` holds for kernels compiled for `target`."""
+    if target.kind.name == "opencl":
+        return LIBRARY  # of its host, with the kernels inside
     if not target.kind.is_cpu:
         return NOTHING
     triple = target.parsed_triple

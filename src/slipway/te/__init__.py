@@ -1,209 +1,35 @@
-"""Tensor expressions and their schedules (a face: the names live in the modules beside it)."""
+"""Tensor expressions and their schedules: the names live in the modules beside it."""
 
-from __future__ import annotations
+from slipway.lazy import by_module, offer
 
-import importlib
-from typing import Any
-
-from slipway.ir.expr import IterVar, Range, Reduce, Select, SizeVar, Var
-from slipway.ir.ops import (
-    cast,
-    floordiv,
-    floormod,
-    highest,
-    if_then_else,
-    infinity,
-    lowest,
-    max_value,
-    min_value,
-    select,
-    truncdiv,
-    truncmod,
-)
-from slipway.te.declare import (
-    compute,
-    const,
-    extern,
-    placeholder,
-    scan,
-    size_var,
-    tag_scope,
-    thread_axis,
-    var,
-)
-from slipway.te.lower import lower
-from slipway.te.math import (
-    abs,
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    ceil,
-    clz,
-    copysign,
-    cos,
-    cosh,
-    div,
-    erf,
-    exp,
-    exp2,
-    exp10,
-    floor,
-    fma,
-    fmod,
-    indexdiv,
-    indexmod,
-    isfinite,
-    isinf,
-    isnan,
-    ldexp,
-    log,
-    log1p,
-    log2,
-    log10,
-    multiply_high,
-    nearbyint,
-    popcount,
-    pow,
-    power,
-    q_multiply_shift,
-    round,
-    rsqrt,
-    sigmoid,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-    to_integer,
-    trunc,
-)
-from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
-from slipway.te.reduction import (
-    all,
-    any,
-    comm_reducer,
-    max,
-    max_of_numbers,
-    min,
-    prod,
-    reduce_axis,
-    sum,
-)
-from slipway.te.schedule import Schedule, create_schedule
-from slipway.te.stage import Stage
-from slipway.te.tensor import Tensor, TensorSlice
-from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
-from slipway.topi import elementwise  # noqa: F401  (what `a + b` of whole tensors is)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "create_prim_func":
-        return importlib.import_module("slipway.blocks.from_te").create_prim_func
-    from slipway.classic_names import missing
-
-    raise AttributeError(missing("slipway.te", name, __all__))
-
-
-__all__ = [
-    "ComputeOp",
-    "ExternOp",
-    "IterVar",
-    "Operation",
-    "PlaceholderOp",
-    "Range",
-    "Reduce",
-    "ScanOp",
-    "Schedule",
-    "Select",
-    "SizeVar",
-    "Stage",
-    "Tensor",
-    "TensorIntrin",
-    "TensorSlice",
-    "Var",
-    "abs",
-    "acos",
-    "acosh",
-    "all",
-    "any",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cast",
-    "ceil",
-    "clz",
-    "comm_reducer",
-    "compute",
-    "const",
-    "copysign",
-    "cos",
-    "cosh",
-    "create_prim_func",
-    "create_schedule",
-    "decl_tensor_intrin",
-    "div",
-    "erf",
-    "exp",
-    "exp2",
-    "exp10",
-    "extern",
-    "floor",
-    "floordiv",
-    "floormod",
-    "fma",
-    "fmod",
-    "highest",
-    "if_then_else",
-    "indexdiv",
-    "indexmod",
-    "infinity",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "ldexp",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "lower",
-    "lowest",
-    "max",
-    "max_of_numbers",
-    "max_value",
-    "min",
-    "min_value",
-    "multiply_high",
-    "nearbyint",
-    "placeholder",
-    "popcount",
-    "pow",
-    "power",
-    "prod",
-    "q_multiply_shift",
-    "reduce_axis",
-    "round",
-    "rsqrt",
-    "scan",
-    "select",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "size_var",
-    "sqrt",
-    "sum",
-    "tag_scope",
-    "tan",
-    "tanh",
-    "thread_axis",
-    "to_integer",
-    "trunc",
-    "truncdiv",
-    "truncmod",
-    "var",
-]
+_HOMES = by_module(
+    {
+        "slipway.ir.expr": "IterVar Range Reduce Select SizeVar Var",
+        "slipway.ir.ops": (
+            "cast floordiv floormod highest if_then_else infinity lowest max_value min_value "
+            "select truncdiv truncmod"
+        ),
+        "slipway.te.declare": (
+            "compute const extern placeholder scan size_var tag_scope thread_axis var"
+        ),
+        "slipway.te.lowering": "lower",
+        "slipway.te.math": (
+            "abs acos acosh asin asinh atan atan2 atanh ceil clz copysign cos cosh div erf "
+            "exp exp2 exp10 floor fma fmod indexdiv indexmod isfinite isinf isnan ldexp log "
+            "log1p log2 log10 multiply_high nearbyint popcount pow power q_multiply_shift "
+            "round rsqrt sigmoid sin sinh sqrt tan tanh to_integer trunc"
+        ),
+        "slipway.te.operation": "ComputeOp ExternOp Operation PlaceholderOp ScanOp",
+        "slipway.te.reduction": (
+            "all any comm_reducer max max_of_numbers min prod reduce_axis sum"
+        ),
+        "slipway.te.schedule": "Schedule create_schedule",
+        "slipway.te.stage": "Stage",
+        "slipway.te.tensor": "Tensor TensorSlice",
+        "slipway.te.tensor_intrin": "TensorIntrin decl_tensor_intrin",
+        "slipway.blocks.from_te": "create_prim_func",
+    }
+) | {"hybrid": "slipway.script.hybrid"}
+LATE = {"Broadcasting": ("slipway.topi.elementwise",)}  # what `a + b` of whole tensors is
+__all__ = list(_HOMES)  # what `from slipway.te import *` brings
+__getattr__, __dir__ = offer(__name__, _HOMES)

@@ -2,8 +2,6 @@
 
 from slipway.blocks.from_te import create_prim_func as create_prim_func
 from slipway.ir.expr import IterVar as IterVar
-from slipway.ir.expr import PrimExpr
-from slipway.ir.expr import PrimExprLike
 from slipway.ir.expr import Range as Range
 from slipway.ir.expr import Reduce as Reduce
 from slipway.ir.expr import Select as Select
@@ -11,9 +9,7 @@ from slipway.ir.expr import SizeVar as SizeVar
 from slipway.ir.expr import Var as Var
 from slipway.ir.ops import cast as cast
 from slipway.ir.ops import floordiv as floordiv
-from slipway.ir.ops import floordiv as indexdiv
 from slipway.ir.ops import floormod as floormod
-from slipway.ir.ops import floormod as indexmod
 from slipway.ir.ops import highest as highest
 from slipway.ir.ops import if_then_else as if_then_else
 from slipway.ir.ops import infinity as infinity
@@ -23,6 +19,7 @@ from slipway.ir.ops import min_value as min_value
 from slipway.ir.ops import select as select
 from slipway.ir.ops import truncdiv as truncdiv
 from slipway.ir.ops import truncmod as truncmod
+from slipway.script import hybrid as hybrid
 from slipway.te.declare import compute as compute
 from slipway.te.declare import const as const
 from slipway.te.declare import extern as extern
@@ -32,17 +29,54 @@ from slipway.te.declare import size_var as size_var
 from slipway.te.declare import tag_scope as tag_scope
 from slipway.te.declare import thread_axis as thread_axis
 from slipway.te.declare import var as var
-from slipway.te.lower import lower as lower
+from slipway.te.lowering import lower as lower
 from slipway.te.math import abs as abs
+from slipway.te.math import acos as acos
+from slipway.te.math import acosh as acosh
+from slipway.te.math import asin as asin
+from slipway.te.math import asinh as asinh
+from slipway.te.math import atan as atan
+from slipway.te.math import atan2 as atan2
+from slipway.te.math import atanh as atanh
+from slipway.te.math import ceil as ceil
 from slipway.te.math import clz as clz
+from slipway.te.math import copysign as copysign
+from slipway.te.math import cos as cos
+from slipway.te.math import cosh as cosh
 from slipway.te.math import div as div
+from slipway.te.math import erf as erf
+from slipway.te.math import exp as exp
 from slipway.te.math import exp10 as exp10
+from slipway.te.math import exp2 as exp2
+from slipway.te.math import floor as floor
 from slipway.te.math import fma as fma
+from slipway.te.math import fmod as fmod
+from slipway.te.math import indexdiv as indexdiv
+from slipway.te.math import indexmod as indexmod
+from slipway.te.math import isfinite as isfinite
+from slipway.te.math import isinf as isinf
+from slipway.te.math import isnan as isnan
 from slipway.te.math import ldexp as ldexp
+from slipway.te.math import log as log
+from slipway.te.math import log10 as log10
+from slipway.te.math import log1p as log1p
+from slipway.te.math import log2 as log2
 from slipway.te.math import multiply_high as multiply_high
+from slipway.te.math import nearbyint as nearbyint
 from slipway.te.math import popcount as popcount
+from slipway.te.math import pow as pow
+from slipway.te.math import power as power
 from slipway.te.math import q_multiply_shift as q_multiply_shift
+from slipway.te.math import round as round
+from slipway.te.math import rsqrt as rsqrt
+from slipway.te.math import sigmoid as sigmoid
+from slipway.te.math import sin as sin
+from slipway.te.math import sinh as sinh
+from slipway.te.math import sqrt as sqrt
+from slipway.te.math import tan as tan
+from slipway.te.math import tanh as tanh
 from slipway.te.math import to_integer as to_integer
+from slipway.te.math import trunc as trunc
 from slipway.te.operation import ComputeOp as ComputeOp
 from slipway.te.operation import ExternOp as ExternOp
 from slipway.te.operation import Operation as Operation
@@ -116,6 +150,7 @@ __all__ = [
     "fma",
     "fmod",
     "highest",
+    "hybrid",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -164,39 +199,3 @@ __all__ = [
     "truncmod",
     "var",
 ]
-
-def acos(x: PrimExprLike) -> PrimExpr: ...
-def acosh(x: PrimExprLike) -> PrimExpr: ...
-def asin(x: PrimExprLike) -> PrimExpr: ...
-def asinh(x: PrimExprLike) -> PrimExpr: ...
-def atan(x: PrimExprLike) -> PrimExpr: ...
-def atan2(x: PrimExprLike, y: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def atanh(x: PrimExprLike) -> PrimExpr: ...
-def ceil(x: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def copysign(x: PrimExprLike, y: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def cos(x: PrimExprLike) -> PrimExpr: ...
-def cosh(x: PrimExprLike) -> PrimExpr: ...
-def erf(x: PrimExprLike) -> PrimExpr: ...
-def exp(x: PrimExprLike) -> PrimExpr: ...
-def exp2(x: PrimExprLike) -> PrimExpr: ...
-def floor(x: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def fmod(x: PrimExprLike, y: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def isfinite(x: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def isinf(x: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def isnan(x: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def log(x: PrimExprLike) -> PrimExpr: ...
-def log10(x: PrimExprLike) -> PrimExpr: ...
-def log1p(x: PrimExprLike) -> PrimExpr: ...
-def log2(x: PrimExprLike) -> PrimExpr: ...
-def nearbyint(x: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def pow(x: PrimExprLike, y: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def power(x: PrimExprLike, y: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def round(x: PrimExprLike, span: object = ...) -> PrimExpr: ...
-def rsqrt(x: PrimExprLike) -> PrimExpr: ...
-def sigmoid(x: PrimExprLike) -> PrimExpr: ...
-def sin(x: PrimExprLike) -> PrimExpr: ...
-def sinh(x: PrimExprLike) -> PrimExpr: ...
-def sqrt(x: PrimExprLike) -> PrimExpr: ...
-def tan(x: PrimExprLike) -> PrimExpr: ...
-def tanh(x: PrimExprLike) -> PrimExpr: ...
-def trunc(x: PrimExprLike, span: object = ...) -> PrimExpr: ...

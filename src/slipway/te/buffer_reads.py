@@ -13,7 +13,7 @@ from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
     from slipway.ir.node import Node
-    from slipway.te.lower import Lowering
+    from slipway.te.lowering import Lowering
 
 
 class Converter:

@@ -21,7 +21,7 @@ from slipway.te.stage import IMPORTS, Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
-    from slipway.te.lower import Lowering
+    from slipway.te.lowering import Lowering
 
 
 class ComputeNest:
@@ -37,6 +37,17 @@ class ComputeNest:
 
     def statement(self) -> S.Stmt:
         """Return the loops, for a reduction with the initialisation in front."""
+        stmt = self._loops()
+        for axis, steps in self.nest.unsure:
+            few = E.LT(steps, E.IntImm("int64", 1 << 31))
+            message = (
+                f"{axis.var.name}, an axis of {self.op.name}, has 2^31 steps or more for these "
+                "shapes; axes of symbolic extents count in int32: do not fuse them"
+            )
+            stmt = S.AssertStmt(few, E.StringImm(message), stmt)
+        return stmt
+
+    def _loops(self) -> S.Stmt:
         converter = Converter(self.lowering, self.nest.values)
         guards = self._guards()
         if not isinstance(self.body[0], Reduce):
@@ -156,8 +167,11 @@ class ComputeNest:
                 kind = S.ForKind.THREAD
                 bound = mark.bind_thread
                 thread = IterVar(E.Range.of(extent), bound.var, "thread", bound.thread_tag)
+                if loop.reduces:
+                    reduction: Reduce = self.body[0]  # type: ignore[assignment]
+                    notes = ((S.REDUCES, reduction.combiner),)
             hints = ((key, value) for key, value in mark.pragmas if key not in IMPORTS)
-            notes = tuple(("pragma_" + key, value) for key, value in hints)
+            notes += tuple(("pragma_" + key, value) for key, value in hints)
             for tensor, offset in mark.prefetch:
                 note = ("prefetch", (self.lowering.storage[tensor].buffer, offset))
                 notes = (*notes, note)

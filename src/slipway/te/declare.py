@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
-from slipway.errors import ScheduleError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ScheduleError
 from slipway.ir import ops
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import IntImm, IterVar, PrimExpr, ProducerLoad, Range, Reduce, SizeVar, Var
@@ -20,11 +20,16 @@ from slipway.te.reduction import as_range
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slipway.dtypes import DTypeLike
     from slipway.ir.expr import PrimExprLike, ShapeLike
 
 
 def var(name: str = "tindex", dtype: str = "int32", span: object = None) -> Var:
     """Return a new scalar variable."""
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"te.var takes a name and a dtype, not {name!r}")
     return Var(name, dtypes.canonical(dtype))
 
 
@@ -38,12 +43,14 @@ def const(value: PrimExprLike, dtype: str | None = None, span: object = None) ->
     return ops.const(value, None if dtype is None else dtypes.canonical(dtype))
 
 
-def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None) -> IterVar:
+def thread_axis(
+    dom: Range | ShapeLike | None = None, tag: str = "", name: str = "", span: object | None = None
+) -> IterVar:
     """Return a thread axis: ``te.thread_axis("threadIdx.x")`` or ``thread_axis((0, n), tag)``."""
     if isinstance(dom, str):
-        dom, tag = None, dom
+        dom, tag = None, str(dom)
     if not tag:
-        raise ValueError("te.thread_axis needs a tag such as 'threadIdx.x' or 'blockIdx.x'")
+        raise ArgumentValueError("te.thread_axis needs a tag such as 'threadIdx.x' or 'blockIdx.x'")
     extent = None if dom is None else as_range(dom)
     return IterVar(extent, Var(name or tag, "int32"), "thread", tag)
 
@@ -53,13 +60,15 @@ def _shape(shape: ShapeLike) -> tuple[PrimExpr, ...]:
     dims = tuple(ops.as_extent(s) for s in items)
     for extent in dims:
         if not dtypes.is_integral(extent.dtype):
-            raise ValueError(f"a shape holds integers, got {extent} of type {extent.dtype}")
+            raise ArgumentValueError(f"a shape holds integers, got {extent} of type {extent.dtype}")
         if isinstance(extent, IntImm) and extent.value < 0:
-            raise ValueError(f"a shape cannot be negative: {items}")
+            raise ArgumentValueError(f"a shape cannot be negative: {items}")
     return dims
 
 
-def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Tensor:
+def placeholder(
+    shape: ShapeLike, dtype: DTypeLike | None = None, name: str = "placeholder"
+) -> Tensor:
     """Return an input tensor of `shape` (ints or variables) and `dtype` (float32 by default)."""
     kind = dtypes.canonical(dtype) if dtype is not None else "float32"
     return PlaceholderOp(name, _shape(shape), kind).output(0)
@@ -109,11 +118,11 @@ def tag_scope(tag: str) -> TagScope:
 
 
 def compute(
-    shape: Any,
+    shape: ShapeLike,
     fcompute: Callable[..., Any],
     name: str = "compute",
     tag: str = "",
-    attrs: Any = None,
+    attrs: Mapping[str, Any] | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
     """Return the tensor with ``result[axis] = fcompute(*axis)``.
@@ -149,11 +158,13 @@ def _axis_names(
         more = list(varargs) if varargs else [f"i{i}" for i in range(ndim - len(fixed))]
         if parameters or ndim == 0:
             return (fixed + more)[:ndim]
-        raise ValueError(f"compute {name!r}: the function takes no index, the shape has {ndim}")
+        raise ArgumentValueError(
+            f"compute {name!r}: the function takes no index, the shape has {ndim}"
+        )
     needed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     required = [p for p in needed if p.default is p.empty]
     if not len(required) <= ndim <= len(needed):
-        raise ValueError(
+        raise ArgumentValueError(
             f"compute {name!r}: the function takes {len(required)} indices, "
             f"but the shape has {ndim} dimensions"
         )
@@ -198,15 +209,15 @@ def _own_nodes(expr: PrimExpr) -> Any:
 
 
 def extern(
-    shape: Any,
-    inputs: Any,
+    shape: ShapeLike | Sequence[ShapeLike],
+    inputs: Tensor | Sequence[Tensor],
     fcompute: Callable[..., Any],
     name: str = "extern",
-    dtype: Any = None,
-    in_buffers: Any = None,
-    out_buffers: Any = None,
+    dtype: DTypeLike | Sequence[DTypeLike] | None = None,
+    in_buffers: Buffer | Sequence[Buffer] | None = None,
+    out_buffers: Buffer | Sequence[Buffer] | None = None,
     tag: str = "",
-    attrs: Any = None,
+    attrs: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return tensors computed by statements, usually one call of a packed or C function.
 
@@ -227,7 +238,9 @@ def extern(
     if in_buffers is not None:
         ins = tuple(in_buffers) if isinstance(in_buffers, (tuple, list)) else (in_buffers,)
         if len(ins) != len(sources):
-            raise ValueError(f"extern {name!r}: {len(sources)} inputs but {len(ins)} in_buffers")
+            raise ArgumentValueError(
+                f"extern {name!r}: {len(sources)} inputs but {len(ins)} in_buffers"
+            )
     else:
         ins = tuple(decl_buffer(t.shape, t.dtype, t.op.name) for t in sources)
     body = fcompute(list(ins), list(outs))
@@ -236,7 +249,7 @@ def extern(
     elif isinstance(body, (tuple, list)):
         body = seq(Evaluate(b) if isinstance(b, PrimExpr) else b for b in body)
     if not isinstance(body, Stmt):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"extern {name!r}: the function must return a statement or a call, got {body!r}"
         )
     pairs = tuple(sorted(attrs.items())) if attrs else ()
@@ -255,7 +268,7 @@ def _extern_dtypes(dtype: Any, sources: tuple[Tensor, ...], count: int, name: st
     if dtype is None:
         kinds = {t.dtype for t in sources}
         if len(kinds) != 1:
-            raise ValueError(f"extern {name!r}: cannot infer the output type; pass dtype=")
+            raise ArgumentValueError(f"extern {name!r}: cannot infer the output type; pass dtype=")
         return [kinds.pop()] * count
     if isinstance(dtype, (tuple, list)):
         return [dtypes.canonical(d) for d in dtype]
@@ -263,13 +276,13 @@ def _extern_dtypes(dtype: Any, sources: tuple[Tensor, ...], count: int, name: st
 
 
 def scan(
-    init: Any,
-    update: Any,
-    state_placeholder: Any,
-    inputs: Any = None,
+    init: Tensor | Sequence[Tensor],
+    update: Tensor | Sequence[Tensor],
+    state_placeholder: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor] | None = None,
     name: str = "scan",
     tag: str = "",
-    attrs: Any = None,
+    attrs: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return the states of a recurrence along the first axis.
 
@@ -281,18 +294,20 @@ def scan(
         for v in (init, update, state_placeholder)
     )
     if not len(inits) == len(updates) == len(states):
-        raise ValueError(
+        raise ArgumentValueError(
             f"scan {name!r}: {len(inits)} init, {len(updates)} update and "
             f"{len(states)} state tensors; there must be one of each per state"
         )
     for start, step, state in zip(inits, updates, states, strict=True):
         if not start.ndim == step.ndim == state.ndim or start.dtype != state.dtype:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"scan {name!r}: init {start}, update {step} and state {state} must agree in "
                 "number of dimensions and dtype"
             )
         if step.dtype != state.dtype:
-            raise ValueError(f"scan {name!r}: update has dtype {step.dtype}, state {state.dtype}")
+            raise ArgumentValueError(
+                f"scan {name!r}: update has dtype {step.dtype}, state {state.dtype}"
+            )
     begin = inits[0].shape[0]
     axis = IterVar(Range(begin, ops.sub(updates[0].shape[0], begin)), Var(f"{name}.idx"), "ordered")
     spatial = tuple(

@@ -5,13 +5,16 @@ The functions are those of `slipway.runtime.library_functions`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir.calls import call_packed
 from slipway.runtime.library_functions import PREFIX, register
 from slipway.runtime.packed_func import register_func
 from slipway.te.declare import extern
 from slipway.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import ShapeLike
 
 
 def matmul(
@@ -59,17 +62,17 @@ def _product(
     return made
 
 
-def randint(low: int, high: int, size: Any, dtype: str = "int32") -> Tensor:
+def randint(low: int, high: int, size: ShapeLike, dtype: str = "int32") -> Tensor:
     """Return random integers of [low, high), new ones at every run."""
     return _drawn("randint", int(low), int(high), size, dtype)
 
 
-def uniform(low: float, high: float, size: Any) -> Tensor:
+def uniform(low: float, high: float, size: ShapeLike) -> Tensor:
     """Return random numbers spread evenly over [low, high)."""
     return _drawn("uniform", float(low), float(high), size, "float32")
 
 
-def normal(loc: float, scale: float, size: Any) -> Tensor:
+def normal(loc: float, scale: float, size: ShapeLike) -> Tensor:
     """Return random numbers of the normal distribution around `loc`."""
     return _drawn("normal", float(loc), float(scale), size, "float32")
 

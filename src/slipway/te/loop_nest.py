@@ -5,7 +5,8 @@ axes (an outer axis gets ceil(extent / factor) steps).  Up: the value of every r
 linear sum of the leaf loops.  Where a split is not exact, a guard keeps the parent in range.
 
 An axis fused of int32 axes with 2^31 steps or more counts in int64, and so does what it is split
-into; the axes it was fused of get their values back in int32.
+into; the axes it was fused of get their values back in int32.  Where the steps are not known before
+the function is called, it counts in int32, and `unsure` has what is then to be checked.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class LoopNest:
         self.guards: list[tuple[Linear, Linear]] = []
         self.repeats: list[tuple[Linear, Linear]] = []
         self.path: list[Loop] = []
+        self.unsure: list[tuple[IterVar, E.PrimExpr]] = []  # axes, and their steps in int64
         self.wide: set[IterVar] = set()  # axes that count in int64 though declared in int32
 
     def dtype(self, axis: IterVar) -> str:
@@ -90,6 +92,9 @@ class LoopNest:
         ):
             self.wide.add(fuse.fused)
             a, b = self._counted_in(a, "int64"), self._counted_in(b, "int64")
+        elif not both and fuse.fused.dtype == "int32":
+            steps = [self.an.to_expr(self._counted_in(x, "int64")) for x in (a, b)]
+            self.unsure.append((fuse.fused, E.Mul(*steps)))
         extents[fuse.fused] = self.an.multiply(a, b)
 
     def _counted_in(self, value: Linear, dtype: str) -> Linear:

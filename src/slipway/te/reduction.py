@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.ir import ops
 from slipway.ir.expr import CommReducer, IterVar, PrimExpr, Range, Reduce, Var
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike, ShapeLike
+
     pass
 
 
-def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: object = None) -> IterVar:
+def reduce_axis(
+    dom: Range | ShapeLike, name: str = "rv", thread_tag: str = "", span: object = None
+) -> IterVar:
     """Return a reduction axis over `dom`: a pair (begin, end), a Range, or an extent."""
     return IterVar(as_range(dom), Var(name, "int32"), "reduce", thread_tag)
 
 
-def as_range(dom: Any) -> Range:
+def as_range(dom: Range | ShapeLike) -> Range:
     """Return a Range from a Range, a pair (begin, end) or an extent."""
     if isinstance(dom, Range):
         return dom
     if isinstance(dom, (tuple, list)):
         begin, end = (ops.as_extent(d) for d in dom)
         return Range(begin, ops.sub(end, begin))
-    return Range.of(ops.as_extent(dom))
+    return Range.of(ops.as_extent(cast("PrimExprLike", dom)))
 
 
 def _axes(axis: IterVar | Sequence[IterVar] | None) -> tuple[IterVar, ...]:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     for one in axes:
         if not isinstance(one, IterVar) or one.kind != "reduce":
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"a reduction needs axes made by te.reduce_axis, got {one!r}; "
                 "write for example k = te.reduce_axis((0, n), name='k')"
             )
@@ -60,7 +65,7 @@ def comm_reducer(
         result = _as_tuple(fcombine(lhs, rhs) if many else fcombine(lhs[0], rhs[0]), types)
         identity = _as_tuple(fidentity(*types), types)
         if len(result) != len(source) or len(identity) != len(source):
-            raise ValueError(
+            raise ArgumentValueError(
                 f"reducer {name!r} takes {len(source)} values, but combines to {len(result)} "
                 f"and starts from {len(identity)}"
             )
@@ -96,22 +101,41 @@ _all = comm_reducer(ops.logical_and, lambda t: ops.TRUE, name="all")
 _any = comm_reducer(ops.logical_or, lambda t: ops.FALSE, name="any")
 
 
-def sum(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
+def sum(
+    expr: PrimExprLike | Sequence[PrimExprLike],
+    axis: IterVar | Sequence[IterVar],
+    where: PrimExprLike | None = None,
+    init: PrimExprLike | Sequence[PrimExprLike] | None = None,
+) -> Any:
     """The sum of `expr` over reduction axes `axis`, where the condition `where` holds."""
     return _sum(expr, axis, where, init)
 
 
-def prod(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Any:
+def prod(
+    expr: PrimExprLike | Sequence[PrimExprLike],
+    axis: IterVar | Sequence[IterVar],
+    where: PrimExprLike | None = None,
+    init: PrimExprLike | Sequence[PrimExprLike] | None = None,
+) -> Any:
     """The product of `expr` over reduction axes `axis`."""
     return _prod(expr, axis, where, init)
 
 
-def max(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
+def max(
+    *args: PrimExprLike | Sequence[PrimExprLike],
+    axis: IterVar | Sequence[IterVar] | None = None,
+    where: PrimExprLike | None = None,
+    init: PrimExprLike | Sequence[PrimExprLike] | None = None,
+) -> Any:
     """``te.max(e, axis=k)``: largest value over axes; ``te.max(a, b, ...)``: of the values."""
     return _extreme(args, axis, where, init, _max, ops.maximum)
 
 
-def max_of_numbers(*args: Any, axis: Any = None, where: Any = None) -> Any:
+def max_of_numbers(
+    *args: PrimExprLike | Sequence[PrimExprLike],
+    axis: IterVar | Sequence[IterVar] | None = None,
+    where: PrimExprLike | None = None,
+) -> Any:
     """Like `max`, where it does not matter if a NaN is passed over: one instruction on every CPU.
 
     Of a NaN and a number it gives either, and it is finite where all values are minus infinity.  A
@@ -120,7 +144,12 @@ def max_of_numbers(*args: Any, axis: Any = None, where: Any = None) -> Any:
     return _extreme(args, axis, where, None, _max_of_numbers, ops.max_of_numbers)
 
 
-def min(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
+def min(
+    *args: PrimExprLike | Sequence[PrimExprLike],
+    axis: IterVar | Sequence[IterVar] | None = None,
+    where: PrimExprLike | None = None,
+    init: PrimExprLike | Sequence[PrimExprLike] | None = None,
+) -> Any:
     """``te.min(e, axis=k)``: minimum over axes; ``te.min(a, b, ...)``: of the values."""
     return _extreme(args, axis, where, init, _min, ops.minimum)
 
@@ -131,7 +160,7 @@ def _extreme(args: Any, axis: Any, where: Any, init: Any, reducer: Any, pairwise
     if len(args) == 2 and _is_axis(args[1]):
         return reducer(args[0], args[1], where, init)
     if len(args) < 2:
-        raise TypeError("te.max / te.min need two values, or one value and axis=")
+        raise ArgumentTypeError("te.max / te.min need two values, or one value and axis=")
     result = args[0]
     for value in args[1:]:
         result = pairwise(result, value)
@@ -145,11 +174,15 @@ def _is_axis(value: object) -> bool:
     )
 
 
-def all(*args: Any, axis: Any = None) -> Any:
+def all(
+    *args: PrimExprLike | Sequence[PrimExprLike], axis: IterVar | Sequence[IterVar] | None = None
+) -> Any:
     """``te.all(a, b, ...)``: every condition holds; with ``axis=`` a reduction."""
     return _all(args[0], axis) if axis is not None else ops.all_of(args)
 
 
-def any(*args: Any, axis: Any = None) -> Any:
+def any(
+    *args: PrimExprLike | Sequence[PrimExprLike], axis: IterVar | Sequence[IterVar] | None = None
+) -> Any:
     """``te.any(a, b, ...)``: some condition holds; with ``axis=`` a reduction."""
     return _any(args[0], axis) if axis is not None else ops.any_of(args)

@@ -23,7 +23,7 @@ from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
     from slipway.te.infer_bound import Bounds
-    from slipway.te.lower import Lowering
+    from slipway.te.lowering import Lowering
     from slipway.te.schedule import Schedule
 
 

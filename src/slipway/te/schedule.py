@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.expr import IterVar
 from slipway.ir.visit import post_order_by
-from slipway.te import dataflow
+from slipway.te import dataflow, group
 from slipway.te.operation import Operation, PlaceholderOp, ScanOp
 from slipway.te.scan_loop import attach_scan_bodies
 from slipway.te.stage import Stage
@@ -114,6 +114,10 @@ class Schedule:
         Returns the tensor that is computed in `scope`; its stage has the original axes.
         """
         return dataflow.cache_write(self, tensor, scope)
+
+    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> group.Group:
+        """Return the stages on the way from `inputs` to `outputs`; see `te.group`."""
+        return group.create_group(self, outputs, inputs, include_inputs)
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
         """Compute partial reductions for each step of reduction loop `axis` in a stage of its own.

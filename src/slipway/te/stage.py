@@ -28,11 +28,17 @@ if TYPE_CHECKING:
 
 ROOT, INLINE, SCOPE, GROUP_ROOT = "root", "inline", "scope", "group_root"
 IMPORTS = ("import_c", "import_llvm")  # pragmas that bring source along
-# Those after the imports say nothing to this compiler: it always expands unrolled loops, and
-# launches a parallel loop where it stands.
-PRAGMAS = ("auto_unroll_max_step", "loop_partition_hint", *IMPORTS, "unroll_explicit",
-           "parallel_launch_point", "parallel_stride_pattern",
-           "parallel_barrier_when_finish")  # fmt: skip
+# The last two say nothing to this compiler: it always expands unrolled loops, and a task's share of
+# a parallel loop is a stretch of it.
+PRAGMAS = (
+    "auto_unroll_max_step",
+    "loop_partition_hint",
+    *IMPORTS,
+    "parallel_launch_point",
+    "parallel_barrier_when_finish",
+    "unroll_explicit",
+    "parallel_stride_pattern",
+)
 
 
 class Stage:
@@ -342,8 +348,11 @@ class Stage:
 
         "auto_unroll_max_step" (statements) unrolls loops inside; "loop_partition_hint" cuts the
         loop where the conditions inside it change; "import_c" and "import_llvm" bring the source
-        of functions that call_extern names; the others of PRAGMAS are accepted for classic
-        scripts.  Raises ScheduleError for an unknown one.
+        of functions that call_extern names.  With "parallel_launch_point" every task runs the whole
+        loop, and its share of the parallel loops inside, the same of loops as long: what it
+        computes outside of those is its own.  Where one of them has "parallel_barrier_when_finish",
+        they are launched one by one.  The others of PRAGMAS are accepted for classic scripts.
+        Raises ScheduleError for an unknown one.
         """
         self._leaf(var, "add a pragma to")
         if pragma_type not in PRAGMAS:

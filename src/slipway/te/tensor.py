@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.ir import ops
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.ir.node import Node, node
 from slipway.ir.operators import ExprOperators
+from slipway.lazy import Late
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
@@ -58,7 +60,7 @@ class Tensor(Node):
             indices[0] if len(indices) == 1 and isinstance(indices[0], (tuple, list)) else indices
         )
         if len(flat) != self.ndim:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"tensor {self.name!r} has {self.ndim} dimensions, but was indexed with "
                 f"{len(flat)}: {', '.join(str(i) for i in flat)}"
             )
@@ -71,7 +73,9 @@ class Tensor(Node):
         return self(*picked)
 
     def __iter__(self) -> Any:
-        raise TypeError(f"tensor {self.name!r} cannot be iterated; index it inside te.compute")
+        raise ArgumentTypeError(
+            f"tensor {self.name!r} cannot be iterated; index it inside te.compute"
+        )
 
     def __str__(self) -> str:
         extents = ", ".join(str(s) for s in self.shape)
@@ -115,8 +119,15 @@ class Tensor(Node):
         return _topi("cast", self, dtype)
 
 
-# Of whole tensors, by name: `topi.elementwise` enters them when it is loaded, as it is with `te`.
-BROADCASTING: dict[str, Callable[..., Any]] = {}
+class Broadcasting(Late, package="slipway.te"):
+    """What arithmetic on whole tensors is; `topi` is written in terms of tensors."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+
+BROADCASTING = Broadcasting()
 
 
 def _topi(name: str, *operands: PrimExprLike) -> Any:
@@ -125,13 +136,15 @@ def _topi(name: str, *operands: PrimExprLike) -> Any:
     if not any(isinstance(x, Tensor) for x in scalars):
         return getattr(ops, {"subtract": "sub", "multiply": "mul", "divide": "div",
                              "negative": "neg"}.get(name, name))(*scalars)  # fmt: skip
-    return BROADCASTING[name](*scalars)
+    return getattr(BROADCASTING, name)(*scalars)
 
 
 def _index(value: PrimExprLike, tensor: Tensor) -> PrimExpr:
     index = ops.as_expr(value)
     if index.dtype.startswith(("float", "bfloat")):
-        raise TypeError(f"tensor {tensor.name!r} is indexed with the {index.dtype} value {index}")
+        raise ArgumentTypeError(
+            f"tensor {tensor.name!r} is indexed with the {index.dtype} value {index}"
+        )
     return index
 
 

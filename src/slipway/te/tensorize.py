@@ -29,7 +29,7 @@ from slipway.te.tensor_intrin import TensorIntrin
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
     from slipway.ir.node import Node
-    from slipway.te.lower import Lowering
+    from slipway.te.lowering import Lowering
 
 
 def find_tensorized(stage: Stage) -> IterVar | None:
@@ -251,7 +251,7 @@ class _Tensorized:
             offset = offset.plus(an.multiply(start, stride))
         if real.elem_offset is not None:
             offset = offset.plus(an.linear(real.elem_offset))
-        place = an.to_expr(an.recombine(offset))
+        index = an.to_expr(an.recombine(offset))
         extra = len(strides) - len(declared.shape)
         for want, have, dim in zip(declared.strides, strides[extra:], declared.shape, strict=True):
             if isinstance(want, Var):
@@ -263,14 +263,14 @@ class _Tensorized:
                     "the stride as a variable"
                 )
         if isinstance(declared.elem_offset, Var):
-            mapping[declared.elem_offset] = place
+            mapping[declared.elem_offset] = index
         factor = declared.offset_factor
         if factor > 1:
-            step, rest = an.linear(place).modular()
+            step, rest = an.linear(index).modular()
             if (step % factor or rest % factor) if step else rest % factor:
                 raise self.fail(
                     f"buffer {declared.name!r} needs an offset divisible by {factor}, but it is "
-                    f"{place}"
+                    f"{index}"
                 )
         view = Buffer(
             declared.name,
@@ -278,7 +278,7 @@ class _Tensorized:
             real.dtype,
             declared.shape,
             tuple(an.to_expr(s) for s in strides[extra:]),
-            place,
+            index,
             real.scope,
         )
         mapping[declared] = view

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from slipway.lazy import load
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(importlib.import_module("slipway.testing"), name)
+    return getattr(load("slipway.testing"), name)
 
 
 def __dir__() -> list[str]:
-    return dir(importlib.import_module("slipway.testing"))
+    return dir(load("slipway.testing"))

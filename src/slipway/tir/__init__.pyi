@@ -128,6 +128,7 @@ from slipway.ir.stmt import While as While
 from slipway.ir.stmt import is_nop as is_nop
 from slipway.ir.stmt import seq as seq
 from slipway.relay.types import OpenDim as Any
+from slipway.script import hybrid as hybrid
 from slipway.te.declare import compute as compute
 from slipway.te.declare import extern as extern
 from slipway.te.declare import placeholder as placeholder
@@ -136,7 +137,7 @@ from slipway.te.declare import size_var as size_var
 from slipway.te.declare import tag_scope as tag_scope
 from slipway.te.declare import thread_axis as thread_axis
 from slipway.te.declare import var as var
-from slipway.te.lower import lower as lower
+from slipway.te.lowering import lower as lower
 from slipway.te.math import abs as abs
 from slipway.te.math import clz as clz
 from slipway.te.math import exp10 as exp10
@@ -302,6 +303,7 @@ __all__ = [
     "greater_equal",
     "has_rules",
     "highest",
+    "hybrid",
     "if_then_else",
     "indexdiv",
     "indexmod",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from slipway.lazy import load
 
 
 def __getattr__(name: str) -> Any:
-    module = importlib.import_module("slipway.transform.loop.classic")
+    module = load("slipway.transform.loop.classic")
     if name not in module.__all__:
         from slipway.classic_names import missing
 
@@ -16,4 +17,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(importlib.import_module("slipway.transform.loop.classic").__all__)
+    return sorted(load("slipway.transform.loop.classic").__all__)

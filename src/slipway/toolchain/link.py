@@ -147,6 +147,13 @@ def _check_machine(files: Sequence[Path], triple: str) -> None:
                 )
 
 
+# A WebAssembly program; JavaScript's functions are put into its table.
+WASM_FLAGS = (
+    "--no-entry", "--export-dynamic", "--strip-debug", "--gc-sections", "--export-table",
+    "--growable-table",
+)  # fmt: skip
+
+
 def _link_ours(
     inputs: Sequence[Path],
     triple: str,
@@ -158,9 +165,7 @@ def _link_ours(
     paths = [str(path) for path in inputs]
     extra = list(options or ())
     if "wasm" in architecture_of(triple):
-        flags = ["--no-entry", "--export-dynamic", "--strip-debug", "--gc-sections"]
-        flags += ["--export-table", "--growable-table"]  # JavaScript's functions are put there
-        arguments = ["wasm-ld", *flags, *extra, "-o", str(result), *paths]
+        arguments = ["wasm-ld", *WASM_FLAGS, *extra, "-o", str(result), *paths]
         run_zig(arguments, purpose="linking for WebAssembly")
         return
     if any(word in triple for word in ("darwin", "macos", "apple")):

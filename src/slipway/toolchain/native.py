@@ -127,12 +127,13 @@ def compile_host_runtime_with_zig(target: str, out: Path) -> None:
 
 
 def _shared_arguments(out: Path) -> list[str]:
-    sources = [str(path) for path in crt_sources("src", "posix")]
+    sources = [str(path) for path in crt_sources("src", "posix", "classic")]
     include = ["-I", str(include_path())]
     return [
         *_OPTIMISE,
         "-shared",
         "-s",
+        f"-Wl,-soname,{LIBRARY_NAME}",  # one for the process, however many libraries need it
         "-fPIC",
         "-fvisibility=hidden",
         *include,

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from slipway.toolchain.link import WASM_FLAGS
 from slipway.toolchain.native import CRT, cache_dir, include_path, prebuilt_file, source_hash
 from slipway.toolchain.zig import run_zig
 
 NAME = "slipway_web.o"
+DEVICE_NAME = "slipway_device.wasm"
 _MACHINE = "wasm32"
-_PARTS = (
-    "aot_module", "error", "format", "graph", "graph_check", "graph_module", "graph_module_info",
-    "graph_module_params", "graph_module_places", "image_module", "module", "object", "params",
-    "status", "tensor", "timer",
-)  # fmt: skip
+# Of crt/src, what no page has: memory that code is loaded to, files, and lines.
+_ELSEWHERE = {
+    "device_code", "device_session", "elf", "elf_place", "metadata", "registry", "serial_link",
+    "tar",
+}  # fmt: skip
+# And what only a page that is a device has.
+_SESSION = ("rpc_*.c", "sha256.c")
 # What every engine since 2021 has; kernels say for themselves whether they need SIMD.
 _FEATURES = "generic+bulk_memory+sign_ext+nontrapping_fptoint+mutable_globals"
 _FLAGS = (
@@ -29,26 +35,56 @@ def web_runtime() -> Path:
 
     The headers of the C library that zig brings are used, and nothing else of it.
     """
-    prebuilt = prebuilt_file(_MACHINE, NAME)
+    return _built(NAME, build_web_runtime)
+
+
+def web_device() -> Path:
+    """Return the RPC session of a page, a WebAssembly module, compiling it if that must be."""
+    return _built(DEVICE_NAME, build_web_device)
+
+
+def _built(name: str, build: Callable[[Path], None]) -> Path:
+    prebuilt = prebuilt_file(_MACHINE, name)
     if prebuilt.is_file():
         return prebuilt
-    cached = cache_dir() / "runtime" / f"{_MACHINE}-{source_hash()}" / NAME
+    recipe = hashlib.sha256(repr((_FLAGS, WASM_FLAGS, sorted(_ELSEWHERE))).encode()).hexdigest()
+    cached = cache_dir() / "runtime" / f"{_MACHINE}-{source_hash()}-{recipe[:8]}" / name
     if not cached.is_file():
         cached.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cached.parent) as folder:
-            made = Path(folder) / NAME
-            build_web_runtime(made)
+            made = Path(folder) / name
+            build(made)
             made.replace(cached)
     return cached
 
 
 def build_web_runtime(out: Path) -> None:
     """Compile the runtime for WebAssembly into the object `out`."""
-    sources = [*sorted((CRT / "web").glob("*.c")), *(CRT / "src" / f"{n}.c" for n in _PARTS)]
+    _compile(out, [*_sources("web"), *sorted(_common() - _session())], "-r")
+
+
+def build_web_device(out: Path) -> None:
+    """Compile the session of a page, with what it needs of the runtime, into the module `out`."""
+    _compile(out, [*_sources("web"), *_sources("web/device"), *sorted(_common())], *WASM_FLAGS)
+
+
+def _sources(folder: str) -> list[Path]:
+    return sorted((CRT / folder).glob("*.c"))
+
+
+def _common() -> set[Path]:
+    return {path for path in _sources("src") if path.stem not in _ELSEWHERE}
+
+
+def _session() -> set[Path]:
+    return {path for pattern in _SESSION for path in (CRT / "src").glob(pattern)}
+
+
+def _compile(out: Path, sources: Sequence[Path], *link: str) -> None:
     with tempfile.TemporaryDirectory(prefix="slipway-web-") as folder:
         objects = []
         for source in sources:
             objects.append(str(Path(folder) / f"{source.parent.name}_{source.stem}.o"))
             command = ["cc", *_FLAGS, "-I", str(include_path()), "-c", str(source)]
             run_zig([*command, "-o", objects[-1]], purpose="compiling the runtime for WebAssembly")
-        run_zig(["wasm-ld", "-r", "-o", str(out), *objects], purpose="joining the runtime")
+        run_zig(["wasm-ld", *link, "-o", str(out), *objects], purpose="joining the runtime")

@@ -1,7 +1,15 @@
-"""Ready-made tensor expressions, under classic TVM's names (a face: the code lies beside it)."""
+"""Ready-made tensor expressions, under classic TVM's names (a facade: the code lies beside it).
+
+What only graphs need, as sampling images, is made of their operators, and looked up on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import typing
 
 from slipway.errors import InvalidShapeError
-from slipway.topi import arm_cpu, generic, nn, testing, utils, x86
+from slipway.topi import arm_cpu, generic, nn, sparse, testing, utils, x86
 from slipway.topi.elementwise import (
     abs,
     acos,
@@ -230,6 +238,7 @@ __all__ = [
     "sin",
     "sinh",
     "sort",
+    "sparse",
     "split",
     "sqrt",
     "squeeze",
@@ -252,3 +261,21 @@ __all__ = [
     "where",
     "x86",
 ]
+
+_LATE = {"image": "slipway.topi.image", "vision": "slipway.topi.vision"}
+_OF_GRAPHS = "slipway.relay.as_topi.indexing"
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name in _LATE:
+        return importlib.import_module(_LATE[name])
+    if not name.startswith("_"):
+        found = importlib.import_module(_OF_GRAPHS)
+        if name in found.__all__:
+            return getattr(found, name)
+    missing = importlib.import_module("slipway.classic_names").missing
+    raise AttributeError(missing("slipway.topi", name, __dir__()))
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_LATE, *importlib.import_module(_OF_GRAPHS).__all__])

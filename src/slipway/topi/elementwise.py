@@ -15,7 +15,7 @@ from slipway.errors import InvalidShapeError
 from slipway.ir import ops
 from slipway.te import math
 from slipway.te.declare import compute, const
-from slipway.te.tensor import BROADCASTING, Tensor
+from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, PrimExprLike, ShapeLike
@@ -209,8 +209,3 @@ def where(condition: Tensor, x: Tensor | PrimExprLike, y: Tensor | PrimExprLike)
         return ops.if_then_else(chosen, element_of(x, i), element_of(y, i))
 
     return compute(shape, element, "where")  # type: ignore[no-any-return]
-
-
-BROADCASTING.update(
-    add=add, subtract=subtract, multiply=multiply, divide=divide, negative=negative, cast=cast
-)

@@ -129,7 +129,7 @@ def one_hot(
         wanted = indices(*i[:at], *i[at + 1 :])
         return ops.select(ops.equal(wanted, ops.cast(i[at], wanted.dtype)), on, off)
 
-    shape = (*indices.shape[:at], depth, *indices.shape[at:])
+    shape: Sequence[PrimExprLike] = (*indices.shape[:at], depth, *indices.shape[at:])
     return compute(shape, element, "one_hot")  # type: ignore[no-any-return]
 
 

@@ -5,15 +5,24 @@ Each is computed in float64 (integers in int64) and returned in the data's type.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from slipway.errors import InvalidShapeError
 from slipway.topi.nn.windows import sides, spread
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def conv2d_nchw_python(a_np: Any, w_np: Any, stride: Any, padding: Any, groups: int = 1) -> Any:
+    from slipway.ir.expr import ShapeLike
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def conv2d_nchw_python(
+    a_np: Array, w_np: Array, stride: ShapeLike, padding: ShapeLike, groups: int = 1
+) -> Any:
     """Return the convolution of (N, C, H, W) with (O, C / groups, KH, KW)."""
     inner, outputs = w_np.shape[1], w_np.shape[0] // groups
     if a_np.shape[1] != inner * groups or outputs * groups != w_np.shape[0]:
@@ -36,33 +45,42 @@ def conv2d_nchw_python(a_np: Any, w_np: Any, stride: Any, padding: Any, groups: 
     return np.concatenate(parts, 1).astype(a_np.dtype)
 
 
-def conv2d_nhwc_python(a_np: Any, w_np: Any, stride: Any, padding: Any, groups: int = 1) -> Any:
+def conv2d_nhwc_python(
+    a_np: Array, w_np: Array, stride: ShapeLike, padding: ShapeLike, groups: int = 1
+) -> Any:
     """Return the convolution of (N, H, W, C) with (KH, KW, C / groups, O)."""
     data, kernel = a_np.transpose(0, 3, 1, 2), w_np.transpose(3, 2, 0, 1)
     return conv2d_nchw_python(data, kernel, stride, padding, groups).transpose(0, 2, 3, 1)
 
 
-def conv2d_hwcn_python(a_np: Any, w_np: Any, stride: Any, padding: Any) -> Any:
+def conv2d_hwcn_python(a_np: Array, w_np: Array, stride: ShapeLike, padding: ShapeLike) -> Any:
     """Return the convolution of (H, W, C, N) with (KH, KW, C, O)."""
     data, kernel = a_np.transpose(3, 2, 0, 1), w_np.transpose(3, 2, 0, 1)
     return conv2d_nchw_python(data, kernel, stride, padding).transpose(2, 3, 1, 0)
 
 
-def depthwise_conv2d_python_nchw(input_np: Any, filter_np: Any, stride: Any, padding: Any) -> Any:
+def depthwise_conv2d_python_nchw(
+    input_np: Array, filter_np: Array, stride: ShapeLike, padding: ShapeLike
+) -> Any:
     """Return the convolution of each channel of (N, C, H, W) with (C, multiplier, KH, KW)."""
     channels, multiplier, *window = filter_np.shape
     kernel = filter_np.reshape(channels * multiplier, 1, *window)
     return conv2d_nchw_python(input_np, kernel, stride, padding, channels)
 
 
-def depthwise_conv2d_python_nhwc(input_np: Any, filter_np: Any, stride: Any, padding: Any) -> Any:
+def depthwise_conv2d_python_nhwc(
+    input_np: Array, filter_np: Array, stride: ShapeLike, padding: ShapeLike
+) -> Any:
     """Return the convolution of each channel of (N, H, W, C) with (KH, KW, C, multiplier)."""
     data, kernel = input_np.transpose(0, 3, 1, 2), filter_np.transpose(2, 3, 0, 1)
     return depthwise_conv2d_python_nchw(data, kernel, stride, padding).transpose(0, 2, 3, 1)
 
 
 def dilate_python(
-    input_np: Any, strides: Any, dilation_value: float = 0.0, out_dtype: str | None = None
+    input_np: Array,
+    strides: Sequence[int],
+    dilation_value: float = 0.0,
+    out_dtype: str | None = None,
 ) -> Any:
     """Return the data with ``strides - 1`` elements `dilation_value` between two neighbours."""
     shape = [(n - 1) * s + 1 for n, s in zip(input_np.shape, strides, strict=True)]
@@ -71,13 +89,13 @@ def dilate_python(
     return made
 
 
-def log_softmax_python(a_np: Any, axis: int = 1) -> Any:
+def log_softmax_python(a_np: Array, axis: int = 1) -> Any:
     """Return the logarithm of the softmax along `axis`."""
     shifted = a_np.astype("float64") - a_np.max(axis, keepdims=True)
     return (shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))).astype(a_np.dtype)
 
 
-def softmax_python(a_np: Any, axis: int = 1) -> Any:
+def softmax_python(a_np: Array, axis: int = 1) -> Any:
     """Return the softmax along `axis`."""
     return np.exp(log_softmax_python(a_np.astype("float64"), axis)).astype(a_np.dtype)
 

@@ -14,7 +14,7 @@ from slipway.topi.elementwise import broadcast_shape, element_of
 from slipway.topi.utils import get_const_int, normalize_axis, ravel_index, unravel_index
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr
+    from slipway.ir.expr import PrimExpr, PrimExprLike
 
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
@@ -50,7 +50,7 @@ def reshape(a: Tensor, newshape: Sequence[Any]) -> Tensor:
 def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     """Return `a` with `num_newaxis` dimensions of 1 put in front of dimension `axis`."""
     at = normalize_axis(axis, a.ndim + 1)
-    shape = (*a.shape[:at], *[1] * num_newaxis, *a.shape[at:])
+    shape: Sequence[PrimExprLike] = (*a.shape[:at], *[1] * num_newaxis, *a.shape[at:])
     element = lambda *i: a(*i[:at], *i[at + num_newaxis :])  # noqa: E731
     return compute(shape, element, "expand_dims")  # type: ignore[no-any-return]
 

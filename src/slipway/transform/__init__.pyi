@@ -1,8 +1,8 @@
 """What type checkers see of slipway.transform; written by tools/stubs.py."""
 
-from slipway.compiler.classic_passes import function_pass as function_pass
-from slipway.compiler.classic_passes import module_pass as module_pass
 from slipway.transform.context import PassContext as PassContext
+from slipway.transform.graph.classic import function_pass as function_pass
+from slipway.transform.graph.classic import module_pass as module_pass
 from slipway.transform.manager import FunctionPass as FunctionPass
 from slipway.transform.manager import ModulePass as ModulePass
 from slipway.transform.manager import Pass as Pass

@@ -92,8 +92,9 @@ CONFIG: dict[str, ConfigKey] = {
                                         "parameters travel beside the code"),
     "relay.backend.use_auto_scheduler": _fixed("bool", False, "schedules of the auto scheduler",
                                                "there is no such scheduler"),
-    "relay.backend.use_meta_schedule": _fixed("bool", False, "schedules from tuned records",
-                                              "models get the schedules built in"),
+    "relay.backend.use_meta_schedule": ConfigKey(
+        "bool", "False: without the best choices of a database that is in use"
+    ),
     "relay.backend.use_multitargets": _fixed("bool", False, "several targets for one model",
                                              "a model is compiled for one target"),
     "relay.backend.tir_converter": _fixed("str", "default", "how operators become loops",

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from slipway.errors import LoweringError
 from slipway.transform.config import CONFIG, check_config
 from slipway.transform.names import check_names
 
@@ -36,10 +37,12 @@ class PassContext:
         config: Mapping[str, Any] | None = None,
     ) -> None:
         check_config(config or {})
+        if not isinstance(opt_level, int):
+            raise LoweringError(f"opt_level is a number from 0 to 4, got {opt_level!r}")
         self.opt_level = opt_level
         self.required_pass = check_names(required_pass or (), "required_pass")
         self.disabled_pass = check_names(disabled_pass or (), "disabled_pass")
-        self.instruments = tuple(instruments or ())
+        self.instruments = _instruments(instruments or ())
         self.config = dict(config or {})
 
     def __enter__(self) -> PassContext:
@@ -48,6 +51,8 @@ class PassContext:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self not in _entered():
+            raise LoweringError("a PassContext is left that this thread has not entered")
         _entered().remove(self)
         self._exit_instruments(self.instruments)
 
@@ -75,7 +80,7 @@ class PassContext:
     def override_instruments(self, instruments: Iterable[Any]) -> None:
         """End this context's instruments and let others begin in their place, now."""
         self._exit_instruments(self.instruments)
-        self.instruments = tuple(instruments)
+        self.instruments = _instruments(instruments)
         self._enter_instruments()
 
     @staticmethod
@@ -104,6 +109,23 @@ class PassContext:
     def option(self, key: str, default: Any = None) -> Any:
         """Return the config value of `key`."""
         return self.config.get(key, default)
+
+
+_METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
+
+
+def _instruments(given: Iterable[Any]) -> tuple[Any, ...]:
+    """Return instruments; each has a method that is called.  Raises LoweringError."""
+    if not isinstance(given, Iterable):
+        raise LoweringError(f"instruments is a list, got {given!r}: [{given!r}]")
+    found = tuple(given)
+    for instrument in found:
+        if isinstance(instrument, type) or not any(hasattr(instrument, m) for m in _METHODS):
+            raise LoweringError(
+                f"instruments: {instrument!r} is none; it has to be an object with one of the "
+                f"methods {', '.join(_METHODS)}"
+            )
+    return found
 
 
 def _call(instrument: Any, method: str, *arguments: Any) -> Any:

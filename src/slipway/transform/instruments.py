@@ -14,9 +14,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.transform.verify import VerifyEachPass
+
+if TYPE_CHECKING:
+    from slipway.ir.function import IRModule, PrimFunc
+    from slipway.transform.manager import Pass
 
 
 class PassInstrument:
@@ -28,14 +32,14 @@ class PassInstrument:
     def exit_pass_ctx(self) -> None:
         """End: the PassContext is left, or this instrument is taken out of it."""
 
-    def should_run(self, mod: Any, info: Any) -> bool:
+    def should_run(self, mod: IRModule | PrimFunc, info: Pass) -> bool:
         """Return False to leave the pass `info` out; a required pass is not asked for."""
         return True
 
-    def run_before_pass(self, mod: Any, info: Any) -> None:
+    def run_before_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Look at `mod` before the pass `info`, which has `name`, `opt_level`, `required`."""
 
-    def run_after_pass(self, mod: Any, info: Any) -> None:
+    def run_after_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Look at what the pass `info` made."""
 
 
@@ -59,11 +63,11 @@ class PassTimer(PassInstrument):
         self.calls: dict[str, int] = {}
         self._started: list[float] = []  # passes may run inside each other
 
-    def run_before_pass(self, mod: Any, info: Any) -> None:
+    def run_before_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Start the clock."""
         self._started.append(time.perf_counter())
 
-    def run_after_pass(self, mod: Any, info: Any) -> None:
+    def run_after_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Add what the pass took."""
         spent = time.perf_counter() - self._started.pop()
         self.seconds[info.name] = self.seconds.get(info.name, 0.0) + spent
@@ -107,13 +111,13 @@ class PassTimingInstrument(PassInstrument):
         """Forget what was measured."""
         self.profiles, self._open = [], []
 
-    def run_before_pass(self, mod: Any, info: Any) -> None:
+    def run_before_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Start the clock of one run."""
         profile = _Profile(info.name)
         (self._open[-1].inner if self._open else self.profiles).append(profile)
         self._open.append(profile)
 
-    def run_after_pass(self, mod: Any, info: Any) -> None:
+    def run_after_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Stop the clock of the innermost run."""
         if self._open:
             profile = self._open.pop()
@@ -148,11 +152,11 @@ class PassDumper(PassInstrument):
         self.only = only
         self._before: list[Any] = []
 
-    def run_before_pass(self, mod: Any, info: Any) -> None:
+    def run_before_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Remember the function."""
         self._before.append(mod)
 
-    def run_after_pass(self, mod: Any, info: Any) -> None:
+    def run_after_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Write the function, when the pass made another of it."""
         before = self._before.pop()
         if mod is not before and (not self.only or info.name in self.only):
@@ -162,7 +166,7 @@ class PassDumper(PassInstrument):
 class PrintAfterAll(PassInstrument):
     """Prints what every pass made."""
 
-    def run_after_pass(self, mod: Any, info: Any) -> None:
+    def run_after_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Print it."""
         print(f"After Running Pass: {info}\n{mod}")
 
@@ -170,7 +174,7 @@ class PrintAfterAll(PassInstrument):
 class PrintBeforeAll(PassInstrument):
     """Prints what every pass is given."""
 
-    def run_before_pass(self, mod: Any, info: Any) -> None:
+    def run_before_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Print it."""
         print(f"Before Running Pass: {info}\n{mod}")
 
@@ -186,12 +190,12 @@ class PassPrintingInstrument(PassInstrument):
         self.before = frozenset(print_before_pass_names)
         self.after = frozenset(print_after_pass_names)
 
-    def run_before_pass(self, mod: Any, info: Any) -> None:
+    def run_before_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Print what a named pass is given."""
         if info.name in self.before:
             print(f"Print IR before: {info.name}\n{mod}\n")
 
-    def run_after_pass(self, mod: Any, info: Any) -> None:
+    def run_after_pass(self, mod: IRModule | PrimFunc, info: Pass) -> None:
         """Print what a named pass made."""
         if info.name in self.after:
             print(f"Print IR after: {info.name}\n{mod}\n")

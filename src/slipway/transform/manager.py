@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slipway.errors import LoweringError
+from slipway.errors import ArgumentTypeError, InternalError, LoweringError
+from slipway.ir.depth import room_for
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.node import Node
+from slipway.ir.visit import nesting
 from slipway.transform.context import PassContext
 from slipway.transform.names import NAMES
 from slipway.transform.verify import LAWS, VerifyEachPass, asked_everywhere
@@ -65,14 +67,20 @@ def always(setting: Setting) -> bool:
     return True
 
 
+def never_missed(node: Any) -> str:
+    """Return "": every node can go without the pass."""
+    return ""
+
+
 class Pass:
     """A named step from node to node.
 
     `opt_level` is the lowest level at which it runs, `applies` the further condition.  Results of a
     pass that is not `exact` differ by rounding from the model's own; the target option -strict
     leaves it out.  `by_user` says whose mistake it is when the result is not legal; without it, who
-    wrote `run` does.  Calling a pass runs it alone, on a module or a function, under the current
-    PassContext.
+    wrote `run` does.  `missed` says why a node cannot go without the pass ("" where it can):
+    leaving it out is an error then.  Calling a pass runs it alone, on a module or a function, under
+    the current PassContext.
     """
 
     def __init__(
@@ -85,8 +93,10 @@ class Pass:
         exact: bool = True,
         required: Sequence[str] = (),
         by_user: bool | None = None,
+        missed: Callable[[Any], str] = never_missed,
     ) -> None:
         self.name, self.opt_level, self.run = name, opt_level, run
+        self.missed = missed
         self.by_user = not is_ours(run) if by_user is None else by_user
         self.applies, self.exact, self.required = applies, exact, list(required)
         self.instance: Any = None  # of the class that a user's pass is made of
@@ -176,7 +186,19 @@ class Sequential(Pass):
         name: str = "sequential",
         required: Sequence[str] = (),
     ) -> None:
+        if isinstance(passes, Pass):
+            raise LoweringError(
+                f"Sequential takes a list of passes, got {passes!r}: [{passes.name}]"
+            )
+        if not isinstance(passes, Iterable):
+            raise ArgumentTypeError(f"Sequential takes a list of passes, not {passes!r}")
         self.passes = list(passes)
+        for number, step in enumerate(self.passes):
+            if not isinstance(step, Pass):
+                raise LoweringError(
+                    f"Sequential: item {number} is {step!r}, which is no pass; make one of a "
+                    "function with transform.module_pass or relay.transform.function_pass"
+                )
         super().__init__(name, opt_level, self._all, required=required)
 
     def _all(self, node: Any, setting: Setting) -> Any:
@@ -194,7 +216,11 @@ def is_ours(function: Callable[..., Any]) -> bool:
 
 def as_node(node: Any) -> Any:
     """Return what passes run on: a module or loops as they are, another expression as a module."""
-    return node if isinstance(node, (IRModule, PrimFunc)) else IRModule.from_expr(node)
+    if isinstance(node, (IRModule, PrimFunc)):
+        return node
+    if not isinstance(node, Node) and not hasattr(node, "astuple"):
+        raise ArgumentTypeError(f"a pass runs on a module, not on {node!r}: {type(node).__name__}")
+    return IRModule.from_expr(node)
 
 
 def run_passes(passes: Iterable[Pass], node: Any, setting: Setting) -> Iterator[tuple[Pass, Any]]:
@@ -203,23 +229,64 @@ def run_passes(passes: Iterable[Pass], node: Any, setting: Setting) -> Iterator[
         if setting.runs(step):
             node = run_pass(step, node, setting)
             yield step, node
+        elif not setting.context.is_enabled(step.name):
+            _leave_out(step, node, "disabled_pass names it")
 
 
 def run_pass(step: Pass, node: Any, setting: Setting) -> Any:
     """Run one pass with the instruments around it; a vetoed pass leaves the node as it is."""
     instruments = setting.context.instruments
     if instruments and not setting.context.requires(step.name):
-        answers = [_call(i, "should_run", node, step) for i in instruments]
-        if any(answer is False for answer in answers):
+        vetoes = [i for i in instruments if not _allows(i, node, step)]
+        if vetoes:
+            _leave_out(step, node, f"the instrument {vetoes[0]!r} vetoes it")
             return node
     if setting.verifies(node):
         instruments = (setting.verifier, *instruments)
     for instrument in instruments:
         _call(instrument, "run_before_pass", node, step)
-    node = step.run(node, setting)
+    made = _stepped(step, node, setting)
+    if not isinstance(made, type(node)):
+        kind = LoweringError if step.by_user else InternalError
+        raise kind(
+            f"the pass {step.name!r} returned a {type(made).__name__}, which is no "
+            f"{type(node).__name__}"
+        )
     for instrument in instruments:
-        _call(instrument, "run_after_pass", node, step)
-    return node
+        _call(instrument, "run_after_pass", made, step)
+    return made
+
+
+def _allows(instrument: Any, node: Any, step: Pass) -> bool:
+    """Return whether an instrument lets a pass run.  Raises LoweringError for no answer."""
+    answer = _call(instrument, "should_run", node, step) if hasattr(instrument, "should_run") else 1
+    if answer is None:
+        raise LoweringError(
+            f"the instrument {instrument!r} returned None from should_run; return True to let the "
+            f"pass {step.name!r} run, or False"
+        )
+    return bool(answer)
+
+
+def _leave_out(step: Pass, node: Any, why: str) -> None:
+    """Raise LoweringError for a pass that `node` cannot go without."""
+    missed = step.missed(node)
+    if missed:
+        raise LoweringError(f"the pass {step.name!r} cannot be left out ({why}): {missed}")
+
+
+def _stepped(step: Pass, node: Any, setting: Setting) -> Any:
+    """Return the node after `step`; what is too deep for Python's usual limit gets room for it."""
+    try:
+        return step.run(node, setting)
+    except RecursionError:
+        functions = [node] if isinstance(node, PrimFunc) else node.functions.values()
+        loops = [f for f in functions if isinstance(f, PrimFunc)]
+        if not loops:
+            raise
+    deepest = max(loops, key=lambda f: nesting(f.body))
+    with room_for(deepest.body, f"function {deepest.name!r}"):
+        return step.run(node, setting)
 
 
 def _call(instrument: Any, method: str, *arguments: Any) -> Any:

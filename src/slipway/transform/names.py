@@ -15,15 +15,16 @@ from slipway.errors import LoweringError, did_you_mean
 # Of the tables of passes, whose modules a PassContext does not load; `Pass` adds a user's own.
 NAMES = set(
     """
-    AlterOpLayout AnnotateTarget CanonicalizeOps DeadCodeElimination EliminateCommonSubexpr
-    FakeQuantizationToInteger FixShapes FoldConstant FoldScaleAxis FuseAttention FuseOps InferType
+    AlterOpLayout AnnotateTarget CanonicalizeOps ConvertLayout DeadCodeElimination
+    EliminateCommonSubexpr FakeQuantizationToInteger FixShapes FoldConstant FoldScaleAxis
+    FuseAttention FuseOps InferType
     Inline KernelPerOp Legalize MergeCompilerRegions MergeComposite MoveActivations NarrowRescale
     OptimizeLoops OwnOutputs PackQuantizedWeights PartitionGraph RemoveDeadChannels RoundOnce
-    SelectBranches SimplifyExpr SimplifyInference SinkReshape SubpixelConv ToGraphNormalForm
-    ToMixedPrecision WidenProducts cut_loops flatten_storage hoist_choice inject_double_buffer
-    inject_prefetch instrument_bounds loop_partition lower_blocks lower_custom_calls
-    remove_assertions remove_unused serialize_threads simplify storage_rewrite transpose_loads
-    unroll_loop vectorize_loop
+    SelectBranches SimplifyExpr SimplifyInference SinkReshape SplitJoins SubpixelConv
+    ToGraphNormalForm ToMixedPrecision WidenProducts cut_loops flatten_storage hoist_choice
+    inject_double_buffer inject_prefetch instrument_bounds loop_partition lower_blocks
+    lower_custom_calls map_threads remove_assertions remove_unused serialize_threads simplify
+    storage_rewrite transpose_loads unroll_loop vectorize_loop
     """.split()  # noqa: SIM905
 )
 
@@ -32,7 +33,7 @@ _CLASSIC = frozenset(
     """
     AnnotateSpans BackwardFoldScaleAxis CanonicalizeCast
     CapturePostDfsIndexInSpans CombineParallelBatchMatmul CombineParallelConv2D
-    CombineParallelDense ConvertLayout Defunctionalization DefuseOps DivToMul DynamicToStatic
+    CombineParallelDense Defunctionalization DefuseOps DivToMul DynamicToStatic
     EtaExpand FastMath FirstOrderGradient FlattenAtrousConv FlattenNestedTuples
     ForwardFoldScaleAxis GradientCellTransform ImplicitPermuteQuantize InferTypeLocal LabelOps
     LambdaLift LazyGradientInit ManifestAlloc ManifestLifetimes MemoryPlan

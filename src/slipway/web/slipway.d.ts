@@ -54,6 +54,7 @@ export class Tensor implements Disposable {
   readonly data: TypedArray;
   copyFrom(source: Numbers | Tensor): this;
   toArray(): HostArray;
+  raw(): Uint8Array;
   toRawBytes(): Uint8Array;
   copyFromRawBytes(bytes: Uint8Array): this;
   dispose(): void;
@@ -114,5 +115,7 @@ export class Model implements Disposable {
 
 /** Load a model. */
 export function load(source: Source, options?: LoadOptions): Promise<Model>;
+/** Load functions at once; for workers, and for small modules. */
+export function instantiateSync(source: Uint8Array | WebAssembly.Module): Runtime;
 /** Load functions; the classic entry. */
 export function instantiate(source: Source, options?: LoadOptions): Promise<Runtime>;

@@ -14,6 +14,7 @@ const RAW_TEXT = 8, BYTE_ARRAY = 9, SMALL_TEXT = 11, SMALL_BYTES = 12;
 const TEXT = 65, BYTES = 66, FUNCTION = 68, TENSOR = 70, MODULE = 73;
 const ANY_BYTES = 16;
 const SCRATCH_BYTES = 1 << 16;
+const WARM_UP_MS = 20, MEASURED_MS = 50, MAX_PROFILE_RUNS = 10000;
 const KINDS = ["int", "uint", "float", "handle", "bfloat", "complex", "bool"];
 const DEVICES = { cpu: 1, cuda: 2, opencl: 4, vulkan: 7, metal: 8, webgpu: 15 };
 const ARRAYS = {
@@ -98,7 +99,8 @@ export class Tensor extends Owned {
     this.address = dl;
     this.dataAddress = view.getUint32(dl, true) + Number(view.getBigUint64(dl + 32, true));
     this.device = new Device(view.getInt32(dl + 4, true), view.getInt32(dl + 8, true));
-    this.dtype = dtypeText(view.getUint8(dl + 16), view.getUint8(dl + 17));
+    this.bits = view.getUint8(dl + 17);
+    this.dtype = dtypeText(view.getUint8(dl + 16), this.bits);
     this.shape = Array.from({ length: ndim }, (_, i) => Number(view.getBigInt64(shapeAt + 8 * i, true)));
     this.size = this.shape.reduce((a, b) => a * b, 1);
   }
@@ -132,17 +134,21 @@ export class Tensor extends Owned {
     const made = isHalf(this.dtype) ? Float32Array.from(raw, (w) => fromHalf(w, this.dtype)) : raw;
     return Object.assign(made, { shape: [...this.shape], dtype: this.dtype });
   }
+  /** A view of the bytes, whatever the elements are; it goes stale as `data` does. */
+  raw() {
+    this.check();
+    return this.runtime.bytes(this.dataAddress, Math.ceil((this.size * this.bits) / 8));
+  }
   toRawBytes() {
-    const { buffer, byteOffset, byteLength } = this.data;
-    return new Uint8Array(buffer, byteOffset, byteLength).slice();
+    return this.raw().slice();
   }
   copyFromRawBytes(bytes) {
-    const { buffer, byteOffset, byteLength } = this.data;
-    if (bytes.byteLength !== byteLength) {
+    const own = this.raw();
+    if (bytes.byteLength !== own.length) {
       throw new SlipwayError(
-        `the tensor has ${byteLength} bytes, and ${bytes.byteLength} were given`, "ValueError");
+        `the tensor has ${own.length} bytes, and ${bytes.byteLength} were given`, "ValueError");
     }
-    new Uint8Array(buffer, byteOffset, byteLength).set(bytes);
+    own.set(bytes);
     return this;
   }
 }
@@ -234,8 +240,12 @@ export class Runtime {
           `no tensor of shape [${sizes}] and dtype ${dtype}: the shape is not one, or the page has no ` +
             "memory for it", "ValueError");
       }
-      return new Tensor(this, this.exports.slw_web_dltensor(made), made);
+      return this.tensorOf(made);
     });
+  }
+  /** The tensor that an object of the program is; the object belongs to it. */
+  tensorOf(object) {
+    return new Tensor(this, this.exports.slw_web_dltensor(object), object);
   }
   /** Make a tensor of numbers; typed arrays keep their type. */
   tensor(values, shape, dtype) {
@@ -590,7 +600,7 @@ export class Runtime {
         if (!isResult) {
           this.exports.slw_web_retain(word);
         }
-        return new Tensor(this, this.exports.slw_web_dltensor(word), word);
+        return this.tensorOf(word);
       case MODULE:
         if (!isResult) {
           this.exports.slw_web_retain(word);
@@ -669,7 +679,7 @@ export class Model {
     this.module = runtime.library.getFunction("default")(runtime.cpu());
     this.inputs = this.#describe("get_input_info");
     this.outputs = this.#describe("get_output_info");
-    if (this.outputs.length === 1) {
+    if (this.outputs.length === 1 && this.outputs[0].name === "output0") {
       this.outputs[0].name = "output";
     }
   }
@@ -695,7 +705,11 @@ export class Model {
       this.setInput(name, value);
     }
     this.getFunction("run")();
-    return Object.fromEntries(this.outputs.map(({ name }, i) => [name, this.getOutput(i)]));
+    const found = Object.fromEntries(this.outputs.map(({ name }, i) => [name, this.getOutput(i)]));
+    if (this.outputs.length === 1 && !("output" in found)) { // whatever the model calls it
+      Object.defineProperty(found, "output", { value: found[this.outputs[0].name] });
+    }
+    return found;
   }
   setInput(name, value) {
     const about = this.inputs.find((input) => input.name === name);
@@ -726,9 +740,19 @@ export class Model {
   loadParams(bytes) {
     return this.getFunction("load_params")(bytes);
   }
-  /** Milliseconds of each layer: the median of `repeat` runs. */
+  /** Milliseconds of each layer: the median of `repeat` measurements, each of several runs where
+   * one is short: a page's clock has steps of up to 0.1 ms, which averages over many runs undo. */
   profile(repeat = 10) {
-    const raw = this.getFunction("profile")(1, repeat);
+    const run = this.getFunction("run");
+    const started = performance.now();
+    let runs = 0;
+    let ms = 0;
+    for (; ms < WARM_UP_MS; ++runs) {
+      run();
+      ms = performance.now() - started;
+    }
+    const number = Math.min(MAX_PROFILE_RUNS, Math.max(1, Math.round((MEASURED_MS * runs) / ms)));
+    const raw = this.getFunction("profile")(number, repeat);
     const seconds = new Float64Array(raw.buffer, raw.byteOffset, raw.byteLength / 8);
     const names = this.getFunction("get_node_info")().split("\n").filter(Boolean);
     return names
@@ -757,29 +781,61 @@ export async function load(source, options = {}) {
 /** Load functions; the classic entry: `const tvm = await instantiate(bytes)`. */
 export async function instantiate(source, options = {}) {
   const module = source instanceof WebAssembly.Module ? source : await compile(await fetched(source, options));
-  const [about] = WebAssembly.Module.customSections(module, "slipway.metadata");
-  const metadata = about ? JSON.parse(decoder.decode(about)) : {};
-  return new Runtime(await WebAssembly.instantiate(module, {}), metadata);
+  return started(module, await WebAssembly.instantiate(module, {}));
 }
 
-async function compile(bytes) {
+/** The same at once, for workers: from bytes or a WebAssembly.Module. */
+export function instantiateSync(source) {
+  let module = source;
+  if (!(source instanceof WebAssembly.Module)) {
+    checkHead(source);
+    try {
+      module = new WebAssembly.Module(source);
+    } catch (cause) {
+      throw refusal(cause);
+    }
+  }
+  try {
+    return started(module, new WebAssembly.Instance(module, {}));
+  } catch (cause) {
+    throw cause instanceof SlipwayError ? cause : new SlipwayError(
+      `the module cannot be started: ${cause.message}. Write it with export_library("x.wasm")`,
+      "ArtifactError", { cause });
+  }
+}
+
+function started(module, instance) {
+  const [about] = WebAssembly.Module.customSections(module, "slipway.metadata");
+  return new Runtime(instance, about ? JSON.parse(decoder.decode(about)) : {});
+}
+
+function checkHead(bytes) {
   const head = bytes.subarray(0, 4);
   if (head.length < 4 || String.fromCharCode(...head) !== "\0asm") {
     throw new SlipwayError(
-      `this is no WebAssembly (its first bytes are ${[...head]}): is the address right? Servers answer ` +
-        "with a page of HTML when a file is missing", "ArtifactError");
+      `this is no WebAssembly (its first bytes are ${[...head]}): compile for "llvm -mtriple=wasm32" and ` +
+        'write export_library("x.wasm"). From a server: is the address right? Servers answer with a page ' +
+        "of HTML when a file is missing", "ArtifactError");
   }
+}
+
+function refusal(cause) {
+  if (!WebAssembly.validate(SIMD_PROBE)) {
+    return new SlipwayError(
+      "this browser has no WebAssembly SIMD: update it, or compile the model with -mattr=-simd128",
+      "UnsupportedError", { cause });
+  }
+  return new SlipwayError(
+    `this engine refuses the module: ${cause.message}. The file may be cut off; or it needs what this ` +
+      "engine lacks (+relaxed-simd): compile without", "ArtifactError", { cause });
+}
+
+async function compile(bytes) {
+  checkHead(bytes);
   try {
     return await WebAssembly.compile(bytes);
   } catch (cause) {
-    if (!WebAssembly.validate(SIMD_PROBE)) {
-      throw new SlipwayError(
-        "this browser has no WebAssembly SIMD: update it, or compile the model with -mattr=-simd128",
-        "UnsupportedError", { cause });
-    }
-    throw new SlipwayError(
-      `this engine refuses the module: ${cause.message}. The file may be cut off; or it needs what this ` +
-        "engine lacks (+relaxed-simd): compile without", "ArtifactError", { cause });
+    throw refusal(cause);
   }
 }
 

@@ -36,9 +36,9 @@ BORDERS = [
 def conv(size, window, strides, dilation, padding, depthwise=False, images=1, lanes=8):
     channels = 2
     weight = (channels, 1, *window, 1, lanes) if depthwise else (3, channels, *window, lanes, lanes)
-    face = relay.nn.contrib_depthwise_conv2d_nchwc if depthwise else relay.nn.contrib_conv2d_nchwc
+    make = relay.nn.contrib_depthwise_conv2d_nchwc if depthwise else relay.nn.contrib_conv2d_nchwc
     inner = "1i" if depthwise else f"{lanes}i"
-    return face(
+    return make(
         var("x", images, channels, *size, lanes), var("w", *weight), strides, padding, dilation,
         channels * lanes if depthwise else 1, data_layout=f"NCHW{lanes}c",
         kernel_layout=f"OIHW{inner}{lanes}o",

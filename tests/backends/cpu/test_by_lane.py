@@ -95,7 +95,7 @@ def test_batched_product(transpose_b, m, k, n):
         ((1, 2, 9, 9, 4), 1, 3, 1, 5),
         ((2, 2, 7, 7, 4), 1, 1, 0, 3),
         ((1, 3, 11, 17, 4), 2, 5, 2, 2),
-        ((1, 140, 8, 8, 4), 1, 1, 0, 6),  # its data is copied near
+        ((1, 140, 8, 8, 4), 1, 1, 0, 6),  # its data is packed
     ],
 )
 def test_convolution_on_blocks(shape, stride, kernel, pad, channels):

@@ -40,17 +40,17 @@ def test_convolution_on_blocks(target, shape, stride, kernel, pad, channels):
 @pytest.mark.parametrize("size", [(13,), (5, 7), (3, 5, 6)])
 def test_convolution_on_blocks_of_any_rank(target, groups, size):
     count = len(size)
-    face = getattr(relay.nn, f"contrib_conv{count}d_nchwc")
+    make = getattr(relay.nn, f"contrib_conv{count}d_nchwc")
     letters = {1: "W", 2: "HW", 3: "DHW"}[count]
-    conv = face(
+    conv = make(
         var("x", 2, 2 * groups, *size, 8), var("w", 3 * groups, 2, *(3,) * count, 8, 8), padding=1,
         groups=groups, data_layout=f"NC{letters}8c", kernel_layout=f"OI{letters}8i8o",
     )  # fmt: skip
     found = run(relay.nn.relu(conv), target)
     assert found == ("conv2d_nchwc.direct" if count == 1 else "conv2d_nchwc.rows")
     run(conv, target)
-    face = getattr(relay.nn, f"contrib_depthwise_conv{count}d_nchwc")
-    depthwise = face(
+    make = getattr(relay.nn, f"contrib_depthwise_conv{count}d_nchwc")
+    depthwise = make(
         var("x", 1, 2, *size, 8), var("w", 2, 1, *(3,) * count, 1, 8), padding=1, groups=16,
         data_layout=f"NC{letters}8c", kernel_layout=f"OI{letters}1i8o",
     )  # fmt: skip
@@ -176,7 +176,7 @@ def test_softmax_makes_no_denormal_numbers(target):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("chunks", "size", "stride"), [(70, 5, 1), (33, 8, 2), (66, 7, 2)])
-def test_pointwise_convolution_whose_data_is_copied_near(target, chunks, size, stride):
+def test_pointwise_convolution_whose_data_is_packed(target, chunks, size, stride):
     """So many channels that a tile of positions would not stay in the first-level cache."""
     assert causes_conflict_misses(chunks, (size, size, 8), Target(target))
     conv = relay.nn.contrib_conv2d_nchwc(

@@ -12,8 +12,11 @@ from slipway import relay
 from slipway.backends.cpu.knobs import LoopKnobs, group_lanes, loop_knobs
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import applicable, strategies
+from slipway.compiler.kernels import lower_kernel
 from slipway.errors import ScheduleError
+from slipway.ir.interpret import run as run_loops
 from slipway.relay import op_registry
+from slipway.relay.interpret import interpret
 from slipway.target import Target
 
 AVX2 = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
@@ -22,8 +25,8 @@ QUICK_IN_C = ("loops.elementwise", "loops.sums", "softmax.rows", "softmax.long",
 
 
 def pool(kind, *shape, layout="NCHW", **options):
-    face = getattr(relay.nn, f"{kind}_pool2d")
-    return face(
+    make = getattr(relay.nn, f"{kind}_pool2d")
+    return make(
         var("x", *shape), pool_size=(3, 2), strides=(2, 1), layout=layout, padding=(1, 0, 0, 1)
     )
 
@@ -215,3 +218,41 @@ def test_every_strategy_with_knobs_has_a_cost():
             if strategy.default is not None and strategy.cost is None
         }
         assert without <= {"scan.kernels"}
+
+
+def test_a_microcontroller_unrolls_the_steps_of_a_sum():
+    """All legal steps give the same numbers; more of them are predicted to take fewer cycles."""
+    body = relay.nn.relu(relay.nn.conv2d(var("x", 1, 3, 7, 5), var("w", 4, 3, 1, 4)))
+    function, target = body.as_function().with_attr("Primitive", 1), Target("c -mcpu=cortex-m0")
+    choice = schedule_primitive(function, target).choice
+    assert (choice.strategy.name, str(choice.knobs)) == ("micro.direct", "unrolled=1")
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(p.checked_type.shape).astype("float32") for p in function.params]
+    wanted, cycles = interpret(function, *arrays), []
+    legal = choice.strategy.space(choice.problem)["unrolled"]
+    assert legal == [1, 2, 4]
+    for unrolled in legal:
+        force = {"nn.conv2d": {"strategy": "micro.direct", "unrolled": unrolled}}
+        with tvm.transform.PassContext(config={"schedules.force": force}):
+            cycles.append(schedule_primitive(function, target).choice.cycles)
+            loops = lower_kernel("kernel", function, target)
+        out = np.zeros(wanted.shape, "float32")
+        run_loops(loops, *arrays, out)
+        np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-6)
+    assert sorted(cycles, reverse=True) == cycles
+
+
+def test_a_scan_takes_what_its_kernels_take_in_every_step():
+    def choice(steps, target):
+        x, h = relay.var("x", shape=(1, 8)), relay.var("h", shape=(1, 8))
+        made = relay.Function([h, x], relay.Tuple([relay.tanh(h + x), h * x]))
+        xs, first = var("xs", steps, 1, 8), var("first", 1, 8)
+        body = relay.scan(made, [first], [xs])
+        function = tvm.IRModule.from_expr(body.as_function())
+        inferred = relay.transform.InferType()(function)["main"].with_attr("Primitive", 1)
+        return schedule_primitive(inferred, Target(target)).choice
+
+    short, long = (choice(steps, AVX2) for steps in (3, 30))
+    assert long.cycles == 10 * short.cycles > 0
+    assert str(short.knobs) == "lanes=8"
+    assert str(choice(3, SSE).knobs) == "lanes=4"

@@ -5,7 +5,6 @@ import pytest
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
-    even_tasks,
     positions_per_part,
     prefetch_steps,
     rows_per_part,
@@ -28,12 +27,16 @@ def test_a_tile_fits_the_registers(target, positions, chunks):
     assert (tile.rows + 1) * tile.vectors + 1 <= vector_registers(target)
 
 
-def test_a_layer_of_one_panel_is_cut_for_every_core():
+def test_the_number_of_cores_cuts_no_layer():
+    """Threads share its tiles when it runs, each a stretch of them."""
     tile = Tile(14, 2)
     targets = [Target(f"{WIDE} -num-cores={cores}") for cores in (1, 2, 4)]
-    sizes = [positions_per_part(784, 38_000, 1_500, 1, tile, target) for target in targets]
-    assert sizes == [784, 392, 196]
-    assert positions_per_part(784, 38_000, 12_000, 8, tile, targets[1]) == 784  # panels enough
+    assert {positions_per_part(784, 38_000, 1_500, 1, tile, t) for t in targets} == {784}
+
+
+def test_parts_divide_the_tiles_where_that_takes_few_more():
+    """28 rows of an image of 861 KB: 3 parts of 10 would compute 2 rows twice."""
+    assert positions_per_part(784, 861_184, 294_912, 4, Tile(28, 2), WIDE) == 7 * 28
 
 
 def test_parts_of_an_image_fit_the_second_level_that_the_target_has():
@@ -51,9 +54,10 @@ def test_tiles_follow_the_units_of_the_core():
 
 
 def test_planes_are_cut_only_where_they_do_not_divide_among_the_cores():
-    assert rows_per_part(56, 8, [2]) == 56
-    assert rows_per_part(56, 1, [2]) == 28
-    assert rows_per_part(7, 1, [2]) == 7  # too few rows to pay for a halo
+    two = Target(f"{WIDE} -num-cores=2")
+    assert rows_per_part(56, 8, two) == 56
+    assert rows_per_part(56, 1, two) == 28
+    assert rows_per_part(7, 1, two) == 7  # too few rows to pay for a halo
 
 
 def test_a_cut_for_several_numbers_of_cores_serves_each_of_them():
@@ -65,7 +69,7 @@ def test_a_cut_for_several_numbers_of_cores_serves_each_of_them():
         def busiest(rows, cores, height=height, planes=planes):
             return -(-planes * -(-height // rows) // cores) * rows
 
-        chosen = rows_per_part(height, planes, counts)
+        chosen = rows_per_part(height, planes, WIDE)
         for cores in counts:
             assert busiest(chosen, cores) <= 1.25 * min(
                 busiest(-(-height // parts), cores) for parts in range(1, height // 8 + 1)
@@ -90,10 +94,3 @@ def test_weights_are_asked_for_ahead_where_a_vector_is_a_line():
 def test_a_tile_that_divides_the_blocks():
     assert 33 % choose_tile(49, 33, WIDE, divides=True).vectors == 0
     assert choose_tile(49, 7, WIDE, divides=True).vectors == 1
-
-
-@pytest.mark.parametrize(
-    ("pieces", "cores", "tasks"), [(16, 1, 1), (16, 2, 2), (16, 6, 16), (7, 2, 7)]
-)
-def test_equal_tasks(pieces, cores, tasks):
-    assert even_tasks(pieces, [cores]) == tasks

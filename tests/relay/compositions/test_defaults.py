@@ -15,10 +15,10 @@ def run(build, x=X):
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 def test_running_sums_go_over_all_elements(name):
-    face, want = getattr(relay, name), getattr(np, name)
-    np.testing.assert_allclose(run(lambda x: face(x)), want(X), rtol=1e-5)
-    np.testing.assert_allclose(run(lambda x: face(x, None)), want(X), rtol=1e-5)
-    np.testing.assert_allclose(run(lambda x: face(x, 0)), want(X, 0), rtol=1e-5)
+    make, want = getattr(relay, name), getattr(np, name)
+    np.testing.assert_allclose(run(lambda x: make(x)), want(X), rtol=1e-5)
+    np.testing.assert_allclose(run(lambda x: make(x, None)), want(X), rtol=1e-5)
+    np.testing.assert_allclose(run(lambda x: make(x, 0)), want(X, 0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])

@@ -122,3 +122,20 @@ def test_passes_of_the_name_leave_the_meaning():
 def test_arguments_that_do_not_fit_are_named(build, words):
     with pytest.raises(TypeInferenceError, match=words):
         build(relay.var("x", shape=(4,), dtype="int8"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("scales", [np.float32(0.25), np.array([0.25, 0.5, 0.1], "float32")])
+def test_simulated_quantisation_rounds_in_real_numbers(dtype, scales):
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype("float32") * 40
+    zero, info = np.int32(3), np.iinfo(dtype)
+    data = relay.var("x", shape=(2, 3))
+    whole = relay.qnn.op.simulated_quantize(data, relay.const(scales), relay.const(zero), 1, dtype)
+    back = relay.qnn.op.simulated_dequantize(whole, scales, zero, 1, dtype)
+    found = interpret(relay.Function([data], relay.Tuple([whole, back])), x)
+    wanted = np.clip(np.round(x / scales) + zero, info.min, info.max)
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-6)
+    np.testing.assert_allclose(found[1], (wanted - zero) * scales, rtol=1e-6)
+    assert relay.qnn.op.simulated_quantize(data, scales, zero, out_dtype="disable") is data
+    with pytest.raises(TypeInferenceError, match="'int4' is not one of"):
+        relay.qnn.op.simulated_quantize(data, scales, zero, out_dtype="int4")

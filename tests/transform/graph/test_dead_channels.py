@@ -15,10 +15,10 @@ from slipway.transform.graph.dead_channels import remove_dead_channels
 CONVOLUTIONS = ("qnn.conv2d_nhwc", "qnn.depthwise_conv2d_nhwc")
 
 
-def layer(data, weight, bias, face, zero=-128, **options):
+def layer(data, weight, bias, make, zero=-128, **options):
     """A convolution with its bias, requantised; its zero point is the lowest value."""
     count = weight.shape[-1]
-    total = face(data, weight, pad_value=zero, **options)
+    total = make(data, weight, pad_value=zero, **options)
     total = relay.add(total, np.asarray(bias, np.int32))
     factor = np.full(count, 1500000000, np.int32)
     scaled = relay.qnn.op.rescale(total, factor, np.full(count, -7, np.int32))

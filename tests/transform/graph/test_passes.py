@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from slipway import relay
-from slipway.compiler import classic_passes as transform
 from slipway.ir.function import IRModule
 from slipway.ir.structural import structural_hash
+from slipway.relay import transform
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
 

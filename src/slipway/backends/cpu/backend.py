@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from slipway.backends.backend import Backend
 from slipway.backends.c_code import emit_c, emit_c_kernels
-from slipway.backends.cpu.graph import PASSES
-from slipway.backends.cpu.schedules.generic import vector_lanes
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.micro.cores import is_microcontroller
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
@@ -31,6 +30,8 @@ class CpuBackend(Backend):
 
     def graph_passes(self, target: Target) -> Sequence[Pass]:
         """Return the passes of `cpu.graph`."""
+        from slipway.backends.cpu.graph import PASSES
+
         return PASSES
 
     def layout_lanes(self, target: Target, aot: bool = False) -> int:

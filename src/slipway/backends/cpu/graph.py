@@ -23,7 +23,7 @@ from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.relay.expr import Function
 from slipway.relay.ops.nn.attention import fills_vectors
 from slipway.target import Target
-from slipway.target.costs import ANY_CORE, Costs
+from slipway.target.cores import Core
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.pipeline import (
@@ -95,9 +95,9 @@ def _widen(function: Function, setting: Setting) -> Function:
     pairs = _pairs(setting)
     if not pairs:
         return widen_products(function)
-    winograd, costs = allows_winograd(setting.target), _costs(setting)
+    winograd = allows_winograd(setting.target)
     return widen_products(
-        function, best_in_pairs(function, setting.lanes, pairs[0].depth, winograd, costs)
+        function, best_in_pairs(function, setting.lanes, pairs[0].depth, winograd, _core(setting))
     )
 
 
@@ -107,15 +107,15 @@ def _attention(function: Function, setting: Setting) -> Function:
     return eliminate_common_subexpr(fold_constant(fused))
 
 
-def _costs(setting: Setting) -> Costs:
-    return setting.target.core.costs if setting.target is not None else ANY_CORE
+def _core(setting: Setting) -> Core | None:
+    return setting.target.core if setting.target is not None else None
 
 
 def _layout(function: Function, setting: Setting) -> Function:
     target, lanes = setting.target, setting.lanes
     units = partial(panel_units, target, lanes)
-    winograd, costs = allows_winograd(target), _costs(setting)
-    return alter_layout(function, lanes, winograd, units, _pairs(setting), costs)
+    winograd = allows_winograd(target)
+    return alter_layout(function, lanes, winograd, units, _pairs(setting), _core(setting))
 
 
 def _pack(function: Function, setting: Setting) -> Function:

@@ -70,6 +70,13 @@ def vector_lanes(target: Target, dtype: str) -> int:
     return max(1, target.vector_bits // max(8, dtypes.bits_of(dtype)))
 
 
+def dividing_lanes(extent: int, most: int) -> int:
+    """Return the widest vector, of `most` lanes halved and halved again, that divides `extent`."""
+    while extent % most:
+        most //= 2
+    return most
+
+
 def loop_knobs(target: Target) -> LoopKnobs:
     """Return the default knobs of loops over elements.
 

@@ -14,7 +14,6 @@ from math import gcd, prod
 from typing import TYPE_CHECKING
 
 from slipway.backends.strategy import Knobs, Space
-from slipway.target.costs import ANY_CORE
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -56,23 +55,24 @@ def prefetch_steps(lanes: int, target: Target) -> int:
 def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
     """Return whether several cores finish so many multiply-adds earlier than one.
 
-    Shorter work is over before another core has begun and has fetched its data from the first one.
-    `weight_bytes` are those that are read once: a product with a single row waits for them.
+    Not where the target has one.  Shorter work is over before another core has begun and has
+    fetched its data from the first one.  `weight_bytes` are those that are read once: a product
+    with a single row waits for them.
     """
     core = target.core
     cycles = max(products * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
-    return cycles >= core.costs.share_cycles
+    return target.num_cores > 1 and cycles >= core.costs.share_cycles
 
 
-def step_cost(rows: int, vectors: int, target: Target, near: bool = False) -> float:
+def step_cost(rows: int, vectors: int, target: Target, from_l1: bool = False) -> float:
     """Return the cycles of one step of a tile, for each of its multiply-adds.
 
     Its weights come from the second-level cache, where a panel of them lies; from the first if
-    they are `near`.
+    `from_l1`.
     """
     core, bits = target.core, max(32, target.vector_bits)
     products, loads = rows * vectors, rows + vectors
-    streamed = 0 if near else vectors * bits / 8 / core.l2_stream_bytes
+    streamed = 0 if from_l1 else vectors * bits / 8 / core.l2_stream_bytes
     multiplying = products * bits / core.fma_bits
     cycles = max(multiplying, loads * bits / core.load_bits, core.fma_latency, streamed)
     return (cycles + core.costs.load_cycles * loads) / products
@@ -127,37 +127,26 @@ def positions_per_part(
 
     Every part reads all weights; every panel of weights reads the data of its part, for which the
     second-level cache is the place if it fits.  The number of parts is the one for which the least
-    must come from beyond that cache, or more where the target's cores would not all find work.
+    must come from beyond that cache, or some more, where fewer tiles overlap then.  Cores share all
+    tiles of all parts, whose order they keep.
     """
-    core, counts = target.core, target.core_counts
+    core = target.core
     room = core.costs.l2_share * core.l2_bytes
 
     def traffic(parts: int) -> float:
         fits = data_bytes / parts <= room
         return parts * weight_bytes + data_bytes * (1 if fits else panels)
 
-    most = max(1, positions // tile.rows)
-    fewest = min(most, -(-data_bytes // int(room)))
-    parts = min((1, fewest), key=traffic)
-    tiles = -(-positions // tile.rows)
-
     def cost(each: int) -> tuple[float, int]:
-        """Return the time of all cores and what is computed, in tiles; `each` of them in a part."""
-        tasks = -(-tiles // each) * panels
-        start = PANEL_POSITIONS / tile.rows
-        return (time_of_all(tasks, counts) * (each + start) + len(counts) * tasks * each, -each)
+        """Return the tiles of all parts, with what the first reading of the panels takes."""
+        start = core.costs.panel_positions / tile.rows
+        return -(-tiles // each) * (each + start), -each
 
-    most_each = -(-tiles // parts)
-    sizes = {-(-tiles // p) for p in range(parts, parts + 2 * counts[-1])}
-    each = min((size for size in sizes if size <= most_each), key=cost)
-    return min(positions, each * tile.rows)
-
-
-# What the start of a task takes, in its own work: positions for the first reading of a panel of
-# weights, pieces of a product for the copy of its data, rows of an image for those it reads again.
-PANEL_POSITIONS = ANY_CORE.panel_positions
-TASK_PIECES = ANY_CORE.task_pieces
-TASK_ROWS = ANY_CORE.task_rows
+    tiles = -(-positions // tile.rows)
+    fewest = min(tiles, -(-data_bytes // int(room)))
+    parts = min((1, fewest), key=traffic)
+    sizes = {-(-tiles // p) for p in range(parts, 2 * parts + 1)} if parts > 1 else {tiles}
+    return min(positions, min(sizes, key=cost) * tile.rows)
 
 
 def time_of_all(tasks: int, counts: Sequence[int]) -> int:
@@ -168,23 +157,17 @@ def time_of_all(tasks: int, counts: Sequence[int]) -> int:
     return sum(-(-tasks // cores) * cores for cores in counts)
 
 
-def even_tasks(pieces: int, counts: Sequence[int]) -> int:
-    """Return into how many equal tasks to cut `pieces`: few, and little for the busiest core."""
-
-    def cost(tasks: int) -> tuple[float, int]:
-        return time_of_all(tasks, counts) * (pieces // tasks + TASK_PIECES), tasks
-
-    return min((d for d in range(1, pieces + 1) if pieces % d == 0), key=cost)
-
-
-def rows_per_part(height: int, planes: int, counts: Sequence[int]) -> int:
+def rows_per_part(height: int, planes: int, target: Target, each: int = 1) -> int:
     """Return how many rows of a plane are one task: all, where the planes divide among the cores.
 
-    Each part copies the padding of its rows again, so that it has eight rows at least.
+    Each part copies the padding of its rows again, so that it has eight rows at least.  Every core
+    counts as `each`, for tasks of unequal length.
     """
+    counts = [each * cores for cores in target.core_counts]
 
     def cost(parts: int) -> tuple[int, int]:
-        return time_of_all(planes * parts, counts) * (-(-height // parts) + TASK_ROWS), parts
+        rows = -(-height // parts) + target.core.costs.task_rows
+        return time_of_all(planes * parts, counts) * rows, parts
 
     most = max(1, min(height // 8, 2 * counts[-1]))
     return -(-height // min(range(1, most + 1), key=cost))

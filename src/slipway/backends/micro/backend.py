@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.backends.backend import Backend
 from slipway.backends.c_code import emit_c, emit_c_kernels
 from slipway.backends.micro.cores import is_microcontroller
-from slipway.backends.micro.kernels.match import match_kernel
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
 from slipway.ir.function import PrimFunc
-from slipway.relay.expr import Expr, Function
-from slipway.relay.op_registry import is_call_of
 from slipway.target import Target
-from slipway.transform.graph.pipeline import MIDDLE, OPENING, WIDEN_PRODUCTS, ending
 from slipway.transform.manager import Pass
 
-
-def ends_quantized_layer(expr: Expr) -> bool:
-    """Return whether `expr` gives a layer's int8 result, or a value too long to compute twice.
-
-    Kernels that end there keep tensors in memory at one byte an element; what a wider kernel would
-    hand on in int32 does not fit into a microcontroller.
-    """
-    return is_call_of(expr, "qnn.reciprocal") or (
-        is_call_of(expr, "cast")
-        and expr.attrs.dtype == "int8"  # type: ignore[attr-defined]
-        and is_call_of(expr.args[0], "clip")  # type: ignore[attr-defined]
-    )
-
-
-PASSES: tuple[Pass, ...] = (*OPENING, WIDEN_PRODUCTS, *MIDDLE, *ending(ends_quantized_layer))
+if TYPE_CHECKING:
+    from slipway.relay.expr import Function
 
 
 class MicroBackend(Backend):
@@ -46,7 +29,9 @@ class MicroBackend(Backend):
         return is_microcontroller(target)
 
     def graph_passes(self, target: Target) -> Sequence[Pass]:
-        """Return the passes for every target; kernels end where a layer's bytes are."""
+        """Return the passes of `micro.graph`."""
+        from slipway.backends.micro.graph import PASSES
+
         return PASSES
 
     def emit(
@@ -68,6 +53,8 @@ class MicroBackend(Backend):
 
     def hand_written(self, name: str, function: Function, target: Target) -> Sequence[Any]:
         """Return the integer kernels of `micro.kernels` that fit the core."""
+        from slipway.backends.micro.kernels.match import match_kernel
+
         return match_kernel(name, function, target)
 
 

@@ -13,12 +13,13 @@ from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.hardware import store_hardware
 from slipway.codegen.c.intrinsics import CIntrinsics
 from slipway.codegen.c.packed_call import emit_call_packed
-from slipway.codegen.capture import captured
+from slipway.codegen.capture import captured, is_region, nested_steps
 from slipway.codegen.stack import on_stack
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.hardware import HardwareIntrinsic
+from slipway.ir.intrin import SHARE
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import walk
 from slipway.target.capability import Capability
@@ -51,6 +52,10 @@ class CFunction(CIntrinsics):
         self.module = module
         self.name = name
         self.inside_parallel = False
+        self.region = False  # it is what one task runs of a region
+        self.shares = False  # and it is in no parallel loop of that
+        # Around a parallel loop that is shared with one: the variable of that, the steps of this.
+        self.shared_outer: tuple[E.Var, int] | None = None
         self.element_dtype: dict[int, str] = {}  # of data pointers, for tensor_view
         self.children = 0
         self.stack_bytes = 0
@@ -234,7 +239,8 @@ class CFunction(CIntrinsics):
         return False
 
     def _for(self, node: S.For) -> None:
-        if node.kind == S.ForKind.PARALLEL and not self.inside_parallel:
+        parallel = node.kind == S.ForKind.PARALLEL
+        if not self.inside_parallel and (parallel or is_region(node)):
             self._parallel(node)
             return
         if node.kind == S.ForKind.THREAD:
@@ -243,6 +249,16 @@ class CFunction(CIntrinsics):
                 "target is a CPU: use s[...].parallel / vectorize / unroll instead of bind"
             )
         start = self.index(node.min)
+        if parallel and self.shared_outer is not None:
+            self._loop_in_share(node, *self.shared_outer)
+            return
+        if parallel and self.shares:
+            dtype, steps = node.extent.dtype, (node.extent,)
+            low, high = (self.index(node.min + E.Call(dtype, op, steps)) for op in SHARE)
+            self.shares = False
+            self.loop(node, low, self.temporary(node.loop_var.dtype, high, "end"))
+            self.shares = True
+            return
         end = self.index(node.min + node.extent)
         if not isinstance(node.extent, E.IntImm) or not isinstance(node.min, E.IntImm):
             end = self.temporary(node.loop_var.dtype, end, "end")
@@ -339,8 +355,42 @@ class CFunction(CIntrinsics):
 
     # -- threads -------------------------------------------------------------------------------
 
+    def loop_of_share(self, node: S.For) -> None:
+        """Emit steps begin to end of a parallel loop, of those of a nested one if it has that."""
+        ty, nested = spelling.c_type(node.loop_var.dtype), nested_steps(node)
+        if nested == 1:
+            self.loop(node, f"({ty})begin", f"({ty})end")
+            return
+        self.shared_outer = node.loop_var, nested
+        self.loop(node, f"({ty})(begin / {nested})", f"({ty})((end + {nested - 1}) / {nested})")
+
+    def _loop_in_share(self, node: S.For, outer: E.Var, steps: int) -> None:
+        """Emit the steps of a nested loop that are in the share, at this step of the outer one."""
+        dtype, self.shared_outer = node.loop_var.dtype, None
+        ends = []
+        for end, test, bound in (("begin", ">", 0), ("end", "<", steps)):
+            here = f"{end} - (int64_t){self.names[id(outer)]} * {steps}"
+            inside = f"{here} {test} {bound} ? {here} : {bound}"
+            ends.append(self.temporary(dtype, f"({spelling.c_type(dtype)})({inside})", end))
+        self.loop(node, ends[0], ends[1])
+
+    def _call_share_begin(self, node: E.Call, lane: Lane) -> str:
+        return self._share(node, lane, "task") if self.region else "0"
+
+    def _call_share_end(self, node: E.Call, lane: Lane) -> str:
+        steps = self.expr(node.args[0], lane)
+        return self._share(node, lane, "task + 1") if self.region else steps
+
+    def _share(self, node: E.Call, lane: Lane, task: str) -> str:
+        self.helpers.add("slw_share")
+        steps = self.expr(node.args[0], lane)
+        return f"({spelling.c_type(node.dtype)})slw_share({steps}, {task}, tasks)"
+
     def _parallel(self, node: S.For) -> None:
-        """Outline the loop: ``body(closure, task, tasks)`` runs its share of the steps."""
+        """Outline the loop: ``body(closure, task, tasks)`` runs its share of the steps.
+
+        Of a region it runs everything, and its share of the parallel loops inside.
+        """
         self.module.uses_parallel = True
         self.children += 1
         name = f"{self.name}_parallel{self.children}"
@@ -365,7 +415,9 @@ class CFunction(CIntrinsics):
         for i, (_, value) in enumerate(fields):
             self.line(f"{closure}.v{i} = {value};")
         self.line(f"{closure}.start = {self.index(node.min)};")
-        self.line(f"{closure}.extent = {self.index(node.extent)};")
+        nested = nested_steps(node)
+        each = f" * {nested}" if nested > 1 else ""
+        self.line(f"{closure}.extent = {self.index(node.extent)}{each};")
         extra = " && __slipway_workspace_alloc != 0" if needs_workspace else ""
         self.line(f"{status} = __slipway_parallel_launch != 0{extra}")
         self.line(f"    ? __slipway_parallel_launch({name}, &{closure}, 0)")
@@ -382,7 +434,7 @@ class CFunction(CIntrinsics):
         inner.element_dtype = self.element_dtype
         inner.arena_used = self.arena_used
         inner.line(f"const struct {name}_closure* const closure = raw;")
-        inner.taken |= {"closure", "raw", "task", "tasks", "share", "begin", "end"}
+        inner.taken |= {"closure", "raw", "task", "tasks", "begin", "end"}
         for i, var in enumerate(variables):
             given = inner.define(var, inner.fresh(var.name))
             if var.dtype == "handle":
@@ -394,13 +446,15 @@ class CFunction(CIntrinsics):
             inner.temporaries.append(given)
             if id(var) in self.bounds.vars:
                 inner.bounds.vars[id(var)] = self.bounds.vars[id(var)]
-        inner.line("const int64_t share = (closure->extent + tasks - 1) / tasks;")
-        inner.line("int64_t begin = share * task;")
-        inner.line("int64_t end = begin + share;")
-        inner.line("end = closure->start + (end < closure->extent ? end : closure->extent);")
-        inner.line("begin = closure->start + (begin < closure->extent ? begin : closure->extent);")
-        ty = spelling.c_type(node.loop_var.dtype)
-        inner.loop(node, f"({ty})begin", f"({ty})end")
+        if node.kind == S.ForKind.PARALLEL:
+            inner.helpers.add("slw_share")
+            for end, task in (("begin", "task"), ("end", "task + 1")):
+                share = f"slw_share(closure->extent, {task}, tasks)"
+                inner.line(f"const int64_t {end} = closure->start + {share};")
+            inner.loop_of_share(node)
+        else:
+            inner.region = inner.shares = True
+            inner._for(node)
         inner.finish(f"static int {name}(void* raw, int32_t task, int32_t tasks)", [])
         self.took_workspace |= inner.took_workspace
         return inner.took_workspace

@@ -13,6 +13,7 @@ from slipway.codegen.c.hardware import hardware_text
 from slipway.codegen.packed import Signature, signature_of
 from slipway.codegen.snippets import c_snippets
 from slipway.ir import expr as E
+from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
 from slipway.target.capability import capability_of
@@ -126,7 +127,8 @@ def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> N
     variables += [v for v in signature.symbols if v is not None and id(v) not in known]
     unique = list({id(v): v for v in variables}.values())
     text = compute.parameters(unique, elements, bool(func.attr("noalias", True)))
-    compute.stmt(func.body)
+    with room_for(func.body, f"function {name!r} in C", spelling.DEEPEST):
+        compute.stmt(func.body)
     head = f"int32_t {compute.name}({text or 'void'})"
     compute.finish(f"static {head}", unique)
     _wrapper(name, func, signature, unique, elements, compute, module, specs)

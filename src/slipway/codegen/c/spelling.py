@@ -12,6 +12,8 @@ from slipway import dtypes
 from slipway.codegen.legalize import SUPPORT
 from slipway.codegen.llvm.types import bfloat_bits, float_bits, half_bits
 
+DEEPEST = 2_000  # nodes inside each other: Zig's C compiler takes 2,048 brackets
+
 
 @cache
 def c_type(dtype: str) -> str:
@@ -195,6 +197,12 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
                      inf="UINT64_C(0x7FF0000000000000)", nan="UINT64_C(0x7FF8000000000000)",
                      mant=52, bias=1023, one="UINT64_C(1)"),
         ("slw_f64_of", "slw_u64_of"),
+    ),
+    "slw_share": (  # the first step of a task; of the next one: where it ends
+        "static inline int64_t slw_share(int64_t steps, int32_t task, int32_t tasks) {\n"
+        "  const int64_t first = (steps + tasks - 1) / tasks * task;\n"
+        "  return first < steps ? first : steps;\n}\n",
+        (),
     ),
     "slw_popcount": (
         "static inline uint32_t slw_popcount(uint64_t x) {\n"

@@ -26,6 +26,7 @@ from slipway.codegen.unpacked import (
 )
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
+from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import walk
 from slipway.target import Target
@@ -90,7 +91,8 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
         words.append(f"{const}{ty}* {'restrict ' if noalias else ''}{spelled}")
         variables.append(buffer.data)
     before = len(module.functions)
-    out.stmt(func.body)
+    with room_for(func.body, f"function {name!r} in C", spelling.DEEPEST):
+        out.stmt(func.body)
     if out.workspace.size_bytes:
         words.append("uint8_t* workspace")
     out.finish(f"SLW_KERNEL int32_t {name}({', '.join(words)})", variables)

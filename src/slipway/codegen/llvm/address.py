@@ -99,7 +99,7 @@ class Addresses:
         if known is not None:
             return known
         atom, coefficient = terms[-1]
-        part = self.emitter.wide(self.atoms[atom])
+        part = self._atom(atom)
         if coefficient != 1:
             scaled_key = ("scaled", atom, coefficient)
             product = w.known(scaled_key)
@@ -114,6 +114,20 @@ class Addresses:
         if self.fickle and any(term[0] in self.fickle for term in terms):
             return part
         return w.remember(key, part)
+
+    def _atom(self, atom: int) -> str:
+        """Emit an atom in pointer width; so is a product of two that are not known."""
+        node = self.atoms[atom]
+        if not isinstance(node, E.Mul) or not dtypes.is_int(node.dtype):
+            return self.emitter.wide(node)
+        key = ("product", atom)
+        known = self.emitter.w.known(key)
+        if known is None:
+            a, b = (self.value(self.linear(x)) for x in (node.a, node.b))
+            known = self.emitter.w.put(f"mul nsw {self.word} {a}, {b}")
+            if atom not in self.fickle:
+                self.emitter.w.remember(key, known)
+        return known
 
     def pointer(self, data: str, element: str, size: int, form: Linear) -> str:
         """Emit the address of element `form` (of LLVM type `element`, `size` bytes) of `data`."""

@@ -235,7 +235,7 @@ class ExpressionEmitter:
         mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
         return self.w.put(f"select {mask} {test}, {ty} {a}, {ty} {b}")
 
-    def _compare(self, node: E.BinaryOp) -> str:
+    def _compare(self, node: E.CmpOp) -> str:
         scalar = dtypes.scalar_of(node.a.dtype)
         signed, unsigned, floating = _COMPARE[type(node)]
         if dtypes.is_float(scalar):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from slipway import dtypes
-from slipway.codegen.capture import captured
+from slipway.codegen.capture import captured, is_region, nested_steps
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
 from slipway.codegen.llvm.packed_call import emit_call_packed
 from slipway.codegen.llvm.types import llvm_type
@@ -87,6 +87,10 @@ class FunctionEmitter(IntrinsicEmitter):
         self.module = module
         self.name = name
         self.inside_parallel = False
+        self.region = False  # it is what one task runs of a region
+        self.shares = False  # and it is in no parallel loop of that
+        # Around a parallel loop that is shared with one: the variable of that, the steps of this.
+        self.shared_outer: tuple[E.Var, int] | None = None
         self._element_bytes: dict[int, int] = {}
         self.element_dtype: dict[int, str] = {}  # of data pointers, for tensor_view
         self.stack_bytes = 0
@@ -198,7 +202,8 @@ class FunctionEmitter(IntrinsicEmitter):
         self.w.scopes.pop()
 
     def _for(self, node: S.For) -> None:
-        if node.kind == S.ForKind.PARALLEL and not self.inside_parallel:
+        parallel = node.kind == S.ForKind.PARALLEL
+        if not self.inside_parallel and (parallel or is_region(node)):
             self._parallel(node)
             return
         if node.kind == S.ForKind.THREAD:
@@ -208,6 +213,15 @@ class FunctionEmitter(IntrinsicEmitter):
             )
         self.new_statement()
         start = self.wide(node.min)
+        if parallel and self.shared_outer is not None:
+            self._loop_in_share(node, *self.shared_outer)
+            return
+        if parallel and self.shares:
+            low, high = (f"add {self.word} {start}, {x}" for x in self.share(node.extent))
+            self.shares = False
+            self.loop(node, self.w.put(low), self.w.put(high), False)
+            self.shares = True
+            return
         count = node.extent.value if isinstance(node.extent, E.IntImm) else None
         if count is not None and count <= 0:
             return
@@ -379,14 +393,70 @@ class FunctionEmitter(IntrinsicEmitter):
 
     # -- threads -------------------------------------------------------------------------------
 
+    def loop_of_share(self, node: S.For) -> None:
+        """Emit steps %begin to %end of a parallel loop, of those of a nested one if it has that."""
+        word, put, nested = self.word, self.w.put, nested_steps(node)
+        if nested == 1:
+            self.loop(node, "%begin", "%end", False)
+            return
+        up = put(f"add {word} %end, {nested - 1}")
+        first, end = (put(f"udiv {word} {x}, {nested}") for x in ("%begin", up))
+        self.shared_outer = node.loop_var, nested
+        self.loop(node, first, end, False)
+
+    def _loop_in_share(self, node: S.For, outer: E.Var, steps: int) -> None:
+        """Emit the steps of a nested loop that are in the share, at this step of the outer one."""
+        word, put, self.shared_outer = self.word, self.w.put, None
+        before = put(f"mul {word} {self.wide(outer)}, {steps}")
+        ends = []
+        for end, kind, bound in (("%begin", "sgt", 0), ("%end", "slt", steps)):
+            here = put(f"sub {word} {end}, {before}")
+            inside = put(f"icmp {kind} {word} {here}, {bound}")
+            ends.append(put(f"select i1 {inside}, {word} {here}, {word} {bound}"))
+        self.loop(node, ends[0], ends[1], False)
+
+    def share(self, extent: E.PrimExpr) -> tuple[str, str]:
+        """Return the first of this task's steps out of `extent`, and the one behind the last."""
+        word, put, steps = self.word, self.w.put, self.wide(extent)
+        up = put(f"sub {word} {put(f'add {word} {steps}, %tasks')}, 1")
+        each = put(f"udiv {word} {up}, %tasks")
+        low = put(f"mul {word} {each}, %task")
+        ends = []
+        for end in (low, put(f"add {word} {low}, {each}")):
+            inside = put(f"icmp slt {word} {end}, {steps}")
+            ends.append(put(f"select i1 {inside}, {word} {end}, {word} {steps}"))
+        return ends[0], ends[1]
+
+    def _call_share_begin(self, node: E.Call) -> str:
+        return self._narrow(self.share(node.args[0])[0], node.dtype) if self.region else "0"
+
+    def _call_share_end(self, node: E.Call) -> str:
+        (extent,) = node.args
+        return (
+            self._narrow(self.share(extent)[1], node.dtype) if self.region else self.value(extent)
+        )
+
+    def _narrow(self, word: str, dtype: str) -> str:
+        """Return an integer of pointer width as one of `dtype`."""
+        bits, have = dtypes.bits_of(dtype), self.capability.pointer_bits
+        if bits == have:
+            return word
+        return self.w.put(f"{'trunc' if bits < have else 'sext'} {self.word} {word} to i{bits}")
+
     def _parallel(self, node: S.For) -> None:
-        """Outline the loop: ``body(closure, task, tasks)`` runs its share of the steps."""
+        """Outline the loop: ``body(closure, task, tasks)`` runs its share of the steps.
+
+        Of a region it runs everything, and its share of the parallel loops inside.
+        """
         self.module.uses_parallel = True
         self.new_statement()
         self.children += 1
         name = f"{self.name}.parallel{self.children}"
         variables = captured(S.SeqStmt((node,)))
         start, extent = self.wide(node.min), self.wide(node.extent)
+        nested = nested_steps(node)
+        if nested > 1:
+            extent = self.w.put(f"mul {self.word} {extent}, {nested}")
         fields = [(self.ty(v.dtype), self._variable(v)) for v in variables]
         fields += [(self.word, start), (self.word, extent)]
         closure = self.w.name()
@@ -420,7 +490,10 @@ class FunctionEmitter(IntrinsicEmitter):
         self.w.start(good)
 
     def _outline(self, node: S.For, name: str, variables: list[E.Var], tys: list[str]) -> bool:
-        """Emit the loop as a function over [begin, end), and the task function that calls it."""
+        """Emit the loop as a function over [begin, end), and the task function that calls it.
+
+        A region is a function of (task, tasks).
+        """
         inner = FunctionEmitter(self.module, f"{name}.steps")
         inner.inside_parallel = True
         inner.arena_used = self.arena_used
@@ -433,8 +506,14 @@ class FunctionEmitter(IntrinsicEmitter):
             if id(var) in self.aligned:
                 inner.aligned[id(var)] = self.aligned[id(var)]
         inner.widen_scalars(variables)
-        inner.loop(node, "%begin", "%end", False)
-        signature = f"{text}{', ' if text else ''}{self.word} %begin, {self.word} %end"
+        region = node.kind != S.ForKind.PARALLEL
+        which = ("task", "tasks") if region else ("begin", "end")
+        if region:
+            inner.region = inner.shares = True
+            inner._for(node)
+        else:
+            inner.loop_of_share(node)
+        signature = ", ".join([*([text] if text else []), *(f"{self.word} %{x}" for x in which)])
         inner.finish(signature)
         word = self.word
         lines = [f"define internal signext i32 @{name}(ptr %closure, i32 signext %task, "
@@ -460,7 +539,8 @@ class FunctionEmitter(IntrinsicEmitter):
             f"  %end = add {word} {first}, %high1",
         ]
         args = ", ".join(f"{ty} %f{i}" for i, ty in enumerate(tys[:-2]))
-        args = f"{args}{', ' if args else ''}{word} %begin, {word} %end"
+        own = ("t", "n") if region else which
+        args = ", ".join([*([args] if args else []), *(f"{word} %{x}" for x in own)])
         lines += [f"  %r = call i32 @{inner.name}({args})", "  ret i32 %r", "}\n"]
         self.module.functions.append("\n".join(lines))
         self.took_workspace |= inner.took_workspace

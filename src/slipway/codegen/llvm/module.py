@@ -13,6 +13,7 @@ from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
 from slipway.codegen.packed import Signature, signature_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
+from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
 from slipway.target.capability import capability_of
@@ -175,7 +176,8 @@ def emit_function(name: str, func: PrimFunc, state: ModuleState, specs: list[str
     unique = list({id(v): v for v in variables}.values())
     text = compute.parameters(unique, bool(func.attr("noalias", True)))
     compute.widen_scalars(unique)
-    compute.stmt(func.body)
+    with room_for(func.body, f"function {name!r}"):
+        compute.stmt(func.body)
     compute.finish(text)
     _wrapper(name, func, signature, unique, compute, state, specs)
 

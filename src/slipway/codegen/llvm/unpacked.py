@@ -21,6 +21,7 @@ from slipway.codegen.unpacked import (
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
+from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
 from slipway.target.capability import capability_of
@@ -80,7 +81,8 @@ def _emit(name: str, func: PrimFunc, state: ModuleState, noalias: bool) -> Kerne
         if isinstance(buffer.elem_offset, E.Var):
             out.bind_scalar(buffer.elem_offset, "0")
     parameters = out.parameters(variables, noalias)
-    out.stmt(func.body)
+    with room_for(func.body, f"function {name!r}"):
+        out.stmt(func.body)
     if out.workspace.size_bytes:
         parameters += ", ptr %workspace"
     before = len(state.functions)

@@ -13,7 +13,7 @@ from slipway import dtypes
 from slipway.codegen.c.spelling import c_type
 from slipway.codegen.c.unpacked import constant_text
 from slipway.compiler.aot.emit_header import emit_header, in_workspace, run_parameters
-from slipway.compiler.aot.program import Argument, Call, Place
+from slipway.compiler.aot.program import Argument, Call, Location
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
 from slipway.runtime.ndarray import PACKED, pack_halves
 
@@ -142,7 +142,7 @@ class _Emitter:
             f"((uintptr_t){side}->{port.c_name} & {element_bytes(port) - 1}u) != 0u"
             for side, ports in (("inputs", self.program.inputs), ("outputs", self.program.outputs))
             for port in ports
-            if element_bytes(port) > 1 and port.place is None
+            if element_bytes(port) > 1 and port.location is None
         ]
         if not self.parts.own_workspace:
             checks += [
@@ -165,8 +165,8 @@ class _Emitter:
     def _call(self, call: Call) -> list[str]:
         if not call.kernel:
             source, target = call.arguments
-            size = target.type.size_bytes
-            return [f"  copy_bytes({self._raw(target.place)}, {self._raw(source.place)}, {size}u);"]
+            given, made = self._raw(source.location), self._raw(target.location)
+            return [f"  copy_bytes({made}, {given}, {target.type.size_bytes}u);"]
         kernel = self.parts.kernels.kernels[call.kernel]
         words = [self._argument(a) for a in call.arguments]
         if call.workspace is not None:
@@ -183,8 +183,8 @@ class _Emitter:
         return [comment, f"  (void){text};"]
 
     def _argument(self, argument: Argument) -> str:
-        ty, pointer = c_type(argument.type.dtype), self._raw(argument.place)
-        match argument.place.space:
+        ty, pointer = c_type(argument.type.dtype), self._raw(argument.location)
+        match argument.location.space:
             case "constant":
                 return pointer
             case "input":
@@ -194,16 +194,16 @@ class _Emitter:
             case _:
                 return f"({ty} *)(void *)({pointer})"
 
-    def _raw(self, place: Place) -> str:
-        match place.space:
+    def _raw(self, location: Location) -> str:
+        match location.space:
             case "constant":
-                return self.constant_names[place.name]
+                return self.constant_names[location.name]
             case "input":
-                return f"inputs->{self.program.inputs[place.index].c_name}"
+                return f"inputs->{self.program.inputs[location.index].c_name}"
             case "output":
-                return f"outputs->{self.program.outputs[place.index].c_name}"
+                return f"outputs->{self.program.outputs[location.index].c_name}"
             case _:
-                return in_workspace(self.parts, place)
+                return in_workspace(self.parts, location)
 
     def _packed(self) -> str:
         """The run function in the calling convention: a DLTensor for each input, then output."""

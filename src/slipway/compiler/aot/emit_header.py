@@ -5,7 +5,7 @@ It holds a struct of pointers for inputs, one for outputs, sizes as macros, the 
 
 from __future__ import annotations
 
-from slipway.compiler.aot.program import Place, Port
+from slipway.compiler.aot.program import Location, Port
 from slipway.compiler.aot.sources import ProgramParts, element_bytes
 
 _HEADER = """\
@@ -108,11 +108,11 @@ def run_parameters(parts: ProgramParts) -> str:
     return ",\n    ".join(words) or "void"
 
 
-def in_workspace(parts: ProgramParts, place: Place) -> str:
-    """Return the C expression of a place in the workspace."""
-    pool = parts.program.plan.pools[place.index].name
-    base = parts.space(place.index) if parts.own_workspace else f"pools->{pool}"
-    return f"{base} + {place.offset}" if place.offset else base
+def in_workspace(parts: ProgramParts, location: Location) -> str:
+    """Return the C expression of a location in the workspace."""
+    pool = parts.program.plan.pools[location.index].name
+    base = parts.space(location.index) if parts.own_workspace else f"pools->{pool}"
+    return f"{base} + {location.offset}" if location.offset else base
 
 
 def _maps(parts: ProgramParts) -> str:
@@ -132,7 +132,11 @@ def _maps(parts: ProgramParts) -> str:
             f"/** Where the {side} {when}. */",
             f"static inline {struct} {parts.prefix}_map_{side}({pools}) {{",
             f"  {struct} {side};",
-            *(f"  {side}.{p.c_name} = {in_workspace(parts, p.place)};" for p in ports if p.place),
+            *(
+                f"  {side}.{p.c_name} = {in_workspace(parts, p.location)};"
+                for p in ports
+                if p.location
+            ),
             *(["  (void)pools;"] if not (ports or parts.own_workspace) else []),
             f"  return {side};",
             "}",

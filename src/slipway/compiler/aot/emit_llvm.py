@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from slipway.compiler.aot.emit_header import emit_header
-from slipway.compiler.aot.program import Place
+from slipway.compiler.aot.program import Location
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
 
 _MISALIGNED, _FAILED = -1, -2
@@ -124,21 +124,21 @@ class _Module:
             for pointer in spaces:
                 self._check(pointer, self.parts.alignment_bytes)
 
-        def operand(place: Place) -> str:
-            match place.space:
+        def operand(location: Location) -> str:
+            match location.space:
                 case "constant":
-                    return self.constant_names[place.name]
+                    return self.constant_names[location.name]
                 case "input":
-                    return inputs[place.index]
+                    return inputs[location.index]
                 case "output":
-                    return outputs[place.index]
-            base = spaces[place.index]
-            if not place.offset:
+                    return outputs[location.index]
+            base = spaces[location.index]
+            if not location.offset:
                 return base
-            return self._put(f"getelementptr i8, ptr {base}, {self.word} {place.offset}")
+            return self._put(f"getelementptr i8, ptr {base}, {self.word} {location.offset}")
 
         for call in program.calls:
-            words = [f"ptr {operand(a.place)}" for a in call.arguments]
+            words = [f"ptr {operand(a.location)}" for a in call.arguments]
             if not call.kernel:
                 source, to = words
                 size = call.arguments[1].type.size_bytes
@@ -178,8 +178,8 @@ class _Module:
             tensor = self._put(f"getelementptr i8, ptr {value}, {self.word} {skip}")
             data = self._put(f"load ptr, ptr {tensor}")
             field = 40 if self.word_bytes == 8 else 32
-            place = self._put(f"getelementptr i8, ptr {tensor}, {self.word} {field}")
-            offset = self._put(f"load i64, ptr {place}")
+            address = self._put(f"getelementptr i8, ptr {tensor}, {self.word} {field}")
+            offset = self._put(f"load i64, ptr {address}")
             first = self._put(f"getelementptr i8, ptr {data}, i64 {offset}")
             slot = self._put(
                 f"getelementptr i8, ptr {struct}, {self.word} {index * self.word_bytes}"

@@ -24,7 +24,7 @@ from slipway.compiler.aot.overlap import overlaps_of
 from slipway.compiler.aot.program import AotProgram, make_program
 from slipway.compiler.aot.sources import AotSources, ProgramParts
 from slipway.compiler.emit import COMPILER
-from slipway.compiler.graph import ModelGraph, TensorPlaces
+from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.kernels import LoweredKernels, compile_kernels
 from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants, plan_table
 from slipway.compiler.model_factory import ModelFactory
@@ -39,7 +39,7 @@ def build_aot(
     module: IRModule,
     target: Target,
     graph: ModelGraph,
-    places: TensorPlaces,
+    storage: StoragePlan,
     mod_name: str,
     executor: Executor | None,
     runtime: Runtime | None,
@@ -53,7 +53,7 @@ def build_aot(
         module,
         target,
         graph,
-        places,
+        storage,
         compile_kernels(graph, target, kernels, later=for_c),
         mod_name,
         executor,

@@ -1,4 +1,4 @@
-"""A model as a straight program: kernel calls whose arguments have fixed places.
+"""A model as a straight program: kernel calls whose arguments have fixed locations.
 
 A tensor lies in the workspace at a planned offset, in memory of the caller (inputs and outputs), or
 among the constants.  The plan counts a kernel's own temporaries too, as blocks that live for one
@@ -18,7 +18,7 @@ from slipway.relay.types import TensorType
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where a tensor lies: `space` is "workspace", "input", "output" or "constant".
 
     `index` is the pool of the workspace, or the number of the input or output; `offset` (bytes)
@@ -35,7 +35,7 @@ class Place:
 class Argument:
     """One operand of a call."""
 
-    place: Place
+    location: Location
     type: TensorType
 
 
@@ -47,17 +47,17 @@ class Call:
     arguments: tuple[Argument, ...]
     name: str
     layer: str = ""
-    workspace: Place | None = None
+    workspace: Location | None = None
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of the model; `place` is in the workspace if that is where it lives."""
+    """An input or output of the model; `location` is in the workspace if that is where it lives."""
 
     name: str
     c_name: str
     type: TensorType
-    place: Place | None = None
+    location: Location | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class AotProgram:
     @property
     def workspace_io(self) -> bool:
         """Whether inputs and outputs lie in the workspace instead of in memory of the caller."""
-        return any(port.place is not None for port in (*self.inputs, *self.outputs))
+        return any(port.location is not None for port in (*self.inputs, *self.outputs))
 
     @property
     def workspace_bytes(self) -> int:
@@ -86,10 +86,10 @@ class AotProgram:
 
         def meet(a: Argument, b: Argument) -> bool:
             return (
-                a.place.space == b.place.space == "workspace"
-                and a.place.index == b.place.index
-                and a.place.offset < b.place.offset + b.type.size_bytes
-                and b.place.offset < a.place.offset + a.type.size_bytes
+                a.location.space == b.location.space == "workspace"
+                and a.location.index == b.location.index
+                and a.location.offset < b.location.offset + b.type.size_bytes
+                and b.location.offset < a.location.offset + a.type.size_bytes
             )
 
         return {
@@ -166,7 +166,7 @@ class _Planner:
         self.overlaps = overlaps
         self.root: dict[TensorRef, TensorRef] = {}
         self.last_use: dict[TensorRef, int] = {}
-        self.fixed: dict[TensorRef, Place] = {}
+        self.fixed: dict[TensorRef, Location] = {}
         self.copies: list[tuple[TensorRef, int]] = []
 
     def build(self, pools: Sequence[Pool], algorithm: str, alignment: int, name: str) -> AotProgram:
@@ -178,51 +178,49 @@ class _Planner:
         result = plan(blocks, algorithm, shares=shares, pools=pools)
         check_plan(result)
 
-        def place(ref: TensorRef) -> Place:
+        def location(ref: TensorRef) -> Location:
             base = self.root[ref]
             if base in self.fixed:
                 return self.fixed[base]
             block = index_of[base]
-            return Place("workspace", result.pool_index(block), result.offsets[block])
+            return Location("workspace", result.pool_index(block), result.offsets[block])
 
         calls = []
         for number, node in enumerate(graph.nodes):
             if node.function in ("", NOP):
                 continue
             refs = [*node.inputs, *(TensorRef(number, i) for i in range(len(node.types)))]
-            operands = tuple(Argument(place(r), graph.type_of(r)) for r in refs)
+            operands = tuple(Argument(location(r), graph.type_of(r)) for r in refs)
             own = None
             if number in scratch:
                 block = scratch[number]
-                own = Place("workspace", result.pool_index(block), result.offsets[block])
+                own = Location("workspace", result.pool_index(block), result.offsets[block])
             calls.append(Call(node.function, operands, node.name, node.layer, own))
         for ref, output in self.copies:
             type_ = graph.type_of(ref)
-            to = Argument(self._output_place(output, place), type_)
-            calls.append(Call("", (Argument(place(ref), type_), to), f"copy_{output}"))
+            to = Argument(self._output_location(output, location), type_)
+            calls.append(Call("", (Argument(location(ref), type_), to), f"copy_{output}"))
         taken: set[str] = set()
         ports_in = tuple(
-            Port(n, c_name(n, taken), graph.type_of(r), place(r) if self.workspace_io else None)
+            Port(n, c_name(n, taken), graph.type_of(r), location(r) if self.workspace_io else None)
             for n, r in inputs
         )
-        taken = set()
         many = len(graph.outputs) > 1
+        fields = [f"output{i}" if many else "output" for i in range(len(graph.outputs))]
         ports_out = tuple(
             Port(
-                n,
-                c_name(n, taken),
+                graph.output_names[i] if graph.output_names else fields[i],
+                fields[i],
                 graph.type_of(ref),
-                self._output_place(i, place) if self.workspace_io else None,
+                self._output_location(i, location) if self.workspace_io else None,
             )
-            for i, (n, ref) in enumerate(
-                (f"output{i}" if many else "output", r) for i, r in enumerate(graph.outputs)
-            )
+            for i, ref in enumerate(graph.outputs)
         )
         return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result)
 
-    def _output_place(self, output: int, place: Callable[[TensorRef], Place]) -> Place:
+    def _output_location(self, output: int, location: Callable[[TensorRef], Location]) -> Location:
         """Return where an output goes: to the caller, or into the workspace."""
-        return place(self.output_of[output]) if self.workspace_io else Place("output", output)
+        return location(self.output_of[output]) if self.workspace_io else Location("output", output)
 
     def _follow(self) -> tuple[list[tuple[str, TensorRef]], list[str]]:
         """Find who owns each tensor's bytes, and the last step that reads them."""
@@ -238,11 +236,11 @@ class _Planner:
                 continue
             ref = TensorRef(number)
             if node.name in self.graph.params:
-                self.fixed[ref] = Place("constant", name=node.name)
+                self.fixed[ref] = Location("constant", name=node.name)
                 constants.append(node.name)
             else:
                 if not self.workspace_io:
-                    self.fixed[ref] = Place("input", len(inputs))
+                    self.fixed[ref] = Location("input", len(inputs))
                 inputs.append((node.name, ref))
         return inputs, constants
 
@@ -264,7 +262,7 @@ class _Planner:
             elif base in self.fixed:
                 self.copies.append((ref, position))
             else:
-                self.fixed[base] = Place("output", position)
+                self.fixed[base] = Location("output", position)
 
     def _blocks(self, alignment: int) -> tuple[list[Block], dict[TensorRef, int], dict[int, int]]:
         blocks: list[Block] = []

@@ -127,7 +127,7 @@ def lower_bound(blocks: Sequence[Block], shares: Sequence[Share] = ()) -> int:
     slacks: list[tuple[int, int]] = []  # (less than nothing, last step): the largest first
     sizes: list[tuple[int, int]] = []
     most = total = 0
-    for place, index in enumerate(order):
+    for number, index in enumerate(order):
         block = blocks[index]
         rounded = align_up(block.size_bytes, unit)
         heappush(ends, (block.last, rounded))
@@ -135,7 +135,7 @@ def lower_bound(blocks: Sequence[Block], shares: Sequence[Share] = ()) -> int:
         heappush(sizes, (-block.size_bytes, block.last))
         total += rounded
         step = block.first
-        if place + 1 < len(order) and blocks[order[place + 1]].first == step:
+        if number + 1 < len(order) and blocks[order[number + 1]].first == step:
             continue
         while ends[0][0] < step:
             total -= heappop(ends)[1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from slipway.compiler.memory_plan import heuristics, optimal
 from slipway.compiler.memory_plan.block import Block, Plan, Pool, Share, lower_bound
 from slipway.compiler.memory_plan.place import Layout
-from slipway.errors import LoweringError, did_you_mean
+from slipway.errors import ArgumentValueError, LoweringError, did_you_mean
 
 ALGORITHMS = ("greedy_by_size", "greedy_by_conflicts", "linear_scan", "hill_climb", "optimal")
 _BEST_WORK = 100_000  # what "best" spends on the exact search; "optimal" spends optimal.WORK
@@ -38,7 +38,7 @@ def plan(
     """
     if algorithm != "best" and algorithm not in ALGORITHMS:
         known = ["best", *ALGORITHMS]
-        raise ValueError(
+        raise ArgumentValueError(
             f"no memory planner is called {algorithm!r}; there are {', '.join(known)}."
             + did_you_mean(algorithm, known)
         )
@@ -102,8 +102,12 @@ def _exact(
     With several pools the search does not apply, and the best heuristic is returned unproven.
     """
     best = known or _by_order(layout, shares, bound, "hill_climb")
-    if best is None or len(layout.pools) > 1:
+    if len(layout.pools) > 1:
         return best
+    if best is None:  # the pool is too small for every order, but perhaps not for every plan
+        unlimited = Layout(layout.blocks, shares, (Pool(layout.pools[0].name),))
+        best = _by_order(unlimited, shares, bound, "hill_climb")
+        assert best is not None
     size, offsets, proven = best.size_bytes, best.offsets, best.size_bytes == bound
     exact_shares = any(share.exact for share in shares)
     while not proven:
@@ -120,7 +124,7 @@ def _exact(
         return None
     name = "optimal" if known is None or size < known.size_bytes else known.algorithm
     return Plan(
-        best.blocks, offsets, size, bound, name, best.shares, best.pools, best.pool_of, proven
+        best.blocks, offsets, size, bound, name, best.shares, tuple(layout.pools), (), proven
     )
 
 
@@ -129,7 +133,7 @@ def _check_pools(blocks: Sequence[Block], pools: Sequence[Pool]) -> None:
     for block in blocks:
         for name in block.pools:
             if name not in names:
-                raise ValueError(
+                raise ArgumentValueError(
                     f"{block.name} asks for the memory pool {name!r}; there are "
                     f"{', '.join(names)}." + did_you_mean(name, names)
                 )

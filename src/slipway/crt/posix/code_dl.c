@@ -14,6 +14,7 @@
 #include "code.h"
 #include "slipway/error.h"
 #include "slipway/format.h"
+#include "slipway/library.h"
 
 /* A nameless file; `path` is what dlopen can reach it by. -1 where there is no such thing. */
 static int make_nameless(char *path, size_t path_bytes) {
@@ -100,6 +101,13 @@ void slw_code_close(slw_code *code) {
 void *slw_code_symbol(const slw_code *code, const slw_elf *elf, const char *symbol) {
   (void)elf;
   return dlsym(code->handle, symbol);
+}
+
+void slw_library_pin(const void *address) {
+  Dl_info info;
+  if (dladdr(address, &info) != 0 && info.dli_fname != NULL) {
+    (void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  }
 }
 
 #else

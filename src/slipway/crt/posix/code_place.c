@@ -9,6 +9,7 @@
 
 #include "code.h"
 #include "slipway/error.h"
+#include "slipway/library.h"
 
 static slw_status protect(const slw_elf *elf, uint8_t *memory) {
   for (uint32_t i = 0; i < elf->num_segments; ++i) {
@@ -95,6 +96,8 @@ void *slw_code_symbol(const slw_code *code, const slw_elf *elf, const char *symb
   }
   return (uint8_t *)code->handle + address;
 }
+
+void slw_library_pin(const void *address) { (void)address; }
 
 #else
 typedef int slw_code_place_is_for_static_programs;

@@ -17,7 +17,8 @@ slw_status slw_file_map(slw_file *file, const char *path) {
   memset(file, 0, sizeof *file);
   if (descriptor < 0 || fstat(descriptor, &about) != 0) {
     (void)slw_error_setf((errno == ENOENT) ? "FileNotFoundError" : "OSError",
-                         "cannot open %s: %s", path, strerror(errno));
+                         "cannot open %s: %s. Check the path; export_library writes such files.",
+                         path, strerror(errno));
     if (descriptor >= 0) {
       (void)close(descriptor);
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slipway/library.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "code.h"
+#include "devices.h"
 #include "slipway/error.h"
 #include "slipway/metadata.h"
-#include "slipway/object.h"
+#include "slipway/registry.h"
 #include "slipway/threadpool.h"
 #include "slipway/workspace.h"
 
@@ -17,91 +17,6 @@ struct slw_library {
   slw_elf elf;
   slw_code code;
 };
-
-typedef struct registered {
-  struct registered *next;
-  slw_function function;
-  TVMFFIObject *owner;
-  char name[];
-} registered;
-
-static registered *registry; /* entries are never freed: compiled code may hold on to them */
-static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static slw_ffi_functions ffi_functions;
-
-static registered *find_registered(const char *name, size_t length) {
-  for (registered *entry = registry; entry != NULL; entry = entry->next) {
-    if (strlen(entry->name) == length && memcmp(entry->name, name, length) == 0) {
-      return entry;
-    }
-  }
-  return NULL;
-}
-
-slw_status slw_registry_add(const char *name, slw_function function, TVMFFIObject *owner) {
-  size_t length = strlen(name);
-  slw_status status = SLW_OK;
-  registered *entry;
-  (void)pthread_mutex_lock(&registry_lock);
-  entry = find_registered(name, length);
-  if (entry == NULL) {
-    entry = calloc(1, sizeof *entry + length + 1);
-    if (entry == NULL) {
-      status = SLW_ERROR_MEMORY;
-    } else {
-      memcpy(entry->name, name, length + 1);
-      entry->next = registry;
-      registry = entry;
-    }
-  }
-  if (entry != NULL) {
-    if (owner != NULL) {
-      slw_object_retain(owner);
-    }
-    slw_object_release(entry->owner);
-    entry->function = function;
-    entry->owner = owner;
-  }
-  (void)pthread_mutex_unlock(&registry_lock);
-  return status;
-}
-
-static slw_status find_function(const char *name, size_t length, slw_function *out) {
-  registered *entry;
-  (void)pthread_mutex_lock(&registry_lock);
-  entry = find_registered(name, length);
-  if (entry != NULL) {
-    *out = entry->function;
-  }
-  (void)pthread_mutex_unlock(&registry_lock);
-  return (entry != NULL) ? SLW_OK : SLW_ERROR_NOT_FOUND;
-}
-
-slw_status slw_registry_find(const char *name, slw_function *out) {
-  return find_function(name, strlen(name), out);
-}
-
-void slw_set_ffi_functions(const slw_ffi_functions *functions) { ffi_functions = *functions; }
-
-/* tvm-ffi's TVMFFIFunctionGetGlobal: a null handle, not an error, for an unknown name. */
-static int get_global(const TVMFFIByteArray *name, void **out) {
-  slw_function function;
-  TVMFFIAny made;
-  *out = NULL;
-  if (find_function(name->data, name->size, &function) != SLW_OK) {
-    return 0;
-  }
-  if (slw_any_set_function(&made, function, NULL) != SLW_OK) {
-    return slw_error_setf("MemoryError", "no memory for a function object");
-  }
-  *out = made.v_obj;
-  return 0;
-}
-
-static int call_function(void *function, TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
-  const TVMFFIFunctionCell *cell = (const void *)((const char *)function + sizeof(TVMFFIObject));
-  return cell->safe_call(function, args, num_args, result);
-}
 
 /* All function pointers have the size of a data pointer on every system this runs on. */
 static void fill_slot(const slw_library *library, const char *name, const void *function_pointer) {
@@ -116,11 +31,7 @@ static void fill_slots(const slw_library *library) {
   slw_parallel_launch_fn launch = slw_parallel_launch;
   slw_workspace_alloc_fn alloc = slw_workspace_alloc;
   slw_workspace_free_fn release = slw_workspace_free;
-  slw_ffi_functions ffi = ffi_functions;
-  if (ffi.function_get_global == NULL || ffi.function_call == NULL) {
-    ffi.function_get_global = get_global;
-    ffi.function_call = call_function;
-  }
+  slw_ffi_functions ffi = slw_get_ffi_functions();
   fill_slot(library, "__TVMFFIErrorSetRaisedFromCStr", &set_error);
   fill_slot(library, "__slipway_parallel_launch", &launch);
   fill_slot(library, "__slipway_workspace_alloc", &alloc);
@@ -150,6 +61,17 @@ static slw_status check(const slw_elf *elf, const char *name) {
   return slw_metadata_check((const char *)metadata, metadata_bytes, name);
 }
 
+/* Hand the library's code for devices, where it carries some, to them. */
+static slw_status add_device_code(const slw_library *library, const char *name) {
+  const uint8_t *code = NULL;
+  size_t code_bytes = 0;
+  if (slw_elf_symbol_data(&library->elf, "__slipway_device_code", &code, &code_bytes) != SLW_OK) {
+    return SLW_OK;
+  }
+  slw_devices_setup();
+  return slw_device_code_add(code, code_bytes, name);
+}
+
 slw_status slw_library_open(const void *bytes, size_t size_bytes, const char *name,
                             slw_library **out) {
   slw_library *library = calloc(1, sizeof *library);
@@ -171,6 +93,11 @@ slw_status slw_library_open(const void *bytes, size_t size_bytes, const char *na
   }
   if (status != SLW_OK) {
     free(library);
+    return status;
+  }
+  status = add_device_code(library, name);
+  if (status != SLW_OK) {
+    slw_library_close(library);
     return status;
   }
   fill_slots(library);

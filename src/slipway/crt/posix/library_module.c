@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devices.h"
 #include "file.h"
 #include "slipway/error.h"
 #include "slipway/format.h"
 #include "slipway/graph_module.h"
 #include "slipway/library.h"
 #include "slipway/metadata.h"
+#include "slipway/model_call.h"
 #include "slipway/module.h"
 #include "slipway/sha256.h"
 #include "slipway/tar.h"
@@ -55,6 +57,17 @@ static slw_status lookup_kernel(void *context, const char *name, slw_function *o
   return find_symbol_of(context, name, out);
 }
 
+static blob find_data(const slw_library *library, const char *name) {
+  blob found = {NULL, 0};
+  const uint8_t *data = NULL;
+  size_t size = 0;
+  if (slw_elf_symbol_data(slw_library_elf(library), name, &data, &size) == SLW_OK) {
+    found.bytes = data;
+    found.size_bytes = size;
+  }
+  return found;
+}
+
 /* Two threads may both unpack; the first to finish gives the block to all. */
 static slw_status share_values(library_module *self, slw_module *made) {
   slw_tensor *values = __atomic_load_n(&self->values, __ATOMIC_ACQUIRE);
@@ -73,23 +86,67 @@ static slw_status share_values(library_module *self, slw_module *made) {
   return slw_graph_module_share_params(made, self->params.bytes, self->params.size_bytes, values);
 }
 
-/* The factory function "default": device -> graph module. */
-static int call_default(void *handle, const TVMFFIAny *args, int32_t num_args,
-                        TVMFFIAny *result) {
-  library_module *self = handle;
-  slw_module *made = NULL;
-  if (num_args > 1 ||
-      (num_args == 1 && (args[0].type_index != kTVMFFIDevice ||
-                         args[0].v_device.device_type != kDLCPU))) {
-    return slw_error_setf("ExecutionError", "'default' takes one device, and this model runs on "
-                                            "cpu(0)");
+/* On the processor all instances read one copy; on a device each has its own. */
+static slw_status give_values(library_module *self, slw_module *made, DLDevice device) {
+  int64_t count = 0;
+  return (device.device_type == kDLCPU)
+             ? share_values(self, made)
+             : slw_graph_module_load_params(made, self->params.bytes, self->params.size_bytes,
+                                            &count);
+}
+
+/* The kind of device that the library's kernels run on. */
+static int32_t kernels_kind(const library_module *self) {
+  blob code = find_data(self->library, "__slipway_device_code");
+  int32_t kind = kDLCPU;
+  if (code.size_bytes >= 8U) {
+    memcpy(&kind, code.bytes + 4, sizeof kind);
   }
-  if (slw_graph_module_create(self->graph.bytes, self->graph.size_bytes, lookup_kernel, self,
-                              &self->head, &made) != SLW_OK) {
+  return kind;
+}
+
+static int make_executor(library_module *self, DLDevice device, slw_module **out) {
+  if (slw_graph_module_create_on(device, self->graph.bytes, self->graph.size_bytes, lookup_kernel,
+                                 self, &self->head, out) != SLW_OK) {
     return -1;
   }
-  if (self->params.size_bytes > 0 && share_values(self, made) != SLW_OK) {
-    slw_module_release(made);
+  if (self->params.size_bytes > 0 && give_values(self, *out, device) != SLW_OK) {
+    slw_module_release(*out);
+    return -1;
+  }
+  return 0;
+}
+
+/* The factory function "default": device -> graph module; or tensors -> the model's output. */
+static int call_default(void *handle, const TVMFFIAny *args, int32_t num_args,
+                        TVMFFIAny *result) {
+  slw_module *made = NULL;
+  library_module *self = handle;
+  const int32_t kind = kernels_kind(self);
+  DLDevice device = {kDLCPU, 0};
+  if (slw_model_is_called(args, num_args)) {
+    int failed;
+    device.device_type = (DLDeviceType)kind;
+    failed = make_executor(self, device, &made);
+    if (failed == 0) {
+      failed = slw_model_call(made, args, num_args, result);
+      slw_module_release(made); /* an output keeps it */
+    }
+    return failed;
+  }
+  if (num_args > 1 || (num_args == 1 && args[0].type_index != kTVMFFIDevice)) {
+    return slw_error_setf("ExecutionError",
+                          "'default' takes one device, or the model's input tensors");
+  }
+  if (num_args == 1) {
+    device = args[0].v_device;
+  }
+  if ((int32_t)device.device_type != kind) {
+    return slw_error_setf("ExecutionError", "this model was compiled for %s: give 'default' %s",
+                          (kind == kDLCPU) ? "the processor" : "OpenCL",
+                          (kind == kDLCPU) ? "cpu(0)" : "cl(0)");
+  }
+  if (make_executor(self, device, &made) != 0) {
     return -1;
   }
   slw_any_set_module(result, made);
@@ -280,17 +337,6 @@ static blob find_member(const slw_file *file, const char *name) {
   return found;
 }
 
-static blob find_data(const slw_library *library, const char *name) {
-  blob found = {NULL, 0};
-  const uint8_t *data = NULL;
-  size_t size = 0;
-  if (slw_elf_symbol_data(slw_library_elf(library), name, &data, &size) == SLW_OK) {
-    found.bytes = data;
-    found.size_bytes = size;
-  }
-  return found;
-}
-
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
   return (slash != NULL) ? slash + 1 : path;
@@ -341,9 +387,13 @@ static slw_status open_file(library_module *self, const char *path) {
 }
 
 slw_status slw_module_open(const char *path, slw_module **out) {
-  library_module *self = calloc(1, sizeof *self);
+  library_module *self;
   slw_status status;
   slw_error_clear();
+  if (slw_device_is_code(path)) {
+    return slw_device_module_open(path, out);
+  }
+  self = calloc(1, sizeof *self);
   if (self == NULL) {
     slw_error_set("MemoryError", "no memory for a module");
     return SLW_ERROR_MEMORY;

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #endif
 
+#include "devices.h"
 #include "slipway/error.h"
 #include "slipway/module.h"
 #include "slipway/packed.h"
@@ -126,6 +127,10 @@ static int get_global(void *context, const char *name, TVMFFIAny *out) {
     slw_function own = {slw_packed_config_threadpool, NULL};
     return slw_any_set_function(out, own, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
   }
+  if (strcmp(name, "runtime.device_sync") == 0) {
+    slw_function own = {slw_packed_device_sync, NULL};
+    return slw_any_set_function(out, own, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
+  }
   key.data = name;
   key.size = strlen(name);
   if (the_host.config->ffi_get_global == NULL ||
@@ -173,7 +178,8 @@ static int tensor_alloc(void *context, const int64_t *shape, int32_t ndim, DLDat
   slw_status status;
   size_t size = 0;
   (void)context;
-  if (device.device_type != kDLCPU || device.device_id != 0) {
+  if ((device.device_type == kDLCPU) ? device.device_id != 0
+                                     : slw_device_find(device.device_type) == NULL) {
     (void)slw_error_setf("RuntimeError", "this machine has no device (%d, %d); it has cpu(0)",
                          (int)device.device_type, (int)device.device_id);
     return SLW_RPC_FAIL_ARGUMENT;
@@ -183,19 +189,49 @@ static int tensor_alloc(void *context, const int64_t *shape, int32_t ndim, DLDat
     (void)slw_error_setf("ValueError", "no tensor can have that shape and type");
     return SLW_RPC_FAIL_ARGUMENT;
   }
-  if (size >= LARGE_TENSOR_BYTES && size > available_memory()) {
+  if (device.device_type == kDLCPU && size >= LARGE_TENSOR_BYTES && size > available_memory()) {
     (void)slw_error_setf("MemoryError",
                          "a tensor of %zu bytes is more than the device has free (%zu bytes)",
                          size, available_memory());
     return SLW_RPC_FAIL_MEMORY;
   }
+  slw_error_clear();
   if (slw_tensor_alloc(shape, ndim, dtype, device, &tensor) != SLW_OK) {
-    (void)slw_error_setf("MemoryError", "the device cannot allocate a tensor of %zu bytes", size);
+    if (slw_error_message()[0] == '\0') {
+      (void)slw_error_setf("MemoryError", "the device cannot allocate a tensor of %zu bytes", size);
+    }
     return SLW_RPC_FAIL_MEMORY;
   }
   out->type_index = kTVMFFITensor;
   out->v_obj = &tensor->object;
   return SLW_RPC_OK;
+}
+
+static int tensor_copy(void *context, DLTensor *tensor, uint64_t offset, void *host, size_t size,
+                       bool to_device) {
+  const slw_device_api *api = slw_device_find(tensor->device.device_type);
+  char *place = (char *)tensor->data + tensor->byte_offset + offset;
+  slw_status status;
+  (void)context;
+  if (api == NULL) {
+    slw_error_set("RuntimeError", "this machine has no device of that kind");
+    return SLW_RPC_FAIL_ARGUMENT;
+  }
+  status = to_device ? api->write(place, host, size) : api->read(place, host, size);
+  return (status == SLW_OK) ? SLW_RPC_OK : SLW_RPC_FAIL_REMOTE;
+}
+
+static int device_query(void *context, DLDevice device, uint32_t attribute, TVMFFIAny *out) {
+  const slw_device_api *api = slw_device_find(device.device_type);
+  (void)context;
+  if (api == NULL) {
+    out->type_index = kTVMFFIInt;
+    out->v_int64 = (device.device_type == kDLCPU && device.device_id == 0) ? 1 : 0;
+    return SLW_RPC_OK;
+  }
+  return (api->attribute(device.device_id, (int32_t)attribute, out) == SLW_OK)
+             ? SLW_RPC_OK
+             : SLW_RPC_FAIL_REMOTE;
 }
 
 /* --- files ----------------------------------------------------------------------------------- */
@@ -411,6 +447,7 @@ static int random_bytes(void *context, uint8_t *out, size_t size) {
 }
 
 void slw_rpc_host_hooks(slw_rpc_hooks *hooks, const slw_rpc_server_config *config) {
+  slw_devices_setup();
   memset(&the_host, 0, sizeof the_host);
   the_host.fd = -1;
   the_host.config = config;
@@ -422,6 +459,8 @@ void slw_rpc_host_hooks(slw_rpc_hooks *hooks, const slw_rpc_server_config *confi
   hooks->take_error = take_error;
   hooks->time = time_function;
   hooks->tensor_alloc = tensor_alloc;
+  hooks->tensor_copy = tensor_copy;
+  hooks->device_query = device_query;
   hooks->file_create = file_create;
   hooks->file_write = file_write;
   hooks->file_commit = file_commit;

@@ -21,7 +21,7 @@ static inline uint64_t slw_load64(const uint8_t *p) {
   return (uint64_t)slw_load32(p) | ((uint64_t)slw_load32(p + 4) << 32);
 }
 
-/** Tell whether [offset, offset + size) lies inside `total` bytes. */
+/** Return whether [offset, offset + size) lies inside `total` bytes. */
 static inline int slw_in_range(uint64_t offset, uint64_t size, uint64_t total) {
   return offset <= total && size <= total - offset;
 }

@@ -73,7 +73,7 @@ int slw_elf_file_offset(const slw_elf *elf, uint64_t address, uint64_t bytes, ui
   return 0;
 }
 
-/* Tell whether two segments with different rights meet in one page of memory. */
+/* Return whether two segments with different rights meet in one page of memory. */
 static int pages_conflict(const slw_elf *elf, const slw_elf_segment *a, const slw_elf_segment *b) {
   uint64_t mask = ~(elf->page_bytes - 1U);
   uint64_t a_end = (a->address + a->memory_bytes + elf->page_bytes - 1U) & mask;

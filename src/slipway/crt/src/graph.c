@@ -83,6 +83,7 @@ slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t size_bytes,
   graph->entries_table = l.blob + l.entries_at;
   graph->inputs_table = l.blob + l.inputs_at;
   graph->outputs_table = l.blob + l.outputs_at;
+  graph->names_table = l.num_names == 0 ? NULL : l.blob + l.names_at;
   graph->strings = (const char *)l.blob + l.strings_at;
   graph->strings_size = l.strings_bytes;
   make_tensors(graph, &l, arena);
@@ -235,14 +236,34 @@ const char *slw_graph_input_name(const slw_graph *graph, uint32_t index) {
   return slw_graph_node_name(graph, slw_graph_read_index(graph->inputs_table, index));
 }
 
+const char *slw_graph_output_name(const slw_graph *graph, uint32_t index) {
+  if (index >= graph->num_outputs || graph->names_table == NULL) {
+    return "";
+  }
+  return graph->strings + slw_graph_read_index(graph->names_table, index);
+}
+
+static int is_named(const char *own, const char *name, size_t name_bytes) {
+  size_t at = 0;
+  while (at < name_bytes && own[at] != '\0' && own[at] == name[at]) {
+    ++at;
+  }
+  return at == name_bytes && own[at] == '\0';
+}
+
 uint32_t slw_graph_find_input_bytes(const slw_graph *graph, const char *name, size_t name_bytes) {
   for (uint32_t i = 0; i < graph->num_inputs; ++i) {
-    const char *own = slw_graph_input_name(graph, i);
-    size_t at = 0;
-    while (at < name_bytes && own[at] != '\0' && own[at] == name[at]) {
-      ++at;
+    if (is_named(slw_graph_input_name(graph, i), name, name_bytes)) {
+      return i;
     }
-    if (at == name_bytes && own[at] == '\0') {
+  }
+  return SLW_GRAPH_NONE;
+}
+
+uint32_t slw_graph_find_output_bytes(const slw_graph *graph, const char *name,
+                                     size_t name_bytes) {
+  for (uint32_t i = 0; graph->names_table != NULL && i < graph->num_outputs; ++i) {
+    if (is_named(slw_graph_output_name(graph, i), name, name_bytes)) {
       return i;
     }
   }

@@ -25,8 +25,12 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
   l.num_dims = slw_load32(p + 32);
   l.strings_bytes = slw_load32(p + 36);
   l.num_storages = slw_load32(p + 40);
+  l.num_names = slw_load32(p + 44);
   l.arena_bytes = slw_load64(p + 48);
-  /* Eight sums of at most 2^32 * 24: far below 2^64. */
+  if (l.num_names != 0 && l.num_names != l.num_outputs) {
+    return SLW_ERROR_FORMAT;
+  }
+  /* Nine sums of at most 2^32 * 24: far below 2^64. */
   l.dims_at = at;
   l.storages_at = at += (uint64_t)l.num_dims * 8U;
   l.nodes_at = at += (uint64_t)l.num_storages * SLW_GRAPH_STORAGE_BYTES;
@@ -34,7 +38,8 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
   l.args_at = at += (uint64_t)l.num_entries * SLW_GRAPH_ENTRY_BYTES;
   l.inputs_at = at += (uint64_t)l.num_args * 4U;
   l.outputs_at = at += (uint64_t)l.num_inputs * 4U;
-  l.strings_at = at += (uint64_t)l.num_outputs * 4U;
+  l.names_at = at += (uint64_t)l.num_outputs * 4U;
+  l.strings_at = at += (uint64_t)l.num_names * 4U;
   at += l.strings_bytes;
   if (at > size_bytes) {
     return SLW_ERROR_TRUNCATED;
@@ -130,6 +135,9 @@ slw_status slw_graph_check(const void *blob, size_t size_bytes, size_t *tables_s
   }
   if (status == SLW_OK) {
     status = check_indices(&l, l.outputs_at, l.num_outputs, l.num_entries);
+  }
+  if (status == SLW_OK) {
+    status = check_indices(&l, l.names_at, l.num_names, l.strings_bytes);
   }
   if (status != SLW_OK) {
     return status;

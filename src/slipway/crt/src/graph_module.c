@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "slipway/device_api.h"
 #include "slipway/error.h"
 #include "slipway/format.h"
 #include "slipway/params.h"
@@ -37,18 +38,42 @@ int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, co
   return 0;
 }
 
-/* "'data', 'weight', ..." for messages: inputs a user sets come before parameters. */
-static void list_inputs(const slw_graph_module *self, char *text, size_t size_bytes) {
+/* "'data', 'weight', ..." for messages: what a user sets, not the parameters. */
+static void list_names(const slw_graph_module *self, int of_inputs, char *text,
+                       size_t size_bytes) {
+  const uint32_t count = of_inputs ? self->graph.num_inputs : self->graph.num_outputs;
   size_t used = 0;
   uint32_t listed = 0;
   text[0] = '\0';
-  for (uint32_t i = 0; i < self->graph.num_inputs && listed < 8; ++i) {
-    if (!self->is_param[i]) {
+  for (uint32_t i = 0; i < count && listed < 8; ++i) {
+    if (!of_inputs || !self->is_param[i]) {
       used += slw_format(text + used, size_bytes - used, "%s'%s'", (listed > 0) ? ", " : "",
-                         slw_graph_input_name(&self->graph, i));
+                         of_inputs ? slw_graph_input_name(&self->graph, i)
+                                   : slw_graph_output_name(&self->graph, i));
       ++listed;
     }
   }
+}
+
+static int no_such_name(const slw_graph_module *self, int of_inputs, const char *function,
+                        const char *data, size_t size) {
+  char name[SHOWN_NAME_BYTES];
+  char known[512];
+  const char *what = of_inputs ? "input" : "output";
+  const size_t shown = (size < sizeof name) ? size : sizeof name - 1;
+  memcpy(name, data, shown);
+  name[shown] = '\0';
+  if (shown < size) {
+    slw_format_end(name, shown);
+  }
+  if (!of_inputs && self->graph.names_table == NULL) {
+    return slw_error_setf("ExecutionError",
+                          "%s: the model has no output '%s': its outputs have numbers only, 0 to %u",
+                          function, name, (unsigned)self->graph.num_outputs - 1u);
+  }
+  list_names(self, of_inputs, known, sizeof known);
+  return slw_error_setf("ExecutionError", "%s: the model has no %s '%s'. Its %ss are: %s.",
+                        function, what, name, what, known);
 }
 
 int slw_graph_arg_input(const slw_graph_module *self, const TVMFFIAny *args, int32_t num_args,
@@ -63,21 +88,18 @@ int slw_graph_arg_input(const slw_graph_module *self, const TVMFFIAny *args, int
                           function);
   }
   *input = slw_graph_find_input_bytes(&self->graph, data, size);
-  if (*input == SLW_GRAPH_NONE) {
-    char name[SHOWN_NAME_BYTES];
-    char known[512];
-    const size_t shown = (size < sizeof name) ? size : sizeof name - 1;
-    memcpy(name, data, shown);
-    name[shown] = '\0';
-    if (shown < size) {
-      slw_format_end(name, shown);
-    }
-    list_inputs(self, known, sizeof known);
-    return slw_error_setf("ExecutionError",
-                          "%s: the model has no input '%s'. Its inputs are: %s.", function, name,
-                          known);
+  return (*input == SLW_GRAPH_NONE) ? no_such_name(self, 1, function, data, size) : 0;
+}
+
+int slw_graph_arg_output(const slw_graph_module *self, const TVMFFIAny *args, const char *function,
+                         uint32_t *output) {
+  const char *data = NULL;
+  size_t size = 0;
+  if (args[0].type_index == kTVMFFIInt || slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
+    return slw_graph_arg_index(args, 0, self->graph.num_outputs, function, "output", output);
   }
-  return 0;
+  *output = slw_graph_find_output_bytes(&self->graph, data, size);
+  return (*output == SLW_GRAPH_NONE) ? no_such_name(self, 0, function, data, size) : 0;
 }
 
 static int same_type(DLDataType a, DLDataType b) {
@@ -116,9 +138,11 @@ int slw_graph_check_tensor(const char *function, const char *name, const DLTenso
                           "the model for that shape.",
                           function, name, wanted, got);
   }
-  if (given->device.device_type != kDLCPU || !slw_tensor_is_contiguous(given)) {
-    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be contiguous and on "
-                                            "the CPU. Copy it first.",
+  if ((given->device.device_type != kDLCPU &&
+       given->device.device_type != model->device.device_type) ||
+      !slw_tensor_is_contiguous(given)) {
+    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be contiguous, and on "
+                                            "the CPU or the model's device. Copy it first.",
                           function, name);
   }
   return 0;
@@ -132,9 +156,12 @@ static int copy_checked(const char *function, const char *name, const DLTensor *
   if (slw_graph_check_tensor(function, name, model, given) != 0) {
     return -1;
   }
+  slw_error_clear();
   if (slw_tensor_copy(from, to) != SLW_OK) {
-    return slw_error_setf("ExecutionError", "%s: the tensor for '%s' cannot be copied", function,
-                          name);
+    return (slw_error_message()[0] != '\0')
+               ? -1
+               : slw_error_setf("ExecutionError", "%s: the tensor for '%s' cannot be copied",
+                                function, name);
   }
   return 0;
 }
@@ -307,8 +334,7 @@ static int get_output(void *handle, const TVMFFIAny *args, int32_t num_args, TVM
   slw_graph_module *self = handle;
   uint32_t output = 0;
   if (slw_graph_arg_count("get_output", num_args, 1, 2) != 0 ||
-      slw_graph_arg_index(args, 0, self->graph.num_outputs, "get_output", "output", &output) !=
-          0) {
+      slw_graph_arg_output(self, args, "get_output", &output) != 0) {
     return -1;
   }
   return slw_graph_give_tensor(self, slw_graph_output(&self->graph, output), "output", args,
@@ -355,7 +381,11 @@ static void destroy(slw_module *module) {
   slw_platform_free(self->shared);
   slw_platform_free(self->blob);
   slw_platform_free(self->tables);
-  slw_platform_free(self->arena);
+  if (self->device.device_type == kDLCPU) {
+    slw_platform_free(self->arena);
+  } else if (self->arena != NULL) {
+    slw_device_find(self->device.device_type)->release(self->arena);
+  }
   slw_platform_free(self->is_param);
   slw_module_release(self->owner);
   slw_platform_free(self);
@@ -363,15 +393,33 @@ static void destroy(slw_module *module) {
 
 static const slw_module_class GRAPH_CLASS = {"graph", get_function, destroy};
 
-static slw_graph_module *allocate(size_t blob_bytes, size_t tables_bytes, uint64_t arena_bytes) {
+/* Memory for the model's tensors, on the processor or a device. */
+static void *allocate_arena(DLDevice device, uint64_t size_bytes) {
+  const slw_device_api *api = slw_device_find(device.device_type);
+  void *arena = NULL;
+  if (device.device_type == kDLCPU) {
+    return slw_platform_alloc((size_t)size_bytes, SLW_TENSOR_ALIGNMENT);
+  }
+  if (api == NULL) {
+    (void)slw_error_setf("DeviceError", "this runtime has no devices of kind %d",
+                         (int)device.device_type);
+  } else {
+    (void)api->alloc(device.device_id, (size_t)size_bytes, &arena);
+  }
+  return arena;
+}
+
+static slw_graph_module *allocate(DLDevice device, size_t blob_bytes, size_t tables_bytes,
+                                  uint64_t arena_bytes) {
   slw_graph_module *self = slw_platform_alloc(sizeof *self, SLW_TENSOR_ALIGNMENT);
   if (self == NULL) {
     return NULL;
   }
   slw_module_init(&self->head, &GRAPH_CLASS);
+  self->device = device;
   self->blob = slw_platform_alloc(blob_bytes, SLW_TENSOR_ALIGNMENT);
   self->tables = slw_platform_alloc(tables_bytes, SLW_TENSOR_ALIGNMENT);
-  self->arena = slw_platform_alloc((size_t)arena_bytes, SLW_TENSOR_ALIGNMENT);
+  self->arena = allocate_arena(device, arena_bytes);
   if (self->blob == NULL || self->tables == NULL || self->arena == NULL) {
     slw_module_release(&self->head);
     return NULL;
@@ -379,8 +427,17 @@ static slw_graph_module *allocate(size_t blob_bytes, size_t tables_bytes, uint64
   return self;
 }
 
+static const DLDevice PROCESSOR = {kDLCPU, 0};
+
 slw_status slw_graph_module_create(const void *blob, size_t size_bytes, slw_graph_lookup lookup,
                                    void *lookup_context, slw_module *owner, slw_module **out) {
+  return slw_graph_module_create_on(PROCESSOR, blob, size_bytes, lookup, lookup_context, owner,
+                                    out);
+}
+
+slw_status slw_graph_module_create_on(DLDevice device, const void *blob, size_t size_bytes,
+                                      slw_graph_lookup lookup, void *lookup_context,
+                                      slw_module *owner, slw_module **out) {
   size_t tables_bytes = 0;
   uint64_t arena_bytes = 0;
   const char *missing = "";
@@ -391,7 +448,11 @@ slw_status slw_graph_module_create(const void *blob, size_t size_bytes, slw_grap
                                           "the model again.", slw_status_text(status));
     return status;
   }
-  self = allocate(size_bytes, tables_bytes, arena_bytes);
+  slw_error_clear();
+  self = allocate(device, size_bytes, tables_bytes, arena_bytes);
+  if (self == NULL && slw_error_message()[0] != '\0') {
+    return SLW_ERROR_MEMORY;
+  }
   if (self == NULL) {
     (void)slw_error_setf("MemoryError", "no memory for the model: its tensors take %llu bytes",
                          (unsigned long long)arena_bytes);
@@ -412,6 +473,9 @@ slw_status slw_graph_module_create(const void *blob, size_t size_bytes, slw_grap
                                           "one compilation.", missing, slw_status_text(status));
     slw_module_release(&self->head);
     return status;
+  }
+  for (uint32_t i = 0; i < self->graph.num_entries; ++i) {
+    self->graph.tensors[i].device = device;
   }
   self->owner = owner;
   if (owner != NULL) {
@@ -438,10 +502,10 @@ static slw_status lookup_in_table(void *context, const char *name, slw_function 
   return SLW_ERROR_NOT_FOUND;
 }
 
-slw_status slw_graph_module_create_from_table(const void *blob, size_t size_bytes,
-                                              const char *const *names,
+slw_status slw_graph_module_create_from_table(DLDevice device, const void *blob,
+                                              size_t size_bytes, const char *const *names,
                                               const slw_function *functions, size_t num_functions,
                                               slw_module **out) {
   function_table table = {names, functions, num_functions};
-  return slw_graph_module_create(blob, size_bytes, lookup_in_table, &table, NULL, out);
+  return slw_graph_module_create_on(device, blob, size_bytes, lookup_in_table, &table, NULL, out);
 }

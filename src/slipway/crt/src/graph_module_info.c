@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph_module_parts.h"
+#include "slipway/device_api.h"
 #include "slipway/error.h"
 #include "slipway/format.h"
 #include "slipway/platform.h"
@@ -111,8 +112,9 @@ static void put_inputs(text_sink *sink, const slw_graph_module *self) {
 static void put_outputs(text_sink *sink, const slw_graph_module *self) {
   for (uint32_t i = 0; i < self->graph.num_outputs; ++i) {
     char name[24];
+    const char *own = slw_graph_output_name(&self->graph, i);
     (void)slw_format(name, sizeof name, "output%u", (unsigned)i);
-    put_tensor_line(sink, name, slw_graph_output(&self->graph, i), "output");
+    put_tensor_line(sink, own[0] == '\0' ? name : own, slw_graph_output(&self->graph, i), "output");
   }
 }
 
@@ -222,6 +224,9 @@ static int measure_nodes(slw_graph_module *self, int64_t number, double *seconds
     for (uint32_t node = 0; node < self->graph.num_nodes; ++node) {
       uint64_t start = slw_time_ns();
       if (slw_graph_run_node(&self->graph, node) != SLW_OK) {
+        return slw_graph_node_failed(self, node);
+      }
+      if (slw_device_wait_all() != SLW_OK) {
         return slw_graph_node_failed(self, node);
       }
       seconds[node] += (double)(slw_time_ns() - start) * 1e-9 / (double)number;

@@ -19,7 +19,8 @@ typedef struct {
   slw_module *owner; /* what the functions belong to */
   void *blob;
   void *tables;
-  void *arena;
+  void *arena; /* on the device */
+  DLDevice device;
   uint8_t *is_param;        /* for each input: set by load_params or share_param */
   slw_shared_param *shared; /* for each input */
   uint8_t placed;           /* an input or output was given memory since the last run */
@@ -41,6 +42,10 @@ extern const slw_graph_method slw_graph_params_methods[];
  * @return 0 or -1 */
 int slw_graph_arg_input(const slw_graph_module *self, const TVMFFIAny *args, int32_t num_args,
                         const char *function, uint32_t *input);
+
+/** Read argument 0 as an output: a number, or a name where the model has them. @return 0 or -1 */
+int slw_graph_arg_output(const slw_graph_module *self, const TVMFFIAny *args, const char *function,
+                         uint32_t *output);
 
 /** Check the number of arguments; sets the thread's error. @return 0 or -1 */
 int slw_graph_arg_count(const char *function, int32_t num_args, int32_t least, int32_t most);

@@ -15,6 +15,12 @@ static const DLTensor *place_given(const char *function, const char *name, const
   if (slw_graph_check_tensor(function, name, model, given) != 0) {
     return NULL;
   }
+  if (given->device.device_type != model->device.device_type ||
+      given->device.device_id != model->device.device_id) {
+    (void)slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be on the model's device",
+                         function, name);
+    return NULL;
+  }
   if (((uintptr_t)given->data + (uintptr_t)given->byte_offset) % SLW_TENSOR_ALIGNMENT != 0) {
     (void)slw_error_setf("ExecutionError", "%s: the tensor for '%s' must be aligned to %d bytes",
                          function, name, SLW_TENSOR_ALIGNMENT);
@@ -55,8 +61,7 @@ static int set_output_zero_copy(void *handle, const TVMFFIAny *args, int32_t num
   slw_graph_owner owner;
   (void)result;
   if (slw_graph_arg_count("set_output_zero_copy", num_args, 2, 2) != 0 ||
-      slw_graph_arg_index(args, 0, self->graph.num_outputs, "set_output_zero_copy", "output",
-                          &output) != 0) {
+      slw_graph_arg_output(self, args, "set_output_zero_copy", &output) != 0) {
     return -1;
   }
   given = place_given("set_output_zero_copy", "output", slw_graph_output(&self->graph, output),

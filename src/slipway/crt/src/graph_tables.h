@@ -4,7 +4,7 @@
  * slipway.runtime.graph_format, which describes each field.
  *
  * A header of 64 bytes, then the tables without gaps: dims (i64), storages (u64 offset, u64
- * bytes), nodes, entries, args, inputs, outputs (u32 each), strings.
+ * bytes), nodes, entries, args, inputs, outputs, names of outputs (u32 each), strings.
  */
 #ifndef SLW_GRAPH_TABLES_H_
 #define SLW_GRAPH_TABLES_H_
@@ -22,9 +22,10 @@
 typedef struct {
   const uint8_t *blob;
   uint32_t num_nodes, num_entries, num_inputs, num_outputs, num_args, num_dims, num_storages;
-  uint32_t strings_bytes;
+  uint32_t num_names, strings_bytes; /* num_names: num_outputs, or 0 */
   uint64_t arena_bytes;
-  uint64_t dims_at, storages_at, nodes_at, entries_at, args_at, inputs_at, outputs_at, strings_at;
+  uint64_t dims_at, storages_at, nodes_at, entries_at, args_at, inputs_at, outputs_at;
+  uint64_t names_at, strings_at;
 } slw_graph_layout;
 
 typedef struct {

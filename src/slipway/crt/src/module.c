@@ -44,3 +44,7 @@ void slw_any_set_module(TVMFFIAny *out, slw_module *module) {
 slw_module *slw_any_get_module(const TVMFFIAny *value) {
   return (value->type_index == kTVMFFIModule) ? (slw_module *)(void *)value->v_obj : NULL;
 }
+
+int slw_object_is_module(const TVMFFIObject *object) { return object->deleter == delete_module; }
+
+const char *slw_module_type_key(const slw_module *module) { return module->type->type_key; }

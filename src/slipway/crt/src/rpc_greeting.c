@@ -97,33 +97,40 @@ static int check_version(slw_rpc_session *session, const hello *peer) {
       ") speaks ", ours, ". Install the same release of Slipway on both sides", NULL);
 }
 
-/* Challenge the peer. Fills `proof`, our own proof that we have the token too. */
-static int authenticate(slw_rpc_session *session, uint32_t id, uint8_t proof[SLW_RPC_MAC_BYTES]) {
+/* Send the peer a challenge. */
+static int challenge(slw_rpc_session *session) {
   const slw_rpc_hooks *hooks = session->config.hooks;
-  uint8_t nonce[SLW_RPC_NONCE_BYTES];
-  uint8_t expected[SLW_RPC_MAC_BYTES];
-  const uint8_t *peer_nonce;
-  const uint8_t *mac;
-  slw_rpc_header header;
-  slw_rpc_reader reader;
+  slw_rpc_greeting *greeting = &session->greeting;
   slw_rpc_writer writer;
   if (session->config.token_size > 0u && hooks->random != NULL &&
-      hooks->random(hooks->context, nonce, sizeof(nonce)) != 0) {
+      hooks->random(hooks->context, greeting->nonce, sizeof(greeting->nonce)) != 0) {
     (void)slw_rpc_fail(session, SLW_RPC_FAIL_IO, "RPCError",
                        "this device has no source of random numbers (getrandom, /dev/urandom), so "
                        "it cannot ask for the token", NULL);
-    return refuse(session, id);
+    return refuse(session, greeting->id);
   }
   if (session->config.token_size == 0u || hooks->random == NULL) {
     (void)slw_rpc_fail(session, SLW_RPC_FAIL_AUTH, "RPCError",
                        "this device has no token, so it serves its own machine only. Start its "
                        "server with a token (SLIPWAY_RPC_TOKEN or --token-file) and give the "
                        "client the same one", NULL);
-    return refuse(session, id);
+    return refuse(session, greeting->id);
   }
   writer = slw_rpc_reply(session);
-  slw_rpc_put_bytes(&writer, nonce, sizeof(nonce));
-  slw_rpc_reply_end(session, SLW_RPC_CHALLENGE, id, writer.at);
+  slw_rpc_put_bytes(&writer, greeting->nonce, sizeof(greeting->nonce));
+  slw_rpc_reply_end(session, SLW_RPC_CHALLENGE, greeting->id, writer.at);
+  return slw_rpc_flush(session) ? 0 : -1;
+}
+
+/* Check the peer's answer to the challenge. Fills `proof`, our own that we have the token too. */
+static int authenticate(slw_rpc_session *session, uint8_t proof[SLW_RPC_MAC_BYTES]) {
+  const slw_rpc_hooks *hooks = session->config.hooks;
+  const uint8_t *nonce = session->greeting.nonce;
+  uint8_t expected[SLW_RPC_MAC_BYTES];
+  const uint8_t *peer_nonce;
+  const uint8_t *mac;
+  slw_rpc_header header;
+  slw_rpc_reader reader;
   if (!receive(session, SLW_RPC_AUTHENTICATE, &header, &reader)) {
     session->ended = true;
     return -1;
@@ -139,7 +146,7 @@ static int authenticate(slw_rpc_session *session, uint32_t id, uint8_t proof[SLW
     (void)slw_rpc_fail(session, SLW_RPC_FAIL_AUTH, "RPCError",
                        "the token is not the one of this device. Set SLIPWAY_RPC_TOKEN to the "
                        "token that its server was started with", NULL);
-    return refuse(session, id);
+    return refuse(session, session->greeting.id);
   }
   slw_rpc_mac(session->config.token, session->config.token_size, "slipway rpc 1 server",
               peer_nonce, nonce, proof);
@@ -173,22 +180,66 @@ static uint64_t features_of(const slw_rpc_config *config) {
          (hooks->time != NULL ? SLW_RPC_FEATURE_TIMING : 0u);
 }
 
-int slw_rpc_session_greet(slw_rpc_session *session) {
+/* The peer has proved what it must: let it in. */
+static int welcome(slw_rpc_session *session, const uint8_t proof[SLW_RPC_MAC_BYTES]) {
   const slw_rpc_config *config = &session->config;
-  uint8_t proof[SLW_RPC_MAC_BYTES] = {0};
-  char key[SLW_RPC_NAME_MAX_BYTES + 1u];
+  const slw_rpc_greeting *peer = &session->greeting;
   size_t key_size = slw_rpc_text_size(config->key);
   size_t name_size = slw_rpc_text_size(config->description);
+  slw_rpc_writer writer;
+  int failure;
+  if (check_key(session, peer->key) != SLW_RPC_OK) {
+    return refuse(session, peer->id);
+  }
+  failure = config->hooks->enter != NULL ? config->hooks->enter(config->hooks->context) : SLW_RPC_OK;
+  if (failure != SLW_RPC_OK) {
+    (void)slw_rpc_fail_hook(session, failure);
+    return refuse(session, peer->id);
+  }
+  session->peer_features = peer->features;
+  session->peer_timeout_ms = peer->timeout_ms;
+  if (config->session_timeout_ms != 0u &&
+      (peer->timeout_ms == 0u || peer->timeout_ms > config->session_timeout_ms)) {
+    session->peer_timeout_ms = config->session_timeout_ms;
+  }
+  writer = slw_rpc_reply(session);
+  slw_rpc_put_bytes(&writer, SLW_RPC_MAGIC, SLW_RPC_MAGIC_BYTES);
+  slw_rpc_put_u16(&writer, peer->version_max < SLW_RPC_VERSION_MAX ? peer->version_max
+                                                                   : (uint16_t)SLW_RPC_VERSION_MAX);
+  slw_rpc_put_u16(&writer, 0);
+  slw_rpc_put_u32(&writer, SLW_RPC_ROLE_SESSION);
+  slw_rpc_put_u64(&writer, features_of(config));
+  slw_rpc_put_u32(&writer, config->frame_bytes);
+  slw_rpc_put_u32(&writer, session->peer_timeout_ms);
+  slw_rpc_put_bytes(&writer, proof, SLW_RPC_MAC_BYTES);
+  slw_rpc_put_u16(&writer, (uint16_t)key_size);
+  slw_rpc_put_u16(&writer, (uint16_t)name_size);
+  slw_rpc_put_u32(&writer, 0);
+  slw_rpc_put_bytes(&writer, config->key, key_size + 1u);
+  slw_rpc_put_bytes(&writer, config->description, name_size + 1u);
+  slw_rpc_put_padding(&writer);
+  slw_rpc_reply_end(session, SLW_RPC_WELCOME, peer->id, writer.at);
+  session->peer_frame_bytes = peer->frame_bytes;
+  if (!writer.ok || !slw_rpc_flush(session)) {
+    session->ended = true;
+    return -1;
+  }
+  return 0;
+}
+
+int slw_rpc_session_greet_hello(slw_rpc_session *session) {
+  static const uint8_t no_proof[SLW_RPC_MAC_BYTES] = {0};
+  const slw_rpc_config *config = &session->config;
+  slw_rpc_greeting *greeting = &session->greeting;
   slw_rpc_header header;
   slw_rpc_reader reader;
-  slw_rpc_writer writer;
   hello peer;
   bool asks_proof;
-  int failure;
   if (!receive(session, SLW_RPC_HELLO, &header, &reader) || !read_hello(&reader, &peer)) {
     session->ended = true;
     return -1;
   }
+  greeting->id = header.id;
   if (check_version(session, &peer) != SLW_RPC_OK) {
     return refuse(session, header.id);
   }
@@ -196,48 +247,25 @@ int slw_rpc_session_greet(slw_rpc_session *session) {
     (void)slw_rpc_fail_malformed(session, "the greeting asks for what no session offers");
     return refuse(session, header.id);
   }
-  memcpy(key, peer.key, slw_rpc_text_size(peer.key) + 1u); /* the frame goes with the next one */
+  greeting->version_max = peer.version_max;
+  greeting->features = peer.features;
+  greeting->frame_bytes = peer.frame_bytes;
+  greeting->timeout_ms = peer.timeout_ms;
+  memcpy(greeting->key, peer.key, slw_rpc_text_size(peer.key) + 1u);
   asks_proof = (peer.features & SLW_RPC_FEATURE_PROOF) != 0u && config->token_size > 0u &&
                config->hooks->random != NULL;
-  if ((config->needs_token || asks_proof) &&
-      authenticate(session, header.id, proof) != SLW_RPC_OK) {
-    return -1;
+  if (config->needs_token || asks_proof) {
+    return challenge(session) != 0 ? -1 : 1;
   }
-  if (check_key(session, key) != SLW_RPC_OK) {
-    return refuse(session, header.id);
-  }
-  failure = config->hooks->enter != NULL ? config->hooks->enter(config->hooks->context) : SLW_RPC_OK;
-  if (failure != SLW_RPC_OK) {
-    (void)slw_rpc_fail_hook(session, failure);
-    return refuse(session, header.id);
-  }
-  session->peer_features = peer.features;
-  session->peer_timeout_ms = peer.timeout_ms;
-  if (config->session_timeout_ms != 0u &&
-      (peer.timeout_ms == 0u || peer.timeout_ms > config->session_timeout_ms)) {
-    session->peer_timeout_ms = config->session_timeout_ms;
-  }
-  writer = slw_rpc_reply(session);
-  slw_rpc_put_bytes(&writer, SLW_RPC_MAGIC, SLW_RPC_MAGIC_BYTES);
-  slw_rpc_put_u16(&writer, peer.version_max < SLW_RPC_VERSION_MAX ? peer.version_max
-                                                                  : (uint16_t)SLW_RPC_VERSION_MAX);
-  slw_rpc_put_u16(&writer, 0);
-  slw_rpc_put_u32(&writer, peer.role);
-  slw_rpc_put_u64(&writer, features_of(config));
-  slw_rpc_put_u32(&writer, config->frame_bytes);
-  slw_rpc_put_u32(&writer, session->peer_timeout_ms);
-  slw_rpc_put_bytes(&writer, proof, sizeof(proof));
-  slw_rpc_put_u16(&writer, (uint16_t)key_size);
-  slw_rpc_put_u16(&writer, (uint16_t)name_size);
-  slw_rpc_put_u32(&writer, 0);
-  slw_rpc_put_bytes(&writer, config->key, key_size + 1u);
-  slw_rpc_put_bytes(&writer, config->description, name_size + 1u);
-  slw_rpc_put_padding(&writer);
-  slw_rpc_reply_end(session, SLW_RPC_WELCOME, header.id, writer.at);
-  session->peer_frame_bytes = peer.frame_bytes;
-  if (!writer.ok || !slw_rpc_flush(session)) {
-    session->ended = true;
-    return -1;
-  }
-  return 0;
+  return welcome(session, no_proof);
+}
+
+int slw_rpc_session_greet_proof(slw_rpc_session *session) {
+  uint8_t proof[SLW_RPC_MAC_BYTES] = {0};
+  return authenticate(session, proof) != SLW_RPC_OK ? -1 : welcome(session, proof);
+}
+
+int slw_rpc_session_greet(slw_rpc_session *session) {
+  int status = slw_rpc_session_greet_hello(session);
+  return status == 1 ? slw_rpc_session_greet_proof(session) : status;
 }

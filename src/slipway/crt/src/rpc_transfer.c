@@ -33,7 +33,7 @@ int slw_rpc_tensor_range(slw_rpc_session *session, uint64_t handle, uint64_t off
     return slw_rpc_fail(session, SLW_RPC_FAIL_ARGUMENT, "ValueError",
                         "the copy reaches beyond the end of the tensor", NULL);
   }
-  if (tensor->device.device_type == kDLCPU) {
+  if (tensor->device.device_type == kDLCPU && !session->config.hooks->memory_is_apart) {
     *at = (uint8_t *)tensor->data + tensor->byte_offset + offset;
   } else if (session->config.hooks->tensor_copy == NULL) {
     return slw_rpc_fail_unsupported(session, "copies to that kind of memory");

@@ -84,6 +84,11 @@ static int decode_tensor_data(slw_rpc_session *session, const slw_rpc_reader *re
   }
   session->temporaries[session->num_temporaries++] = out->v_obj;
   tensor = (DLTensor *)(void *)(out->v_obj + 1);
+  if (hooks->memory_is_apart) {
+    void *from = (void *)(uintptr_t)data;
+    failure = hooks->tensor_copy(hooks->context, tensor, 0, from, (size_t)nbytes, true);
+    return failure == 0 ? SLW_RPC_OK : slw_rpc_fail_hook(session, SLW_RPC_FAIL_IO);
+  }
   if (nbytes > 0u) {
     memcpy((uint8_t *)tensor->data + tensor->byte_offset, data, (size_t)nbytes);
   }

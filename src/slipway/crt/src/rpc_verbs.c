@@ -7,6 +7,8 @@
 #include "slipway/object.h"
 #include "slipway/tensor.h"
 
+#define STAGE_BYTES 1024u
+
 /* Hand a new object to the client as the single value of the reply. */
 static int put_object(slw_rpc_session *session, slw_rpc_writer *writer, TVMFFIAny *value,
                       const char *name) {
@@ -272,26 +274,53 @@ int slw_rpc_verb_tensor_alloc(slw_rpc_session *session, const slw_rpc_header *he
   return put_object(session, writer, &tensor, "tensor");
 }
 
+/* Copy between tensors of which the host cannot address one, in pieces; backwards where forwards
+ * would overwrite what is still to be read. */
+static int copy_staged(slw_rpc_session *session, const uint64_t handles[2],
+                       const uint64_t offsets[2], uint64_t nbytes) {
+  const slw_rpc_hooks *hooks = session->config.hooks;
+  DLTensor *from = slw_rpc_tensor_get(session, handles[0]);
+  DLTensor *to = slw_rpc_tensor_get(session, handles[1]);
+  bool backwards = handles[0] == handles[1] && offsets[1] > offsets[0];
+  uint8_t piece[STAGE_BYTES];
+  uint64_t done = 0;
+  while (done < nbytes) {
+    size_t count = nbytes - done < sizeof piece ? (size_t)(nbytes - done) : sizeof piece;
+    uint64_t at = backwards ? nbytes - done - count : done;
+    if (hooks->tensor_copy(hooks->context, from, offsets[0] + at, piece, count, false) != 0 ||
+        hooks->tensor_copy(hooks->context, to, offsets[1] + at, piece, count, true) != 0) {
+      return slw_rpc_fail_hook(session, SLW_RPC_FAIL_IO);
+    }
+    done += count;
+  }
+  return SLW_RPC_OK;
+}
+
 /* TENSOR_COPY: u64 from, u64 from_offset, u64 to, u64 to_offset, u64 nbytes; on the device. */
 int slw_rpc_verb_tensor_copy(slw_rpc_session *session, const slw_rpc_header *header,
                              slw_rpc_reader *reader, slw_rpc_writer *writer) {
   uint8_t *from = NULL;
   uint8_t *to = NULL;
-  uint64_t from_handle = slw_rpc_get_u64(reader);
-  uint64_t from_offset = slw_rpc_get_u64(reader);
-  uint64_t to_handle = slw_rpc_get_u64(reader);
-  uint64_t to_offset = slw_rpc_get_u64(reader);
-  uint64_t nbytes = slw_rpc_get_u64(reader);
-  int failure = slw_rpc_tensor_range(session, from_handle, from_offset, nbytes, &from);
+  uint64_t handles[2], offsets[2], nbytes;
+  int failure;
   (void)header;
+  handles[0] = slw_rpc_get_u64(reader);
+  offsets[0] = slw_rpc_get_u64(reader);
+  handles[1] = slw_rpc_get_u64(reader);
+  offsets[1] = slw_rpc_get_u64(reader);
+  nbytes = slw_rpc_get_u64(reader);
+  failure = slw_rpc_tensor_range(session, handles[0], offsets[0], nbytes, &from);
   if (failure == SLW_RPC_OK) {
-    failure = slw_rpc_tensor_range(session, to_handle, to_offset, nbytes, &to);
+    failure = slw_rpc_tensor_range(session, handles[1], offsets[1], nbytes, &to);
   }
-  if (failure == SLW_RPC_OK && (from == NULL || to == NULL)) {
+  if (failure == SLW_RPC_OK && session->config.hooks->memory_is_apart) {
+    failure = copy_staged(session, handles, offsets, nbytes);
+  } else if (failure == SLW_RPC_OK && (from == NULL || to == NULL)) {
     failure = slw_rpc_fail_unsupported(session, "copies between tensors outside its main memory");
+  } else if (failure == SLW_RPC_OK) {
+    memmove(to, from, (size_t)nbytes);
   }
   if (failure == SLW_RPC_OK) {
-    memmove(to, from, (size_t)nbytes);
     slw_rpc_put_value(writer, SLW_RPC_NONE, 0, 0);
   }
   return failure;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "slipway/device_api.h"
 #include "slipway/format.h"
 #include "slipway/platform.h"
 
@@ -52,7 +53,11 @@ int slw_tensor_is_contiguous(const DLTensor *tensor) {
 static void delete_tensor(void *self, int flags) {
   slw_tensor *tensor = self;
   if ((flags & 1) != 0) {
-    slw_platform_free(tensor->allocation);
+    if (tensor->tensor.device.device_type == kDLCPU) {
+      slw_platform_free(tensor->allocation);
+    } else if (tensor->allocation != NULL) {
+      slw_device_find(tensor->tensor.device.device_type)->release(tensor->allocation);
+    }
     tensor->allocation = NULL;
     slw_object_release(tensor->owner);
     tensor->owner = NULL;
@@ -89,22 +94,31 @@ slw_status slw_tensor_alloc(const int64_t *shape, int32_t ndim, DLDataType dtype
                             slw_tensor **out) {
   size_t size_bytes = 0;
   slw_tensor *tensor;
+  const slw_device_api *api = NULL;
   slw_status status = slw_tensor_size_bytes(shape, ndim, dtype, &size_bytes);
   if (status != SLW_OK) {
     return status;
   }
   if (device.device_type != kDLCPU) {
-    return SLW_ERROR_ARGUMENT;
+    api = slw_device_find(device.device_type);
+    if (api == NULL) {
+      return SLW_ERROR_ARGUMENT;
+    }
   }
   tensor = new_tensor(shape, ndim, dtype, device);
   if (tensor == NULL) {
     return SLW_ERROR_MEMORY;
   }
   if (size_bytes > 0) {
-    tensor->allocation = slw_platform_alloc(size_bytes, SLW_TENSOR_ALIGNMENT);
-    if (tensor->allocation == NULL) {
+    if (api != NULL) {
+      status = api->alloc(device.device_id, size_bytes, &tensor->allocation);
+    } else {
+      tensor->allocation = slw_platform_alloc(size_bytes, SLW_TENSOR_ALIGNMENT);
+      status = (tensor->allocation != NULL) ? SLW_OK : SLW_ERROR_MEMORY;
+    }
+    if (status != SLW_OK) {
       slw_object_release(&tensor->object);
-      return SLW_ERROR_MEMORY;
+      return status;
     }
     tensor->tensor.data = tensor->allocation;
   }
@@ -139,15 +153,14 @@ slw_status slw_tensor_copy(const DLTensor *from, DLTensor *to) {
       slw_tensor_size_bytes(to->shape, to->ndim, to->dtype, &to_bytes) != SLW_OK ||
       from_bytes != to_bytes || from->dtype.code != to->dtype.code ||
       from->dtype.bits != to->dtype.bits || from->dtype.lanes != to->dtype.lanes ||
-      from->device.device_type != kDLCPU || to->device.device_type != kDLCPU ||
       !slw_tensor_is_contiguous(from) || !slw_tensor_is_contiguous(to)) {
     return SLW_ERROR_TENSOR;
   }
-  if (from_bytes > 0) {
-    memmove((char *)to->data + to->byte_offset, (const char *)from->data + from->byte_offset,
-            from_bytes);
+  if (from_bytes == 0) {
+    return SLW_OK;
   }
-  return SLW_OK;
+  return slw_device_move((const char *)from->data + from->byte_offset, from->device.device_type,
+                         (char *)to->data + to->byte_offset, to->device.device_type, from_bytes);
 }
 
 slw_status slw_any_get_blob(const TVMFFIAny *value, const char **data, size_t *size_bytes) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "slipway/timer.h"
 
+#include "slipway/device_api.h"
 #include "slipway/object.h"
 #include "slipway/platform.h"
 
@@ -23,6 +24,9 @@ static slw_status measure(slw_function function, const TVMFFIAny *args, int32_t 
     if (status != SLW_OK) {
       return status;
     }
+  }
+  if (slw_device_wait_all() != SLW_OK) {
+    return SLW_ERROR_CALL;
   }
   *duration_ns = slw_time_ns() - start;
   return SLW_OK;
@@ -50,6 +54,9 @@ slw_status slw_time_evaluate(slw_function function, const TVMFFIAny *args, int32
   number = (uint64_t)options->number;
   min_ns = (uint64_t)options->min_repeat_ms * 1000000U;
   status = call_once(function, args, num_args);
+  if (status == SLW_OK) {
+    status = slw_device_wait_all();
+  }
   for (int32_t i = 0; i < options->repeat && status == SLW_OK; ++i) {
     uint64_t duration_ns = 0;
     int32_t zero_readings = 0;

@@ -27,6 +27,16 @@ int memcmp(const void *a, const void *b, size_t size_bytes) {
   return 0;
 }
 
+void *memchr(const void *at, int value, size_t size_bytes) {
+  const unsigned char *from = at;
+  for (size_t i = 0; i < size_bytes; ++i) {
+    if (from[i] == (unsigned char)value) {
+      return (void *)(uintptr_t)(from + i);
+    }
+  }
+  return NULL;
+}
+
 int strcmp(const char *a, const char *b) {
   while (*a != '\0' && *a == *b) {
     ++a;

@@ -8,6 +8,7 @@
 #include "slipway/object.h"
 #include "slipway/platform.h"
 #include "slipway/tensor.h"
+#include "slipway/timer.h"
 
 static slw_module *library;
 static double (*clock_ns)(void);
@@ -51,6 +52,15 @@ SLW_WEB_API
 int slw_web_call(const slw_function *function, const TVMFFIAny *args, int32_t num_args,
                  TVMFFIAny *result) {
   return function->call(function->self, args, num_args, result);
+}
+
+/** Time a function as slw_time_evaluate does. @return 0, or -1 */
+SLW_WEB_API
+int slw_web_time(const slw_function *function, const TVMFFIAny *args, int32_t num_args,
+                 const slw_time_options *options, const slw_function *preproc, double *results_s) {
+  return (slw_time_evaluate(*function, args, num_args, options, *preproc, results_s) == SLW_OK)
+             ? 0
+             : -1;
 }
 
 SLW_WEB_API

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import dtypes, relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.reader import DTYPE_OF
+from slipway.relay.op_registry import const
 from slipway.relay.open_dims import has_open
 
 if TYPE_CHECKING:
@@ -160,9 +161,7 @@ def _power_of_two_above(x: Expr) -> Any:
     """The smallest power of two that is not less; what has none becomes the largest or smallest."""
     x = relay.clip(relay.cast(x, "float32"), 0.0, 2.0**127)
     bits = relay.reinterpret(x, "uint32")
-    code = relay.right_shift(
-        relay.add(bits, relay.const(0x7FFFFF, "uint32")), relay.const(23, "uint32")
-    )
+    code = relay.right_shift(relay.add(bits, const(0x7FFFFF, "uint32")), const(23, "uint32"))
     return relay.reinterpret(relay.cast(code, "uint8"), "float8_e8m0fnu")
 
 
@@ -177,7 +176,7 @@ def identity(node: NodeView) -> Any:
     # A mask of open size is left out: mostly nothing reads it.
     masked = node.kind == "Dropout" and any(node.outputs[1:])
     if masked and not has_open(node.type()):
-        return [node.input(0), relay.const(np.ones(node.type().shape, bool))]
+        return [node.input(0), const(np.ones(node.type().shape, bool))]
     return node.inputs[0]
 
 

@@ -10,6 +10,7 @@ from slipway.frontends.binding import inputs_of
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import mapped, tensors_of
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -74,7 +75,7 @@ def loop(node: NodeView) -> Any:
     limit = MAX_STEPS + 1
     if node.has(0):
         limit = min(limit, int(node.constant(0, "the trip count").reshape(-1)[0]))
-    going: Any = node.input(1) if node.has(1) else relay.const(True, "bool")
+    going: Any = node.input(1) if node.has(1) else const(True, "bool")
     carried = list(node.inputs[2:])
     count = len(body.output) - 1 - len(carried)
     gathered: list[list[Any]] = [[] for _ in range(count)]
@@ -88,7 +89,7 @@ def loop(node: NodeView) -> Any:
             break
         if step >= MAX_STEPS:
             raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
-        counter = relay.const(step, "int64")
+        counter = const(step, "int64")
         going, *rest = _run_body(node, body, [counter, going, *carried], len(body.output))
         carried = rest[: len(carried)]
         for values, value in zip(gathered, rest[len(carried) :], strict=True):

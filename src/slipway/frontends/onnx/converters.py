@@ -16,6 +16,7 @@ from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.onnx.reader import array_of
 from slipway.frontends.onnx.values import Value
 from slipway.relay.expr import Constant, Expr
+from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
@@ -159,5 +160,5 @@ class NodeView:
 
     def like(self, value: ExprLike, index: int = 0) -> Constant:
         """Return a rank-0 constant with the dtype of the input."""
-        made: Constant = relay.const(value, self.type(index).dtype)
+        made: Constant = const(value, self.type(index).dtype)
         return made

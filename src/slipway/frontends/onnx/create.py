@@ -11,6 +11,7 @@ from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
 
 
 @converter("Constant")
@@ -22,7 +23,7 @@ def constant(node: NodeView) -> Any:
     ):  # fmt: skip
         found = node.attr(name)
         if found is not None:
-            return relay.const(np.asarray(found, dtype))
+            return const(np.asarray(found, dtype))
     raise node.unsupported(f"its value is {', '.join(node.attributes) or 'missing'}")
 
 
@@ -35,8 +36,8 @@ def constant_of_shape(node: NodeView) -> Any:
     if any(extent < 0 for extent in shape):
         raise node.unsupported(f"the shape {shape} has a negative extent")
     if prod(shape) <= 4096:
-        return relay.const(np.full(shape, value[0], value.dtype))
-    return relay.full(relay.const(value[0], value.dtype.name), shape, value.dtype.name)
+        return const(np.full(shape, value[0], value.dtype))
+    return relay.full(const(value[0], value.dtype.name), shape, value.dtype.name)
 
 
 @converter("Range")
@@ -56,7 +57,7 @@ def range_(node: NodeView) -> Any:
         raise node.unsupported(f"it counts from {start} to {limit} by {delta}")
     count = max(ceil(steps), 0)
     check_table(node, count)
-    return relay.const((start + np.arange(count) * delta).astype(node.type().dtype))
+    return const((start + np.arange(count) * delta).astype(node.type().dtype))
 
 
 @converter("EyeLike")
@@ -65,4 +66,4 @@ def eye_like(node: NodeView) -> Any:
     rows, columns = node.type().shape
     check_table(node, rows, columns)
     dtype = dtype_of(node, node.attr("dtype")) if node.attr("dtype") else node.type().dtype
-    return relay.const(np.eye(rows, columns, node.attr("k", 0), dtype=dtype))
+    return const(np.eye(rows, columns, node.attr("k", 0), dtype=dtype))

@@ -25,6 +25,7 @@ from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.reduce import reduced
 from slipway.frontends.onnx.resize import resized
 from slipway.frontends.onnx.values import Counted
+from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def declared(*names: str) -> Callable[[Callable[[NodeView, Shapes], Any]], Any]:
 
 
 def _int64(value: ExprLike) -> Any:
-    return relay.const(np.asarray(value, np.int64))
+    return const(np.asarray(value, np.int64))
 
 
 def _places(count: int) -> Any:
@@ -144,6 +145,7 @@ def _reshape(node: NodeView, shapes: Shapes) -> Any:
 
 @declared("Expand")
 def _expand(node: NodeView, shapes: Shapes) -> Any:
+    assert shapes[0] is not None
     return relay.broadcast_to(node.input(0), shapes[0])
 
 
@@ -160,7 +162,7 @@ def _constant_of_shape(node: NodeView, shapes: Shapes) -> Any:
     value = node.attr("value")
     value = np.zeros(1, np.float32) if value is None else value.reshape(-1)
     assert shapes[0] is not None
-    return relay.full(relay.const(value[0], value.dtype.name), shapes[0], value.dtype.name)
+    return relay.full(const(value[0], value.dtype.name), shapes[0], value.dtype.name)
 
 
 @declared("TopK")
@@ -283,7 +285,7 @@ def true_places(condition: Expr, count: int) -> Any:
     running = relay.cumsum(relay.cast(condition, "int32"), 0)
     running = relay.reshape(running, (1, running.tensor_type.shape[0]))
     take_table(count)
-    rank = relay.const(np.arange(count, dtype=np.int32).reshape(-1, 1))
+    rank = const(np.arange(count, dtype=np.int32).reshape(-1, 1))
     return relay.sum(relay.cast(relay.less_equal(running, rank), "int64"), 1)
 
 
@@ -344,7 +346,7 @@ def _unique(node: NodeView, shapes: Shapes) -> Any:
     left, right = relay.reshape(rows, (total, 1, width)), relay.reshape(rows, (1, total, width))
     same = relay.all(relay.equal(left, right), 2, False)  # (total, total)
     take_table(total, total)
-    earlier = relay.const(np.tril(np.ones((total, total), bool), -1))
+    earlier = const(np.tril(np.ones((total, total), bool), -1))
     fresh = relay.logical_not(relay.any(relay.logical_and(same, earlier), 1, False))
     count = _number_of(fresh)
     first = true_places(fresh, room)  # positions, in order of appearance
@@ -372,11 +374,11 @@ def _sorted_order(rows: Any, used: Any) -> Any:
     # The first column that differs decides: weigh by how many columns before it are equal.
     unequal = relay.cast(relay.logical_not(same), "int32")
     before = relay.cumsum(unequal, 2, exclusive=True)
-    decides = relay.logical_and(less, relay.equal(before, relay.const(0, "int32")))
+    decides = relay.logical_and(less, relay.equal(before, const(0, "int32")))
     ahead = relay.logical_and(relay.any(decides, 2, False), relay.reshape(used, (1, count)))
     rank = relay.sum(relay.cast(ahead, "int64"), 1)  # how many come before
     rank = relay.where(used, rank, _places(count))
-    places = relay.const(np.arange(count).reshape(-1, 1))
+    places = const(np.arange(count).reshape(-1, 1))
     hit = relay.equal(relay.reshape(rank, (1, count)), places)
     return relay.argmax(relay.cast(hit, "int64"), 1, dtype="int64")
 

@@ -10,6 +10,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -56,7 +57,7 @@ def _without_repeats(node: NodeView, value: Expr, labels: str) -> _Term:
             view[first] = view[second] = shape[first]
             check_table(node, shape[first], shape[first])
             unit = np.eye(shape[first], dtype=value.tensor_type.dtype).reshape(view)
-            value = relay.sum(relay.multiply(value, relay.const(unit)), (second,))
+            value = relay.sum(relay.multiply(value, const(unit)), (second,))
             labels = labels[:second] + labels[second + 1 :]
     return _Term(value, labels)
 

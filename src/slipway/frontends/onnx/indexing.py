@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
 
@@ -65,8 +66,8 @@ def one_hot(node: NodeView) -> Any:
     indices = node.input(0)
     if indices.tensor_type.dtype != "int64":
         indices = relay.cast(indices, "int64")
-    from_end = relay.add(indices, relay.const(depth, "int64"))
-    indices = relay.where(relay.less(indices, relay.const(0, "int64")), from_end, indices)
+    from_end = relay.add(indices, const(depth, "int64"))
+    indices = relay.where(relay.less(indices, const(0, "int64")), from_end, indices)
     dtype = node.type(2).dtype
     axis = node.attr("axis", -1)
     values = node.input(2)
@@ -82,7 +83,7 @@ def one_hot(node: NodeView) -> Any:
 def non_zero(node: NodeView) -> Any:
     """Positions of non-zero elements: their number is known only of a constant."""
     values = node.constant(0, "the data (its number of non-zero elements is the shape)")
-    return relay.const(np.array(np.nonzero(values), np.int64))
+    return const(np.array(np.nonzero(values), np.int64))
 
 
 @converter("CumSum", "CumProd")
@@ -102,11 +103,11 @@ def trilu(node: NodeView) -> Any:
         above = np.arange(columns) - np.arange(rows)[:, None]
         k = relay.cast(relay.reshape(node.input(1), ()), "int64")
         side = relay.greater_equal if node.attr("upper", 1) else relay.less_equal
-        return relay.where(side(relay.const(above), k), node.input(0), node.like(0))
+        return relay.where(side(const(above), k), node.input(0), node.like(0))
     offset = node.ints(1, "k")[0] if node.has(1) else 0
     keep = np.ones((rows, columns), bool)
     keep = np.triu(keep, offset) if node.attr("upper", 1) else np.tril(keep, offset)
-    return relay.where(relay.const(keep), node.input(0), node.like(0))
+    return relay.where(const(keep), node.input(0), node.like(0))
 
 
 @converter("ReverseSequence")
@@ -122,16 +123,14 @@ def reverse_sequence(node: NodeView) -> Any:
     view = [1] * len(shape)
     view[time], view[batch] = shape[time], shape[batch]
     index = np.broadcast_to(table.reshape(view), shape).astype(np.int64)
-    return relay.gather(node.input(0), time, relay.const(np.asarray(index, order="C")))
+    return relay.gather(node.input(0), time, const(np.asarray(index, order="C")))
 
 
 @converter("Compress")
 def compress(node: NodeView) -> Any:
     """The entries where a constant condition holds."""
     kept = np.flatnonzero(node.constant(1, "the condition"))
-    return relay.take(
-        node.input(0), relay.const(kept.astype(np.int64)), node.attr("axis"), mode="fast"
-    )
+    return relay.take(node.input(0), const(kept.astype(np.int64)), node.attr("axis"), mode="fast")
 
 
 REDUCTION = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
@@ -161,7 +160,7 @@ def tensor_scatter(node: NodeView) -> Any:
     cache, update = node.input(0), node.input(1)
     shape, steps = node.type().shape, node.type(1).shape
     axis = node.attr("axis", -2) % len(shape)
-    starts = node.input(2) if node.has(2) else relay.const(np.zeros(shape[0], np.int64))
+    starts = node.input(2) if node.has(2) else const(np.zeros(shape[0], np.int64))
     if starts.tensor_type.dtype != "int64":
         starts = relay.cast(starts, "int64")
     view = [1] * len(shape)
@@ -170,9 +169,9 @@ def tensor_scatter(node: NodeView) -> Any:
     offsets = np.arange(steps[axis], dtype=np.int64)
     row = [1] * len(shape)
     row[axis] = steps[axis]
-    place = relay.add(relay.reshape(starts, view), relay.const(offsets.reshape(row)))
+    place = relay.add(relay.reshape(starts, view), const(offsets.reshape(row)))
     if node.attr("mode", "linear") == "circular":
-        place = relay.floor_mod(place, relay.const(shape[axis], "int64"))
+        place = relay.floor_mod(place, const(shape[axis], "int64"))
     return relay.scatter_elements(cache, relay.broadcast_to(place, steps), update, axis)
 
 
@@ -187,4 +186,4 @@ def unique(node: NodeView) -> Any:
         found = np.take(found, order, axis=axis or 0)
         rank = np.argsort(order)
         first, inverse, counts = first[order], rank[inverse], counts[order]
-    return [relay.const(v) for v in (found, first, inverse.reshape(-1), counts)]
+    return [const(v) for v in (found, first, inverse.reshape(-1), counts)]

@@ -10,6 +10,7 @@ from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
 
 MAX_ROWS = 64  # of a matrix whose elimination is unrolled
 
@@ -25,7 +26,7 @@ def determinant(node: NodeView) -> Any:
     batch = int(np.prod(lead, dtype=np.int64))
     zero, one = node.like(0), node.like(1)
     a = relay.reshape(node.input(0), (batch, rows, rows))
-    result: relay.Expr = relay.const(np.ones(batch), node.type().dtype)
+    result: relay.Expr = const(np.ones(batch), node.type().dtype)
     for size in range(rows, 0, -1):
         first = relay.reshape(relay.strided_slice(a, [0, 0, 0], [batch, size, 1]), (batch, size))
         place = relay.argmax(relay.abs(first), 1, dtype="int32")
@@ -33,7 +34,7 @@ def determinant(node: NodeView) -> Any:
         chosen = relay.reshape(chosen, (batch, size, 1))
         pivot_row = relay.sum(relay.multiply(chosen, a), 1, keepdims=True)
         top_row = relay.strided_slice(a, [0, 0, 0], [batch, 1, size])
-        moved = relay.not_equal(place, relay.const(0, "int32"))
+        moved = relay.not_equal(place, const(0, "int32"))
         pivot = relay.reshape(relay.strided_slice(pivot_row, [0, 0, 0], [batch, 1, 1]), (batch,))
         result = relay.multiply(result, relay.where(moved, relay.negative(pivot), pivot))
         if size == 1:
@@ -77,4 +78,4 @@ def mel_weight_matrix(node: NodeView) -> Any:
         bank[rising, band] = (place[rising] - left) / width if width else 1.0
         falling = (place >= centre) & (place < right)
         bank[falling, band] = (right - place[falling]) / max(right - centre, 1)
-    return relay.const(bank.astype(dtype_of(node, node.attr("output_datatype", 1))))
+    return const(bank.astype(dtype_of(node, node.attr("output_datatype", 1))))

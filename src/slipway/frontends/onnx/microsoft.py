@@ -14,6 +14,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.quant import quantized
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -97,7 +98,7 @@ def gemm(node: NodeView) -> Any:
     total = relay.nn.dense(a, b)
     if node.has(6):
         total = relay.add(total, node.input(6))
-    alpha = relay.const(np.float32(node.attr("alpha", 1.0)))
+    alpha = const(np.float32(node.attr("alpha", 1.0)))
     factor = relay.multiply(relay.multiply(_scalar(node.input(1)), _scalar(node.input(4))), alpha)
     value = relay.multiply(relay.cast(total, "float32"), factor)
     return _requantized(node, value, 7) if node.has(7) else value
@@ -124,7 +125,7 @@ def skip_layer_norm(node: NodeView) -> Any:
         total = relay.add(total, node.input(4))
     width = total.tensor_type.shape[-1]
     beta = node.optional(3)
-    beta = relay.const(np.zeros(width, np.float32)) if beta is None else beta
+    beta = const(np.zeros(width, np.float32)) if beta is None else beta
     result = relay.nn.layer_norm(total, node.input(2), beta, -1, node.attr("epsilon", 1e-12))
     if any(node.outputs[1:3]):
         raise node.unsupported("its mean or variance is asked for")

@@ -10,6 +10,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -30,8 +31,8 @@ def array_feature_extractor(node: NodeView) -> Any:
     x = node.input(0)
     if node.rank() == 1:
         x = relay.expand_dims(x, 0)
-    places = relay.reshape(node.input(1), (-1,))
-    return relay.take(x, places, x.tensor_type.rank - 1, mode="fast")
+    positions = relay.reshape(node.input(1), (-1,))
+    return relay.take(x, positions, x.tensor_type.rank - 1, mode="fast")
 
 
 def _pool(node: NodeView) -> list[np.ndarray[Any, Any]]:
@@ -67,20 +68,20 @@ def tf_idf_vectorizer(node: NodeView) -> Any:
         for one in found:
             total = relay.add(total, one)
         counts.append(total)
-    places = np.array(node.attr("ngram_indexes"), np.int64)
-    weights = np.array(node.attr("weights", (1.0,) * len(places)), np.float32)
+    positions = np.array(node.attr("ngram_indexes"), np.int64)
+    weights = np.array(node.attr("weights", (1.0,) * len(positions)), np.float32)
     # Column i of the result is n-gram source[i]; the last one is a column of zeros.
-    if not places.size or places.min() < 0:
+    if not positions.size or positions.min() < 0:
         raise node.unsupported("ngram_indexes must be positions in the result")
-    check_table(node, int(places.max()) + 1)
-    source = np.full(int(places.max()) + 1, len(places))
-    source[places] = np.arange(len(places))
+    check_table(node, int(positions.max()) + 1)
+    source = np.full(int(positions.max()) + 1, len(positions))
+    source[positions] = np.arange(len(positions))
     all_counts = relay.concatenate([*counts, relay.zeros((rows, 1), "float32")], 1)
     if mode == "IDF":
-        all_counts = relay.cast(relay.greater(all_counts, relay.const(0.0, "float32")), "float32")
+        all_counts = relay.cast(relay.greater(all_counts, const(0.0, "float32")), "float32")
     if mode != "TF":
-        all_counts = relay.multiply(all_counts, relay.const(np.append(weights, np.float32(0))))
-    result = relay.take(all_counts, relay.const(source), 1)
+        all_counts = relay.multiply(all_counts, const(np.append(weights, np.float32(0))))
+    result = relay.take(all_counts, const(source), 1)
     return relay.reshape(result, (*shape[:-1], len(source)))
 
 
@@ -88,12 +89,12 @@ def _count(x: Expr, grams: np.ndarray[Any, Any], gap: int) -> Any:
     """Count each n-gram, its members `gap` apart, in each row of `x`."""
     rows, columns = x.tensor_type.shape
     count, n = grams.shape
-    places = columns - (n - 1) * gap
+    positions = columns - (n - 1) * gap
     all_equal = None
     for member in range(n):
-        part = relay.strided_slice(x, [0, member * gap], [rows, member * gap + places])
-        part = relay.reshape(part, (rows, places, 1))
-        hit = relay.equal(part, relay.const(grams[:, member].reshape(1, 1, count)))
+        part = relay.strided_slice(x, [0, member * gap], [rows, member * gap + positions])
+        part = relay.reshape(part, (rows, positions, 1))
+        hit = relay.equal(part, const(grams[:, member].reshape(1, 1, count)))
         all_equal = hit if all_equal is None else relay.logical_and(all_equal, hit)
     assert all_equal is not None  # an n-gram has a member
     return relay.sum(relay.cast(all_equal, "float32"), 1)

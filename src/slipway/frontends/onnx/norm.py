@@ -8,6 +8,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
 
 
 @converter("BatchNormalization")
@@ -38,9 +39,9 @@ def _training_batch_norm(node: NodeView) -> Any:
 
     def running(old: Any, new: Any) -> Any:
         dtype = old.tensor_type.dtype
-        kept = relay.multiply(old, relay.const(momentum, dtype))
+        kept = relay.multiply(old, const(momentum, dtype))
         new = new if new.tensor_type.dtype == dtype else relay.cast(new, dtype)
-        return relay.add(kept, relay.multiply(new, relay.const(1 - momentum, dtype)))
+        return relay.add(kept, relay.multiply(new, const(1 - momentum, dtype)))
 
     return [normal[0], running(mean, here), running(var, spread)][: len(node.outputs)]
 
@@ -60,7 +61,7 @@ def layer_norm(node: NodeView) -> Any:
         if flat:
             x = relay.reshape(x, (*shape[:axis], inner))
             scale = relay.reshape(scale, (inner,))
-        bias = node.input(2) if node.has(2) else relay.const(np.zeros(inner, kind))
+        bias = node.input(2) if node.has(2) else const(np.zeros(inner, kind))
         if flat and node.has(2):
             bias = relay.reshape(bias, (inner,))
         result = relay.nn.layer_norm(x, scale, bias, axis=-1, epsilon=epsilon)

@@ -12,6 +12,7 @@ from slipway import dtypes, relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
 
 MAX_WINDOW = 256  # elements of a window that is unrolled
 
@@ -65,14 +66,14 @@ def max_pool_with_indices(node: NodeView) -> list[Any]:
             view = [1] * count
             view[axis] = -1
             position = position * spatial[axis] + at.reshape(view)
-        index = relay.const(position[None, None])
+        index = const(position[None, None])
         if best is None:
             best, where = part, relay.broadcast_to(index, (batch, channels, *out))
         else:
             better = relay.greater(part, best)
             best, where = relay.where(better, part, best), relay.where(better, index, where)
     offset = np.arange(batch * channels, dtype=np.int64) * int(np.prod(spatial, dtype=np.int64))
-    return [best, relay.add(where, relay.const(offset.reshape(batch, channels, *ones)))]
+    return [best, relay.add(where, const(offset.reshape(batch, channels, *ones)))]
 
 
 @converter("MaxUnpool")

@@ -55,7 +55,7 @@ def quantized(value: Expr, scale: Any, zero: Any, dtype: str) -> Any:
     return relay.cast(relay.clip(scaled, low, high), dtype)
 
 
-def _affine_face(node: NodeView, axis: int, dtype: str) -> tuple[Any, Any, int] | None:
+def _affine_args(node: NodeView, axis: int, dtype: str) -> tuple[Any, Any, int] | None:
     """Return (scale, zero point, axis) for `qnn.quantize`, or None for what it does not cover.
 
     It covers constant, positive float32 scales, one for all or one per index of `axis`.
@@ -90,7 +90,7 @@ def quantize_linear(node: NodeView) -> Any:
     else:
         dtype = dtype_of(node, code) if code else "uint8"
     x, scale = node.input(0), node.input(1)
-    affine = _affine_face(node, axis, dtype)
+    affine = _affine_args(node, axis, dtype)
     if affine is not None and x.tensor_type.dtype == "float32":
         return relay.qnn.op.quantize(x, *affine, out_dtype=dtype)
     scale = along_axis(node, scale, axis)
@@ -110,7 +110,7 @@ def quantize_linear(node: NodeView) -> Any:
 def dequantize_linear(node: NodeView) -> Any:
     """Integers to real numbers."""
     axis = node.attr("axis", 1)
-    affine = _affine_face(node, axis, node.type().dtype)
+    affine = _affine_args(node, axis, node.type().dtype)
     if affine is not None:
         return relay.qnn.op.dequantize(node.input(0), *affine)
     x, scale = node.input(0), along_axis(node, node.input(1), axis)

@@ -13,6 +13,7 @@ from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.recurrent_activations import ARGUMENTS, activation
 from slipway.frontends.steps import run_steps
 from slipway.relay.expr import Constant
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -35,7 +36,7 @@ class _Direction:
         self.weight = self.part(node.input(1), index)
         self.recurrence = self.part(node.input(2), index)
         self.bias = self.part(node.optional(3), index)
-        zeros = relay.const(np.zeros((node.type().shape[1], self.hidden), node.type().dtype))
+        zeros = const(np.zeros((node.type().shape[1], self.hidden), node.type().dtype))
         lstm = node.kind == "LSTM"
         states = (5, 6) if lstm else (5,)
         self.states = [self.part(node.input(i), index) if node.has(i) else zeros for i in states]
@@ -159,7 +160,7 @@ def _sequence(d: _Direction, lengths: Any) -> tuple[list[Any], Any]:
     xs = [d.input_gates()]
     steps, batch, _ = xs[0].tensor_type.shape
     if lengths is not None:  # step t of entry b counts while t < lengths[b]
-        xs.append(relay.const(np.arange(steps, dtype="int32")[:, None, None]))
+        xs.append(const(np.arange(steps, dtype="int32")[:, None, None]))
 
     def once(states: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
         new = step(d, states, slices[0])

@@ -12,6 +12,7 @@ from slipway.frontends.budget import take_nodes
 from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.values import Counted
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -36,7 +37,7 @@ def select_boxes(node: NodeView) -> tuple[Any, Any]:
     """Return NonMaxSuppression's rows, padded with -1, and their number (1,)."""
     boxes = node.input(0)
     if node.attr("center_point_box", 0):  # x, y, width, height
-        half = relay.const(0.5, "float32")
+        half = const(0.5, "float32")
         x, y, width, height = (relay.strided_slice(boxes, [i], [i + 1], axes=[2]) for i in range(4))
         sides = []
         for side in (relay.subtract, relay.add):

@@ -13,6 +13,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import take_table
+from slipway.relay.op_registry import const
 from slipway.relay.ops.image.resize import ResizeAttrs, keys_kernel, rounded, source_coordinates
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def axis_matrix(attrs: ResizeAttrs, x: Array, extent: int, shrink: float) -> Arr
     matrix = np.zeros((len(x), extent))
     rows = np.arange(len(x))
     if attrs.method == "nearest_neighbor":
-        place = rounded(x, attrs.rounding_method).clip(0, extent - 1).astype(np.int64)
-        matrix[rows, place] = 1.0
+        position = rounded(x, attrs.rounding_method).clip(0, extent - 1).astype(np.int64)
+        matrix[rows, position] = 1.0
         return matrix
     reach = 1 if attrs.method == "linear" else 2
     first = int(np.floor(-reach / shrink)) + 1
@@ -50,10 +51,10 @@ def axis_matrix(attrs: ResizeAttrs, x: Array, extent: int, shrink: float) -> Arr
             weight = np.clip(1 - np.abs(distance), 0, 1)
         else:
             weight = keys_kernel(distance, attrs.cubic_alpha)
-        place = (base + tap).astype(np.int64)
+        position = (base + tap).astype(np.int64)
         if attrs.cubic_exclude:
-            weight = np.where((place >= 0) & (place < extent), weight, 0.0)
-        np.add.at(matrix, (rows, place.clip(0, extent - 1)), weight)
+            weight = np.where((position >= 0) & (position < extent), weight, 0.0)
+        np.add.at(matrix, (rows, position.clip(0, extent - 1)), weight)
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
@@ -85,7 +86,7 @@ def cropped(
     result = apply_matrices(data, matrices)
     if not beyond.any():
         return result
-    return relay.where(relay.const(beyond), relay.const(outside, data.tensor_type.dtype), result)
+    return relay.where(const(beyond), const(outside, data.tensor_type.dtype), result)
 
 
 def apply_matrices(data: Expr, matrices: dict[int, Array]) -> Any:
@@ -97,7 +98,7 @@ def apply_matrices(data: Expr, matrices: dict[int, Array]) -> Any:
         moved = relay.transpose(data, order)
         lead = moved.tensor_type.shape[:-1]
         rows = relay.reshape(moved, (int(np.prod(lead, dtype=np.int64)), matrix.shape[1]))
-        product = relay.nn.dense(rows, relay.const(matrix.astype(dtype)))
+        product = relay.nn.dense(rows, const(matrix.astype(dtype)))
         if product.tensor_type.dtype != dtype:
             product = relay.cast(product, dtype)
         back = [order.index(a) for a in range(rank)]

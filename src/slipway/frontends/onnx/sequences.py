@@ -9,6 +9,7 @@ from slipway.frontends.budget import take_nodes
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.reader import DTYPE_OF
 from slipway.frontends.onnx.values import Optional, Sequence
+from slipway.relay.op_registry import const
 
 
 def _sequence(node: NodeView, index: int = 0) -> Sequence:
@@ -68,7 +69,7 @@ def sequence_at(node: NodeView) -> Any:
 @converter("SequenceLength")
 def sequence_length(node: NodeView) -> Any:
     """How many elements there are."""
-    return relay.const(len(_sequence(node).items), "int64")
+    return const(len(_sequence(node).items), "int64")
 
 
 @converter("SplitToSequence")
@@ -122,7 +123,7 @@ def optional_has_element(node: NodeView) -> Any:
     """Whether it is there."""
     given = node.inputs[0] if node.inputs else None
     there = given.value is not None if isinstance(given, Optional) else given is not None
-    return relay.const(there, "bool")
+    return const(there, "bool")
 
 
 @converter("OptionalGetElement")

@@ -10,19 +10,20 @@ from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.product import element_count
+from slipway.relay.op_registry import const
 
 
 @converter("Shape")
 def shape_of(node: NodeView) -> Any:
     """The shape, known from the type."""
     dims = node.type().shape
-    return relay.const(np.array(dims[node.attr("start", 0) : node.attr("end")], np.int64))
+    return const(np.array(dims[node.attr("start", 0) : node.attr("end")], np.int64))
 
 
 @converter("Size")
 def size_of(node: NodeView) -> Any:
     """The number of elements, known from the type."""
-    return relay.const(np.array(node.type().size, np.int64))
+    return const(np.array(node.type().size, np.int64))
 
 
 @converter("Reshape")
@@ -146,7 +147,7 @@ def pad(node: NodeView) -> Any:
     inside = np.pad(np.ones([d + min(b, 0) + min(e, 0) for d, (b, e) in
                              zip(node.type().shape, widths, strict=True)], bool),
                     [(max(b, 0), max(e, 0)) for b, e in widths])  # fmt: skip
-    return relay.where(relay.const(inside), result, relay.reshape(fill, ()))
+    return relay.where(const(inside), result, relay.reshape(fill, ()))
 
 
 @converter("DepthToSpace")

@@ -11,6 +11,7 @@ from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.fourier import fourier
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const, make
 
 
 @converter("DFT")
@@ -54,7 +55,7 @@ def stft(node: NodeView) -> Any:
     frames = (size - length) // step + 1
     check_table(node, frames, length)
     places = (np.arange(frames)[:, None] * step + np.arange(length)).astype(np.int64)
-    cut = relay.take(signal, relay.const(places), axis=1)
+    cut = relay.take(signal, const(places), axis=1)
     if window is not None:
         cut = relay.multiply(cut, relay.reshape(window, (1, 1, length, 1)))
     result = fourier(cut, length, False, bool(node.attr("onesided", 1)))
@@ -89,7 +90,7 @@ def col_to_im(node: NodeView) -> Any:
         relay.nn.conv1d_transpose, relay.nn.conv2d_transpose, relay.nn.conv3d_transpose,
     )[count - 1]  # fmt: skip
     return function(
-        relay.reshape(node.input(0), (batch, rows, *size)), relay.const(weight), strides, padding,
+        relay.reshape(node.input(0), (batch, rows, *size)), const(weight), strides, padding,
         dilation, groups=channels, output_padding=extra,
     )  # fmt: skip
 
@@ -99,7 +100,7 @@ def grid_sample(node: NodeView) -> Any:
     """Data interpolated at the positions of a grid."""
     names = {"linear": "bilinear", "cubic": "bicubic"}
     method = node.attr("mode", "linear")
-    return relay.image.grid_sample(
+    return make("image.grid_sample")(
         node.input(0), node.input(1), names.get(method, method), "NCHW",
         node.attr("padding_mode", "zeros"), bool(node.attr("align_corners", 0)),
     )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -31,7 +32,7 @@ class _Step:
         return self.constant(self.node.attr(name, default))
 
     def constant(self, value: float) -> Any:
-        return relay.const(value, self.node.type(2).dtype)
+        return const(value, self.node.type(2).dtype)
 
     def tensors(self, parameter: int) -> list[Any]:
         """Return the tensors of one parameter, one of each group."""
@@ -76,7 +77,7 @@ def adam(node: NodeView) -> Any:
     corrected = relay.divide(
         relay.multiply(rate, grown), relay.subtract(one, relay.power(alpha, count))
     )
-    started = relay.greater(step.step, relay.const(0, step.step.tensor_type.dtype))
+    started = relay.greater(step.step, const(0, step.step.tensor_type.dtype))
     rate = relay.where(started, corrected, rate)
     kept = relay.subtract(one, step.number("norm_coefficient_post"))
     results = []
@@ -101,7 +102,7 @@ def momentum(node: NodeView) -> Any:
         raise node.unsupported(f"mode {mode!r}")
     rate = relay.cast(step.rate, node.type(2).dtype)
     alpha, one = step.number("alpha"), step.constant(1.0)
-    started = relay.greater(step.step, relay.const(0, step.step.tensor_type.dtype))
+    started = relay.greater(step.step, const(0, step.step.tensor_type.dtype))
     beta = relay.where(started, step.number("beta"), one)
     results = []
     for parameter in range(step.count):

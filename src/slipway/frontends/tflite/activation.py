@@ -16,6 +16,7 @@ from slipway.frontends.tflite.log_softmax8 import ZERO_POINT, log_softmax8
 from slipway.frontends.tflite.quantized import centered, out_range, requantized, stored
 from slipway.frontends.tflite.sigmoid16 import logistic16, tanh16
 from slipway.frontends.tflite.softmax16 import softmax16
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.ops.qnn.softmax import softmax as integer_softmax
 
@@ -28,7 +29,7 @@ def softmax(node: NodeView) -> Any:
     """Over the last axis."""
     beta = node.option("beta")
     if node.is_float:
-        scaled = node[0] if beta == 1.0 else relay.multiply(node[0], relay.const(beta, "float32"))
+        scaled = node[0] if beta == 1.0 else relay.multiply(node[0], const(beta, "float32"))
         return relay.nn.softmax(scaled, axis=-1)
     node.need_dtype("int8", "uint8", "int16")
     if node.tensor(0).dtype == "int16":
@@ -135,7 +136,7 @@ def leaky_relu(node: NodeView) -> Any:
     if slope < 0:
         below = relay.negative(below)
     above = rescale_by(value, float(source / target))
-    found = relay.where(relay.less(value, relay.const(0, "int32")), below, above)
+    found = relay.where(relay.less(value, const(0, "int32")), below, above)
     low, high = out_range(node)
     return stored(found, node.out_quantization().zero_point, low, high, node.out().dtype)
 
@@ -144,14 +145,14 @@ def leaky_relu(node: NodeView) -> Any:
 def prelu(node: NodeView) -> Any:
     """X where not negative, else alpha * x with a tensor alpha."""
     if node.is_float:
-        zero = relay.const(0.0, "float32")
+        zero = const(0.0, "float32")
         return relay.where(relay.less(node[0], zero), relay.multiply(node[0], node[1]), node[0])
     source, alpha = np.float32(node.quantization(0).scale), np.float32(node.quantization(1).scale)
     out = np.float32(node.out_quantization().scale)
     value = centered(node, 0)
     above = rescale_by(value, float(source / out))
     below = rescale_by(relay.multiply(value, centered(node, 1)), float(source * alpha / out))
-    found = relay.where(relay.less(value, relay.const(0, "int32")), below, above)
+    found = relay.where(relay.less(value, const(0, "int32")), below, above)
     low, high = out_range(node)
     return stored(found, node.out_quantization().zero_point, low, high, node.out().dtype)
 
@@ -163,7 +164,7 @@ def hard_swish(node: NodeView) -> Any:
         return _from_table(node, tables.hard_swish_table)
 
     def apply(value: Expr) -> Any:
-        three, sixth = relay.const(3.0, "float32"), relay.const(1 / 6, "float32")
+        three, sixth = const(3.0, "float32"), const(1 / 6, "float32")
         gate = relay.clip(relay.add(value, three), 0.0, 6.0)
         return relay.multiply(relay.multiply(value, gate), sixth)
 
@@ -179,7 +180,7 @@ def elu(node: NodeView) -> Any:
     """X where positive, else exp(x) - 1."""
     if not node.is_float:
         return _from_table(node, tables.float_table, _elu)
-    zero, one = relay.const(0.0, "float32"), relay.const(1.0, "float32")
+    zero, one = const(0.0, "float32"), const(1.0, "float32")
 
     def apply(value: Expr) -> Any:
         below = relay.exp(relay.minimum(value, zero)) - one
@@ -205,15 +206,15 @@ def gelu(node: NodeView) -> Any:
     if not node.is_float:
         approximate = node.option("approximate")
         return _from_table(node, tables.float_table, _gelu_tanh if approximate else _gelu_erf)
-    half, one = relay.const(0.5, "float32"), relay.const(1.0, "float32")
+    half, one = const(0.5, "float32"), const(1.0, "float32")
 
     def apply(x: Expr) -> Any:
         if node.option("approximate"):
             cube = relay.multiply(relay.multiply(x, x), x)
-            inner = relay.add(x, relay.multiply(relay.const(0.044715, "float32"), cube))
-            gate = relay.tanh(relay.multiply(relay.const((2 / np.pi) ** 0.5, "float32"), inner))
+            inner = relay.add(x, relay.multiply(const(0.044715, "float32"), cube))
+            gate = relay.tanh(relay.multiply(const((2 / np.pi) ** 0.5, "float32"), inner))
         else:
-            gate = relay.erf(relay.multiply(x, relay.const(0.5**0.5, "float32")))
+            gate = relay.erf(relay.multiply(x, const(0.5**0.5, "float32")))
         return relay.multiply(relay.multiply(half, x), relay.add(one, gate))
 
     return elementwise(apply, node[0])
@@ -276,9 +277,9 @@ def l2_normalization(node: NodeView) -> Any:
         node.need_dtype("int8")
         value = centered(node, 0)
         total = relay.sum(relay.multiply(value, value), axis=-1, keepdims=True)
-        shift = relay.add(relay.qnn.op.rsqrt_shift(total), relay.const(7, "int32"))
+        shift = relay.add(relay.qnn.op.rsqrt_shift(total), const(7, "int32"))
         scaled = relay.qnn.op.rescale(value, relay.qnn.op.rsqrt_multiplier(total), shift)
         return relay.cast(relay.clip(scaled, -128, 127), "int8")
     total = relay.sum(relay.multiply(node[0], node[0]), axis=-1, keepdims=True)
-    norm = relay.maximum(relay.sqrt(total), relay.const(1e-6, "float32"))
+    norm = relay.maximum(relay.sqrt(total), const(1e-6, "float32"))
     return activated(relay.divide(node[0], norm), node.activation)

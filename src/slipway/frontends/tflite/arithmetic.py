@@ -12,6 +12,7 @@ from slipway.frontends.tflite.floating import activated, elementwise
 from slipway.frontends.tflite.quantized import QUANTIZED, centered, out_range, requantized, stored
 from slipway.frontends.tflite.tables import all_values
 from slipway.relay import quantization as rule
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def is_quantized(node: NodeView) -> bool:
 
 def shifted_sides(node: NodeView, left: int, twice: float) -> list[Any]:
     """Return both inputs, shifted left and brought to the scale `twice` over 2**left."""
-    amount = relay.const(left, "int32")
+    amount = const(left, "int32")
     return [
         rescale_by(relay.left_shift(centered(node, i), amount), node.quantization(i).scale / twice)
         for i in (0, 1)
@@ -35,13 +36,13 @@ def shifted_sides(node: NodeView, left: int, twice: float) -> list[Any]:
 @converter("ADD", "SUB")
 def add(node: NodeView) -> Any:
     """Both sides are shifted left and brought to twice the larger scale, then summed."""
-    face: Any = relay.add if node.kind == "ADD" else relay.subtract
+    make: Any = relay.add if node.kind == "ADD" else relay.subtract
     if not is_quantized(node):
-        return _plain(node, face)
+        return _plain(node, make)
     left = 15 if node.tensor(0).dtype == "int16" else 20
     twice = 2.0 * max(node.quantization(i).scale for i in (0, 1))
     real = twice / ((1 << left) * node.out_quantization().scale)
-    return requantized(node, face(*shifted_sides(node, left, twice)), real, node.activation)
+    return requantized(node, make(*shifted_sides(node, left, twice)), real, node.activation)
 
 
 @converter("MUL")
@@ -95,19 +96,17 @@ def divide(node: NodeView) -> Any:
     quotient = relay.qnn.op.rescale(dividend, lookup(inverse), headroom)
     total = relay.subtract(lookup(shift - (31 - zeros)), headroom)
     # Below 2**-31 a quotient is 0; TFLite's own shift has no defined result there.
-    tiny = relay.less(total, relay.const(-31, "int32"))
-    factor = relay.where(tiny, relay.const(0, "int32"), relay.const(multiplier, "int32"))
+    tiny = relay.less(total, const(-31, "int32"))
+    factor = relay.where(tiny, const(0, "int32"), const(multiplier, "int32"))
     low, high = out_range(node, node.activation)
-    total = relay.maximum(total, relay.const(-31, "int32"))
+    total = relay.maximum(total, const(-31, "int32"))
     scaled = relay.qnn.op.rescale(quotient, factor, total)
     return stored(scaled, out.zero_point, low, high, node.out().dtype)
 
 
 def _sign_bits(value: Expr) -> Any:
     """Count the bits after the sign bit that equal it, for magnitudes below 2**9."""
-    magnitude = relay.where(
-        relay.less(value, relay.const(0, "int32")), relay.bitwise_not(value), value
-    )
+    magnitude = relay.where(relay.less(value, const(0, "int32")), relay.bitwise_not(value), value)
     bits = np.array([31 - int(v).bit_length() for v in range(512)], np.int32)
     return relay.take(array_constant(bits, "int32"), magnitude, mode="clip")
 
@@ -115,8 +114,8 @@ def _sign_bits(value: Expr) -> Any:
 @converter("MAXIMUM", "MINIMUM")
 def extremum(node: NodeView) -> Any:
     """The greater or the lesser; quantised tensors all have one scale."""
-    face: Any = relay.maximum if node.kind == "MAXIMUM" else relay.minimum
-    return elementwise(face, node[0], node[1])
+    make: Any = relay.maximum if node.kind == "MAXIMUM" else relay.minimum
+    return elementwise(make, node[0], node[1])
 
 
 @converter("FLOOR_DIV", "FLOOR_MOD", "POW")
@@ -137,24 +136,24 @@ COMPARISONS = {
 @converter(*COMPARISONS)
 def compare(node: NodeView) -> Any:
     """Quantised sides are brought to a common scale first."""
-    face: Any = getattr(relay, COMPARISONS[node.kind])
+    make: Any = getattr(relay, COMPARISONS[node.kind])
     if not is_quantized(node):
-        return elementwise(face, node[0], node[1])
+        return elementwise(make, node[0], node[1])
     sides = [
         rescale_by(
-            relay.left_shift(centered(node, i), relay.const(8, "int32")),
+            relay.left_shift(centered(node, i), const(8, "int32")),
             node.quantization(i).scale,
         )
         for i in (0, 1)
     ]
-    return face(*sides)
+    return make(*sides)
 
 
 @converter("LOGICAL_AND", "LOGICAL_OR")
 def logical(node: NodeView) -> Any:
     """Both, or either."""
-    face: Any = relay.logical_and if node.kind == "LOGICAL_AND" else relay.logical_or
-    return face(node[0], node[1])
+    make: Any = relay.logical_and if node.kind == "LOGICAL_AND" else relay.logical_or
+    return make(node[0], node[1])
 
 
 @converter("LOGICAL_NOT")
@@ -169,7 +168,7 @@ def add_n(node: NodeView) -> Any:
     values = node.inputs
     if is_quantized(node):
         node.need_dtype("int8")
-        left = relay.const(20, "int32")
+        left = const(20, "int32")
         parts = [
             rescale_by(relay.left_shift(centered(node, i), left), 0.5) for i in range(len(values))
         ]
@@ -193,8 +192,8 @@ def select(node: NodeView) -> Any:
     return relay.where(condition, node[1], node[2])
 
 
-def _plain(node: NodeView, face: Any) -> Any:
-    out = elementwise(face, node[0], node[1])
+def _plain(node: NodeView, make: Any) -> Any:
+    out = elementwise(make, node[0], node[1])
     if node.activation == "none":
         return out
     if not node.is_float:

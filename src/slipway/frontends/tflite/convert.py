@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.quantized import out_range, stored
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ def rounded(value: Expr) -> Any:
     dtype = value.tensor_type.dtype
     below = relay.trunc(value)
     rest = relay.abs(relay.subtract(value, below))
-    step = relay.where(
-        relay.less(rest, relay.const(0.5, dtype)), relay.const(0, dtype), relay.sign(value)
-    )
+    step = relay.where(relay.less(rest, const(0.5, dtype)), const(0, dtype), relay.sign(value))
     return relay.add(below, step)
 
 
@@ -33,14 +32,14 @@ def quantize(node: NodeView) -> Any:
     low, high = out_range(node)
     dtype = node.out().dtype
     if node.is_float:
-        scaled = rounded(relay.divide(node[0], relay.const(target.scale, "float32")))
+        scaled = rounded(relay.divide(node[0], const(target.scale, "float32")))
         # The zero point is added as an integer; 2**24 keeps the conversion defined.
         whole = relay.cast(relay.clip(scaled, -(2.0**24), 2.0**24), "int32")
         return stored(whole, target.zero_point, low, high, dtype)
     source = node.quantization()
     wide = relay.cast(node[0], "int32")
     if source.zero_point:
-        wide = relay.subtract(wide, relay.const(source.zero_point, "int32"))
+        wide = relay.subtract(wide, const(source.zero_point, "int32"))
     scaled = rescale_by(wide, source.scale / target.scale)
     return stored(scaled, target.zero_point, low, high, dtype)
 

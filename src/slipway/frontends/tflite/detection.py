@@ -13,6 +13,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.flexbuffer import read_map
+from slipway.relay.op_registry import const
 
 MAX_DETECTIONS = 200
 DROPPED = -3.0e38
@@ -39,14 +40,14 @@ def detection_post_process(node: NodeView) -> Any:
     )
     classes = relay.argmax(scores, 1, dtype="int32")
     best = relay.max(scores, 1)
-    threshold = relay.const(float(options.get("nms_score_threshold", 0.0)), "float32")
-    dropped = relay.const(DROPPED, "float32")
+    threshold = const(float(options.get("nms_score_threshold", 0.0)), "float32")
+    dropped = const(DROPPED, "float32")
     live = relay.where(relay.less(best, threshold), dropped, best)
     picked, found = selected(
         boxes, live, count, float(options.get("nms_iou_threshold", 0.5)), total
     )
     valid = relay.greater(found, dropped)
-    zero = relay.const(0.0, "float32")
+    zero = const(0.0, "float32")
     corners = relay.stack([relay.take(side, picked, 0) for side in boxes], 1)
     rows = relay.where(relay.reshape(valid, (count, 1)), corners, zero)
     labels = relay.where(valid, relay.cast(relay.take(classes, picked, 0), "float32"), zero)
@@ -69,7 +70,7 @@ def _decoded(node: NodeView, options: dict[str, Any]) -> list[Any]:
 
     def column(index: int, scale: str) -> Any:
         part = relay.strided_slice(encoded, [0, index], [total, index + 1])
-        divisor = relay.const(float(np.float32(options.get(scale, 1.0))), "float64")
+        divisor = const(float(np.float32(options.get(scale, 1.0))), "float64")
         return relay.divide(relay.reshape(part, (total,)), divisor)
 
     def anchor(index: int) -> Any:
@@ -79,7 +80,7 @@ def _decoded(node: NodeView, options: dict[str, Any]) -> list[Any]:
     for axis, names in enumerate((("y_scale", "h_scale"), ("x_scale", "w_scale"))):
         size = anchor(2 + axis)
         middle = relay.add(relay.multiply(column(axis, names[0]), size), anchor(axis))
-        grown = relay.multiply(relay.const(0.5, "float64"), relay.exp(column(2 + axis, names[1])))
+        grown = relay.multiply(const(0.5, "float64"), relay.exp(column(2 + axis, names[1])))
         middles.append(relay.cast(middle, "float32"))
         halves.append(relay.cast(relay.multiply(grown, size), "float32"))
     low = [relay.subtract(m, h) for m, h in zip(middles, halves, strict=True)]
@@ -91,8 +92,8 @@ def selected(
     boxes: list[Any], live: Any, count: int, overlap: float, total: int
 ) -> tuple[Any, Any]:
     """Return the positions and scores of the chosen boxes, best first; both (count,)."""
-    zero, dropped = relay.const(0.0, "float32"), relay.const(DROPPED, "float32")
-    limit = relay.const(overlap, "float32")
+    zero, dropped = const(0.0, "float32"), const(DROPPED, "float32")
+    limit = const(overlap, "float32")
     places = array_constant(np.arange(total), "int32")
     ymin, xmin, ymax, xmax = boxes
     area = relay.multiply(relay.subtract(ymax, ymin), relay.subtract(xmax, xmin))

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.angle import angle_of
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
+from slipway.relay import op_registry
 
 
 @converter("ATAN2")
@@ -67,7 +68,7 @@ def fake_quant(node: NodeView) -> Any:
     low, high = (single(0) - zero) * scale, (steps - zero) * scale
 
     def const(value: Any) -> Any:
-        return relay.const(float(value), "float32")
+        return op_registry.const(float(value), "float32")
 
     inside = relay.minimum(relay.maximum(node[0], const(low)), const(high))
     count = relay.multiply(relay.subtract(inside, const(low)), const(single(1) / scale))
@@ -91,7 +92,7 @@ def local_response(node: NodeView) -> Any:
     window = ((ahead >= -radius) & (ahead < radius)).astype(np.float32)
     rows = relay.reshape(node[0], (int(np.prod(shape[:3])), depth))
     energy = relay.nn.dense(relay.multiply(rows, rows), array_constant(window, "float32"))
-    scaled = relay.multiply(energy, relay.const(node.option("alpha"), "float32"))
-    base = relay.add(scaled, relay.const(node.option("bias"), "float32"))
-    factor = relay.power(base, relay.const(-node.option("beta"), "float32"))
+    scaled = relay.multiply(energy, op_registry.const(node.option("alpha"), "float32"))
+    base = relay.add(scaled, op_registry.const(node.option("bias"), "float32"))
+    factor = relay.power(base, op_registry.const(-node.option("beta"), "float32"))
     return relay.reshape(relay.multiply(rows, factor), shape)

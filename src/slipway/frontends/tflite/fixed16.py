@@ -15,6 +15,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
 from slipway.frontends.tflite.reader import Array
+from slipway.relay.op_registry import const
 from slipway.relay.quantization import rounding_divide_by_power_of_two as divided
 
 ONE = 32767  # in Q0
@@ -91,5 +92,5 @@ def tanh_table(bits: int) -> Array:
 
 def looked_up(table: Array, value: Any) -> Any:
     """Return the entries of a table for int32 values of 16 bits, as int32."""
-    place = relay.add(value, relay.const(32768, "int32"))
+    place = relay.add(value, const(32768, "int32"))
     return relay.cast(relay.take(array_constant(table, "int16"), place, mode="clip"), "int32")

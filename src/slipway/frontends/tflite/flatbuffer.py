@@ -77,7 +77,7 @@ class Table:
     vtable: int
     vtable_size: int
 
-    def _place(self, field: int) -> int | None:
+    def _offset(self, field: int) -> int | None:
         slot = 4 + 2 * field
         if slot + 2 > self.vtable_size:
             return None
@@ -85,13 +85,13 @@ class Table:
         return self.position + offset if offset else None
 
     def _target(self, field: int) -> int | None:
-        place = self._place(field)
-        return None if place is None else place + self.buffer.scalar(place, "uint")
+        offset = self._offset(field)
+        return None if offset is None else offset + self.buffer.scalar(offset, "uint")
 
     def scalar(self, field: int, kind: str, default: Any = 0) -> Any:
         """Return a number field, or `default` where it is absent."""
-        place = self._place(field)
-        return default if place is None else self.buffer.scalar(place, kind)
+        offset = self._offset(field)
+        return default if offset is None else self.buffer.scalar(offset, kind)
 
     def table(self, field: int) -> Table | None:
         """Return a table field, or None."""
@@ -131,6 +131,6 @@ class Table:
         """Return a vector of tables."""
         start, count = self._vector(field, 4)
         found = []
-        for place in range(start, start + 4 * count, 4):
-            found.append(self.buffer.table(place + self.buffer.scalar(place, "uint")))
+        for offset in range(start, start + 4 * count, 4):
+            found.append(self.buffer.table(offset + self.buffer.scalar(offset, "uint")))
         return found

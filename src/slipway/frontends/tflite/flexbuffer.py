@@ -55,25 +55,25 @@ def read_map(data: bytes) -> dict[str, Any]:
     root_width, root_type = data[-1], data[-2]
     if root_type >> 2 != MAP or root_width not in (1, 2, 4, 8):
         raise ModelError("the options of a custom operator are no map")
-    place = len(data) - 2 - root_width
-    values = place - reader.number(place, UINT, root_width)
+    offset = len(data) - 2 - root_width
+    values = offset - reader.number(offset, UINT, root_width)
     width = 1 << (root_type & 3)
     count = reader.number(values - width, UINT, width)
-    keys_place = values - 3 * width
-    keys = keys_place - reader.number(keys_place, UINT, width)
+    keys_offset = values - 3 * width
+    keys = keys_offset - reader.number(keys_offset, UINT, width)
     key_width = reader.number(values - 2 * width, UINT, width)
     if count > MAX_ENTRIES or key_width not in (1, 2, 4, 8):
         raise ModelError("the options of a custom operator are damaged")
     found: dict[str, Any] = {}
     for entry in range(count):
-        name_place = keys + entry * key_width
-        name = reader.text(name_place - reader.number(name_place, UINT, key_width))
+        name_offset = keys + entry * key_width
+        name = reader.text(name_offset - reader.number(name_offset, UINT, key_width))
         packed = reader.number(values + count * width + entry, UINT, 1)
         kind = packed >> 2
         if kind in _CODES:
             found[name] = reader.number(values + entry * width, kind, width)
         elif kind in VECTORS:
-            place = values + entry * width
-            place -= reader.number(place, UINT, width)
-            found[name] = reader.vector(place, VECTORS[kind], 1 << (packed & 3))
+            offset = values + entry * width
+            offset -= reader.number(offset, UINT, width)
+            found[name] = reader.vector(offset, VECTORS[kind], 1 << (packed & 3))
     return found

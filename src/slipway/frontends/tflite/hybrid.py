@@ -14,6 +14,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
+from slipway.relay import op_registry
 from slipway.relay.expr import Expr
 
 
@@ -42,7 +43,7 @@ def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
     axes = tuple(range(1, data.tensor_type.rank))
 
     def const(value: float, dtype: str = "float64") -> Any:
-        return relay.const(value, dtype)
+        return op_registry.const(value, dtype)
 
     least = relay.cast(relay.minimum(relay.min(data, axes, True), const(0, "float32")), "float64")
     most = relay.cast(relay.maximum(relay.max(data, axes, True), const(0, "float32")), "float64")
@@ -71,7 +72,7 @@ def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
 def _round(value: Expr) -> Any:
     """Halves away from zero, as C's round()."""
     dtype = value.tensor_type.dtype
-    half, zero = relay.const(0.5, dtype), relay.const(0, dtype)
+    half, zero = op_registry.const(0.5, dtype), op_registry.const(0, dtype)
     up, down = relay.floor(value + half), relay.ceil(value - half)
     return relay.where(relay.less(value, zero), down, up)
 

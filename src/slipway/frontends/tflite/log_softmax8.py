@@ -13,6 +13,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
 from slipway.relay import quantization as rule
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ALPHA_N, ALPHA_D, ALPHA_I, ALPHA_F = 117049297, 127690142, 1057819769, 638450708
 
 
 def _const(value: int) -> Any:
-    return relay.const(value, "int64")
+    return const(value, "int64")
 
 
 def _high(a: Expr, b: Expr) -> Any:
@@ -112,7 +113,7 @@ def log_softmax8(data: Expr, scale: float) -> Any:
 
     back = float(1 << (31 - shift)) / multiplier
     lowest = relay.cast(relay.subtract(logarithm, _const(1 << 31)), "int32")
-    least = relay.maximum(rescale_by(lowest, back), relay.const(-radius - 1, "int32"))
+    least = relay.maximum(rescale_by(lowest, back), const(-radius - 1, "int32"))
     argument = relay.cast(relay.take(array_constant(fixed, "int32"), depth, mode="clip"), "int64")
     found = _divided(relay.subtract(argument, logarithm), 31 - IN_BITS - OUT_BITS)
     found = relay.clip(relay.add(found, _const(ZERO_POINT)), -128, 127)

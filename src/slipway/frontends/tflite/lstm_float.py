@@ -11,6 +11,7 @@ from slipway.frontends.tflite.converters import NodeView, array_constant
 from slipway.frontends.tflite.floating import activated, float_weights
 from slipway.frontends.tflite.hybrid import quantized_rows
 from slipway.frontends.tflite.lstm_parts import CELL, FORGET, INPUT, OUTPUT, Parts
+from slipway.relay.op_registry import const
 
 GUARD = 1e-8  # beside the variance of layer normalisation
 
@@ -41,7 +42,7 @@ class Product:
         if not self.quantized:
             return relay.nn.dense(rows, self.matrix)
         total = relay.cast(relay.qnn.op.dense_packed(rows.data, self.matrix), "float32")
-        factor = relay.multiply(rows.scales, relay.const(self.scale, "float32"))
+        factor = relay.multiply(rows.scales, const(self.scale, "float32"))
         return relay.multiply(total, factor)
 
 
@@ -96,7 +97,7 @@ class FloatCell:
         if INPUT in total:
             gate = self._gate(INPUT, total, state)
         else:
-            gate = relay.subtract(relay.const(1.0, "float32"), forget)
+            gate = relay.subtract(const(1.0, "float32"), forget)
         fresh = relay.multiply(gate, self._gate(CELL, total, state))
         state = relay.add(relay.multiply(forget, state), fresh)
         cell_clip, clip = self.clips
@@ -129,5 +130,5 @@ class FloatCell:
 def _normalized(rows: Any) -> Any:
     off = relay.subtract(rows, relay.mean(rows, axis=1, keepdims=True))
     variance = relay.mean(relay.multiply(off, off), axis=1, keepdims=True)
-    deviation = relay.sqrt(relay.add(variance, relay.const(GUARD, "float32")))
+    deviation = relay.sqrt(relay.add(variance, const(GUARD, "float32")))
     return relay.divide(off, deviation)

@@ -19,6 +19,7 @@ from slipway.frontends.tflite.fixed16 import looked_up, sigmoid_table, tanh_tabl
 from slipway.frontends.tflite.lstm_parts import ABSENT, CELL, FORGET, INPUT, OUTPUT, Parts
 from slipway.frontends.tflite.reader import Quantization
 from slipway.frontends.tflite.sigmoid16 import logistic_of, tanh_of
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
 UNIT = 2.0**-15  # of a gate's activation
@@ -75,7 +76,7 @@ class _Cell:
         if INPUT in self.data:
             gate = self.gate(INPUT, x, hidden, wide)
         else:
-            gate = relay.subtract(relay.const(32767, "int32"), forget)
+            gate = relay.subtract(const(32767, "int32"), forget)
         kept = _narrowed(rescale_by(relay.multiply(forget, wide), UNIT))
         fresh = relay.multiply(gate, self.gate(CELL, x, hidden, wide))
         fresh = _narrowed(rescale_by(fresh, UNIT * UNIT / self.state_scale))
@@ -92,7 +93,7 @@ class _Cell:
     def _stored(self, value: Any, zero: int) -> Any:
         info = np.iinfo(self.dtype)
         if zero:
-            value = relay.add(value, relay.const(zero, "int32"))
+            value = relay.add(value, const(zero, "int32"))
         return relay.cast(relay.clip(value, info.min, info.max), self.dtype)
 
     def gate(self, gate: int, x: dict[int, Any], hidden: Any, state: Any) -> Any:
@@ -109,7 +110,7 @@ class _MicroCell(_Cell):
     def gate(self, gate: int, x: dict[int, Any], hidden: Any, state: Any) -> Any:
         given = _narrowed(self.recurrent[gate].of(hidden))
         total = _narrowed(relay.add(relay.cast(x[gate], "int32"), given))
-        argument = relay.multiply(total, relay.const(3, "int32"))
+        argument = relay.multiply(total, const(3, "int32"))
         return relay.cast(tanh_of(argument) if gate == CELL else logistic_of(argument), "int32")
 
     def bounded(self, state: Any) -> Any:
@@ -118,10 +119,10 @@ class _MicroCell(_Cell):
     def _tanh_argument(self, state: Any) -> Any:
         left = 12 + round(math.log2(self.state_scale))
         if left >= 0:
-            return relay.multiply(state, relay.const(3 << left, "int32"))
-        tripled = relay.multiply(state, relay.const(3, "int32"))
-        nudged = relay.add(tripled, relay.const(1 << (-left - 1), "int32"))
-        return relay.right_shift(nudged, relay.const(-left, "int32"))
+            return relay.multiply(state, const(3 << left, "int32"))
+        tripled = relay.multiply(state, const(3, "int32"))
+        nudged = relay.add(tripled, const(1 << (-left - 1), "int32"))
+        return relay.right_shift(nudged, const(-left, "int32"))
 
 
 @dataclass(frozen=True)

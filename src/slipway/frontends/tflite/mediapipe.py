@@ -13,6 +13,7 @@ from slipway.frontends.tflite.converters import NodeView, array_constant, conver
 from slipway.frontends.tflite.flexbuffer import read_map
 from slipway.frontends.tflite.floating import channels_first, channels_last
 from slipway.frontends.tflite.matmul import float_transposed
+from slipway.relay.op_registry import const, make
 
 SAME, VALID = 1, 2
 
@@ -47,7 +48,7 @@ def transform_landmarks(node: NodeView) -> Any:
     """
     _, count, size = _landmarks(node)
     rows = relay.strided_slice(_matrix(node), [0, 0], [2, 4])
-    turn = relay.take(rows, relay.const([0, 1], "int64"), axis=1)
+    turn = relay.take(rows, const([0, 1], "int64"), axis=1)
     shift = relay.reshape(relay.strided_slice(rows, [0, 3], [2, 4]), (1, 2))
     points = relay.reshape(node[0], (count, size))
     flat = points if size == 2 else relay.strided_slice(points, [0, 0], [count, 2])
@@ -72,24 +73,24 @@ def transform_tensor(node: NodeView) -> Any:
     node.need_dtype("float32")
     rows, columns = np.mgrid[:height, :width].astype(np.float32) + np.float32(0.5)
     middles = np.stack([columns, rows, np.ones_like(rows)], -1).reshape(-1, 3)
-    used = relay.take(_matrix(node), relay.const([0, 1, 3], "int64"), axis=1)
+    used = relay.take(_matrix(node), const([0, 1, 3], "int64"), axis=1)
     used = relay.strided_slice(used, [0, 0], [2, 3])  # x and y of (column, row, 1)
     places = relay.nn.dense(used, array_constant(middles, "float32"))
-    places = relay.subtract(places, relay.const(0.5, "float32"))
+    places = relay.subtract(places, const(0.5, "float32"))
     last = np.array([[node.shape()[2] - 1], [node.shape()[1] - 1]], np.float32)
     inside = relay.logical_and(
-        relay.greater_equal(places, relay.const(0.0, "float32")),
+        relay.greater_equal(places, const(0.0, "float32")),
         relay.less_equal(places, array_constant(last, "float32")),
     )
     inside = relay.all(inside, [0])
     scaled = relay.multiply(places, array_constant(2 / np.maximum(last, 1), "float32"))
-    grid = relay.subtract(scaled, relay.const(1.0, "float32"))
+    grid = relay.subtract(scaled, const(1.0, "float32"))
     grid = relay.reshape(relay.transpose(grid, (1, 0)), (1, height, width, 2))
-    read = relay.image.grid_sample(
+    read = make("image.grid_sample")(
         channels_first(node[0]), grid, "bilinear", "NCHW", "border", True
     )
     kept = relay.reshape(inside, (1, 1, height, width))
-    return channels_last(relay.where(kept, read, relay.const(0.0, "float32")))
+    return channels_last(relay.where(kept, read, const(0.0, "float32")))
 
 
 @converter("CUSTOM:Landmarks2TransformMatrix")
@@ -109,7 +110,7 @@ def landmarks_to_matrix(node: NodeView) -> Any:
         raise node.unsupported(f"its image is {height} x {width}")
     points = relay.reshape(node[0], (count, size))
     cosine, sine = _direction(points, ends, float(options.get("target_rotation_radians", 0.0)))
-    chosen = relay.take(points, relay.const(subset, "int64"), axis=0)
+    chosen = relay.take(points, const(subset, "int64"), axis=0)
     x, y = (relay.strided_slice(chosen, [0, a], [len(subset), a + 1]) for a in (0, 1))
     sides, middle = [], []
     rotated = (
@@ -118,21 +119,21 @@ def landmarks_to_matrix(node: NodeView) -> Any:
     )
     for value, extent, scale in zip(rotated, (width, height), ("scale_x", "scale_y"), strict=True):
         low, high = relay.min(value), relay.max(value)
-        factor = relay.const(np.float32(options.get(scale, 1.0)) / np.float32(extent), "float32")
+        factor = const(np.float32(options.get(scale, 1.0)) / np.float32(extent), "float32")
         sides.append(relay.multiply(relay.subtract(high, low), factor))
-        middle.append(relay.multiply(relay.add(high, low), relay.const(0.5, "float32")))
+        middle.append(relay.multiply(relay.add(high, low), const(0.5, "float32")))
     across = (relay.multiply(sides[0], cosine), relay.multiply(sides[0], sine))
     down = (relay.negative(relay.multiply(sides[1], sine)), relay.multiply(sides[1], cosine))
     centre = (
         relay.subtract(relay.multiply(middle[0], cosine), relay.multiply(middle[1], sine)),
         relay.add(relay.multiply(middle[0], sine), relay.multiply(middle[1], cosine)),
     )
-    zero, one = relay.const(0.0, "float32"), relay.const(1.0, "float32")
+    zero, one = const(0.0, "float32"), const(1.0, "float32")
     entries = []
     for axis in (0, 1):
         half = relay.add(
-            relay.multiply(across[axis], relay.const(width / 2, "float32")),
-            relay.multiply(down[axis], relay.const(height / 2, "float32")),
+            relay.multiply(across[axis], const(width / 2, "float32")),
+            relay.multiply(down[axis], const(height / 2, "float32")),
         )
         entries += [across[axis], down[axis], zero, relay.subtract(centre[axis], half)]
     entries += [zero, zero, one, zero, zero, zero, zero, one]
@@ -141,19 +142,19 @@ def landmarks_to_matrix(node: NodeView) -> Any:
 
 def _direction(points: Any, ends: list[int], target: float) -> tuple[Any, Any]:
     """Return cosine and sine of the angle from one landmark to another, less `target`."""
-    pair = relay.take(points, relay.const(ends, "int64"), axis=0)
+    pair = relay.take(points, const(ends, "int64"), axis=0)
     step = relay.subtract(
         relay.strided_slice(pair, [1, 0], [2, 2]), relay.strided_slice(pair, [0, 0], [1, 2])
     )
     x, y = (relay.reshape(relay.strided_slice(step, [0, a], [1, a + 1]), ()) for a in (0, 1))
     length = relay.sqrt(relay.add(relay.multiply(x, x), relay.multiply(y, y)))
-    zero, one = relay.const(0.0, "float32"), relay.const(1.0, "float32")
+    zero, one = const(0.0, "float32"), const(1.0, "float32")
     still = relay.equal(length, zero)  # atan2(0, 0) is 0
     length = relay.where(still, one, length)
     x, y = relay.divide(relay.where(still, one, x), length), relay.divide(y, length)
     if not target:
         return x, y
-    turn = [relay.const(f(target), "float32") for f in (np.cos, np.sin)]
+    turn = [const(f(target), "float32") for f in (np.cos, np.sin)]
     return (
         relay.add(relay.multiply(x, turn[0]), relay.multiply(y, turn[1])),
         relay.subtract(relay.multiply(y, turn[0]), relay.multiply(x, turn[1])),

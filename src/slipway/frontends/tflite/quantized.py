@@ -10,6 +10,7 @@ from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
 from slipway.frontends.tflite.reader import Array
 from slipway.relay.expr import Constant, Expr
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.quantization import activation_range
 
@@ -30,7 +31,7 @@ def out_range(node: NodeView, activation: str = "none") -> tuple[int, int]:
 
 def stored(value: Expr, zero_point: int, low: int, high: int, dtype: str) -> Any:
     """Turn int32 results into the stored form: add the zero point, clamp, narrow."""
-    shifted = relay.add(value, relay.const(zero_point, "int32")) if zero_point else value
+    shifted = relay.add(value, const(zero_point, "int32")) if zero_point else value
     return relay.cast(relay.clip(shifted, low, high), dtype)
 
 
@@ -46,7 +47,7 @@ def centered(node: NodeView, position: int) -> Any:
     """Return an input as int32 less its zero point."""
     wide = relay.cast(node[position], "int32")
     zero = node.quantization(position).zero_point
-    return relay.subtract(wide, relay.const(zero, "int32")) if zero else wide
+    return relay.subtract(wide, const(zero, "int32")) if zero else wide
 
 
 def plain_weights(node: NodeView, position: int) -> Array:

@@ -9,6 +9,7 @@ from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.quantized import out_range, stored
 from slipway.relay import quantization as rule
+from slipway.relay.op_registry import const
 
 
 def axes_of(node: NodeView, position: int = 1) -> tuple[int, ...]:
@@ -24,8 +25,8 @@ def mean_or_sum(node: NodeView) -> Any:
     if not axes:
         return node[0]
     if not is_quantized(node):
-        face: Any = relay.mean if node.kind == "MEAN" else relay.sum
-        return face(node[0], axes, keep)
+        make: Any = relay.mean if node.kind == "MEAN" else relay.sum
+        return make(node[0], axes, keep)
     count = 1
     for axis in axes:
         count *= node.shape()[axis]
@@ -37,8 +38,8 @@ def mean_or_sum(node: NodeView) -> Any:
         shift -= extra
     total = relay.sum(relay.cast(node[0], "int32"), axes, keep)
     if source.zero_point:
-        total = relay.subtract(total, relay.const(source.zero_point * count, "int32"))
-    factor, places = relay.const(multiplier, "int32"), relay.const(shift, "int32")
+        total = relay.subtract(total, const(source.zero_point * count, "int32"))
+    factor, places = const(multiplier, "int32"), const(shift, "int32")
     low, high = out_range(node)
     scaled = relay.qnn.op.rescale(total, factor, places)
     return stored(scaled, target.zero_point, low, high, node.out().dtype)
@@ -64,9 +65,9 @@ def reduction(node: NodeView) -> Any:
 @converter("ARG_MAX", "ARG_MIN")
 def arg_extremum(node: NodeView) -> Any:
     """The first position of the largest or smallest element."""
-    face: Any = relay.argmax if node.kind == "ARG_MAX" else relay.argmin
+    make: Any = relay.argmax if node.kind == "ARG_MAX" else relay.argmin
     (axis,) = node.integers(1)
-    return face(node[0], axis, dtype=node.out().dtype)
+    return make(node[0], axis, dtype=node.out().dtype)
 
 
 @converter("CUMSUM")

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
+from slipway.relay.op_registry import const
 
 BITS = 10  # of the fraction of an integer coordinate
 MAX_SIZE = 1 << 20  # rows or columns; there is a constant with the place of each
@@ -34,10 +35,10 @@ def nearest(node: NodeView) -> Any:
         if node.option("align_corners") and size > 1:
             scale = np.float32(extent - 1) / np.float32(size - 1)
         half = np.float32(0.5 if node.option("half_pixel_centers") else 0.0)
-        place = (np.arange(size, dtype=np.float32) + half) * scale
+        position = (np.arange(size, dtype=np.float32) + half) * scale
         if node.option("align_corners"):
-            place = np.floor(place + np.float32(0.5))
-        index = np.clip(np.floor(place), 0, extent - 1)
+            position = np.floor(position + np.float32(0.5))
+        index = np.clip(np.floor(position), 0, extent - 1)
         out = relay.take(out, array_constant(index, "int32"), axis)
     return out
 
@@ -67,8 +68,8 @@ def bilinear(node: NodeView) -> Any:
             total = term if total is None else relay.add(total, term)
     if not is_quantized(node):
         return total
-    half, unit = relay.const(1 << (2 * BITS - 1), dtype), relay.const(1 << (2 * BITS), dtype)
-    nudged = relay.where(relay.greater(total, relay.const(0, dtype)), total + half, total - half)
+    half, unit = const(1 << (2 * BITS - 1), dtype), const(1 << (2 * BITS), dtype)
+    nudged = relay.where(relay.greater(total, const(0, dtype)), total + half, total - half)
     return relay.cast(relay.divide(nudged, unit), node.out().dtype)
 
 
@@ -76,25 +77,25 @@ def _integer(node: NodeView, extent: int, size: int) -> tuple[Any, Any, Any]:
     scale = ((1 << BITS) * extent + size // 2) // size
     if node.option("align_corners") and size > 1:
         scale = ((1 << BITS) * (extent - 1) + (size - 1) // 2) // (size - 1)
-    place = np.arange(size, dtype=np.int64) * scale
+    position = np.arange(size, dtype=np.int64) * scale
     if node.option("half_pixel_centers"):
-        place += scale // 2 - (1 << (BITS - 1))
-    low = np.maximum(np.sign(place) * (np.abs(place) >> BITS), 0)
-    upper = place + (1 << BITS) - 1
+        position += scale // 2 - (1 << (BITS - 1))
+    low = np.maximum(np.sign(position) * (np.abs(position) >> BITS), 0)
+    upper = position + (1 << BITS) - 1
     high = np.minimum(np.sign(upper) * (np.abs(upper) >> BITS), extent - 1)
-    return low, high, place - (low << BITS)
+    return low, high, position - (low << BITS)
 
 
 def _real(node: NodeView, extent: int, size: int) -> tuple[Any, Any, Any]:
     scale = np.float32(extent) / np.float32(size)
     if node.option("align_corners") and size > 1:
         scale = np.float32(extent - 1) / np.float32(size - 1)
-    place = np.arange(size, dtype=np.float32)
+    position = np.arange(size, dtype=np.float32)
     if node.option("half_pixel_centers"):
-        place = (place + np.float32(0.5)) * scale - np.float32(0.5)
+        position = (position + np.float32(0.5)) * scale - np.float32(0.5)
     else:
-        place = place * scale
-    floor = np.floor(place)
+        position = position * scale
+    floor = np.floor(position)
     low = np.maximum(floor, 0)
     high = np.minimum(floor + 1, extent - 1)
-    return low, high, place - low
+    return low, high, position - low

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.reader import Array
+from slipway.relay.op_registry import const
 
 
 def _check_places(node: NodeView, places: Any, shape: tuple[int, ...]) -> None:
@@ -90,7 +91,7 @@ def matrix_diag(node: NodeView) -> Any:
     """A matrix with the last axis as its diagonal."""
     dtype, size = node[0].tensor_type.dtype, node.shape()[-1]
     mask = array_constant(_diagonal(size, size), "bool")
-    zero = relay.const(0, dtype)
+    zero = const(0, dtype)
     return relay.where(mask, relay.expand_dims(node[0], -2), zero)
 
 
@@ -123,6 +124,6 @@ def reverse_sequence(node: NodeView) -> Any:
 
     place = array_constant(np.arange(shape[time]).reshape(along(time)), "int64")
     length = relay.reshape(relay.cast(node[1], "int64"), along(batch))
-    swapped = relay.subtract(relay.subtract(length, relay.const(1, "int64")), place)
+    swapped = relay.subtract(relay.subtract(length, const(1, "int64")), place)
     index = relay.where(relay.less(place, length), swapped, place)
     return relay.gather(node[0], time, relay.broadcast_to(index, shape))

@@ -13,6 +13,7 @@ from slipway.frontends.tflite.converters import NodeView, array_constant, conver
 from slipway.frontends.tflite.floating import channels_first, channels_last, is_transposed
 from slipway.frontends.tflite.quantized import out_range, stored
 from slipway.relay.expr import Constant
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
 
@@ -72,7 +73,7 @@ def _with_scale_of_output(node: NodeView, position: int) -> Any:
     low, high = out_range(node)
     wide = relay.cast(node[position], "int32")
     if source.zero_point:
-        wide = relay.subtract(wide, relay.const(source.zero_point, "int32"))
+        wide = relay.subtract(wide, const(source.zero_point, "int32"))
     scaled = rescale_by(wide, source.scale / target.scale)
     return stored(scaled, target.zero_point, low, high, node.out().dtype)
 
@@ -230,9 +231,9 @@ def embedding_lookup(node: NodeView) -> Any:
         if quantization is None or quantization.scales.size != 1:
             raise node.unsupported("its table must have one scale")
         centered = relay.subtract(
-            relay.cast(rows, "float32"), relay.const(quantization.zero_point, "float32")
+            relay.cast(rows, "float32"), const(quantization.zero_point, "float32")
         )
-        return relay.multiply(centered, relay.const(quantization.scale, "float32"))
+        return relay.multiply(centered, const(quantization.scale, "float32"))
     return rows
 
 
@@ -286,7 +287,7 @@ def fill(node: NodeView) -> Any:
 def zeros_like(node: NodeView) -> Any:
     """Zeros of the input's type."""
     given = node[0].tensor_type
-    return relay.full(relay.const(0, given.dtype), given.shape)
+    return relay.full(const(0, given.dtype), given.shape)
 
 
 @converter("RANGE")
@@ -305,7 +306,7 @@ def one_hot(node: NodeView) -> Any:
     (depth,) = node.integers(1)
     on, off = (relay.reshape(node[i], (), True) for i in (2, 3))
     hot = relay.one_hot(node[0], 1, 0, depth, node.option("axis"), "int32")
-    return relay.where(relay.equal(hot, relay.const(1, "int32")), on, off)
+    return relay.where(relay.equal(hot, const(1, "int32")), on, off)
 
 
 @converter("SPACE_TO_DEPTH")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -56,7 +57,7 @@ def _argument(node: NodeView, shifts: tuple[int, ...]) -> Any:
 
 
 def _const(value: int) -> Any:
-    return relay.const(value, "int32")
+    return const(value, "int32")
 
 
 def _interpolated(magnitude: Any, bits: int, limit: int) -> Any:

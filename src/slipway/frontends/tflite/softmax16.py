@@ -10,6 +10,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
 from slipway.frontends.tflite.reader import Array
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def interpolation_table(
 
 
 def _const(value: int) -> Any:
-    return relay.const(value, "int32")
+    return const(value, "int32")
 
 
 def _interpolated(value: Expr, table: Array) -> Any:
@@ -76,7 +77,7 @@ def softmax16(data: Expr, scale: float, beta: float) -> Any:
     total = relay.sum(exponentials, axis=-1, keepdims=True)
 
     def const64(value: int) -> Any:
-        return relay.const(value, "int64")
+        return const(value, "int64")
 
     zeros = relay.qnn.op.leading_zeros(total)
     headroom = relay.cast(relay.subtract(zeros, _const(1)), "int64")

@@ -13,6 +13,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.detection import DROPPED, MAX_DETECTIONS, selected
+from slipway.relay.op_registry import const
 
 
 @converter("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")
@@ -34,12 +35,12 @@ def non_max_suppression(node: NodeView) -> Any:
     ]
     low = [relay.minimum(columns[i], columns[i + 2]) for i in (0, 1)]
     high = [relay.maximum(columns[i], columns[i + 2]) for i in (0, 1)]
-    dropped = relay.const(DROPPED, "float32")
-    live = relay.where(relay.greater(node[1], relay.const(least, "float32")), node[1], dropped)
+    dropped = const(DROPPED, "float32")
+    live = relay.where(relay.greater(node[1], const(least, "float32")), node[1], dropped)
     places, scores = selected([*low, *high], live, count, overlap, total)
     valid = relay.greater(scores, dropped)
     amount = relay.sum(relay.cast(valid, "int32"), 0)
-    picked = relay.where(valid, places, relay.const(np.int32(0), "int32"))
+    picked = relay.where(valid, places, const(np.int32(0), "int32"))
     if not soft:
         return [picked, amount]
-    return [picked, relay.where(valid, scores, relay.const(0.0, "float32")), amount]
+    return [picked, relay.where(valid, scores, const(0.0, "float32")), amount]

@@ -10,6 +10,7 @@ from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import activated, float_weights
 from slipway.frontends.tflite.quantized import out_range, plain_weights, stored
+from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
 
@@ -51,11 +52,11 @@ def svdf(node: NodeView) -> Any:
         total = relay.add(total, array_constant(correction, "int32"))
     newest = relay.clip(rescale_by(total, first), info.min, info.max)
     if held.zero_point:
-        newest = relay.add(newest, relay.const(held.zero_point, "int32"))
+        newest = relay.add(newest, const(held.zero_point, "int32"))
     state = remembered(relay.cast(newest, kind))
     centered = relay.cast(state, "int32")
     if held.zero_point:
-        centered = relay.subtract(centered, relay.const(held.zero_point, "int32"))
+        centered = relay.subtract(centered, const(held.zero_point, "int32"))
     weighted = relay.multiply(centered, array_constant(node.constant(2), "int32"))
     out = relay.sum(relay.reshape(weighted, (batch, filters // rank, rank * memory)), axis=2)
     if node.has(3):

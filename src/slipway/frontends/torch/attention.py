@@ -12,6 +12,7 @@ from slipway.frontends.budget import take_table
 from slipway.frontends.product import product_of
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
 from slipway.relay.expr import Expr
+from slipway.relay.op_registry import const
 
 
 @converter("mm", "bmm", "matmul", "mv", "dot")
@@ -87,7 +88,7 @@ def attention(node: NodeView) -> Any:
     if node.arg("is_causal", False):
         rows, columns = scores.tensor_type.shape[-2:]
         take_table(rows, columns)
-        mask = relay.const(np.tril(np.ones((rows, columns), bool)))
+        mask = const(np.tril(np.ones((rows, columns), bool)))
     if mask is not None:
         kind = scores.tensor_type.dtype
         if mask.tensor_type.dtype == "bool":

@@ -15,6 +15,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.relay.expr import Constant, Expr
+from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def cast(value: Expr, dtype: str) -> Expr:
 
 def number(value: Any, dtype: str) -> Constant:
     """Return a rank-0 constant."""
-    made: Constant = relay.const(np.asarray(value).astype(dtype))
+    made: Constant = const(np.asarray(value).astype(dtype))
     return made
 
 

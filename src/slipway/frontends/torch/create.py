@@ -10,6 +10,7 @@ from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.torch.converters import NodeView, converter, refuse
 from slipway.relay.expr import Expr
+from slipway.relay.op_registry import const
 
 WRITTEN_OUT = 1 << 16  # elements; a longer sequence is computed when it is needed
 
@@ -29,11 +30,11 @@ def full(node: NodeView) -> Any:
         value = node.arguments["s" if node.kind == "scalar_tensor" else "fill_value"]
     if isinstance(value, Expr):
         return relay.broadcast_to(node.as_tensor(value, kind.dtype), kind.shape)
-    scalar = relay.const(np.asarray(value).astype(kind.dtype))
+    scalar = const(np.asarray(value).astype(kind.dtype))
     if not kind.shape:
         return scalar
     if kind.size <= WRITTEN_OUT:
-        return relay.const(np.full(kind.shape, scalar.array, kind.dtype))
+        return const(np.full(kind.shape, scalar.array, kind.dtype))
     return relay.full(scalar, kind.shape, kind.dtype)
 
 
@@ -43,7 +44,7 @@ def arange(node: NodeView) -> Any:
     start, step = node.arg("start", 0), node.arg("step", 1)
     take_table(node.out.size)
     values = start + np.arange(node.out.size) * step
-    return relay.const(values.astype(node.out.dtype))
+    return const(values.astype(node.out.dtype))
 
 
 @converter("linspace")
@@ -51,14 +52,14 @@ def linspace(node: NodeView) -> Any:
     """Equally far numbers between two ends."""
     take_table(node.out.size)
     steps = np.linspace(node.arg("start"), node.arg("end"), int(node.arg("steps")))
-    return relay.const(steps.astype(node.out.dtype))
+    return const(steps.astype(node.out.dtype))
 
 
 @converter("eye")
 def eye(node: NodeView) -> Any:
     """Ones on the diagonal."""
     take_table(*node.out.shape)
-    return relay.const(np.eye(node.out.shape[0], node.out.shape[1], dtype=node.out.dtype))
+    return const(np.eye(node.out.shape[0], node.out.shape[1], dtype=node.out.dtype))
 
 
 @converter("tril", "triu")
@@ -70,8 +71,8 @@ def triangle(node: NodeView) -> Any:
     diagonal = int(node.arg("diagonal", 0))
     keep = (np.tril if node.kind == "tril" else np.triu)(keep, diagonal)
     if x.tensor_type.dtype == "bool":
-        return relay.logical_and(relay.const(keep), x)
-    return relay.where(relay.const(keep), x, relay.const(np.zeros((), x.tensor_type.dtype)))
+        return relay.logical_and(const(keep), x)
+    return relay.where(const(keep), x, const(np.zeros((), x.tensor_type.dtype)))
 
 
 refuse(

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, cast, converter, number, refuse
 from slipway.relay.expr import Constant, Expr
+from slipway.relay.op_registry import const
 
 
 @converter("embedding")
@@ -53,7 +54,7 @@ def _positions(node: NodeView) -> tuple[list[int], list[Expr]]:
 def _wrapped(index: Expr, extent: int) -> Expr:
     """Return an index with negative positions counted from the end."""
     if isinstance(index, Constant):
-        moved: Expr = relay.const(np.where(index.array < 0, index.array + extent, index.array))
+        moved: Expr = const(np.where(index.array < 0, index.array + extent, index.array))
         return moved
     from_end = relay.add(index, number(extent, "int64"))
     made: Expr = relay.where(relay.less(index, number(0, "int64")), from_end, index)

@@ -10,14 +10,15 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, cast, converter, like
 from slipway.relay.expr import Expr
+from slipway.relay.op_registry import const
 
 
 def _weights(node: NodeView, width: int, dtype: str) -> tuple[Expr, Expr]:
     """Return scale and shift; torch leaves either out."""
     scale, shift = node.optional("weight"), node.optional("bias")
     return (
-        relay.const(np.ones(width, dtype)) if scale is None else cast(scale, dtype),
-        relay.const(np.zeros(width, dtype)) if shift is None else cast(shift, dtype),
+        const(np.ones(width, dtype)) if scale is None else cast(scale, dtype),
+        const(np.zeros(width, dtype)) if shift is None else cast(shift, dtype),
     )
 
 

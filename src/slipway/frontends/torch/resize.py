@@ -6,6 +6,7 @@ from typing import Any
 
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, converter
+from slipway.relay.op_registry import make
 
 NAMES = {
     f"upsample_{mode}{n}d": (method, n)
@@ -48,7 +49,7 @@ def grid_sample(node: NodeView) -> Any:
     """Data interpolated at the positions of a grid."""
     method = ("bilinear", "nearest", "bicubic")[int(node.arg("interpolation_mode", 0))]
     padding = ("zeros", "border", "reflection")[int(node.arg("padding_mode", 0))]
-    return relay.image.grid_sample(
+    return make("image.grid_sample")(
         node.input("input"), node.input("grid"), method, "NCHW", padding,
         bool(node.arg("align_corners", False)),
     )  # fmt: skip

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from slipway.relay import annotation, nn, op_registry
+from slipway.errors import did_you_mean
+from slipway.relay import annotation, composites, image, nn, op_registry, vision
 from slipway.relay.expr import Op
 from slipway.relay.op import contrib
 from slipway.relay.op_registry import OpPattern
+from slipway.relay.op_rules import (
+    register_alter_op_layout,
+    register_convert_op_layout,
+    register_legalize,
+)
 
-__all__ = ["Op", "OpPattern", "annotation", "contrib", "get", "nn"]
+__all__ = [
+    "Op", "OpPattern", "annotation", "contrib", "get", "image", "nn",
+    "register_alter_op_layout", "register_convert_op_layout", "register_legalize", "vision",
+]  # fmt: skip
 
 
 def get(name: str) -> Op:
@@ -20,12 +28,18 @@ def get(name: str) -> Op:
 
 def __getattr__(name: str) -> Any:
     if name == "op":  # relay.op.op is the module itself: here there is one
-        return sys.modules[__name__]
+        from slipway.relay import op
+
+        return op
     definition = None if name.startswith("_") else op_registry.load_ops().get(name)
-    if definition is None:
-        raise AttributeError(f"module 'slipway.relay.op' has no attribute {name!r}")
-    return definition.face_function
+    found = getattr(composites, name, None) if definition is None else definition.make_function
+    if found is None:
+        raise AttributeError(
+            f"module 'slipway.relay.op' has no attribute {name!r}.{did_you_mean(name, __dir__())}"
+        )
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *(name for name in op_registry.load_ops() if "." not in name)])
+    names = (name for name in op_registry.load_ops() if "." not in name)
+    return sorted([*__all__, *names, *dir(composites)])

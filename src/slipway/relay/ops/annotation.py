@@ -40,14 +40,14 @@ def _register(which: str) -> OpDefinition:
         (x,) = inputs
         return [elementwise(f"compiler_{which}", out_types[0].shape, lambda *i: x(*i))]
 
-    @definition.face
-    def face(data: Any, compiler: str) -> Call:
+    @definition.make
+    def make(data: Any, compiler: str) -> Call:
         return definition(data, attrs=CompilerAttrs(compiler))
 
-    face.__name__, face.__doc__ = f"compiler_{which}", definition.doc
+    make.__name__, make.__doc__ = f"compiler_{which}", definition.doc
     definition.sample_case((2, 3), attrs=CompilerAttrs("accelerator"))
     return definition
 
 
-compiler_begin: Any = _register("begin").face_function
-compiler_end: Any = _register("end").face_function
+compiler_begin: Any = _register("begin").make_function
+compiler_end: Any = _register("end").make_function

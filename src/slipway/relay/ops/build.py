@@ -1,4 +1,4 @@
-"""For operators that are compositions: the faces of others, constants, and values of arguments.
+"""For operators that are compositions: calls of others, constants, and values of arguments.
 
 A composition is a function from expressions to an expression of registered operators.  It needs
 no type rule, reference or te expression of its own.
@@ -6,7 +6,7 @@ no type rule, reference or te expression of its own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,19 +15,22 @@ from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import BadArgument, as_expr, const
 from slipway.relay.types import TensorType
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
+
 
 def call(name: str, *args: Any, **options: Any) -> Any:
-    """Return the expression that the face of operator `name` builds."""
-    return op_registry.face(name)(*args, **options)
+    """Return the expression that the function of operator `name` builds."""
+    return op_registry.make(name)(*args, **options)
 
 
-def typed(value: Any) -> tuple[Any, TensorType]:
+def typed(value: ExprLike) -> tuple[Any, TensorType]:
     """Return `value` as an expression, and its type, which must be known."""
     expr = as_expr(value)
     return expr, expr.tensor_type
 
 
-def known(argument: str, value: Any) -> np.ndarray[Any, Any]:
+def known(argument: str, value: ExprLike) -> np.ndarray[Any, Any]:
     """Return the value of an argument that must be a constant.  Raises BadArgument."""
     if isinstance(value, Constant):
         return value.array
@@ -39,19 +42,19 @@ def known(argument: str, value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
 
-def known_ints(argument: str, value: Any) -> tuple[int, ...]:
+def known_ints(argument: str, value: ExprLike) -> tuple[int, ...]:
     """Return a constant argument as integers.  Raises BadArgument."""
     return tuple(int(v) for v in np.ravel(known(argument, value)))
 
 
-def where(mask: np.ndarray[Any, Any], chosen: Any, other: Any) -> Any:
+def where(mask: np.ndarray[Any, Any], chosen: ExprLike, other: ExprLike) -> Any:
     """Return `chosen` where a mask known now holds, else `other`."""
     if mask.all():
         return chosen
     return call("where", const(mask), chosen, other)
 
 
-def take(data: Any, places: np.ndarray[Any, Any], axis: int) -> Any:
+def take(data: ExprLike, places: np.ndarray[Any, Any], axis: int) -> Any:
     """Return the slices of `data` along `axis` at positions known now."""
     return call("take", data, const(places.astype(np.int32)), axis)
 

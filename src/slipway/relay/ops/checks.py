@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex
 
 from slipway import dtypes
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Extents
 
 
 def need_rank(argument: str, given: TensorType, *ranks: int) -> None:
@@ -77,11 +81,32 @@ def broadcast_shapes(lhs: Sequence[int], rhs: Sequence[int], argument: str) -> t
     return tuple(out)
 
 
-def as_tuple(value: Any, count: int, what: str) -> tuple[int, ...]:
+def one_integer(value: Extents) -> int | None:
+    """Return an integer of whatever kind as an int, or None where it is no single one."""
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def integers(argument: str, value: Extents) -> tuple[int, ...]:
+    """Return one integer or several, of whatever kind, as a tuple.  Raises BadArgument."""
+    one = one_integer(value)
+    if one is not None:
+        return (one,)
+    try:
+        return tuple(map(_integer, value))  # type: ignore[arg-type]
+    except TypeError:
+        raise BadArgument(argument, f"must be integers, got {value!r}") from None
+
+
+def _integer(value: SupportsIndex) -> int:
+    return int(value) if isinstance(value, float) and value.is_integer() else index(value)
+
+
+def as_tuple(value: Extents, count: int, what: str) -> tuple[int, ...]:
     """Return an int or a sequence of ints as a tuple of `count` ints."""
-    if isinstance(value, int):
-        return (value,) * count
-    found = tuple(int(v) for v in value)
+    found = integers(what, value)
     if len(found) == 1:
         return found * count
     if len(found) != count:
@@ -89,15 +114,13 @@ def as_tuple(value: Any, count: int, what: str) -> tuple[int, ...]:
     return found
 
 
-def pad_amounts(value: Any, spatial: int, what: str = "padding") -> tuple[int, ...]:
+def pad_amounts(value: Extents, spatial: int, what: str = "padding") -> tuple[int, ...]:
     """Return padding as (before of each axis..., after of each axis...); classic spellings.
 
     One number pads every side, `spatial` numbers pad both sides of each axis, twice that many
     are taken as they are.
     """
-    if isinstance(value, int):
-        return (value,) * (2 * spatial)
-    found = tuple(int(v) for v in value)
+    found = integers(what, value)
     if len(found) == 1:
         return found * (2 * spatial)
     if len(found) == spatial:

@@ -173,7 +173,7 @@ def body_of(expr: Any) -> Function | None:
     return expr.attrs.body if definition is SCAN else None
 
 
-@SCAN.face
+@SCAN.make
 def scan(
     body: Function,
     states: ExprLike,

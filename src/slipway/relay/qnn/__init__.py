@@ -1,17 +1,18 @@
-"""``relay.qnn``: operators on quantised tensors."""
+"""``relay.qnn``: operators on quantised tensors; those of ``relay.qnn.op`` are here too."""
 
-from __future__ import annotations
-
-import importlib
 from typing import Any
 
-from slipway.relay.qnn import op
+from slipway.lazy import load, offer
 
-__all__ = ["op", "transform"]
+_HOMES = {"op": "slipway.relay.qnn.op", "transform": "slipway.relay.qnn.transform"}
+_offered, _ = offer(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Load ``relay.qnn.transform``, which offers names of higher layers."""
-    if name != "transform":
-        raise AttributeError(f"module 'slipway.relay.qnn' has no attribute {name!r}")
-    return importlib.import_module("slipway.relay.qnn.transform")
+    if name in _HOMES or name.startswith("_"):
+        return _offered(name)
+    return getattr(load("slipway.relay.qnn.op"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOMES, *dir(load("slipway.relay.qnn.op"))])

@@ -22,6 +22,7 @@ from slipway.relay.qnn.config import (
     current_requantize_config,
     requantize_config,
 )
+from slipway.relay.qnn.simulated import simulated_dequantize, simulated_quantize
 from slipway.relay.qnn.unary import (
     abs,
     erf,
@@ -38,15 +39,16 @@ from slipway.relay.qnn.unary import (
 __all__ = [
     "RequantizeConfig", "abs", "add", "batch_matmul", "concatenate", "conv2d", "conv2d_transpose",
     "current_requantize_config", "dense", "erf", "exp", "hardswish", "leaky_relu", "log", "mul",
-    "requantize", "requantize_config", "rsqrt", "sigmoid", "sqrt", "subtract", "tanh",
+    "requantize", "requantize_config", "rsqrt", "sigmoid", "simulated_dequantize",
+    "simulated_quantize", "sqrt", "subtract", "tanh",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike, Extents
 
 
-def _face(name: str) -> Any:
-    return op_registry.face(name)
+def _make(name: str) -> Any:
+    return op_registry.make(name)
 
 
 def _array(value: ExprLike, what: str) -> np.ndarray[Any, Any]:
@@ -69,17 +71,17 @@ def _along(values: np.ndarray[Any, Any], rank: int, axis: int) -> np.ndarray[Any
 def _centered(data: ExprLike, zero_point: ExprLike, axis: int, what: str) -> Any:
     """Return `data` as int32 less its zero point."""
     given = as_expr(data)
-    wide = _face("cast")(given, "int32")
+    wide = _make("cast")(given, "int32")
     zeros = _along(_array(zero_point, what), given.tensor_type.rank, axis)
-    return _face("subtract")(wide, const(zeros, "int32")) if zeros.any() else wide
+    return _make("subtract")(wide, const(zeros, "int32")) if zeros.any() else wide
 
 
 def _stored(value: Expr, zero_point: Any, dtype: str, axis: int = -1) -> Any:
     """Add the zero point, clamp to `dtype` and narrow."""
     info = np.iinfo(dtype)
     zeros = _along(_array(zero_point, "output_zero_point"), value.tensor_type.rank, axis)
-    shifted = _face("add")(value, const(zeros, "int32")) if zeros.any() else value
-    return _face("cast")(_face("clip")(shifted, info.min, info.max), dtype)
+    shifted = _make("add")(value, const(zeros, "int32")) if zeros.any() else value
+    return _make("cast")(_make("clip")(shifted, info.min, info.max), dtype)
 
 
 def requantize(
@@ -138,26 +140,26 @@ def _one_of(what: str, given: str | None, known: tuple[str, ...]) -> None:
 def _rescale_away_from_zero(value: ExprLike, factor: ExprLike) -> Any:
     """Halves upward for what is positive, mirrored for what is not."""
     least = const(-(2**31) + 1, "int32")  # its magnitude is a number of int32
-    clamped = _face("maximum")(value, least)
-    size = rescale_by(_face("abs")(clamped), factor, once=True)
-    below = _face("less")(value, const(0, "int32"))
-    return _face("where")(below, _face("negative")(size), size)
+    clamped = _make("maximum")(value, least)
+    size = rescale_by(_make("abs")(clamped), factor, once=True)
+    below = _make("less")(value, const(0, "int32"))
+    return _make("where")(below, _make("negative")(size), size)
 
 
 def _rounded_real(value: ExprLike, factor: ExprLike, rounding: str, dtype: str) -> Any:
     """Round value * factor, computed in `dtype`, to int32; halves by `rounding`."""
-    real = _face("multiply")(_face("cast")(value, dtype), const(factor, dtype))
+    real = _make("multiply")(_make("cast")(value, dtype), const(factor, dtype))
     bound = const(2.0**31 - 128, dtype)
-    real = _face("maximum")(_face("minimum")(real, bound), _face("negative")(bound))
+    real = _make("maximum")(_make("minimum")(real, bound), _make("negative")(bound))
     if rounding == "UPWARD":
-        whole = _face("floor")(real)
-        far = _face("greater_equal")(_face("subtract")(real, whole), const(0.5, dtype))
-        return _face("add")(_face("cast")(whole, "int32"), _face("cast")(far, "int32"))
-    whole = _face("trunc")(real)
-    rest = _face("subtract")(real, whole)
-    up = _face("cast")(_face("greater_equal")(rest, const(0.5, dtype)), "int32")
-    down = _face("cast")(_face("less_equal")(rest, const(-0.5, dtype)), "int32")
-    return _face("add")(_face("cast")(whole, "int32"), _face("subtract")(up, down))
+        whole = _make("floor")(real)
+        far = _make("greater_equal")(_make("subtract")(real, whole), const(0.5, dtype))
+        return _make("add")(_make("cast")(whole, "int32"), _make("cast")(far, "int32"))
+    whole = _make("trunc")(real)
+    rest = _make("subtract")(real, whole)
+    up = _make("cast")(_make("greater_equal")(rest, const(0.5, dtype)), "int32")
+    down = _make("cast")(_make("less_equal")(rest, const(-0.5, dtype)), "int32")
+    return _make("add")(_make("cast")(whole, "int32"), _make("subtract")(up, down))
 
 
 def conv2d(
@@ -179,7 +181,7 @@ def conv2d(
     out_dtype: str = "int32",
 ) -> Any:
     """Convolve quantised images; the result is the int32 sums, of scale input * kernel."""
-    return _face("nn.conv2d")(
+    return _make("nn.conv2d")(
         _centered(data, input_zero_point, -1, "input_zero_point"),
         _centered(kernel, kernel_zero_point, kernel_layout.index("O"), "kernel_zero_point"),
         strides, padding, dilation, groups, channels, kernel_size, data_layout, kernel_layout,
@@ -198,7 +200,7 @@ def dense(
     out_dtype: str = "int32",
 ) -> Any:
     """Multiply quantised data (..., K) by the transpose of weight (units, K), as int32 sums."""
-    return _face("nn.dense")(
+    return _make("nn.dense")(
         _centered(data, input_zero_point, -1, "input_zero_point"),
         _centered(weight, kernel_zero_point, 0, "kernel_zero_point"),
         units,
@@ -207,26 +209,26 @@ def dense(
 
 
 def conv2d_transpose(
-    data: Any,
-    weight: Any,
-    input_zero_point: Any,
-    kernel_zero_point: Any,
-    input_scale: Any,
-    kernel_scale: Any,
-    strides: Any = (1, 1),
-    padding: Any = (0, 0),
-    dilation: Any = (1, 1),
+    data: ExprLike,
+    weight: ExprLike,
+    input_zero_point: ExprLike,
+    kernel_zero_point: ExprLike,
+    input_scale: ExprLike,
+    kernel_scale: ExprLike,
+    strides: Extents = (1, 1),
+    padding: Extents = (0, 0),
+    dilation: Extents = (1, 1),
     groups: int = 1,
     channels: int | None = None,
-    kernel_size: Any = None,
+    kernel_size: Extents | None = None,
     data_layout: str = "NCHW",
     kernel_layout: str = "IOHW",
     out_layout: str = "",
-    output_padding: Any = (0, 0),
+    output_padding: Extents = (0, 0),
     out_dtype: str = "int32",
 ) -> Any:
     """Convolve quantised images transposed; the result is the int32 sums."""
-    return _face("nn.conv2d_transpose")(
+    return _make("nn.conv2d_transpose")(
         _centered(data, input_zero_point, -1, "input_zero_point"),
         _centered(weight, kernel_zero_point, kernel_layout.index("O"), "kernel_zero_point"),
         strides, padding, dilation, channels, kernel_size, groups, data_layout, kernel_layout,
@@ -235,16 +237,16 @@ def conv2d_transpose(
 
 
 def batch_matmul(
-    x: Any,
-    y: Any,
-    x_zero_point: Any,
-    y_zero_point: Any,
-    x_scale: Any,
-    y_scale: Any,
+    x: ExprLike,
+    y: ExprLike,
+    x_zero_point: ExprLike,
+    y_zero_point: ExprLike,
+    x_scale: ExprLike,
+    y_scale: ExprLike,
     out_dtype: str = "int32",
 ) -> Any:
     """Multiply quantised x (B, M, K) by the transposes of y (B, N, K), as int32 sums."""
-    return _face("nn.batch_matmul")(
+    return _make("nn.batch_matmul")(
         _centered(x, x_zero_point, -1, "x_zero_point"),
         _centered(y, y_zero_point, -1, "y_zero_point"),
         out_dtype=out_dtype,
@@ -261,7 +263,7 @@ def _sides(
     twice = 2.0 * max(real)
     sides = [
         rescale_by(
-            _face("left_shift")(_centered(v, z, axis, "zero_point"), const(20, "int32")), s / twice
+            _make("left_shift")(_centered(v, z, axis, "zero_point"), const(20, "int32")), s / twice
         )
         for v, s, z, axis in zip((lhs, rhs), real, zeros, axes, strict=True)
     ]
@@ -317,7 +319,7 @@ def _sum(
     axes: Sequence[int],
 ) -> Any:
     sides, scale = _sides(lhs, rhs, scales, zeros, axes)
-    total = _face(name)(*sides)
+    total = _make(name)(*sides)
     real = scale / float(_array(out_scale, "output_scale"))
     return _stored(rescale_by(total, real), out_zero, as_expr(lhs).tensor_type.dtype)
 
@@ -335,7 +337,7 @@ def mul(
     rhs_axis: int = -1,
 ) -> Any:
     """Multiply quantised tensors."""
-    product = _face("multiply")(
+    product = _make("multiply")(
         _centered(lhs, lhs_zero_point, lhs_axis, "lhs_zero_point"),
         _centered(rhs, rhs_zero_point, rhs_axis, "rhs_zero_point"),
     )
@@ -361,7 +363,7 @@ def concatenate(
         if not same:
             value = requantize(value, scale, zero, output_scale, output_zero_point, out_dtype=dtype)
         parts.append(value)
-    return _face("concatenate")(parts, axis)
+    return _make("concatenate")(parts, axis)
 
 
 def __dir__() -> list[str]:
@@ -376,5 +378,5 @@ def __getattr__(name: str) -> Any:
         known = [n[4:] for n in op_registry.OPS if n.startswith("qnn.")]
         near = did_you_mean(name, [*known, *globals()])
         raise AttributeError(f"module 'slipway.relay.qnn.op' has no attribute {name!r}.{near}")
-    globals()[name] = definition.face_function
-    return definition.face_function
+    globals()[name] = definition.make_function
+    return definition.make_function

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.relay import op_registry
 from slipway.relay.op_registry import BadArgument, as_expr, const
 from slipway.relay.ops.build import known
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 Array = np.ndarray[Any, Any]
 _FLOAT = np.float32
@@ -30,9 +33,13 @@ def _scalar(argument: str, value: Any) -> Any:
 
 
 def table_of(
-    function: Callable[[Array], Array], dtype: str, scale: Any, zero_point: Any, out_scale: Any,
-    out_zero_point: Any,
-) -> Array:  # fmt: skip
+    function: Callable[[Array], Array],
+    dtype: str,
+    scale: ExprLike,
+    zero_point: ExprLike,
+    out_scale: ExprLike,
+    out_zero_point: ExprLike,
+) -> Array:
     """Return the entries for all values of `dtype`, the lowest first."""
     info = np.iinfo(dtype)
     stored = np.arange(info.min, info.max + 1)
@@ -51,15 +58,15 @@ def _lookup(function: Callable[[Array], Array], x: Any, *affine: Any) -> Any:
     dtype = given.tensor_type.dtype
     if dtype not in ("int8", "uint8"):
         raise BadArgument("x", f"must be int8 or uint8, got {given.tensor_type}")
-    return op_registry.face("qnn.lookup")(given, const(table_of(function, dtype, *affine)))
+    return op_registry.make("qnn.lookup")(given, const(table_of(function, dtype, *affine)))
 
 
 def _function(name: str, function: Callable[[Array], Array]) -> Any:
-    def face(x: Any, scale: Any, zero_point: Any, output_scale: Any, output_zero_point: Any) -> Any:
+    def make(x: Any, scale: Any, zero_point: Any, output_scale: Any, output_zero_point: Any) -> Any:
         return _lookup(function, x, scale, zero_point, output_scale, output_zero_point)
 
-    face.__name__, face.__doc__ = name, f"Return {name} of a quantised tensor, by a table."
-    return face
+    make.__name__, make.__doc__ = name, f"Return {name} of a quantised tensor, by a table."
+    return make
 
 
 tanh = _function("tanh", np.tanh)
@@ -74,9 +81,13 @@ log = _function("log", np.log)
 
 
 def leaky_relu(
-    x: Any, alpha: float, input_scale: Any, input_zero_point: Any, output_scale: Any,
-    output_zero_point: Any,
-) -> Any:  # fmt: skip
+    x: ExprLike,
+    alpha: float,
+    input_scale: ExprLike,
+    input_zero_point: ExprLike,
+    output_scale: ExprLike,
+    output_zero_point: ExprLike,
+) -> Any:
     """Return x where it is positive, else alpha * x, of a quantised tensor."""
     slope = _FLOAT(alpha)
     return _lookup(

@@ -13,12 +13,15 @@ from slipway.relay.testing import (
     resnet_3d,
     squeezenet,
     synthetic,
+    temp_op_attr,
     vgg,
 )
 from slipway.relay.testing.init import create_workload
+from slipway.relay.testing.temp_op_attr import TempOpAttr
 from slipway.relay.testing.tools import count_ops, rand, run_infer_type, run_opt_pass
 
 __all__ = [
+    "TempOpAttr",
     "count_ops",
     "create_workload",
     "dcgan",
@@ -36,5 +39,6 @@ __all__ = [
     "run_opt_pass",
     "squeezenet",
     "synthetic",
+    "temp_op_attr",
     "vgg",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 from slipway.relay.expr import Function, Var
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.testing.init import create_workload
-from slipway.relay.testing.layers import batch_norm_infer, conv2d, dense_add_bias, face
+from slipway.relay.testing.layers import batch_norm_infer, conv2d, dense_add_bias, make
 from slipway.relay.types import TensorType
 
 # size -> channels of the first convolution, channels that a layer adds, layers of each block
@@ -19,7 +19,7 @@ _SIZES = {
 
 
 def _normed(x: Any, name: str) -> Any:
-    return face("nn.relu")(batch_norm_infer(x, name=name))
+    return make("nn.relu")(batch_norm_infer(x, name=name))
 
 
 def _block(x: Any, count: int, growth: int, bottleneck: int, index: int) -> Any:
@@ -32,7 +32,7 @@ def _block(x: Any, count: int, growth: int, bottleneck: int, index: int) -> Any:
         y = conv2d(
             y, channels=growth, kernel_size=(3, 3), padding=(1, 1), name=f"conv2d_2_{name}"
         )  # fmt: skip
-        x = face("concatenate")([x, y], 1)
+        x = make("concatenate")([x, y], 1)
     return x
 
 
@@ -52,16 +52,16 @@ def get_net(
         name="conv1",
     )  # fmt: skip
     x = _normed(x, "batch1")
-    x = face("nn.max_pool2d")(x, pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
+    x = make("nn.max_pool2d")(x, pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
     for index, count in enumerate(block_config):
         x = _block(x, count, growth_rate, bn_size, index)
         if index != len(block_config) - 1:
             half = x.tensor_type.shape[1] // 2
             x = _normed(x, f"batch_t_{index}")
             x = conv2d(x, channels=half, kernel_size=(1, 1), name=f"conv_t_{index}")
-            x = face("nn.avg_pool2d")(x, pool_size=(2, 2), strides=(2, 2))
-    x = face("nn.avg_pool2d")(_normed(x, "batch2"), pool_size=(7, 7))
-    x = dense_add_bias(face("nn.batch_flatten")(x), units=classes, name="dense")
+            x = make("nn.avg_pool2d")(x, pool_size=(2, 2), strides=(2, 2))
+    x = make("nn.avg_pool2d")(_normed(x, "batch2"), pool_size=(7, 7))
+    x = dense_add_bias(make("nn.batch_flatten")(x), units=classes, name="dense")
     return x.as_function()  # type: ignore[no-any-return]
 
 

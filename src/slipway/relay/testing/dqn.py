@@ -6,7 +6,7 @@ from typing import Any
 
 from slipway.relay.expr import Function, Var
 from slipway.relay.testing.init import create_workload
-from slipway.relay.testing.layers import conv2d, conv_kernel_layout, dense_add_bias, face
+from slipway.relay.testing.layers import conv2d, conv_kernel_layout, dense_add_bias, make
 from slipway.relay.types import TensorType
 
 
@@ -27,9 +27,9 @@ def get_net(
             name=f"conv{number}",
         )  # fmt: skip
         bias = Var(f"conv{number}_bias", TensorType((channels,), dtype))
-        x = face("nn.relu")(face("nn.bias_add")(x, bias, axis))
-    x = dense_add_bias(face("nn.batch_flatten")(x), units=512, name="dense1")
-    x = dense_add_bias(face("nn.relu")(x), units=num_actions, name="dense2")
+        x = make("nn.relu")(make("nn.bias_add")(x, bias, axis))
+    x = dense_add_bias(make("nn.batch_flatten")(x), units=512, name="dense1")
+    x = dense_add_bias(make("nn.relu")(x), units=num_actions, name="dense2")
     return x.as_function()  # type: ignore[no-any-return]
 
 

@@ -1,25 +1,28 @@
 """Inception v3 (Szegedy et al., "Rethinking the Inception Architecture for Computer Vision").
 
-A tower is a chain of convolutions; a block is towers side by side, joined along the channels.
+A tower is a chain of convolutions; a block is parallel towers, joined along the channels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.relay.expr import Function, Var
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.testing.init import create_workload
-from slipway.relay.testing.layers import batch_norm_infer, conv2d, dense_add_bias, face
+from slipway.relay.testing.layers import batch_norm_infer, conv2d, dense_add_bias, make
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr, Extents
 
 # One convolution of a tower: channels, window, stride, padding.
 Step = tuple[int, tuple[int, int], int, tuple[int, int]]
 
 
 def Conv(
-    data: Any,
+    data: Expr,
     num_filter: int,
     kernel: tuple[int, int] = (1, 1),
     stride: tuple[int, int] = (1, 1),
@@ -33,15 +36,17 @@ def Conv(
         name=f"{name}{suffix}_conv1",
     )  # fmt: skip
     x = batch_norm_infer(x, epsilon=2e-5, scale=False, name=f"{name}{suffix}_bn")
-    return face("nn.relu")(x)
+    return make("nn.relu")(x)
 
 
-def Pooling(data: Any, kernel: Any, stride: Any, pad: Any, pool_type: str, name: str) -> Any:
+def Pooling(
+    data: Expr, kernel: Extents, stride: Extents, pad: Extents, pool_type: str, name: str
+) -> Any:
     """Return a pool of the kind "max" or "avg"."""
     if pool_type == "max":
-        return face("nn.max_pool2d")(data, pool_size=kernel, strides=stride, padding=pad)
+        return make("nn.max_pool2d")(data, pool_size=kernel, strides=stride, padding=pad)
     if pool_type == "avg":
-        return face("nn.avg_pool2d")(
+        return make("nn.avg_pool2d")(
             data, pool_size=kernel, strides=stride, padding=pad, count_include_pad=True
         )
     raise BadArgument("pool_type", f"is {pool_type!r}; use 'max' or 'avg'")
@@ -73,7 +78,7 @@ def _pooled(x: Any, kind: str, name: str, channels: int) -> Any:
 
 
 def _join(*parts: Any) -> Any:
-    return face("concatenate")(list(parts), 1)
+    return make("concatenate")(list(parts), 1)
 
 
 def _small(x: Any, name: str, projected: int) -> Any:
@@ -155,8 +160,8 @@ def get_net(
     for name, pool in (("mixed_9", "avg"), ("mixed_10", "max")):
         x = _wide(x, name, pool)
     x = Pooling(x, (8, 8), (1, 1), (0, 0), "avg", "global_pool")
-    x = dense_add_bias(face("nn.batch_flatten")(x), units=num_classes, name="fc1")
-    return face("nn.softmax")(x).as_function()  # type: ignore[no-any-return]
+    x = dense_add_bias(make("nn.batch_flatten")(x), units=num_classes, name="fc1")
+    return make("nn.softmax")(x).as_function()  # type: ignore[no-any-return]
 
 
 def get_workload(

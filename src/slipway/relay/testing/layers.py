@@ -5,7 +5,7 @@ Every variable has its type, taken from the data's, so that a network is typed a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.relay import op_registry
 from slipway.relay.expr import Expr, Var
@@ -13,12 +13,15 @@ from slipway.relay.op_registry import BadArgument
 from slipway.relay.ops.checks import as_tuple
 from slipway.relay.types import TensorType
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
+
 _KERNEL_LAYOUTS = {"NCHW": "OIHW", "NHWC": "HWIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO"}
 
 
-def face(name: str) -> Any:
+def make(name: str) -> Any:
     """Return the function that builds the operator `name`."""
-    return op_registry.face(name)
+    return op_registry.make(name)
 
 
 def conv_kernel_layout(data_layout: str, is_depthwise: bool = False) -> str:
@@ -35,11 +38,11 @@ def _parameter(given: Any, name: str, shape: tuple[int, ...], dtype: str) -> Any
 
 
 def batch_norm_infer(
-    data: Any,
-    gamma: Any = None,
-    beta: Any = None,
-    moving_mean: Any = None,
-    moving_var: Any = None,
+    data: Expr,
+    gamma: ExprLike | None = None,
+    beta: ExprLike | None = None,
+    moving_mean: ExprLike | None = None,
+    moving_var: ExprLike | None = None,
     **kwargs: Any,
 ) -> Expr:
     """Normalise by stored moments; `name` gives the parameters theirs, the rest goes on."""
@@ -53,7 +56,7 @@ def batch_norm_infer(
             (moving_var, "moving_var"),
         )
     ]  # fmt: skip
-    found: Expr = face("nn.batch_norm")(data, *params, **kwargs)[0]
+    found: Expr = make("nn.batch_norm")(data, *params, **kwargs)[0]
     return found
 
 
@@ -68,44 +71,51 @@ def _conv(count: int, data: Any, weight: Any, options: dict[str, Any]) -> Expr:
     extents["O"] = int(options["channels"])
     extents["I"] = given.shape[layout.index("C")] // int(options.get("groups", 1))
     shape = tuple(extents[letter] for letter in kernel_layout)
-    made: Expr = face(f"nn.conv{count}d")(
+    made: Expr = make(f"nn.conv{count}d")(
         data, _parameter(weight, f"{name}_weight", shape, given.dtype), **options
     )
     return made
 
 
-def conv2d(data: Any, weight: Any = None, **kwargs: Any) -> Expr:
+def conv2d(data: Expr, weight: Expr | None = None, **kwargs: Any) -> Expr:
     """Convolve images; `name`, `channels` and `kernel_size` must be given."""
     return _conv(2, data, weight, kwargs)
 
 
-def conv3d(data: Any, weight: Any = None, **kwargs: Any) -> Expr:
+def conv3d(data: Expr, weight: Expr | None = None, **kwargs: Any) -> Expr:
     """Convolve volumes; `name`, `channels` and `kernel_size` must be given."""
     return _conv(3, data, weight, kwargs)
 
 
-def conv2d_transpose(data: Any, weight: Any = None, **kwargs: Any) -> Expr:
+def conv2d_transpose(data: Expr, weight: Expr | None = None, **kwargs: Any) -> Expr:
     """Convolve images transposed; `name`, `channels` and `kernel_size` must be given."""
     name = kwargs.pop("name")
     given = data.tensor_type
     kernel = as_tuple(kwargs["kernel_size"], 2, "kernel_size")
     shape = (given.shape[1], int(kwargs["channels"]) // int(kwargs.get("groups", 1)), *kernel)
-    made: Expr = face("nn.conv2d_transpose")(
+    made: Expr = make("nn.conv2d_transpose")(
         data, _parameter(weight, f"{name}_weight", shape, given.dtype), **kwargs
     )
     return made
 
 
 def dense_add_bias(
-    data: Any, weight: Any = None, bias: Any = None, units: int | None = None, **kwargs: Any
+    data: Expr,
+    weight: Expr | None = None,
+    bias: ExprLike | None = None,
+    units: int | None = None,
+    **kwargs: Any,
 ) -> Expr:
     """Multiply rows by the transpose of `weight` (units, columns) and add `bias`."""
     name = kwargs.pop("name")
     given = data.tensor_type
-    if units is None and weight is None:
+    if units is not None:
+        count = int(units)
+    elif weight is not None:
+        count = weight.tensor_type.shape[0]
+    else:
         raise BadArgument("units", "is missing: the size of the weight does not follow without it")
-    count = int(units) if units is not None else weight.tensor_type.shape[0]
     weight = _parameter(weight, f"{name}_weight", (count, given.shape[-1]), given.dtype)
     bias = _parameter(bias, f"{name}_bias", (count,), given.dtype)
-    made: Expr = face("nn.bias_add")(face("nn.dense")(data, weight, count, **kwargs), bias, axis=-1)
+    made: Expr = make("nn.bias_add")(make("nn.dense")(data, weight, count, **kwargs), bias, axis=-1)
     return made

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
+from slipway.relay.expr import Call, Expr, Function, Tuple, TupleGetItem, Var
 from slipway.relay.scope_builder import ScopeBuilder
 from slipway.relay.testing.init import create_workload
-from slipway.relay.testing.layers import dense_add_bias, face
+from slipway.relay.testing.layers import dense_add_bias, make
 from slipway.relay.types import TensorType, TupleType
 
 
@@ -31,29 +31,30 @@ def lstm_cell(
     )  # fmt: skip
     builder = ScopeBuilder()
     wide = TensorType((batch_size, 4 * num_hidden), dtype)
+    operands: list[tuple[str, Expr, Expr, Expr]] = [
+        ("i2h", inputs, params[0], params[1]),
+        ("h2h", TupleGetItem(states, 0), params[2], params[3]),
+    ]
     products = [
         builder.let(
             (what, wide),
             dense_add_bias(x, weight, bias, units=4 * num_hidden, name=f"{name}{what}"),
         )
-        for what, x, weight, bias in (
-            ("i2h", inputs, *params[:2]),
-            ("h2h", TupleGetItem(states, 0), *params[2:]),
-        )
+        for what, x, weight, bias in operands
     ]
-    gates = builder.let(("gates", wide), face("add")(*products))
-    parts = face("split")(gates, indices_or_sections=4, axis=1)
-    sigmoid, tanh = face("sigmoid"), face("tanh")
+    gates = builder.let(("gates", wide), make("add")(*products))
+    parts = make("split")(gates, indices_or_sections=4, axis=1)
+    sigmoid, tanh = make("sigmoid"), make("tanh")
     named = ("in_gate", sigmoid), ("forget_gate", sigmoid), ("in_transform", tanh), (
         "out_gate", sigmoid)  # fmt: skip
     enters, stays, candidate, leaves = (
         builder.let((what, one), function(part))
         for (what, function), part in zip(named, parts, strict=True)
     )
-    kept = face("multiply")(stays, TupleGetItem(states, 1))
-    new = face("multiply")(enters, candidate)
-    next_c = builder.let(("next_c", one), face("add")(kept, new))
-    next_h = builder.let(("next_h", one), face("multiply")(leaves, tanh(next_c)))
+    kept = make("multiply")(stays, TupleGetItem(states, 1))
+    new = make("multiply")(enters, candidate)
+    next_c = builder.let(("next_c", one), make("add")(kept, new))
+    next_h = builder.let(("next_h", one), make("multiply")(leaves, tanh(next_c)))
     builder.ret(Tuple((next_h, Tuple((next_h, next_c)))))
     return Function((inputs, states, *params), builder.get())
 
@@ -64,7 +65,7 @@ def get_net(
     """Return the network of `iterations` steps; every step reads an input "data" of its own."""
     one = TensorType((batch_size, num_hidden), dtype)
     builder = ScopeBuilder()
-    zeros = builder.let(("zeros", one), face("full")(0.0, (batch_size, num_hidden), dtype))
+    zeros = builder.let(("zeros", one), make("full")(0.0, (batch_size, num_hidden), dtype))
     states: Any = builder.let(("init_states", TupleType((one, one))), Tuple((zeros, zeros)))
     out: Any = zeros
     for i in range(iterations):

@@ -6,7 +6,7 @@ from typing import Any
 
 from slipway.relay.expr import Function, Var
 from slipway.relay.testing.init import create_workload
-from slipway.relay.testing.layers import dense_add_bias, face
+from slipway.relay.testing.layers import dense_add_bias, make
 from slipway.relay.types import TensorType
 
 
@@ -18,11 +18,11 @@ def get_net(
 ) -> Function:
     """Return the network: 128, 64 and `num_classes` units."""
     x: Any = Var("data", TensorType((batch_size, *image_shape), dtype))
-    x = face("nn.batch_flatten")(x)
+    x = make("nn.batch_flatten")(x)
     for number, units in ((1, 128), (2, 64)):
-        x = face("nn.relu")(dense_add_bias(x, units=units, name=f"fc{number}"))
+        x = make("nn.relu")(dense_add_bias(x, units=units, name=f"fc{number}"))
     x = dense_add_bias(x, units=num_classes, name="fc3")
-    return face("nn.softmax")(x).as_function()  # type: ignore[no-any-return]
+    return make("nn.softmax")(x).as_function()  # type: ignore[no-any-return]
 
 
 def get_workload(

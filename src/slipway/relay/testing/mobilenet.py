@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.relay.expr import Function, Var
 from slipway.relay.testing.init import create_workload
@@ -11,23 +11,26 @@ from slipway.relay.testing.layers import (
     conv2d,
     conv_kernel_layout,
     dense_add_bias,
-    face,
+    make,
 )
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr, Extents
 
 
 def _normed(x: Any, name: str, epsilon: float, layout: str) -> Any:
     x = batch_norm_infer(x, epsilon=epsilon, axis=layout.index("C"), name=name)
-    return face("nn.relu")(x)
+    return make("nn.relu")(x)
 
 
 def conv_block(
-    data: Any,
+    data: Expr,
     name: str,
     channels: int,
-    kernel_size: Any = (3, 3),
-    strides: Any = (1, 1),
-    padding: Any = (1, 1),
+    kernel_size: Extents = (3, 3),
+    strides: Extents = (1, 1),
+    padding: Extents = (1, 1),
     epsilon: float = 1e-5,
     layout: str = "NCHW",
 ) -> Any:
@@ -40,13 +43,13 @@ def conv_block(
 
 
 def separable_conv_block(
-    data: Any,
+    data: Expr,
     name: str,
     depthwise_channels: int,
     pointwise_channels: int,
-    kernel_size: Any = (3, 3),
+    kernel_size: Extents = (3, 3),
     downsample: bool = False,
-    padding: Any = (1, 1),
+    padding: Extents = (1, 1),
     epsilon: float = 1e-5,
     layout: str = "NCHW",
     dtype: str = "float32",
@@ -87,9 +90,9 @@ def mobile_net(
             x, f"separable_conv_block_{number}", int(inside * alpha), int(outside * alpha),
             downsample=halves, layout=layout, dtype=dtype,
         )  # fmt: skip
-    x = face("nn.batch_flatten")(face("nn.global_avg_pool2d")(x, layout=layout))
+    x = make("nn.batch_flatten")(make("nn.global_avg_pool2d")(x, layout=layout))
     x = dense_add_bias(x, units=num_classes, name="fc")
-    return face("nn.softmax")(x).as_function()  # type: ignore[no-any-return]
+    return make("nn.softmax")(x).as_function()  # type: ignore[no-any-return]
 
 
 def get_workload(

@@ -6,7 +6,7 @@ Images and volumes share the construction; `resnet` and `resnet_3d` give it its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.relay.expr import Function, Var
 from slipway.relay.op_registry import BadArgument
@@ -16,9 +16,12 @@ from slipway.relay.testing.layers import (
     conv3d,
     conv_kernel_layout,
     dense_add_bias,
-    face,
+    make,
 )
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 _UNITS = {
     18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3),
@@ -28,7 +31,7 @@ _EPSILON = 2e-5
 
 
 def residual_unit(
-    data: Any,
+    data: Expr,
     num_filter: int,
     stride: tuple[int, ...],
     dim_match: bool,
@@ -48,7 +51,7 @@ def residual_unit(
 
     def active(x: Any, number: int) -> Any:
         x = batch_norm_infer(x, epsilon=_EPSILON, axis=axis, name=f"{name}_bn{number}")
-        return face("nn.relu")(x)
+        return make("nn.relu")(x)
 
     def conv(x: Any, suffix: str, channels: int, kernel: Any, strides: Any) -> Any:
         return convolve(
@@ -67,7 +70,7 @@ def residual_unit(
         x = conv(x, "conv1", num_filter, three, stride)
         x = conv(active(x, 2), "conv2", num_filter, three, ones)
     shortcut = data if dim_match else conv(first, "sc", num_filter, one, stride)
-    return face("add")(x, shortcut)
+    return make("add")(x, shortcut)
 
 
 def build(
@@ -109,8 +112,8 @@ def build(
     if data_shape[2] <= 32 and data_shape[-1] <= 32:
         x = stem(x, (3,) * count, (1,) * count)
     else:
-        x = face("nn.relu")(norm(stem(x, seven, two), "bn0"))
-        x = face(f"nn.max_pool{count}d")(
+        x = make("nn.relu")(norm(stem(x, seven, two), "bn0"))
+        x = make(f"nn.max_pool{count}d")(
             x, pool_size=(3,) * count, strides=(2,) * count, padding=1, layout=layout
         )
     for stage in range(num_stages):
@@ -120,10 +123,10 @@ def build(
                 x, filter_list[stage + 1], (step,) * count, unit > 0,
                 f"stage{stage + 1}_unit{unit + 1}", bottle_neck, layout, kernel_layout,
             )  # fmt: skip
-    x = face("nn.relu")(norm(x, "bn1"))
-    x = face("nn.batch_flatten")(face(f"nn.global_avg_pool{count}d")(x, layout=layout))
+    x = make("nn.relu")(norm(x, "bn1"))
+    x = make("nn.batch_flatten")(make(f"nn.global_avg_pool{count}d")(x, layout=layout))
     x = dense_add_bias(x, units=num_classes, name="fc1")
-    return face("nn.softmax")(x).as_function()  # type: ignore[no-any-return]
+    return make("nn.softmax")(x).as_function()  # type: ignore[no-any-return]
 
 
 def plan(num_layers: int, side: int) -> tuple[Sequence[int], Sequence[int], bool]:

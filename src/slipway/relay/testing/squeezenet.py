@@ -7,7 +7,7 @@ from typing import Any
 from slipway.relay.expr import Function, Var
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.testing.init import create_workload
-from slipway.relay.testing.layers import conv2d, face
+from slipway.relay.testing.layers import conv2d, make
 from slipway.relay.types import TensorType
 
 _FIRES = ((16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256))
@@ -21,7 +21,7 @@ def _conv(x: Any, channels: int, kernel: int, name: str, stride: int = 1, pad: i
         padding=(pad, pad), name=name,
     )  # fmt: skip
     bias = Var(f"{name}_bias", TensorType((channels,), x.tensor_type.dtype))
-    return face("nn.relu")(face("nn.bias_add")(x, bias))
+    return make("nn.relu")(make("nn.bias_add")(x, bias))
 
 
 def get_net(
@@ -35,15 +35,15 @@ def get_net(
     x = _conv(x, channels, window, "conv1", stride=2)
     for number, (narrow, wide) in enumerate(_FIRES):
         if number in pools:
-            x = face("nn.max_pool2d")(x, pool_size=(3, 3), strides=(2, 2))
+            x = make("nn.max_pool2d")(x, pool_size=(3, 3), strides=(2, 2))
         name = f"fire{number + 2}"
         x = _conv(x, narrow, 1, f"{name}_squeeze")
         left = _conv(x, wide, 1, f"{name}_expand1x1")
         right = _conv(x, wide, 3, f"{name}_expand3x3", pad=1)
-        x = face("concatenate")((left, right), 1)
-    x = face("nn.dropout")(x, rate=0.5)
-    x = face("nn.global_avg_pool2d")(_conv(x, num_classes, 1, "conv_final"))
-    return face("nn.softmax")(face("nn.batch_flatten")(x)).as_function()  # type: ignore[no-any-return]
+        x = make("concatenate")((left, right), 1)
+    x = make("nn.dropout")(x, rate=0.5)
+    x = make("nn.global_avg_pool2d")(_conv(x, num_classes, 1, "conv_final"))
+    return make("nn.softmax")(make("nn.batch_flatten")(x)).as_function()  # type: ignore[no-any-return]
 
 
 def get_workload(

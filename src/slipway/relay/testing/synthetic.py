@@ -6,7 +6,7 @@ from typing import Any
 
 from slipway.relay.expr import Function, Var
 from slipway.relay.testing.init import Constant, create_workload
-from slipway.relay.testing.layers import batch_norm_infer, face
+from slipway.relay.testing.layers import batch_norm_infer, make
 from slipway.relay.types import TensorType
 
 
@@ -20,17 +20,17 @@ def get_net(
     channels, width = input_shape[1], input_shape[3]
 
     def half(x: Any, dense: str, conv: str) -> Any:
-        rows = face("reshape")(x, (-1, width))
+        rows = make("reshape")(x, (-1, width))
         weight = Var(dense, TensorType((width, width), kind))
-        left = face("nn.relu")(face("nn.dense")(rows, weight))
-        left = face("reshape")(left, input_shape)
+        left = make("nn.relu")(make("nn.dense")(rows, weight))
+        left = make("reshape")(left, input_shape)
         kernel = Var(conv, TensorType((channels, channels, 3, 3), kind))
-        right = face("nn.softmax")(face("nn.conv2d")(x, kernel, padding=1, kernel_size=3))
-        return face("add")(left, right)
+        right = make("nn.softmax")(make("nn.conv2d")(x, kernel, padding=1, kernel_size=3))
+        return make("add")(left, right)
 
     data = Var("data", TensorType(input_shape, dtype))
     x = half(data, "dense_weight", "conv_weight")
-    x = face("nn.bias_add")(x, Var("bias", TensorType((channels,), kind)))
+    x = make("nn.bias_add")(x, Var("bias", TensorType((channels,), kind)))
     x = batch_norm_infer(x, name="batch_norm")
     return half(x, "dense2_weight", "conv2_weight").as_function()  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""Schedules for any CPU, under classic TVM's names (a face)."""
+"""Schedules for any CPU, under classic TVM's names (a facade)."""
 
 from slipway.topi.generic import nn
 from slipway.topi.generic.nn import (

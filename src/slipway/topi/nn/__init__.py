@@ -1,4 +1,12 @@
-"""Layers of neural networks as tensor expressions (a face: the code lies beside it)."""
+"""Layers of neural networks as tensor expressions (a facade: the code lies beside it).
+
+What only graphs need is made of their operators, and looked up on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import typing
 
 from slipway.topi.nn.activation import (
     batch_norm,
@@ -27,6 +35,13 @@ from slipway.topi.nn.layers import batch_matmul, dense, flatten, log_softmax, so
 from slipway.topi.nn.padding import dilate, pad
 from slipway.topi.nn.pooling import adaptive_pool, global_pool, pool, pool2d
 from slipway.topi.products import matmul
+from slipway.topi.sparse.products import (
+    sparse_add,
+    sparse_dense,
+    sparse_dense_sp_lhs,
+    sparse_dense_sp_rhs,
+    sparse_transpose,
+)
 
 __all__ = [
     "adaptive_pool",
@@ -61,4 +76,24 @@ __all__ = [
     "scale_shift_nhwc",
     "sigmoid",
     "softmax",
+    "sparse_add",
+    "sparse_dense",
+    "sparse_dense_sp_lhs",
+    "sparse_dense_sp_rhs",
+    "sparse_transpose",
 ]
+
+_OF_GRAPHS = "slipway.relay.as_topi.nn"
+
+
+def __getattr__(name: str) -> typing.Any:
+    if not name.startswith("_"):
+        found = importlib.import_module(_OF_GRAPHS)
+        if name in found.__all__:
+            return getattr(found, name)
+    missing = importlib.import_module("slipway.classic_names").missing
+    raise AttributeError(missing("slipway.topi.nn", name, __dir__()))
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *importlib.import_module(_OF_GRAPHS).__all__])

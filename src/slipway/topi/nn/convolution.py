@@ -13,7 +13,7 @@ from slipway.topi.products import check_equal
 from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr
+    from slipway.ir.expr import PrimExpr, ShapeLike
 
 
 from slipway.topi.nn.padding import pad
@@ -21,9 +21,16 @@ from slipway.topi.nn.windows import sides, spread, windows
 
 
 def conv(
-    inp: Tensor, filt: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
-    data_layout: str, kernel_layout: str = "", out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+    inp: Tensor,
+    filt: Tensor,
+    stride: ShapeLike,
+    padding: ShapeLike,
+    dilation: ShapeLike,
+    groups: int,
+    data_layout: str,
+    kernel_layout: str = "",
+    out_dtype: str | None = None,
+) -> Tensor:
     """Return the convolution of `inp` with `filt`.
 
     `data_layout` is an order of N, C and the spatial letters, `kernel_layout` one of O, I and
@@ -82,80 +89,126 @@ def conv(
 
 
 def conv2d(
-    input: Tensor, filter: Tensor, strides: Any = 1, padding: Any = 0, dilation: Any = 1,
-    data_layout: str = "NCHW", kernel_layout: str = "", out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    filter: Tensor,
+    strides: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    dilation: ShapeLike = 1,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "",
+    out_dtype: str | None = None,
+) -> Tensor:
     """Return a convolution of two spatial dimensions; see `conv`."""
     return conv(input, filter, strides, padding, dilation, 1, data_layout, kernel_layout, out_dtype)
 
 
 def conv2d_nchw(
-    data: Tensor, kernel: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    data: Tensor,
+    kernel: Tensor,
+    stride: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    dilation: ShapeLike = 1,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (N, C, H, W) with kernel (O, C, KH, KW)."""
     return conv(data, kernel, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype)
 
 
 def conv2d_nhwc(
-    data: Tensor, kernel: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    data: Tensor,
+    kernel: Tensor,
+    stride: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    dilation: ShapeLike = 1,
     out_dtype: str | None = "float32",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (N, H, W, C) with kernel (KH, KW, C, O)."""
     return conv(data, kernel, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype)
 
 
 def conv2d_hwcn(
-    data: Tensor, kernel: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    data: Tensor,
+    kernel: Tensor,
+    stride: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    dilation: ShapeLike = 1,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (H, W, C, N) with kernel (KH, KW, C, O)."""
     return conv(data, kernel, stride, padding, dilation, 1, "HWCN", "HWIO", out_dtype)
 
 
 def group_conv2d_nchw(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
+    data: Tensor,
+    kernel: Tensor,
+    stride: ShapeLike,
+    padding: ShapeLike,
+    dilation: ShapeLike,
+    groups: int,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (N, C, H, W) in groups, kernel (O, C / groups, KH, KW)."""
     return conv(data, kernel, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
 
 
 def group_conv2d_nhwc(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
+    data: Tensor,
+    kernel: Tensor,
+    stride: ShapeLike,
+    padding: ShapeLike,
+    dilation: ShapeLike,
+    groups: int,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (N, H, W, C) in groups, kernel (KH, KW, C / groups, O)."""
     return conv(data, kernel, stride, padding, dilation, groups, "NHWC", "HWIO", out_dtype)
 
 
 def conv1d_ncw(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
+    data: Tensor,
+    kernel: Tensor,
+    strides: ShapeLike = 1,
+    padding: ShapeLike = "VALID",
+    dilation: ShapeLike = 1,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (N, C, W) with kernel (O, C, KW)."""
     return conv(data, kernel, strides, padding, dilation, 1, "NCW", "OIW", out_dtype)
 
 
 def conv1d_nwc(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
+    data: Tensor,
+    kernel: Tensor,
+    strides: ShapeLike = 1,
+    padding: ShapeLike = "VALID",
+    dilation: ShapeLike = 1,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (N, W, C) with kernel (KW, C, O)."""
     return conv(data, kernel, strides, padding, dilation, 1, "NWC", "WIO", out_dtype)
 
 
 def conv3d_ncdhw(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
+    data: Tensor,
+    kernel: Tensor,
+    stride: ShapeLike,
+    padding: ShapeLike,
+    dilation: ShapeLike,
+    groups: int = 1,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (N, C, D, H, W) with kernel (O, C / groups, KD, KH, KW)."""
     return conv(data, kernel, stride, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype)
 
 
 def conv3d_ndhwc(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
+    data: Tensor,
+    kernel: Tensor,
+    stride: ShapeLike,
+    padding: ShapeLike,
+    dilation: ShapeLike,
+    groups: int = 1,
     out_dtype: str | None = "float32",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the convolution of data (N, D, H, W, C) with kernel (KD, KH, KW, C / groups, O)."""
     return conv(data, kernel, stride, padding, dilation, groups, "NDHWC", "DHWIO", out_dtype)

@@ -13,7 +13,7 @@ from slipway.topi.products import check_equal
 from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr
+    from slipway.ir.expr import PrimExpr, ShapeLike
 
 
 from slipway.topi.nn.padding import pad
@@ -57,7 +57,7 @@ def _depthwise(
 
 
 def depthwise_conv2d_nchw(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any = 1,
+    data: Tensor, kernel: Tensor, stride: ShapeLike, padding: ShapeLike, dilation: ShapeLike = 1,
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the convolution of each channel of (N, C, H, W), kernel (C, multiplier, KH, KW)."""
@@ -65,7 +65,7 @@ def depthwise_conv2d_nchw(
 
 
 def depthwise_conv2d_nhwc(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any = 1,
+    data: Tensor, kernel: Tensor, stride: ShapeLike, padding: ShapeLike, dilation: ShapeLike = 1,
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the convolution of each channel of (N, H, W, C), kernel (KH, KW, C, multiplier)."""

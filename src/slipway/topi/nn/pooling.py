@@ -12,7 +12,7 @@ from slipway.te.tensor import Tensor
 from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr
+    from slipway.ir.expr import PrimExpr, ShapeLike
 
 
 from slipway.topi.nn.padding import pad
@@ -20,10 +20,16 @@ from slipway.topi.nn.windows import sides, spread, windows
 
 
 def pool2d(
-    data: Tensor, kernel: Any, stride: Any, dilation: Any = 1, padding: Any = 0,
-    pool_type: str = "max", ceil_mode: bool = False, layout: str = "NCHW",
+    data: Tensor,
+    kernel: ShapeLike,
+    stride: ShapeLike,
+    dilation: ShapeLike = 1,
+    padding: ShapeLike = 0,
+    pool_type: str = "max",
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
     count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the largest ("max") or mean ("avg") element of each window over H and W of `layout`.
 
     Padding counts in the mean unless `count_include_pad` is false.  `ceil_mode` adds the windows
@@ -83,14 +89,22 @@ def pool2d(
 
 
 def pool(
-    data: Tensor, kernel: Any, stride: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
-    layout: str = "NCHW", count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: ShapeLike,
+    stride: ShapeLike,
+    padding: ShapeLike,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
+    count_include_pad: bool = True,
+) -> Tensor:
     """Return `pool2d` without dilation, by its name and arguments of TVM 0.6."""
     return pool2d(data, kernel, stride, 1, padding, pool_type, ceil_mode, layout, count_include_pad)
 
 
-def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
+def adaptive_pool(
+    data: Tensor, output_size: ShapeLike, pool_type: str, layout: str = "NCHW"
+) -> Tensor:
     """Return H and W pooled to `output_size`; as PyTorch lays windows."""
     if pool_type not in ("max", "avg"):
         raise InvalidShapeError(f"pool_type is 'max' or 'avg', not {pool_type!r}")

@@ -10,18 +10,18 @@ from slipway.ir import ops
 from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExprLike
+    from slipway.ir.expr import PrimExprLike, ShapeLike
 
 
-def spread(value: Any, count: int, what: str) -> list[int]:
+def spread(value: ShapeLike, count: int, what: str) -> list[int]:
     """Return one number per spatial dimension, given one for all or a list."""
-    items = list(value) if isinstance(value, (list, tuple)) else [value]
+    items: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
     if len(items) not in (1, count):
         raise InvalidShapeError(f"{what} is one number or {count}, got {value}")
     return [get_const_int(x) for x in items] * (count // len(items))
 
 
-def sides(padding: Any, kernel: Sequence[int]) -> tuple[list[int], list[int]]:
+def sides(padding: ShapeLike, kernel: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return the padding before and after each spatial dimension.
 
     Given "VALID" (none), "SAME" (as large as the kernel needs), one number, one for each dimension,
@@ -33,7 +33,7 @@ def sides(padding: Any, kernel: Sequence[int]) -> tuple[list[int], list[int]]:
             raise InvalidShapeError(f"padding is 'SAME', 'VALID' or numbers, not {padding!r}")
         whole = [n - 1 if padding.upper() == "SAME" else 0 for n in kernel]
         return [(n + 1) // 2 for n in whole], [n // 2 for n in whole]
-    items = list(padding) if isinstance(padding, (list, tuple)) else [padding]
+    items: list[Any] = list(padding) if isinstance(padding, (list, tuple)) else [padding]
     if len(items) == 2 * count:
         return [get_const_int(x) for x in items[:count]], [get_const_int(x) for x in items[count:]]
     before = spread(padding, count, "padding")

@@ -18,9 +18,9 @@ from slipway.transform.graph.fold_constant import fold_one
 Array = np.ndarray[Any, Any]
 
 
-def face(name: str, *args: Any, **options: Any) -> Any:
+def call_of(name: str, *args: Any, **options: Any) -> Any:
     """Call an operator; constants are computed at once."""
-    made = op_registry.face(name)(*args, **options)
+    made = op_registry.make(name)(*args, **options)
     return fold_one(made) or made
 
 
@@ -74,17 +74,17 @@ class Affine:
 
     def centered(self, dtype: str = "int32") -> Any:
         """Return the integers less their zero points, in `dtype`."""
-        wide = self.value if self.dtype == dtype else face("cast", self.value, dtype)
+        wide = self.value if self.dtype == dtype else call_of("cast", self.value, dtype)
         if not self.zero.any():
             return wide
-        return face("subtract", wide, const(self.shaped(self.zero), dtype))
+        return call_of("subtract", wide, const(self.shaped(self.zero), dtype))
 
     def channels_last(self) -> Affine:
         """Return the same with channels at the end."""
         if self.last:
             return self
         order = [0, *range(2, self.rank), 1]
-        return replace(self, value=face("transpose", self.value, order), last=True)
+        return replace(self, value=call_of("transpose", self.value, order), last=True)
 
     def channels_second(self) -> Affine:
         """Return the same with the axes of the real tensor."""
@@ -111,11 +111,11 @@ class Affine:
     def real(self) -> Any:
         """Return the real numbers as float32."""
         plain = self.channels_second()
-        whole = face(
+        whole = call_of(
             "cast", plain.centered("int64" if self.dtype == "int64" else "int32"), "float32"
         )
-        scaled = face("multiply", whole, const(plain.shaped(self.scale), "float32"))
-        return face("clip", scaled, self.low, self.high) if self.clipped else scaled
+        scaled = call_of("multiply", whole, const(plain.shaped(self.scale), "float32"))
+        return call_of("clip", scaled, self.low, self.high) if self.clipped else scaled
 
     def stored(self, scale: float, zero: int, dtype: str) -> Any:
         """Return integers of another scale and zero point, in `value`'s layout.
@@ -135,18 +135,18 @@ class Affine:
         factor = self.shaped(self.scale) / scale
         moved = rescale_by(total, factor, once=True)
         if zero:
-            moved = face("add", moved, const(zero, "int32"))
-        return face("cast", face("clip", moved, low, high), dtype)
+            moved = call_of("add", moved, const(zero, "int32"))
+        return call_of("cast", call_of("clip", moved, low, high), dtype)
 
 
 def to_second(value: Expr) -> Any:
     """Move the last axis to place 1."""
     rank = value.tensor_type.rank
-    return face("transpose", value, [0, rank - 1, *range(1, rank - 1)])
+    return call_of("transpose", value, [0, rank - 1, *range(1, rank - 1)])
 
 
 def _clip(value: Expr, low: int, high: int) -> Any:
-    return face("clip", value, low, high)
+    return call_of("clip", value, low, high)
 
 
 def same_scale(values: list[Affine]) -> bool:
@@ -162,7 +162,9 @@ def constant_of(expr: Any) -> Array | None:
     """Return the real numbers of a constant, whether it is stored as floats or as integers."""
     if isinstance(expr, Constant):
         return expr.array
-    if is_call_of(expr, "qnn.dequantize") and all(isinstance(a, Constant) for a in expr.args):
-        definition = op_registry.get("qnn.dequantize")
-        return definition.evaluate(expr.attrs, *(a.array for a in expr.args))  # type: ignore[no-any-return]
-    return None
+    if not is_call_of(expr, "qnn.dequantize"):
+        return None
+    known = [a.array for a in expr.args if isinstance(a, Constant)]
+    if len(known) < len(expr.args):
+        return None
+    return op_registry.get("qnn.dequantize").evaluate(expr.attrs, *known)  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from slipway.relay.expr import Call, Constant, Expr
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.ops.tensor.reduce import reduced_axes
-from slipway.transform.graph.affine import Affine, Array, constant_of, face, same_scale
+from slipway.transform.graph.affine import Affine, Array, call_of, constant_of, same_scale
 
 Known = Sequence[Affine | None]
 Rule = Callable[[Call, Known], Affine | None]
@@ -62,7 +62,7 @@ def _without_zero_point(total: Expr, data: Affine, weights: Array, axes: Any, dt
     if not int(data.zero):
         return total
     part = int(data.zero) * weights.astype(np.int64).sum(axis=axes)
-    return face("subtract", total, const(part.astype(dtype), dtype))
+    return call_of("subtract", total, const(part.astype(dtype), dtype))
 
 
 # -- products ------------------------------------------------------------------------------------
@@ -87,10 +87,10 @@ def conv2d(call: Call, known: Known) -> Affine | None:
     }  # fmt: skip
     if attrs.groups > 1 and per_group == 1:
         kernel, axes = weights[:, 0].transpose(1, 2, 0), (0, 1)
-        total = face("qnn.depthwise_conv2d_nhwc", plain.value, _constant(kernel), **options)
+        total = call_of("qnn.depthwise_conv2d_nhwc", plain.value, _constant(kernel), **options)
     else:
         kernel, axes = weights.transpose(2, 3, 1, 0), (0, 1, 2)  # type: ignore[assignment]
-        total = face(
+        total = call_of(
             "qnn.conv2d_nhwc", plain.value, _constant(kernel), groups=attrs.groups, **options
         )
     total = _without_zero_point(total, data, kernel, axes, dtype)
@@ -119,7 +119,7 @@ def dense(call: Call, known: Known) -> Affine | None:
     dtype = _sums_dtype(data)
     kernel = weights.T
     plain = data.channels_second()
-    total = face("qnn.dense_packed", plain.value, _constant(kernel), dtype)
+    total = call_of("qnn.dense_packed", plain.value, _constant(kernel), dtype)
     total = _without_zero_point(total, data, kernel, 0, dtype)
     scale = _product_scale(known, kernel.shape[1])
     return Affine(total, scale, NOTHING, axis=total.tensor_type.rank - 1, sums=True)
@@ -183,7 +183,7 @@ def _added(value: Expr, amount: Array) -> Any:
             value = before
     while amount.ndim and amount.shape[0] == 1:
         amount = amount[0]
-    return face("add", value, Constant(np.asarray(amount, order="C")))
+    return call_of("add", value, Constant(np.asarray(amount, order="C")))
 
 
 @rule("nn.bias_add")
@@ -216,11 +216,13 @@ def add(call: Call, known: Known) -> Affine | None:
         return None
     shifted = [
         rescale_by(
-            face("left_shift", s.centered(), const(digits, "int32")), float(s.scale) / twice, True
+            call_of("left_shift", s.centered(), const(digits, "int32")),
+            float(s.scale) / twice,
+            True,
         )
         for s in sides
     ]
-    total = face(call.op.name, *shifted)
+    total = call_of(call.op.name, *shifted)
     scale = np.asarray(twice / (1 << digits))
     return Affine(total, scale, NOTHING, last=sides[0].last, sums=True)
 
@@ -250,7 +252,7 @@ def multiply(call: Call, known: Known) -> Affine | None:
     sides = _same_layout([_factor(k) for k in known])
     if sides is None or (sides[0].dtype == "int16") != (sides[1].dtype == "int16"):
         return None
-    product = face("multiply", *(s.centered() for s in sides))
+    product = call_of("multiply", *(s.centered() for s in sides))
     return Affine(product, sides[0].scale * sides[1].scale, NOTHING, last=sides[0].last, sums=True)
 
 
@@ -276,7 +278,7 @@ def extremum(call: Call, known: Known) -> Affine | None:
     sides = _same_layout([_factor(k) for k in known])
     if sides is None or not same_scale(sides):
         return None
-    return replace(sides[0], value=face(call.op.name, *(s.value for s in sides)))
+    return replace(sides[0], value=call_of(call.op.name, *(s.value for s in sides)))
 
 
 # -- windows -------------------------------------------------------------------------------------
@@ -304,8 +306,8 @@ def avg_pool(call: Call, known: Known) -> Affine | None:
     if found is None or counted or not plain:
         return None
     last = found.channels_last()
-    wide = face("left_shift", last.centered(), const(8, "int32"))
-    value = face("qnn.avg_pool2d", wide, attrs.pool_size, attrs.strides, attrs.padding)
+    wide = call_of("left_shift", last.centered(), const(8, "int32"))
+    value = call_of("qnn.avg_pool2d", wide, attrs.pool_size, attrs.strides, attrs.padding)
     return Affine(value, found.scale / 256, NOTHING, last=True, sums=True)
 
 
@@ -337,9 +339,9 @@ def _mean(given: Affine | None, axes: tuple[int, ...], keepdims: bool) -> Affine
     count = int(np.prod([plain.value.tensor_type.shape[a] for a in places]))
     if not 0 < count < 1 << 23:
         return None
-    total = face("sum", face("cast", plain.value, "int32"), places, keepdims)
+    total = call_of("sum", call_of("cast", plain.value, "int32"), places, keepdims)
     if int(found.zero):
-        total = face("subtract", total, const(count * int(found.zero), "int32"))
+        total = call_of("subtract", total, const(count * int(found.zero), "int32"))
     return Affine(total, found.scale / count, NOTHING, last=last, sums=True)
 
 
@@ -369,7 +371,7 @@ def transpose(call: Call, known: Known) -> Affine | None:
     plain = found.channels_second()
     axes = [a % plain.rank for a in call.attrs.axes] or list(range(plain.rank))[::-1]
     axis = axes.index(plain.axis % plain.rank) if not plain.uniform else 0
-    return replace(plain, value=face("transpose", plain.value, axes), axis=axis)
+    return replace(plain, value=call_of("transpose", plain.value, axes), axis=axis)
 
 
 @rule("nn.pad")

@@ -14,7 +14,7 @@ from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, rebuild
-from slipway.transform.graph.affine import Affine, Array, constant_of, face
+from slipway.transform.graph.affine import Affine, Array, call_of, constant_of
 
 MAX_OPERATORS = 64
 ALL = 256
@@ -42,7 +42,7 @@ def table_of(
     with np.errstate(all="ignore"):
         whole = np.clip(np.round(values / np.float32(scale)) + zero, least, most)
     table = np.nan_to_num(whole, nan=float(zero)).astype(out)
-    return given, face("qnn.lookup", given.value, Constant(table))
+    return given, call_of("qnn.lookup", given.value, Constant(table))
 
 
 class _NoRegion(Exception):

@@ -214,7 +214,7 @@ class _Rewrite:
                 args[1] = Constant(np.asarray(weight.array[..., keep], order="C"))
             if is_call_of(expr, "reshape"):
                 shape = (*expr.tensor_type.shape[:-1], len(keep))
-                return op_registry.face("reshape")(args[0], shape, True)  # type: ignore[no-any-return]
+                return op_registry.make("reshape")(args[0], shape, True)  # type: ignore[no-any-return]
             if is_call_of(expr, "add"):
                 return self._joined_add(expr, args)
             return expr.with_args(tuple(args))
@@ -249,7 +249,7 @@ class _Rewrite:
             if part is None or not part.any():
                 return made
             dtype = call.tensor_type.dtype
-            added: Expr = op_registry.face("add")(made, Constant(part.astype(dtype)))
+            added: Expr = op_registry.make("add")(made, Constant(part.astype(dtype)))
             self.parts[id(added)] = part
             return added
 

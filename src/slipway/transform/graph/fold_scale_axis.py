@@ -56,7 +56,7 @@ class _FoldScaleAxis:
         self.single.add(id(made))
         return made
 
-    def _rule(self, expr: Call) -> Expr:
+    def _rule(self, expr: Expr) -> Expr:
         for name, combine in (("multiply", np.multiply), ("add", np.add)):
             if not is_call_of(expr, name):
                 continue
@@ -79,7 +79,7 @@ class _FoldScaleAxis:
 
     def _call(self, name: str, value: Expr, array: Any, span: str) -> Expr:
         with op_registry.span(span):
-            return self._own(op_registry.face(name)(value, Constant(array)))  # type: ignore[no-any-return]
+            return self._own(op_registry.make(name)(value, Constant(array)))  # type: ignore[no-any-return]
 
     def _scaled(self, value: Expr, factor: np.ndarray[Any, Any], span: str) -> Expr | None:
         """Return `value * factor` with the factor moved into weights, or None."""
@@ -92,7 +92,7 @@ class _FoldScaleAxis:
             scaled = self._scaled(inner, factor, span)
             if scaled is None:
                 return None
-            return self._call("add", scaled, np.multiply(shift.array, factor), value.span)  # type: ignore[attr-defined]
+            return self._call("add", scaled, np.multiply(shift.array, factor), value.span)
         if not isinstance(value, Call) or not is_call_of(value, *CONVS, "nn.dense"):
             return None
         weight = value.args[1]

@@ -23,7 +23,7 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import children, post_order, rebuild
-from slipway.transform.graph.affine import Affine, face, to_second
+from slipway.transform.graph.affine import Affine, call_of, to_second
 from slipway.transform.graph.affine_rules import RULES
 from slipway.transform.graph.affine_table import table_of
 
@@ -110,7 +110,7 @@ class _Rewrite:
             found = [p.channels_last() for p in found]
             axis = axis if axis == 0 else found[0].rank - 1 if axis == 1 else axis - 1
         values = [p.stored(*target, call.attrs.out_dtype) for p in found]
-        return self._result(face("concatenate", values, axis), last)
+        return self._result(call_of("concatenate", values, axis), last)
 
     def _result(self, value: Expr, last: bool) -> Expr:
         if not last:

@@ -37,7 +37,7 @@ def merge_regions(function: Function) -> Function:
     for begin in order:
         if not is_call_of(begin, BEGIN) or not joins(begin):
             continue
-        first = current(of.get(id(begin.args[0])))  # type: ignore[attr-defined]
+        first = current(of.get(id(begin.args[0])))
         second = current(of.get(id(begin)))
         if first is None or second is None or first is second:
             continue
@@ -52,7 +52,7 @@ def merge_regions(function: Function) -> Function:
         elif (
             is_call_of(expr, BEGIN)
             and joins(expr)
-            and current(of[id(expr)]) is current(of[id(expr.args[0])])  # type: ignore[attr-defined]
+            and current(of[id(expr)]) is current(of[id(expr.args[0])])
         ):
             done[id(expr)] = done[id(expr.args[0].args[0])]  # type: ignore[attr-defined]
         else:

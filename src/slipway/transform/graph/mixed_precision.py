@@ -185,12 +185,12 @@ class _Converter:
         given = value.tensor_type.dtype
         if given == dtype or not dtypes.is_float(given):
             return value
-        if is_call_of(value, "cast") and value.args[0].tensor_type.dtype == self.low == dtype:  # type: ignore[attr-defined]
-            return value.args[0]  # type: ignore[attr-defined, no-any-return]
+        if is_call_of(value, "cast") and value.args[0].tensor_type.dtype == self.low == dtype:
+            return value.args[0]
         key = id(value), dtype
         if key not in self.casts:
-            face: Any = op_registry.face("cast")
-            self.casts[key] = face(value, dtype)
+            make: Any = op_registry.make("cast")
+            self.casts[key] = make(value, dtype)
             self.kept += [value, self.casts[key]]
         return self.casts[key]
 

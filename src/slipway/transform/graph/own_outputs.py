@@ -41,7 +41,7 @@ def _own(result: Expr, seen: set[tuple[int, ...]]) -> Expr:
     seen.add((id(source), *path))
     if fresh:
         return result
-    made: Expr = op_registry.face("copy")(result)
+    made: Expr = op_registry.make("copy")(result)
     return made
 
 

@@ -67,7 +67,7 @@ def _cut(
             call = calls[id(region)]
             done[id(expr)] = TupleGetItem(call, index) if count > 1 else call
         elif is_call_of(expr, BEGIN, END):
-            done[id(expr)] = done[id(expr.args[0])]  # type: ignore[attr-defined]
+            done[id(expr)] = done[id(expr.args[0])]
         else:
             done[id(expr)] = rebuild(expr, lambda child: done[id(child)])
     return done[id(function)], parts

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Function, Op
 from slipway.relay.verify import GraphLaws
@@ -26,12 +27,22 @@ from slipway.transform.graph.select_branches import select_branches
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
+from slipway.transform.graph.split_joins import split_joins
 from slipway.transform.graph.widen_products import widen_products
 from slipway.transform.manager import Pass, Setting, always
 from slipway.transform.verify import LAWS
 
 FunctionPass = Callable[[Function], Function]
 LAWS[IRModule] = ("relay.verify", GraphLaws)
+
+
+def main_function(mod: IRModule) -> Function:
+    """Return the relay function "main".  Raises LoweringError when there is none."""
+    main = dict(mod.items()).get("main")
+    if not isinstance(main, Function):
+        names = ", ".join(mod) or "nothing"
+        raise LoweringError(f"a model needs a relay function called 'main'; the module has {names}")
+    return main
 
 
 def over_functions(module: IRModule, run: FunctionPass) -> IRModule:
@@ -103,6 +114,7 @@ OPENING: tuple[Pass, ...] = (
     graph_pass("SelectBranches", 0, select_branches),
     graph_pass("FakeQuantizationToInteger", 0, integer_arithmetic, exact=False),
     graph_pass("SimplifyInference", 0, simplify_inference),
+    graph_pass("SplitJoins", 0, split_joins),
 )
 MIDDLE: tuple[Pass, ...] = (
     graph_pass("RoundOnce", 2, round_once, exact=False),

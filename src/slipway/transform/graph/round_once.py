@@ -84,15 +84,15 @@ class _RoundOnce:
             return Constant(new.array.astype(WIDE))
         all_wide = all(self.widens.get(id(r), False) for r in self.readers[id(old)])
         if all_wide and is_call_of(new, "cast"):
-            before: Expr = new.args[0]  # type: ignore[attr-defined]
+            before: Expr = new.args[0]
             if before.tensor_type.dtype == WIDE:
                 return before
         return _cast(new, WIDE)
 
 
 def _cast(expr: Expr, dtype: str) -> Expr:
-    face: Any = op_registry.face("cast")
-    return face(expr, dtype)  # type: ignore[no-any-return]
+    make: Any = op_registry.make("cast")
+    return make(expr, dtype)  # type: ignore[no-any-return]
 
 
 def _is_narrow(expr: Expr) -> bool:

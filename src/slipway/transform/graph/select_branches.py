@@ -39,7 +39,7 @@ def _chosen(condition: Expr, one: Expr, other: Expr) -> Expr:
         return Tuple(
             tuple(_chosen(condition, _field(one, i), _field(other, i)) for i in range(count))
         )
-    made: Expr = op_registry.face("where")(condition, one, other)
+    made: Expr = op_registry.make("where")(condition, one, other)
     return made
 
 

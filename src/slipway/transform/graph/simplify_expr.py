@@ -53,8 +53,8 @@ def _bias_add(call: Call) -> Expr | None:
     trailing = rank - 1 - call.attrs.axis % rank
     with op_registry.span(call.span):
         if trailing:
-            bias = op_registry.face("expand_dims")(bias, 1, trailing)
-        return op_registry.face("add")(data, bias)  # type: ignore[no-any-return]
+            bias = op_registry.make("expand_dims")(bias, 1, trailing)
+        return op_registry.make("add")(data, bias)  # type: ignore[no-any-return]
 
 
 def _reshape(call: Call) -> Expr | None:
@@ -69,7 +69,7 @@ def _reshape(call: Call) -> Expr | None:
     if inner.type == call.type:
         return inner
     with op_registry.span(call.span):
-        return op_registry.face("reshape")(inner, call.tensor_type.shape, True)  # type: ignore[no-any-return]
+        return op_registry.make("reshape")(inner, call.tensor_type.shape, True)  # type: ignore[no-any-return]
 
 
 def _same_type(call: Call) -> Expr | None:
@@ -110,12 +110,12 @@ def _transpose(call: Call) -> Expr | None:
     if isinstance(data, Call) and is_call_of(data, "transpose"):
         inner = _axes(data)
         with op_registry.span(call.span):
-            joined = op_registry.face("transpose")(data.args[0], [inner[a] for a in axes])
+            joined = op_registry.make("transpose")(data.args[0], [inner[a] for a in axes])
         return _transpose(joined) or joined
     moved = [a for a in axes if call.args[0].tensor_type.shape[a] != 1]
     if moved == sorted(moved):  # only axes of extent 1 change places
         with op_registry.span(call.span):
-            return op_registry.face("reshape")(data, call.tensor_type.shape, True)  # type: ignore[no-any-return]
+            return op_registry.make("reshape")(data, call.tensor_type.shape, True)  # type: ignore[no-any-return]
     return None
 
 
@@ -141,7 +141,7 @@ def _subtract(call: Call) -> Expr | None:
         if _is_all(rhs, 0.0) and call.type == lhs.type:
             return lhs
         with op_registry.span(call.span):
-            return op_registry.face("add")(lhs, Constant(np.negative(rhs.array)))  # type: ignore[no-any-return]
+            return op_registry.make("add")(lhs, Constant(np.negative(rhs.array)))  # type: ignore[no-any-return]
     return None
 
 
@@ -157,9 +157,9 @@ def _is_transposed(expr: Expr) -> bool:
     if not is_call_of(expr, "transpose"):
         return False
     rank = expr.tensor_type.rank
-    order = tuple(a % rank for a in expr.attrs.axes or range(rank)[::-1])  # type: ignore[attr-defined]
+    order = tuple(a % rank for a in expr.attrs.axes or range(rank)[::-1])
     wanted = (*range(rank - 2), rank - 1, rank - 2)
-    return order == wanted and not isinstance(expr.args[0], Constant)  # type: ignore[attr-defined]
+    return order == wanted and not isinstance(expr.args[0], Constant)
 
 
 def _product(call: Call) -> Expr | None:
@@ -173,8 +173,8 @@ def _product(call: Call) -> Expr | None:
         return None
     attrs = call.attrs
     with op_registry.span(call.span):
-        face: Any = op_registry.face("nn.matmul" if dense else call.op.name)
-        return face(  # type: ignore[no-any-return]
+        make: Any = op_registry.make("nn.matmul" if dense else call.op.name)
+        return make(  # type: ignore[no-any-return]
             a.args[0] if transposed_a else a,  # type: ignore[attr-defined]
             b.args[0] if transposed_b else b,  # type: ignore[attr-defined]
             out_dtype=attrs.out_dtype,

@@ -24,11 +24,11 @@ def _rule(expr: Expr) -> Expr | None:
         return None
     call: Any = expr.tuple_value
     if is_call_of(call, "nn.dropout") and expr.index == 0:
-        return call.args[0]  # type: ignore[no-any-return]
+        return call.args[0]
     if is_call_of(call, "nn.batch_norm"):
         if expr.index == 0:
             return batch_norm_as_affine(call)
-        return call.args[2 + expr.index]  # type: ignore[no-any-return]
+        return call.args[2 + expr.index]
     return None
 
 
@@ -36,19 +36,19 @@ def batch_norm_as_affine(call: Call) -> Expr:
     """Return a batch_norm's first result as one multiplication and one addition."""
     data, gamma, beta, mean, var = call.args
     attrs = call.attrs
-    face = op_registry.face
+    make = op_registry.make
     dtype, rank = data.tensor_type.dtype, data.tensor_type.rank
     with op_registry.span(call.span):
         epsilon = op_registry.const(attrs.epsilon, dtype)
-        factor: Expr = face("rsqrt")(face("add")(var, epsilon))
+        factor: Expr = make("rsqrt")(make("add")(var, epsilon))
         if attrs.scale:
-            factor = face("multiply")(gamma, factor)
-        shift: Expr = face("negative")(face("multiply")(mean, factor))
+            factor = make("multiply")(gamma, factor)
+        shift: Expr = make("negative")(make("multiply")(mean, factor))
         if attrs.center:
-            shift = face("add")(beta, shift)
+            shift = make("add")(beta, shift)
         trailing = rank - 1 - attrs.axis % rank
         if trailing:
-            factor = face("expand_dims")(factor, 1, trailing)
-            shift = face("expand_dims")(shift, 1, trailing)
-        result: Expr = face("add")(face("multiply")(data, factor), shift)
+            factor = make("expand_dims")(factor, 1, trailing)
+            shift = make("expand_dims")(shift, 1, trailing)
+        result: Expr = make("add")(make("multiply")(data, factor), shift)
     return result

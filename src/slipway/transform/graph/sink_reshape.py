@@ -55,7 +55,7 @@ class _SinkReshape:
             if inner.tensor_type.shape != source.tensor_type.shape:
                 return None
             self._note(inner)
-            return op_registry.face("reshape")(inner, expr.tensor_type.shape)  # type: ignore[no-any-return]
+            return op_registry.make("reshape")(inner, expr.tensor_type.shape)  # type: ignore[no-any-return]
 
     def _note(self, expr: Expr) -> None:
         self.products.add(id(expr))
@@ -82,9 +82,9 @@ class _SinkReshape:
             inner = self._source(argument)
             if inner.tensor_type.shape == shape:
                 return inner
-            return op_registry.face("reshape")(inner, shape)  # type: ignore[no-any-return]
+            return op_registry.make("reshape")(inner, shape)  # type: ignore[no-any-return]
         if given.size == 1:
-            return op_registry.face("reshape")(argument, ()) if given.rank else argument
+            return op_registry.make("reshape")(argument, ()) if given.rank else argument
         along_last = (
             bool(shape)
             and shape[-1] == out[-1] == given.shape[-1]
@@ -94,4 +94,4 @@ class _SinkReshape:
             return None
         if given.rank == 1:
             return argument
-        return op_registry.face("reshape")(argument, (given.shape[-1],))  # type: ignore[no-any-return]
+        return op_registry.make("reshape")(argument, (given.shape[-1],))  # type: ignore[no-any-return]

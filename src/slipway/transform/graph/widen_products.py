@@ -1,10 +1,11 @@
-"""WidenProducts: products of bfloat16, and of float16 with constant weights, sum in float32.
+"""WidenProducts: products of bfloat16 and float16 sum in float32.
 
     nn.dense(%x, %w)  ->  cast(nn.dense(cast(%x, float32), cast(%w, float32)), bfloat16)
 
-and the same for convolutions and matrix products.  Sums that were rounded to eight bits at each
-step lose most of what they add; in float32 they are rounded once, and the kernels are those of
-float32 models.  Constant weights are widened when the model is compiled.
+and the same for convolutions and matrix products, those in blocks of channels too.  Sums that were
+rounded to eight or eleven bits at each step lose most of what they add; in float32 they are rounded
+once, and the kernels are those of float32 models.  Constant weights are widened when the model is
+compiled.
 
 With an instruction for pairs of bfloat16 their sums are float32 too, but operands stay narrow::
 
@@ -14,7 +15,7 @@ With an instruction for pairs of bfloat16 their sums are float32 too, but operan
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
@@ -25,6 +26,9 @@ BFLOAT16, FLOAT16, WIDE = "bfloat16", "float16", "float32"
 PRODUCTS = (
     "nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",
     "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose",
+    "nn.contrib_dense_pack", "nn.contrib_conv2d_winograd_nchwc", "nn.contrib_conv1d_nchwc",
+    "nn.contrib_conv2d_nchwc", "nn.contrib_conv3d_nchwc", "nn.contrib_depthwise_conv1d_nchwc",
+    "nn.contrib_depthwise_conv2d_nchwc", "nn.contrib_depthwise_conv3d_nchwc",
 )  # fmt: skip
 
 
@@ -41,7 +45,7 @@ def widen_products(
 
     Those calls in it for which `in_pairs` is true keep their operands.
     """
-    chosen = {id(e) for e in post_order(function) if _is_narrow(e) and in_pairs(e)}  # type: ignore[arg-type]
+    chosen = {id(e) for e in post_order(function) if _is_narrow(e) and in_pairs(e)}
     made: dict[int, Expr] = {}
 
     def new(child: Expr) -> Expr:
@@ -56,15 +60,14 @@ def widen_products(
     return made[id(function)]  # type: ignore[return-value]
 
 
-def _is_narrow(expr: Expr) -> bool:
-    """Return whether `expr` is a product of bfloat16, or of float16 with a constant weight."""
-    if not isinstance(expr, Call) or not is_call_of(expr, *PRODUCTS) or expr.type is None:
+def _is_narrow(expr: Expr) -> TypeGuard[Call]:
+    """Return whether `expr` is a product of bfloat16 or float16."""
+    if not is_call_of(expr, *PRODUCTS) or expr.type is None:
         return False
-    types = {a.tensor_type.dtype for a in expr.args}
-    return types == {BFLOAT16} or (types == {FLOAT16} and has_known_weight(expr))
+    return {a.tensor_type.dtype for a in expr.args} in ({BFLOAT16}, {FLOAT16})
 
 
-def _rule(expr: Call, narrow: bool) -> Expr | None:
+def _rule(expr: Expr, narrow: bool) -> Expr | None:
     if not _is_narrow(expr):
         return None
     low, given = expr.args[0].tensor_type.dtype, expr.tensor_type.dtype
@@ -72,7 +75,7 @@ def _rule(expr: Call, narrow: bool) -> Expr | None:
         return None
     if narrow and given == WIDE:
         return None
-    cast = op_registry.face("cast")
+    cast = op_registry.make("cast")
     definition = op_registry.get(expr.op.name)
     attrs: Any = expr.attrs
     if hasattr(attrs, "out_dtype"):

@@ -67,6 +67,10 @@ def prim_func_pass(
             for key, func in node.items():
                 if isinstance(func, PrimFunc):
                     made = change(func, node, setting)
+                    if not isinstance(made, PrimFunc):
+                        raise LoweringError(
+                            f"the pass {title!r} returned {made!r}, which is no function of loops"
+                        )
                     node = node if made is func else node.update(key, made)
             return node
 

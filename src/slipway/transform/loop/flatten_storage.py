@@ -23,13 +23,24 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import PrimExpr
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children
+from slipway.ir.visit import map_children, walk
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
     """Return `func` with every load and store on a one-dimensional compact buffer."""
     body = _Flattener(buffer for _, buffer in func.buffer_map).visit(func.body)
     return func.replace(body=body)  # type: ignore[no-any-return]
+
+
+def not_flat(func: PrimFunc) -> str:
+    """Return why `func` cannot go without this pass; "" where every access has one index."""
+    for node in walk(func.body):
+        if isinstance(node, (E.BufferLoad, S.BufferStore)) and len(node.indices) != 1:
+            return (
+                f"{node.buffer.name} is accessed by {len(node.indices)} indices, and code "
+                "generators take one"
+            )
+    return ""
 
 
 class _Flattener:
@@ -168,10 +179,10 @@ class _Flattener:
         is_wide = not buffer.strides and (element_count(buffer) or 0) >= 1 << 31
         total: PrimExpr = ops.const(0, "int64" if is_wide else "int32")
         for index, stride in zip(indices, self.stride_sums(buffer), strict=True):
-            place = self.visit(index)
-            if is_wide and not place.dtype.startswith("int64"):
-                place = ops.cast(place, dtypes.with_lanes("int64", place.lanes))
-            total = ops.add(total, ops.mul(place, self.an.to_expr(stride)))
+            index = self.visit(index)
+            if is_wide and not index.dtype.startswith("int64"):
+                index = ops.cast(index, dtypes.with_lanes("int64", index.lanes))
+            total = ops.add(total, ops.mul(index, self.an.to_expr(stride)))
         if buffer.elem_offset is not None:
             total = ops.add(total, buffer.elem_offset)
         return self.an.simplify(total)  # type: ignore[no-any-return]

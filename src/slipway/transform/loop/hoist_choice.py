@@ -106,6 +106,7 @@ def _unchanged(loop: S.For) -> E.PrimExpr | None:
     nodes = list(walk(stmt))
     if len(nodes) > _MOST_NODES:
         return None
+    inner |= {id(node.var) for node in nodes if isinstance(node, E.Let)}
     found = [
         condition
         for node in nodes
@@ -121,7 +122,7 @@ def _unchanged(loop: S.For) -> E.PrimExpr | None:
 
 
 def _changes(part: Any, inner: set[int]) -> bool:
-    """Return whether a part of a condition may differ between the steps of loops over `inner`."""
+    """Return whether a part of a condition may differ where the variables of `inner` do."""
     if isinstance(part, E.Var):
         return id(part) in inner
     return isinstance(part, (E.BufferLoad, E.Call, E.Let))

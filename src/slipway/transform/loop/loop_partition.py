@@ -34,7 +34,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.expr import PrimExpr
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children, walk
+from slipway.ir.visit import map_children, substitute, walk
 from slipway.transform.context import PassContext
 
 Ranges = dict[Atom, Interval]
@@ -47,8 +47,25 @@ def loop_partition(func: PrimFunc) -> PrimFunc:
     padding = bool(options.get("partition_const_loop", False))
     if not any(isinstance(n, E.Call) and n.op == "likely" for n in walk(func.body)) and not padding:
         return func
-    body = _Partition(padding).visit(func.body)
+    body = _Partition(padding).visit(_one_range_each(func.body, {}))
     return func.replace(body=body)  # type: ignore[no-any-return]
+
+
+def _one_range_each(node: Any, seen: dict[E.Var, tuple[int | None, ...]]) -> Any:
+    """Return a statement in which no variable has loops of different ranges.
+
+    The pieces of a loop that was cut have the variable of that loop; what holds in one piece need
+    not hold in the others.
+    """
+    if not isinstance(node, S.Stmt):
+        return node
+    if isinstance(node, S.For):
+        ends = ops.as_int(node.min), ops.as_int(node.extent)
+        if None in ends or seen.setdefault(node.loop_var, ends) != ends:
+            var = E.Var(node.loop_var.name, node.loop_var.dtype)
+            body = substitute(node.body, {node.loop_var: var})
+            node = node.replace(loop_var=var, body=body)
+    return map_children(node, lambda child: _one_range_each(child, seen))
 
 
 class _Partition:
@@ -72,9 +89,10 @@ class _Partition:
     def loop(self, node: S.For) -> S.Stmt:
         inner = loops_inside(self.an, node.body)
         own = self.an.linear(node.loop_var)
+        inside = _names(self.an, node.body)
         checks: dict[int, tuple[Any, PrimExpr]] = {}
         for condition in conditions_of(node.body, self.padding):
-            everywhere = self._for_all(condition, own, inner)
+            everywhere = self._for_all(condition, own, inner, inside)
             if everywhere is not None:
                 checks[id(condition)] = (condition, everywhere)
         if not checks:
@@ -87,11 +105,12 @@ class _Partition:
         return node.replace(body=body)  # type: ignore[no-any-return]
 
     def _for_all(
-        self, condition: E.PrimExpr, own: Linear, inner: dict[Atom, Interval]
+        self, condition: E.PrimExpr, own: Linear, inner: Ranges, names: set[Atom]
     ) -> PrimExpr | None:
         """Return a condition on the outer loops under which `condition` holds for all inner ones.
 
-        None when it does not depend on this loop and a loop inside, or cannot be decided so.
+        None when it does not depend on this loop and a loop inside, depends on one of `names`,
+        which mean something inside only, or cannot be decided so.
         """
         if not isinstance(condition, _COMPARISONS) or condition.a.dtype not in ("int32", "int64"):
             return None
@@ -103,6 +122,8 @@ class _Partition:
                 return None
             variables |= atom.variables
         if not own.terms or variables.isdisjoint(own.terms) or variables.isdisjoint(inner):
+            return None
+        if not variables.isdisjoint(names):
             return None
         ends = interval_of(an, difference, inner)
         if ends is None:
@@ -127,6 +148,12 @@ def loops_inside(an: Analyzer, body: S.Stmt) -> Ranges:
             for atom in an.linear(stmt.loop_var).terms:
                 found[atom] = (first, last)
     return found
+
+
+def _names(an: Analyzer, body: S.Stmt) -> set[Atom]:
+    """Return the variables that name values in `body`."""
+    lets = [n.var for n in walk(body) if isinstance(n, (S.LetStmt, E.Let))]
+    return {an.var_atom(var) for var in lets if var.dtype in ("int32", "int64")}
 
 
 def conditions_of(body: S.Stmt, values: bool = False) -> list[PrimExpr]:

@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from slipway.errors import LoweringError
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import nesting
 from slipway.transform.context import PassContext
 from slipway.transform.loop.cut_loops import cut_loops
-from slipway.transform.loop.flatten_storage import flatten_storage
+from slipway.transform.loop.flatten_storage import flatten_storage, not_flat
 from slipway.transform.loop.hoist_choice import hoist_choice
 from slipway.transform.loop.inject_double_buffer import inject_double_buffer
 from slipway.transform.loop.inject_prefetch import inject_prefetch
@@ -30,7 +28,7 @@ from slipway.transform.loop.storage_rewrite import storage_rewrite
 from slipway.transform.loop.transpose_loads import transpose_loads
 from slipway.transform.loop.unroll_loop import unroll_loop
 from slipway.transform.loop.vectorize_loop import vectorize_loop
-from slipway.transform.manager import Pass, Setting, always, is_ours, run_passes
+from slipway.transform.manager import Pass, Setting, always, is_ours, never_missed, run_passes
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -38,10 +36,20 @@ if TYPE_CHECKING:
 LoopPass = Callable[[PrimFunc], PrimFunc]
 
 
-def loop_pass(run: LoopPass, applies: Callable[[Setting], bool] = always) -> Pass:
+def loop_pass(
+    run: LoopPass,
+    applies: Callable[[Setting], bool] = always,
+    missed: Callable[[PrimFunc], str] = never_missed,
+) -> Pass:
     """Return a function over loops as a pass of its name."""
-    name = getattr(run, "__name__", str(run))
-    return Pass(name, 0, lambda func, setting: run(func), applies=applies, by_user=not is_ours(run))
+    return Pass(
+        getattr(run, "__name__", str(run)),
+        0,
+        lambda func, setting: run(func),
+        applies=applies,
+        by_user=not is_ours(run),
+        missed=missed,
+    )
 
 
 def _has_option(name: str) -> Callable[[Setting], bool]:
@@ -57,7 +65,7 @@ BY_OPTION: tuple[Pass, ...] = (
 PIPELINE: tuple[Pass, ...] = (
     loop_pass(serialize_threads),
     loop_pass(lower_custom_calls),
-    loop_pass(flatten_storage),
+    loop_pass(flatten_storage, missed=not_flat),
     loop_pass(inject_prefetch),
     loop_pass(inject_double_buffer),
     loop_pass(remove_unused),
@@ -110,15 +118,8 @@ def run_pipeline(
     steps = _with_extra(passes, context)
     entered = context is PassContext.current()  # where passes read their options
     with nullcontext() if entered else context:
-        try:
-            for _, result in run_passes(steps, func, Setting(target, context)):
-                func = result
-        except RecursionError:
-            raise LoweringError(
-                f"function {func.name!r} has {nesting(func.body)} expressions or statements inside "
-                "each other, more than the passes can follow: keep parts in temporaries, or in "
-                "functions of their own"
-            ) from None
+        for _, result in run_passes(steps, func, Setting(target, context)):
+            func = result
     return func
 
 

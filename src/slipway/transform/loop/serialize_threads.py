@@ -46,7 +46,9 @@ def _visit(node: Any, name: str, parallel: bool) -> Any:
         if node.thread is not None and node.thread.var is not node.loop_var:
             body = substitute(body, {node.thread.var: node.loop_var})
     inside = parallel or kind == S.ForKind.PARALLEL
-    return node.replace(kind=kind, thread=None, body=_visit(body, name, inside))
+    notes = tuple(note for note in node.annotations if note[0] != S.REDUCES)
+    body = _visit(body, name, inside)
+    return node.replace(kind=kind, thread=None, body=body, annotations=notes)
 
 
 def _refuse_barriers(loop: S.For, tag: str, name: str) -> None:

@@ -46,7 +46,7 @@ class _Unroller:
         self.names: dict[int, Any] = {}
         self.clean: dict[int, tuple[Any, bool]] = {}
         self.memo: dict[int, tuple[Any, Any]] = {}
-        self.copied: dict[S.Stmt, S.Stmt] = {}
+        self.around: list[tuple[E.Var, E.Range]] = []  # the loops that stay
 
     # -- statements: expand, substituting the current values of unrolled variables ----------------
 
@@ -84,7 +84,7 @@ class _Unroller:
         return S.LetStmt(var, value, body)
 
     def loop(self, node: S.For) -> S.Stmt:
-        extent = ops.as_int(self.expr(node.extent))
+        extent = self.extent(node)
         pragmas = dict(node.annotations)
         outer_limit = self.auto_max_step
         if "pragma_auto_unroll_max_step" in pragmas:
@@ -104,9 +104,21 @@ class _Unroller:
         finally:
             self.auto_max_step = outer_limit
 
+    def extent(self, node: S.For) -> int | None:
+        """Return how many steps a loop has here, where that is known."""
+        extent = self.expr(node.extent)
+        if node.kind == S.ForKind.UNROLLED and not isinstance(extent, E.IntImm):
+            an = Analyzer()  # of its own: here the variables of loops that stay have no ranges
+            for var, dom in self.around:
+                an.bind_range(var, dom)
+            extent = an.simplify(extent)
+        return ops.as_int(extent)
+
     def _keep(self, node: S.For) -> S.Stmt:
         if not self.names:
+            self.around.append((node.loop_var, E.Range(node.min, node.extent)))
             body = self.visit(node.body)
+            self.around.pop()
             return node if body is node.body else node.replace(body=body)
         # Each copy of a loop gets its own variable.
         var = E.Var(node.loop_var.name, node.loop_var.dtype)
@@ -118,7 +130,9 @@ class _Unroller:
             self.values[atom] = Linear({self.an.var_atom(var): 1}, 0, var.dtype)
         self.names[id(node.loop_var)] = var
         outer, self.memo = self.memo, {}
+        self.around.append((var, E.Range(first, extent)))
         body = self.visit(node.body)
+        self.around.pop()
         self.memo = outer
         if saved is None:
             del self.names[id(node.loop_var)]

@@ -144,7 +144,8 @@ class _Lanes:
         self.first = first
         self.lanes = lanes
         self.atom: Atom = an.var_atom(var)
-        self.lets: dict[int, Var] = {}
+        self.lets: dict[int, Var] = {}  # names of values that differ between lanes
+        self.named: set[Atom] = set()  # those of them that are indices
         self.memo: dict[int, tuple[Any, Any]] = {}
         self.forms = 0  # made for lanes that choose alike
 
@@ -164,9 +165,7 @@ class _Lanes:
                 value = self.expr(node.value)
                 if value.dtype == node.var.dtype:
                     return S.LetStmt(node.var, value, self.stmt(node.body))
-                wide = Var(node.var.name, value.dtype)
-                self.lets[id(node.var)] = wide
-                return S.LetStmt(wide, value, self.stmt(node.body))
+                return S.LetStmt(self.widened(node.var, value), value, self.stmt(node.body))
             case S.Evaluate() if S.is_nop(node):
                 return node
             case S.AttrStmt():
@@ -174,8 +173,23 @@ class _Lanes:
             case _:
                 raise _CannotVectorizeError
 
+    def widened(self, var: Var, value: PrimExpr) -> Var:
+        """Return the name in all lanes of what `var` names in one."""
+        wide = self.lets[id(var)] = Var(var.name, value.dtype)
+        if var.dtype in ("int32", "int64"):
+            self.named.add(self.an.var_atom(var))
+        return wide
+
+    def varies(self, atom: Atom) -> bool:
+        """Return whether a term other than the loop's variable differs between lanes."""
+        return atom is not self.atom and (
+            self.atom in atom.variables or not atom.variables.isdisjoint(self.named)
+        )
+
     def guarded_store(self, node: S.BufferStore) -> S.Stmt:
         """A store whose value is chosen lane by lane: in vectors where all lanes choose alike."""
+        if _chooses_by_name(node.value):
+            raise _CannotVectorizeError
         between = self._choice_of_loads(node.value)
         if between is not None:
             return self.either(node, between)
@@ -254,6 +268,9 @@ class _Lanes:
 
     def steps(self, node: S.Stmt) -> S.Stmt:
         """Return `node` once per lane, in a serial loop."""
+        inside = {n.var for n in walk(node) if isinstance(n, E.Let)}
+        if any(isinstance(n, Var) and id(n) in self.lets and n not in inside for n in walk(node)):
+            raise _CannotVectorizeError  # it is the name of a vector here
         step = Var(self.var.name, self.var.dtype)
         extent = ops.const(self.lanes, self.var.dtype)
         body = substitute(node, {self.var: step})
@@ -273,9 +290,10 @@ class _Lanes:
         if first.lanes > 1 or extent.lanes > 1:
             raise _CannotVectorizeError
         self.an.bind_range(node.loop_var, E.Range(first, extent))
-        return S.For(
-            node.loop_var, first, extent, node.kind, self.stmt(node.body), None, node.annotations
-        )
+        self.memo = {}  # of this variable in other loops, which have other ranges
+        body = self.stmt(node.body)
+        self.memo = {}
+        return S.For(node.loop_var, first, extent, node.kind, body, None, node.annotations)
 
     def branch(self, node: S.IfThenElse) -> S.Stmt:
         condition = self.expr(node.condition)
@@ -301,7 +319,7 @@ class _Lanes:
         an = self.an
         difference = an.linear(condition.a).minus(an.linear(condition.b))
         step = difference.terms.get(self.atom, 0)
-        if any(a is not self.atom and self.atom in a.variables for a in difference.terms):
+        if any(map(self.varies, difference.terms)):
             raise _CannotVectorizeError
         less = isinstance(condition, (E.LT, E.LE))
         worst = self.first.shifted(self.lanes - 1) if (step > 0) == less else self.first
@@ -333,7 +351,7 @@ class _Lanes:
             linear = self.an.linear(node)
             if all(a.pure for a in linear.terms):
                 step = linear.terms.get(self.atom, 0)
-                if all(a is self.atom or self.atom not in a.variables for a in linear.terms):
+                if not any(map(self.varies, linear.terms)):
                     if not step:
                         return self.an.to_expr(linear)
                     base = self.an.substitute(linear, {self.atom: self.first})
@@ -350,9 +368,7 @@ class _Lanes:
             return self.select(node)
         if isinstance(node, E.Let):
             value = self.expr(node.value)
-            wide = Var(node.var.name, value.dtype)
-            self.lets[id(node.var)] = wide
-            return E.Let(wide, value, self.expr(node.body))
+            return E.Let(self.widened(node.var, value), value, self.expr(node.body))
         if isinstance(node, E.Cast):
             value = self.expr(node.value)
             return E.Cast(dtypes.with_lanes(node.dtype, value.lanes), value)
@@ -374,8 +390,10 @@ class _Lanes:
         if len(node.indices) != 1 or node.indices[0].dtype != "int32" or node.lanes > 1:
             return None
         linear = self.an.linear(node.indices[0])
-        inside = [a for a in linear.terms if a is not self.atom and self.atom in a.variables]
-        if not inside or not all(a.pure for a in linear.terms):
+        inside = [a for a in linear.terms if self.varies(a)]
+        if not inside or not all(
+            a.pure and a.variables.isdisjoint(self.named) for a in linear.terms
+        ):
             return None
         places = [
             self.an.substitute(linear, {self.atom: self.first.shifted(lane)})
@@ -438,6 +456,18 @@ def _decided(value: Any) -> Any:
         if isinstance(condition, E.IntImm):
             return _decided(value.args[1 if condition.value else 2])
     return map_children(value, _decided)
+
+
+def _chooses_by_name(value: PrimExpr) -> bool:
+    """Return whether a choice of loads depends on a name that means something inside only."""
+    names = {n.var for n in walk(value) if isinstance(n, E.Let)}
+    return any(
+        isinstance(n, E.Call)
+        and n.op == "if_then_else"
+        and _reads_memory(n)
+        and any(part in names for part in walk(n.args[0]) if isinstance(part, Var))
+        for n in (walk(value) if names else ())
+    )
 
 
 def _never(condition: PrimExpr) -> bool:

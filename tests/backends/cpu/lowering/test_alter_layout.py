@@ -175,11 +175,11 @@ def test_groups_are_convolutions_in_blocks(channels, filters, groups):
 def test_sequences_and_volumes_are_in_blocks(groups):
     for count, layout in ((1, "NCW"), (3, "NCDHW")):
         x = relay.var("x", shape=(1, 24, 7, 6, 5)[: count + 2])
-        face = {1: relay.nn.conv1d, 3: relay.nn.conv3d}[count]
+        make = {1: relay.nn.conv1d, 3: relay.nn.conv3d}[count]
         pool = {1: relay.nn.max_pool1d, 3: relay.nn.max_pool3d}[count]
-        body = face(x, weights(24, 24 // groups, *(3,) * count), padding=1, groups=groups)
+        body = make(x, weights(24, 24 // groups, *(3,) * count), padding=1, groups=groups)
         body = relay.nn.relu(relay.nn.bias_add(body, weights(24)))
-        body = face(pool(body, pool_size=2), weights(8, 24, *(1,) * count))
+        body = make(pool(body, pool_size=2), weights(8, 24, *(1,) * count))
         found = operators(done := blocked(body, 16))
         assert found.count("layout_transform") == 5  # two kernels, bias, data, result
         assert f"nn.max_pool{count}d" in found

@@ -47,8 +47,8 @@ def test_sequences_and_volumes(count, kernel):
     rng = np.random.default_rng(0)
     weight = rng.standard_normal((3, 4, *(kernel,) * count)).astype("float32")
     x = relay.var("x", shape=(2, 3, 4, 5, 3)[: count + 2])
-    face = {1: relay.nn.conv1d_transpose, 3: relay.nn.conv3d_transpose}[count]
-    before = face(x, relay.const(weight), strides=2, padding=1).as_function()
+    make = {1: relay.nn.conv1d_transpose, 3: relay.nn.conv3d_transpose}[count]
+    before = make(x, relay.const(weight), strides=2, padding=1).as_function()
     after = subpixel_conv(before)
     names = {e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)}
     assert f"nn.conv{count}d" in names

@@ -1,4 +1,4 @@
-"""Products of bfloat16 are summed in float32, and close to the exact ones."""
+"""Products of bfloat16 and float16 are summed in float32, and close to the exact ones."""
 
 import ml_dtypes
 import numpy as np
@@ -65,14 +65,39 @@ def test_sums_in_float32_of_the_model_are_kept():
     assert {data.tensor_type.dtype, weight.tensor_type.dtype} == {"float32"}
 
 
-def test_float16_with_constant_weights_sums_in_float32():
-    x = relay.var("x", shape=(4, 8), dtype="float16")
-    weight = relay.const(RNG.standard_normal((6, 8)).astype("float16"))
-    function = infer_type(relay.Function([x], relay.nn.dense(x, weight)))
-    (product,) = widen_products(function).body.args
-    assert product.tensor_type.dtype == "float32"
-    pair = infer_type(relay.Function([x], relay.nn.dense(x, x)))
-    assert widen_products(pair) is pair
+def packed(dtype):
+    """A product of each form with channels or units in blocks, and what it takes."""
+    x = relay.var("x", shape=(1, 32, 5, 5, 8), dtype=dtype)
+    w = relay.var("w", shape=(1, 32, 3, 3, 8, 8), dtype=dtype)
+    yield (x, w), relay.nn.contrib_conv2d_nchwc(x, w)
+    tiles = relay.var("w", shape=(1, 6, 6, 32, 8, 8), dtype=dtype)
+    yield (x, tiles), relay.nn.contrib_conv2d_winograd_nchwc(x, tiles, padding=1)
+    rows, panel = (
+        relay.var(n, shape=s, dtype=dtype) for n, s in (("x", (2, 2048)), ("w", (1, 2048, 8)))
+    )
+    yield (rows, panel), relay.nn.contrib_dense_pack(rows, panel)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_float16_sums_lose_one_rounding_only_whatever_their_weights(target):
+    x, w = (relay.var(n, shape=(3, 4096), dtype="float16") for n in "xw")
+    a, b = (RNG.standard_normal((3, 4096)).astype("float16") for _ in range(2))
+    function = infer_type(relay.Function([x, w], relay.nn.dense(x, w)))
+    library = relay.build(tvm.IRModule.from_expr(function), target=target)
+    model = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    model.run(x=a, w=b)
+    exact = a.astype("float64") @ b.astype("float64").T
+    got = model.get_output(0).numpy().astype("float64")
+    assert np.abs(got - exact).max() <= 2.0**-11 * np.abs(exact).max() + 1e-3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_in_blocks_sum_in_float32(dtype):
+    for params, body in packed(dtype):
+        function = infer_type(relay.Function(list(params), body))
+        (product,) = widen_products(function).body.args
+        assert product.tensor_type.dtype == "float32"
+        assert {a.tensor_type.dtype for a in product.args} == {"float32"}
 
 
 def test_other_products_stay():

@@ -6,13 +6,14 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
+from slipway.target.cores import Core
 
 
-def tile(channels, size, lanes, **attrs):
+def tile(channels, size, lanes, core=None, **attrs):
     weight = relay.const(np.zeros((channels, channels, 3, 3), "float32"))
     call = relay.nn.conv2d(relay.var("x", shape=(1, channels, size, size)), weight, **attrs)
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(call))
-    return winograd_tile(mod["main"].body, lanes)
+    return winograd_tile(mod["main"].body, lanes, core=core)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,10 @@ def test_the_tile_that_takes_least_time(channels, size, lanes, wanted):
 def test_only_plain_convolutions():
     assert tile(64, 58, 16, strides=(2, 2)) == 0
     assert tile(64, 58, 16, dilation=(2, 2)) == 0
+
+
+def test_a_core_that_multiplies_slowly_pays_more_for_products_than_for_their_kernel():
+    """Half of the units of a usual core with these vectors, and twice as many."""
+    slow, fast = (Core(fma_bits=bits, load_bits=1024) for bits in (512, 2048))
+    assert tile(256, 16, 16, core=slow) == 4
+    assert tile(128, 9, 16, core=fast) == 0

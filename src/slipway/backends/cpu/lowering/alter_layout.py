@@ -36,7 +36,7 @@ from slipway.relay.layout import parse_layout
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild
-from slipway.target.costs import ANY_CORE, Costs
+from slipway.target.cores import Core
 
 _CONVS = tuple(f"nn.conv{n}d" for n in SPATIAL)
 _POOLS = tuple(
@@ -78,19 +78,19 @@ def alter_layout(
     winograd: bool = False,
     panel_units: Callable[[int, int], int] | None = None,
     pairs: Sequence[HardwareIntrinsic] = (),
-    costs: Costs = ANY_CORE,
+    core: Core | None = None,
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
     The result computes the same values; sums over channels are taken in another order.  With
-    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where `costs` tell that
+    `winograd`, 3x3 convolutions of stride 1 use F(4x4, 3x3) or F(2x2, 3x3) where `core` tells that
     it saves time.
     Products with constant weights take those in blocks of at most ``panel_units(rows of data,
     units)``, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
     """
     lanes = max(4, lanes)
     units = panel_units or (lambda rows, units: lanes)
-    return _AlterLayout(lanes, winograd, units, pairs, costs).run(function)
+    return _AlterLayout(lanes, winograd, units, pairs, core).run(function)
 
 
 def block_size(channels: int, lanes: int) -> int:
@@ -129,9 +129,9 @@ class _AlterLayout:
         winograd: bool,
         panel_units: Callable[[int, int], int],
         pairs: Sequence[HardwareIntrinsic],
-        costs: Costs,
+        core: Core | None,
     ) -> None:
-        self.costs = costs
+        self.core = core
         self.lanes = lanes
         self.pairs = pairs
         self.winograd = winograd
@@ -264,7 +264,7 @@ class _AlterLayout:
             return None
         out_block = max(4, best_block(kernel.shape[0], self.lanes))
         in_block = self.block_of_data(call)
-        if self.winograd and (tile := winograd_tile(call, self.lanes, costs=self.costs)):
+        if self.winograd and (tile := winograd_tile(call, self.lanes, core=self.core)):
             if in_block < 4:  # transforms work on vectors of channels
                 in_block = best_block(data.shape[1], self.lanes)
             layouts = self.layouts(call, in_block, in_block, out_block)
@@ -313,14 +313,16 @@ class _AlterLayout:
 
     def winograd_conv(self, call: Call, layouts: tuple[str, str, str], tile: int) -> _Blocked:
         definition = op_registry.get("nn.contrib_conv2d_winograd_nchwc")
-        make: Any = definition.attrs_type
+        attrs_type: Any = definition.attrs_type
         key = id(call.args[1]), f"winograd {tile}"
         if key not in self.packed:
             packed = self.pack(call.args[1], "OIHW", layouts[1])
-            face: Any = op_registry.face("nn.contrib_winograd_weight")
-            self.packed[key] = face(packed, tile)
+            make: Any = op_registry.make("nn.contrib_winograd_weight")
+            self.packed[key] = make(packed, tile)
         data = self.as_blocked(call.args[0], layouts[0])
-        attrs = make(padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2])
+        attrs = attrs_type(
+            padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2]
+        )
         made = definition(data, self.packed[key], attrs=attrs, span=call.span)
         return _Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
 
@@ -330,8 +332,8 @@ class _AlterLayout:
         held = self.blocked.get(id(call.args[0]))
         source = call.args[0]
         if filters > data.shape[1]:
-            face: Any = op_registry.face("repeat")
-            source = face(self.as_plain(source), filters // data.shape[1], 1)
+            make: Any = op_registry.make("repeat")
+            source = make(self.as_plain(source), filters // data.shape[1], 1)
             self.plain[id(source)] = source
             self.made.append(source)
             held = None
@@ -390,8 +392,8 @@ class _AlterLayout:
             return None
         packed = self.pack(call.args[1], "NK", f"NK{block}n")
         definition = op_registry.get("nn.contrib_dense_pack")
-        make: Any = definition.attrs_type
-        attrs = make(units=units if units % block else 0)
+        attrs_type: Any = definition.attrs_type
+        attrs = attrs_type(units=units if units % block else 0)
         return definition(self.as_plain(call.args[0]), packed, attrs=attrs, span=call.span)
 
     def paired_dense(self, call: Call) -> Expr:
@@ -406,8 +408,8 @@ class _AlterLayout:
         made: Expr = definition(self.as_plain(call.args[0]), packed, span=call.span)
         if made.tensor_type.shape[1] == units:
             return made
-        face: Any = op_registry.face("strided_slice")
-        return face(made, [0], [units], axes=[1])  # type: ignore[no-any-return]
+        make: Any = op_registry.make("strided_slice")
+        return make(made, [0], [units], axes=[1])  # type: ignore[no-any-return]
 
     def elementwise(self, call: Call) -> _Blocked | None:
         """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""
@@ -532,8 +534,8 @@ def _plain(value: _Blocked) -> Expr:
     plain = _transform(value.expr, value.layout, value.plain)
     if not value.is_filled:
         return plain
-    face: Any = op_registry.face("strided_slice")
-    return face(plain, [0], [value.channels], axes=[1])  # type: ignore[no-any-return]
+    make: Any = op_registry.make("strided_slice")
+    return make(plain, [0], [value.channels], axes=[1])  # type: ignore[no-any-return]
 
 
 def _fill(expr: Expr, source: str, target: str) -> Expr:
@@ -544,16 +546,16 @@ def _fill(expr: Expr, source: str, target: str) -> Expr:
     sizes = zip(source, expr.tensor_type.shape, strict=True)
     missing = [-size % blocks.block_of(axis) for axis, size in sizes]
     if any(missing):
-        face: Any = op_registry.face("nn.pad")
-        expr = face(expr, [(0, more) for more in missing])
+        make: Any = op_registry.make("nn.pad")
+        expr = make(expr, [(0, more) for more in missing])
     return _transform(expr, source, target)
 
 
 def _transform(expr: Expr, source: str, target: str) -> Expr:
-    face: Any = op_registry.face("layout_transform")
-    return face(expr, source, target)  # type: ignore[no-any-return]
+    make: Any = op_registry.make("layout_transform")
+    return make(expr, source, target)  # type: ignore[no-any-return]
 
 
 def _reshape(expr: Expr, shape: tuple[int, ...]) -> Expr:
-    face: Any = op_registry.face("reshape")
-    return face(expr, shape)  # type: ignore[no-any-return]
+    make: Any = op_registry.make("reshape")
+    return make(expr, shape)  # type: ignore[no-any-return]

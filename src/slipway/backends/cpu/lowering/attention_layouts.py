@@ -56,9 +56,9 @@ class _Rewrite:
         return self.done[id(self.function)]  # type: ignore[return-value]
 
 
-def face_of(name: str, *arguments: Any) -> Any:
-    """Return a call of the operator `name`, through its face."""
-    return op_registry.face(name)(*arguments)
+def call_of(name: str, *arguments: Any) -> Any:
+    """Return a call of the operator `name`."""
+    return op_registry.make(name)(*arguments)
 
 
 def reshaped(expr: Any, shape: tuple[int, ...]) -> Expr:
@@ -67,7 +67,7 @@ def reshaped(expr: Any, shape: tuple[int, ...]) -> Expr:
         expr = expr.args[0]
     if expr.tensor_type.shape == shape:
         return expr  # type: ignore[no-any-return]
-    return face_of("reshape", expr, shape, True)  # type: ignore[no-any-return]
+    return call_of("reshape", expr, shape, True)  # type: ignore[no-any-return]
 
 
 def _absorb(expr: Any, counts: dict[int, int]) -> Expr | None:
@@ -125,7 +125,7 @@ def _with_four_axes(expr: Any) -> Any:
     shape = source.tensor_type.shape
     four = reshaped(source, (*shape[:first], *split[:2], *shape[first + 1 :]))
     places = [first, first + 1, *(a + (a > first) for a in axes[1:])]
-    return face_of("transpose", four, places)
+    return call_of("transpose", four, places)
 
 
 def _before_repeat(expr: Any, layout: str) -> Expr | None:

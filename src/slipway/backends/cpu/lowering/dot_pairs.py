@@ -14,18 +14,19 @@ from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.visit import children, post_order
-from slipway.target.costs import ANY_CORE, Costs
+from slipway.target.costs import ANY_CORE
 from slipway.transform.graph.widen_products import has_known_weight
 
 if TYPE_CHECKING:
     from slipway.target import Target
+    from slipway.target.cores import Core
 
 INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
 # Products for each pixel of an image of few channels that outweigh packing them.
 _IMAGE_WORK = 900
 LOW = "bfloat16"
 _LEAST_COLUMNS = 16
-_LEAST_ROWS = 4  # that pay for bringing a matrix into another order
+_LEAST_ROWS = ANY_CORE.packed_rows
 MATRICES = ("nn.batch_matmul", "nn.matmul")
 CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
 
@@ -88,7 +89,7 @@ def is_paired(call: Call) -> bool:
 
 
 def best_in_pairs(
-    function: Function, lanes: int, speed: int, winograd: bool, costs: Costs = ANY_CORE
+    function: Function, lanes: int, speed: int, winograd: bool, core: Core | None = None
 ) -> Callable[[Call], bool]:
     """Return what tells which products in `function` are best computed in bfloat16.
 
@@ -100,7 +101,7 @@ def best_in_pairs(
         id(call) not in fused
         and is_paired(call)
         and not (
-            winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed, costs)
+            winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed, core)
         )
     )
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from slipway.backends.cpu.lowering.attention_layouts import (
     absorb_transposes,
-    face_of,
+    call_of,
     reshaped,
     rewrite_counted,
 )
@@ -81,7 +81,7 @@ class _Scores:
 
     def times(self, factor: float) -> _Scores:
         made = [
-            b if factor == 1 else face_of("multiply", b, _constant(factor)) for b in self.biases
+            b if factor == 1 else call_of("multiply", b, _constant(factor)) for b in self.biases
         ]
         return _Scores(self.product, self.factor * factor, made, self.grids)
 
@@ -120,7 +120,7 @@ def _with_bias(expr: Call, counts: dict[int, int], rows: tuple[int, ...]) -> _Sc
         found = _scores(scores, counts, rows) if scores.type == expr.type else None
         if found is not None:
             if is_call_of(expr, "subtract"):
-                bias = face_of("negative", bias)
+                bias = call_of("negative", bias)
             found.biases.append(_with_rank(bias, expr.tensor_type.rank))
             return found
     return None
@@ -138,7 +138,7 @@ def _with_choice(expr: Call, counts: dict[int, int], rows: tuple[int, ...]) -> _
             return None
         zero, least = _constant(0.0), _constant(low)
         chosen = (zero, least) if scores is branches[0] else (least, zero)
-        bias = face_of("where", condition, *chosen)
+        bias = call_of("where", condition, *chosen)
         found.biases.append(_with_rank(bias, expr.tensor_type.rank))
         return found
     return None
@@ -186,7 +186,7 @@ def _fuse(expr: Any, counts: dict[int, int], serves: Serves) -> Expr | None:
         if made is not None and cleared is not None:
             if made.tensor_type.shape[:2] != exponentials.tensor_type.shape[:2]:
                 return None
-            made = face_of("where", cleared, _constant(0.0), made)
+            made = call_of("where", cleared, _constant(0.0), made)
         return None if made is None else reshaped(made, expr.tensor_type.shape)
 
 
@@ -273,7 +273,7 @@ def _joined_bias(biases: list[Expr], grid: tuple[int, int]) -> Expr | None:
             bias = reshaped(bias, (*((1, 1) if shape[0] == 1 else grid), *shape[1:]))
         elif bias.tensor_type.rank != 4:
             return None
-        total = bias if total is None else face_of("add", total, bias)
+        total = bias if total is None else call_of("add", total, bias)
     return None if total is None else fold_constant(Function((), total)).body
 
 
@@ -299,5 +299,5 @@ def _transposed_bias(bias: Expr, attrs: AttentionAttrs) -> tuple[Expr, Attention
     _, heads, rows, _ = bias.tensor_type.shape
     if rows == 1 or (heads > 1 and not isinstance(bias, Constant)):
         return bias, attrs
-    transposed = face_of("transpose", bias, (0, 1, 3, 2))
+    transposed = call_of("transpose", bias, (0, 1, 3, 2))
     return transposed, attrs.replace(bias_layout="BNTS")

@@ -38,7 +38,7 @@ def move_activations(function: Function, dtype: str) -> Function:
         fresh = rebuild(expr, lambda child: done[id(child)])
         if id(expr) in chosen:
             fresh = _moved(fresh, dtype, out_dtype=dtype)
-        elif is_call_of(expr, "qnn.dequantize") and id(expr.args[0]) in chosen:  # type: ignore[attr-defined]
+        elif is_call_of(expr, "qnn.dequantize") and id(expr.args[0]) in chosen:
             fresh = _moved(fresh, dtype)
         done[id(expr)] = fresh
     return done[id(function)]  # type: ignore[return-value]

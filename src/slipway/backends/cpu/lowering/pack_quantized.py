@@ -28,17 +28,16 @@ from slipway.relay.ops.packed.qnn_winograd import MOST_CHANNELS, transform_weigh
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs
 from slipway.relay.ops.qnn.words import BYTES
 from slipway.relay.visit import rewrite
+from slipway.target.costs import ANY_CORE
 
 if TYPE_CHECKING:
-    from slipway.relay.ops.image.regions import DeformableIm2colAttrs
-    from slipway.relay.ops.nn.conv_transpose import ConvTransposeAttrs
     from slipway.target import Target
 
 Array = np.ndarray[Any, Any]
 
 # Instructions in order of preference; the data is copied to the dtype of their operands, and those
 # on data that is wider than their weights get it so (`_dense`).
-# For windows over one channel.
+# For windows over one channel, from wide vectors to narrow ones.
 TAPS = (
     "x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd",
     "x86.taps.pmaddwd.sse", "neon.taps.smlal", "neon32.taps.vmlal",
@@ -48,7 +47,7 @@ INSTRUCTIONS = (
     "x86.avxvnni", "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16",
     "rvv.vwmacc.s16.256",
 )  # fmt: skip
-_LEAST_ROWS = 4  # for which MMLA tiles are worth packing the data
+_LEAST_ROWS = ANY_CORE.packed_rows
 PACKED = "qnn.contrib_conv2d_packed"
 WINOGRAD = "qnn.contrib_conv2d_winograd"
 WORDS_OF = ("uint8", "int16")  # what words of an image are read as, the latter taken apart
@@ -102,7 +101,7 @@ def _convolution(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | No
 def _by_winograd(
     data: Expr,
     weight: Array,
-    attrs: DeformableIm2colAttrs,
+    attrs: IntegerConvAttrs,
     instructions: list[HardwareIntrinsic],
     call: Call,
 ) -> Expr | None:
@@ -140,16 +139,16 @@ def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
     shape = data.tensor_type.shape
     depth, units = weight.array.shape
     rows = data.tensor_type.size // max(depth, 1)
-    face: Any = op_registry.face("reshape")
-    image = face(data, (1, rows, 1, depth))
+    make: Any = op_registry.make("reshape")
+    image = make(data, (1, rows, 1, depth))
     best = next(iter(instructions), None)
     if rows == 1 and best is not None and (best.a_dtype, best.b_dtype) == ("int16", "int8"):
-        image = op_registry.face("cast")(image, best.a_dtype)
+        image = op_registry.make("cast")(image, best.a_dtype)
     made = _packed(
         image, weight.array[None, None], IntegerConvAttrs(out_dtype=attrs.out_dtype),
         instructions, call.span,
     )  # fmt: skip
-    return made and face(made, (*shape[:-1], units))
+    return made and make(made, (*shape[:-1], units))
 
 
 def _packed(
@@ -168,13 +167,13 @@ def _packed(
     packed = Constant(pack_weights(weight, _columns(entry, weight), entry.depth, entry.b_dtype))
     whole = packed.array.shape[3] * entry.depth == BYTES
     if whole and entry.a_dtype in WORDS_OF and _is_image(data):
-        data = op_registry.face("qnn.contrib_words")(data.args[0])
+        data = op_registry.make("qnn.contrib_words")(data.args[0])
         return op_registry.get(PACKED)(data, packed, attrs=attrs, span=span)
     totals = weight.astype(np.int64).sum(axis=(0, 1, 2))
     return _sums(PACKED, data, packed, attrs, entry, totals, span)
 
 
-def _fills(entry: HardwareIntrinsic, data: Expr, weight: Array, attrs: ConvTransposeAttrs) -> bool:
+def _fills(entry: HardwareIntrinsic, data: Expr, weight: Array, attrs: IntegerConvAttrs) -> bool:
     """Return whether there are positions and channels enough for an instruction on matrices.
 
     In groups each would read channels of its own.
@@ -219,15 +218,15 @@ def _sums(
 
     `totals` are the sums of the weights: so many times the move is in the result.
     """
-    make: Any = op_registry.get(name)
+    definition: Any = op_registry.get(name)
     if data_kind(data.tensor_type.dtype, entry.b_dtype) == entry.a_dtype:
-        return make(data, weight, attrs=attrs, span=span)  # type: ignore[no-any-return]
+        return definition(data, weight, attrs=attrs, span=span)  # type: ignore[no-any-return]
     move = _move(data.tensor_type.dtype, entry)
-    cast, add = (op_registry.face(n) for n in ("cast", "add"))
+    cast, add = (op_registry.make(n) for n in ("cast", "add"))
     moved = cast(add(cast(data, "int16"), const(move, "int16")), entry.a_dtype)
     attrs = attrs.replace(pad_value=attrs.pad_value + move)
-    sums = make(moved, weight, attrs=attrs, span=span)
-    return op_registry.face("subtract")(sums, const((move * totals).astype(np.int32)))  # type: ignore[no-any-return]
+    sums = definition(moved, weight, attrs=attrs, span=span)
+    return op_registry.make("subtract")(sums, const((move * totals).astype(np.int32)))  # type: ignore[no-any-return]
 
 
 def _move(given: str, entry: HardwareIntrinsic) -> int:

@@ -42,7 +42,7 @@ def subpixel_conv(function: Function) -> Function:
     return rewrite(function, _rule)  # type: ignore[no-any-return]
 
 
-def _rule(call: Call) -> Expr | None:
+def _rule(call: Expr) -> Expr | None:
     if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
         return None
     attrs, kernel = call.attrs, call.args[1]
@@ -72,27 +72,27 @@ def _joined(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
     count = len(strides)
     weight = phases(kernel, strides)
     taps = weight.shape[2:]
-    face = op_registry.face
+    make = op_registry.make
     many = _conv(call, weight, tuple(t - 1 for t in taps))
     places = many.tensor_type.shape[2:]
-    spread = face("reshape")(many, (batch, channels, *strides, *places))
+    spread = make("reshape")(many, (batch, channels, *strides, *places))
     order = [axis for a in range(count) for axis in (2 + count + a, 2 + a)]
-    spread = face("transpose")(spread, (0, 1, *order))
+    spread = make("transpose")(spread, (0, 1, *order))
     extents = [place * stride for place, stride in zip(places, strides, strict=True)]
-    whole = face("reshape")(spread, (batch, channels, *extents))
+    whole = make("reshape")(spread, (batch, channels, *extents))
     first = attrs.padding[:count]
     ends = [begin + extent for begin, extent in zip(first, size, strict=True)]
     if any(end > extent for end, extent in zip(ends, extents, strict=True)):
         return None  # output_padding reaches beyond the last pixel that any tap touches
     if ends == extents and not any(first):
         return whole  # type: ignore[no-any-return]
-    cut: Expr = face("strided_slice")(whole, (0, 0, *first), (batch, channels, *ends))
+    cut: Expr = make("strided_slice")(whole, (0, 0, *first), (batch, channels, *ends))
     return cut
 
 
 def _conv(call: Call, weight: np.ndarray[Any, Any], padding: Sequence[int]) -> Expr:
     """The convolution of the data of `call` with a kernel (O, C, ...)."""
-    made: Expr = op_registry.face(f"nn.conv{len(call.attrs.strides)}d")(
+    made: Expr = op_registry.make(f"nn.conv{len(call.attrs.strides)}d")(
         call.args[0],
         Constant(np.asarray(weight, order="C")),
         padding=tuple(padding),
@@ -162,14 +162,14 @@ def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
         weight = np.flip(kernel[(slice(None), slice(None), *taps)], tuple(range(2, 2 + count)))
         around = [axis.padding(r) for axis, r in pairs]
         parts.append(_conv(call, weight, [p[0] for p in around] + [p[1] for p in around]))
-    face = op_registry.face
+    make = op_registry.make
     places = [extent // stride for extent, stride in zip(size, strides, strict=True)]
-    spread = face("reshape")(
-        face("concatenate")(parts, axis=1), (batch, *strides, channels, *places)
+    spread = make("reshape")(
+        make("concatenate")(parts, axis=1), (batch, *strides, channels, *places)
     )
     order = [axis for a in range(count) for axis in (2 + count + a, 1 + a)]
-    spread = face("transpose")(spread, (0, 1 + count, *order))
-    whole: Expr = face("reshape")(spread, (batch, channels, *size))
+    spread = make("transpose")(spread, (0, 1 + count, *order))
+    whole: Expr = make("reshape")(spread, (batch, channels, *size))
     return whole
 
 

@@ -59,6 +59,12 @@ def is_injective(op: te.Operation) -> bool:
     return isinstance(op, te.ComputeOp) and not op.reduce_axis
 
 
+def new_schedule(outs: Sequence[te.Tensor]) -> tuple[te.Schedule, te.Tensor]:
+    """Return the schedule of a kernel with one output, and that output."""
+    (output,) = {id(t.op): t for t in outs}.values()
+    return te.create_schedule(output.op), output
+
+
 def inline_injective(
     schedule: te.Schedule, outs: Sequence[te.Tensor], keep: Sequence[te.Tensor] = ()
 ) -> None:

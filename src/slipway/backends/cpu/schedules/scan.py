@@ -19,6 +19,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
@@ -40,8 +41,6 @@ from slipway.transform.graph.simplify_expr import RESHAPES
 if TYPE_CHECKING:
     from slipway.target import Target
 
-LANES = 16
-
 
 @dataclass(frozen=True)
 class ScanKnobs(Knobs):
@@ -50,17 +49,36 @@ class ScanKnobs(Knobs):
     lanes: int
 
 
+def _default(problem: Problem) -> ScanKnobs:
+    """Choose a register's lanes for the widest element that is copied."""
+    lanes = (vector_lanes(problem.target, t.dtype) for t in problem.out_types)
+    return ScanKnobs(min(lanes, default=1))
+
+
 def _space(problem: Problem) -> Space:
-    return {"lanes": (1, 4, 8, LANES, 32)}
+    return {"lanes": (1, 2, 4, 8, 16, 32, 64)}
+
+
+def _kernels(body: Function) -> Function:
+    """Return the body of a scan as calls of kernels."""
+    return body if any(is_primitive(e) for e in post_order(body)) else fuse_ops(body)
+
+
+def _cost(problem: Problem, knobs: ScanKnobs) -> float:
+    """Return the cycles of all steps' kernels."""
+    attrs, target = problem.attrs, problem.target
+    kernels = [e for e in post_order(_kernels(attrs.body)) if is_primitive(e)]
+    choices = [schedule_primitive(k, target).choice for k in kernels if isinstance(k, Function)]
+    first = problem.in_types[attrs.states : attrs.states + attrs.sequences]
+    steps = flatten(first[0])[0].shape[0] if first else int(attrs.steps or 0)
+    return float(steps * sum(c.cycles or 0 for c in choices if c is not None))
 
 
 def loop(problem: Problem, inputs: Sequence[te.Tensor], knobs: ScanKnobs) -> list[te.Tensor]:
     """Return the last states and the stacked outputs of the operator scan on `inputs`."""
     target, attrs = problem.target, problem.attrs
     types = [t for t in problem.out_types if isinstance(t, TensorType)]
-    body = attrs.body
-    if not any(is_primitive(e) for e in post_order(body)):
-        body = fuse_ops(body)
+    body = _kernels(attrs.body)
 
     def statements(ins: list[Buffer], outs: list[Buffer]) -> S.Stmt:
         return _Loop(target, attrs, body, ins, outs, knobs.lanes).statement()
@@ -72,8 +90,7 @@ def loop(problem: Problem, inputs: Sequence[te.Tensor], knobs: ScanKnobs) -> lis
 
 
 @register_strategy(
-    "scan", name="scan.kernels", compute=loop, default=lambda problem: ScanKnobs(LANES),
-    space=_space,
+    "scan", name="scan.kernels", compute=loop, default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_scan(
     problem: Problem, outs: Sequence[te.Tensor], scan: te.Tensor, knobs: ScanKnobs
@@ -214,7 +231,7 @@ def _is_reshape(function: Function) -> bool:
     """Return whether a kernel gives the elements of its only argument in another shape."""
     body = function.body
     while is_call_of(body, *RESHAPES):
-        (body,) = body.args  # type: ignore[attr-defined]
+        (body,) = body.args
     return body is not function.body and isinstance(body, Var)
 
 

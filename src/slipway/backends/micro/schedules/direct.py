@@ -8,19 +8,24 @@ part of the load, which costs a comparison per element and saves the padded copy
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import (
+    extent_of,
     inline_injective,
     is_injective,
     producers,
     shape_of,
 )
+from slipway.backends.cpu.schedules.register_tile import sums_in_registers
+from slipway.backends.cpu.tile import step_cost
 from slipway.backends.micro.cores import is_microcontroller
-from slipway.backends.strategy import register_strategy
-from slipway.relay.types import Type
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
+from slipway.relay import op_registry
+from slipway.relay.types import Type, flatten
 
 if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
@@ -47,8 +52,45 @@ def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     return is_microcontroller(target)
 
 
-@register_strategy(*_OPS, name="micro.direct", priority=20, applies=_applies)
-def schedule_direct(target: Target, outs: Sequence[te.Tensor], anchor: te.Tensor) -> te.Schedule:
+@dataclass(frozen=True)
+class StepKnobs(Knobs):
+    """`unrolled` steps of the innermost loop of a sum: faster, and as many times as long."""
+
+    unrolled: int
+
+
+def _reduction(problem: Problem) -> te.Operation:
+    """Return the operator's own reduction, over inputs of its own."""
+    inputs = [
+        te.placeholder(t.shape, dtype=t.dtype, name=f"p{number}")
+        for number, t in enumerate(t for i in problem.in_types for t in flatten(i))
+    ]
+    compute = op_registry.get(problem.op).compute_function
+    assert compute is not None
+    outs = compute(problem.attrs, inputs, problem.out_types)
+    return next(op for op in producers(outs) if getattr(op, "reduce_axis", ()))
+
+
+def _space(problem: Problem) -> Space:
+    steps = extent_of(_reduction(problem).reduce_axis[-1])
+    return {"unrolled": [n for n in (1, 2, 4, 8, 16) if steps % n == 0]}
+
+
+def _cost(problem: Problem, knobs: StepKnobs) -> float:
+    """Return the cycles of all steps one after the other, and of counting them."""
+    sums, core = _reduction(problem), problem.target.core
+    steps = prod(shape_of(sums.output(0))) * prod(map(extent_of, sums.reduce_axis))
+    counting = core.fma_latency / knobs.unrolled
+    return float(steps * (step_cost(1, 1, problem.target, from_l1=True) + counting))
+
+
+@register_strategy(
+    *_OPS, name="micro.direct", priority=20, applies=_applies,
+    default=lambda problem: StepKnobs(1), space=_space, cost=_cost,
+)  # fmt: skip
+def schedule_direct(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: StepKnobs
+) -> te.Schedule:
     """One output element at a time: reduce into a register, then the epilogue, then one store."""
     schedule = te.create_schedule([t.op for t in outs])
     reductions = [
@@ -61,16 +103,15 @@ def schedule_direct(target: Target, outs: Sequence[te.Tensor], anchor: te.Tensor
     if len(outputs) != 1 or len(reductions) != 1:
         return schedule
     (output,), (reduction,) = outputs, reductions
-    if output.op is reduction.op:
-        accumulator = schedule.cache_write(output, "local")
-    elif is_injective(output.op):
-        accumulator = reduction
-        schedule[accumulator].set_scope("local")
-    else:
+    if output.op is not reduction.op and not is_injective(output.op):
         return schedule
+    accumulator = sums_in_registers(schedule, output, reduction)
     axes = schedule[output].op.axis
     if axes and _reads_one_element(output, accumulator):
         schedule[accumulator].compute_at(schedule[output], axes[-1])
+    if knobs.unrolled > 1:
+        stage: Any = schedule[accumulator]
+        stage.unroll(stage.split(stage.op.reduce_axis[-1], factor=knobs.unrolled)[1])
     return schedule
 
 

@@ -71,6 +71,13 @@ typedef struct {
   uint64_t byte_offset; /* bytes from `data` to the first element */
 } DLTensor;
 
+/** A tensor with its owner: whoever has it calls `deleter` when done. */
+typedef struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void *manager_ctx;
+  void (*deleter)(struct DLManagedTensor *self);
+} DLManagedTensor;
+
 #endif /* DLPACK_DLPACK_H_ */
 
 #ifndef TVM_FFI_C_API_H_

@@ -42,6 +42,7 @@ typedef struct {
   const uint8_t *entries_table;
   const uint8_t *inputs_table;
   const uint8_t *outputs_table;
+  const uint8_t *names_table; /* of outputs; NULL: the model does not name them */
   const char *strings;
   uint32_t strings_size;
 } slw_graph;
@@ -95,12 +96,19 @@ SLW_API const char *slw_graph_input_name(const slw_graph *graph, uint32_t index)
 SLW_API const char *slw_graph_node_name(const slw_graph *graph, uint32_t node);
 SLW_API const char *slw_graph_node_function(const slw_graph *graph, uint32_t node);
 
+/** What the model calls output `index`; "" where it does not say. */
+SLW_API const char *slw_graph_output_name(const slw_graph *graph, uint32_t index);
+
 /** Index of the input of that name; SLW_GRAPH_NONE if there is none. */
 SLW_API uint32_t slw_graph_find_input(const slw_graph *graph, const char *name);
 
 /** The same for a name of any length that does not end with a NUL. */
 SLW_API uint32_t slw_graph_find_input_bytes(const slw_graph *graph, const char *name,
                                             size_t name_bytes);
+
+/** Index of the output of that name, which need not end with a NUL; SLW_GRAPH_NONE if none. */
+SLW_API uint32_t slw_graph_find_output_bytes(const slw_graph *graph, const char *name,
+                                             size_t name_bytes);
 
 /** The first output tensor of a node, and how many it has; NULL if `node` is out of range. */
 SLW_API DLTensor *slw_graph_node_output(const slw_graph *graph, uint32_t node,

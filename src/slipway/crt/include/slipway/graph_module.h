@@ -5,11 +5,11 @@
  *
  *   set_input(name | index, tensor)            copies; checks shape and dtype
  *   set_input_zero_copy(name | index, tensor)  keeps the pointer; the caller keeps the memory
- *   set_output_zero_copy(index, tensor)
+ *   set_output_zero_copy(name | index, tensor)
  *   load_params(bytes | uint8 tensor)          classic save_param_dict bytes -> int, number set
  *   run()
  *   get_input(name | index [, tensor])         a tensor over the input's memory, or copied
- *   get_output(index [, tensor])               a tensor over the output's memory, or copied
+ *   get_output(name | index [, tensor])        a tensor over the output's memory, or copied
  *   get_num_inputs() get_num_outputs() get_num_nodes()   -> int
  *   get_input_index(name)                      -> int, -1 if there is none
  *   get_input_name(index)                      -> str
@@ -45,10 +45,15 @@ SLW_API slw_status slw_graph_module_create(const void *blob, size_t size_bytes,
                                            slw_graph_lookup lookup, void *lookup_context,
                                            slw_module *owner, slw_module **out);
 
+/** Same, with the model's tensors on a device, which the functions must be for. */
+SLW_API slw_status slw_graph_module_create_on(DLDevice device, const void *blob, size_t size_bytes,
+                                              slw_graph_lookup lookup, void *lookup_context,
+                                              slw_module *owner, slw_module **out);
+
 /** Same, with the functions already found: names[i] is calls[i]. For hosts that load libraries
  * themselves; they keep the code alive. */
-SLW_API slw_status slw_graph_module_create_from_table(const void *blob, size_t size_bytes,
-                                                      const char *const *names,
+SLW_API slw_status slw_graph_module_create_from_table(DLDevice device, const void *blob,
+                                                      size_t size_bytes, const char *const *names,
                                                       const slw_function *functions,
                                                       size_t num_functions, slw_module **out);
 

@@ -30,24 +30,12 @@ SLW_API void slw_library_close(slw_library *library);
 /** Address of an exported symbol, or NULL. */
 SLW_API void *slw_library_symbol(const slw_library *library, const char *name);
 
+/** Keep the shared library that `address` lies in for good, whoever closes it; a static program
+ * has none. For code that the process may call at any time, as a registered function's. */
+SLW_API void slw_library_pin(const void *address);
+
 /** The library's headers and symbol table. */
 SLW_API const slw_elf *slw_library_elf(const slw_library *library);
-
-/** What fills the slots of libraries that are opened later. NULL: this runtime's own. */
-typedef struct {
-  int (*function_get_global)(const TVMFFIByteArray *name, void **out);
-  int (*function_call)(void *function, TVMFFIAny *args, int32_t num_args, TVMFFIAny *result);
-} slw_ffi_functions;
-
-SLW_API void slw_set_ffi_functions(const slw_ffi_functions *functions);
-
-/** Register a function for slw_registry_find and for compiled code's tir.call_packed; replaces
- * one of the same name. `owner` (may be NULL) is retained.
- * @retval SLW_ERROR_MEMORY */
-SLW_API slw_status slw_registry_add(const char *name, slw_function function, TVMFFIObject *owner);
-
-/** @retval SLW_ERROR_NOT_FOUND */
-SLW_API slw_status slw_registry_find(const char *name, slw_function *out);
 
 #ifdef __cplusplus
 }

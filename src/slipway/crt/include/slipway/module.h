@@ -49,6 +49,12 @@ SLW_API slw_status slw_module_open(const char *path, slw_module **out);
 SLW_API slw_status slw_module_get_function(slw_module *module, const char *name,
                                            slw_function *out);
 
+/** Whether an object is a module of this runtime; tvm-ffi's own modules are not. */
+SLW_API int slw_object_is_module(const TVMFFIObject *object);
+
+/** "library", "graph", ... */
+SLW_API const char *slw_module_type_key(const slw_module *module);
+
 /** Retain and release, typed. */
 SLW_API void slw_module_retain(slw_module *module);
 SLW_API void slw_module_release(slw_module *module);

@@ -25,7 +25,13 @@ SLW_API int slw_packed_module_open(void *handle, const TVMFFIAny *args, int32_t 
 SLW_API int slw_packed_module_get_function(void *handle, const TVMFFIAny *args, int32_t num_args,
                                            TVMFFIAny *result);
 
-/** (graph.bin bytes, name, function or address, name, function or address, ...) -> graph module.
+/** (type key, finder) -> module whose functions another language finds: finder(name) gives a
+ * function, or None */
+SLW_API int slw_packed_module_wrap(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+
+/** (graph.bin bytes, device type, device, name, function or address, name, function or address,
+ * ...) -> graph module.
  * The caller keeps the functions alive. */
 SLW_API int slw_packed_graph_create(void *handle, const TVMFFIAny *args, int32_t num_args,
                                     TVMFFIAny *result);
@@ -34,6 +40,27 @@ SLW_API int slw_packed_graph_create(void *handle, const TVMFFIAny *args, int32_t
  * runtime.config_threadpool */
 SLW_API int slw_packed_config_threadpool(void *handle, const TVMFFIAny *args, int32_t num_args,
                                          TVMFFIAny *result);
+
+/** Devices: what each takes stands in posix/device_code.c, where the first three are for compiled
+ * code. */
+SLW_API int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                     TVMFFIAny *result);
+SLW_API int slw_packed_device_alloc(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                    TVMFFIAny *result);
+SLW_API int slw_packed_device_free(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+SLW_API int slw_packed_device_add_code(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                       TVMFFIAny *result);
+SLW_API int slw_packed_device_code(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+SLW_API int slw_packed_device_empty(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                    TVMFFIAny *result);
+SLW_API int slw_packed_device_attribute(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                        TVMFFIAny *result);
+SLW_API int slw_packed_device_sync(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+SLW_API int slw_packed_tensor_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
 
 #ifdef __cplusplus
 }

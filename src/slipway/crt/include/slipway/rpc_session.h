@@ -70,9 +70,11 @@ typedef struct slw_rpc_hooks {
   /* Tensors: an owned kTVMFFITensor object. */
   int (*tensor_alloc)(void *context, const int64_t *shape, int32_t ndim, DLDataType dtype,
                       DLDevice device, TVMFFIAny *out);
-  /* Copy to or from memory that the host cannot address; not needed for kDLCPU. */
+  /* Copy to or from memory that the host cannot address: that of other devices than kDLCPU, and
+   * with `memory_is_apart` kDLCPU's too (a page's modules have memories of their own). */
   int (*tensor_copy)(void *context, DLTensor *tensor, uint64_t offset, void *host, size_t size,
                      bool to_device);
+  bool memory_is_apart;
   int (*device_query)(void *context, DLDevice device, uint32_t attribute, TVMFFIAny *out);
 
   /* Files of the session, one transfer at a time. `*memory`, when not NULL, is where the
@@ -139,6 +141,16 @@ typedef struct slw_rpc_place {
   bool may_call_back;
 } slw_rpc_place;
 
+/* What the greeting keeps between the peer's HELLO and its proof. */
+typedef struct slw_rpc_greeting {
+  uint32_t id;
+  uint16_t version_max;
+  uint64_t features;
+  uint32_t frame_bytes, timeout_ms;
+  char key[SLW_RPC_NAME_MAX_BYTES + 1u];
+  uint8_t nonce[SLW_RPC_NONCE_BYTES];
+} slw_rpc_greeting;
+
 /** A session. Fields are private to src/rpc_*.c. */
 typedef struct slw_rpc_session {
   slw_rpc_config config;
@@ -157,6 +169,7 @@ typedef struct slw_rpc_session {
   uint32_t next_callback;
   bool has_callbacks;
   uint64_t peer_features;
+  slw_rpc_greeting greeting;
   slw_rpc_failure_text failure;
   uint32_t failed_transfer; /* id of a chunked transfer whose error is still to be told */
   bool transfer_failed;
@@ -178,6 +191,11 @@ SLW_API void slw_rpc_session_init(slw_rpc_session *session, const slw_rpc_config
 
 /** Greet the peer: versions, features, token. Returns 0, or -1 when the session is over. */
 SLW_API int slw_rpc_session_greet(slw_rpc_session *session);
+
+/** The same in two steps, for who cannot wait for bytes: each handles one frame that is there.
+ * The first returns 1 when the second must follow. */
+SLW_API int slw_rpc_session_greet_hello(slw_rpc_session *session);
+SLW_API int slw_rpc_session_greet_proof(slw_rpc_session *session);
 
 /** Handle one frame. Returns 0, or -1 when the session is over (goodbye, end, or violation). */
 SLW_API int slw_rpc_session_step(slw_rpc_session *session);

@@ -32,7 +32,7 @@ SLW_API slw_status slw_tar_next(const void *bytes, size_t size_bytes, size_t *of
 SLW_API slw_status slw_tar_find(const void *bytes, size_t size_bytes, const char *name,
                                 slw_tar_member *member);
 
-/** Tell whether the bytes begin like a ustar archive. */
+/** Return whether the bytes begin like a ustar archive. */
 SLW_API int slw_tar_is_archive(const void *bytes, size_t size_bytes);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file
- * Tensors in host memory: sizes, checks, and counted tensors whose data is 64-byte aligned.
+ * Tensors in host memory or a device's: sizes, checks, and counted tensors, whose data in host
+ * memory is 64-byte aligned.
  */
 #ifndef SLIPWAY_TENSOR_H_
 #define SLIPWAY_TENSOR_H_
@@ -32,20 +33,23 @@ typedef struct {
 SLW_API slw_status slw_tensor_size_bytes(const int64_t *shape, int32_t ndim, DLDataType dtype,
                                          size_t *size_bytes);
 
-/** Tell whether the elements lie row-major without gaps. */
+/** Return whether the elements lie row-major without gaps. */
 SLW_API int slw_tensor_is_contiguous(const DLTensor *tensor);
 
-/** Allocate a zeroed tensor on the CPU with one reference; release with slw_object_release.
- * @retval SLW_ERROR_ARGUMENT as slw_tensor_size_bytes, or the device is not kDLCPU
- * @retval SLW_ERROR_MEMORY  */
+/** Allocate a tensor, zeroed in host memory, with one reference; release with slw_object_release.
+ * @retval SLW_ERROR_ARGUMENT as slw_tensor_size_bytes, or a kind of device that is not registered
+ * @retval SLW_ERROR_MEMORY
+ * On a device another status may come too, with the thread's error set. */
 SLW_API slw_status slw_tensor_alloc(const int64_t *shape, int32_t ndim, DLDataType dtype,
                                     DLDevice device, slw_tensor **out);
 
 /** Make a counted tensor over the memory of `source`, keeping `owner` (may be NULL) alive. */
 SLW_API slw_status slw_tensor_view(const DLTensor *source, TVMFFIObject *owner, slw_tensor **out);
 
-/** Copy the elements; both must be contiguous, on the CPU, and of equal type and byte count.
- * @retval SLW_ERROR_TENSOR they are not */
+/** Copy the elements, which may lie on different devices; both tensors must be contiguous, and of
+ * equal type and byte count.
+ * @retval SLW_ERROR_TENSOR they are not
+ * From or to a device another status may come too, with the thread's error set. */
 SLW_API slw_status slw_tensor_copy(const DLTensor *from, DLTensor *to);
 
 /** View a value that carries bytes: text or bytes (slw_any_get_bytes), or a contiguous uint8 tensor

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.frontends.onnx.quantize.calibrate import Range
+from slipway.compiler.quantize.histogram import Range
 from slipway.frontends.onnx.quantize.graph import Array, Graph
 from slipway.frontends.onnx.quantize.plan import Plan
 from slipway.frontends.onnx.reader import onnx_package

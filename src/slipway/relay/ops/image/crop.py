@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,12 +10,15 @@ from slipway.relay.op_registry import BadArgument, as_expr, const
 from slipway.relay.ops.build import call, known_ints, scalar, typed
 from slipway.relay.ops.checks import as_tuple, need_rank, pad_amounts
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike, Extents
+
 
 def crop_and_resize(
-    data: Any,
-    boxes: Any,
-    box_indices: Any,
-    crop_size: Any,
+    data: ExprLike,
+    boxes: ExprLike,
+    box_indices: ExprLike,
+    crop_size: Extents,
     layout: str = "NCHW",
     method: str = "bilinear",
     extrapolation_value: float = 0,
@@ -102,7 +105,7 @@ def _between(low: Any, high: Any, rest: Any) -> Any:
     return call("add", low, call("multiply", call("subtract", high, low), rest))
 
 
-def affine_grid(data: Any, target_shape: Any = None) -> Any:
+def affine_grid(data: ExprLike, target_shape: ExprLike | None = None) -> Any:
     """Return the source coordinates (N, 2, H, W) of affine maps `data` (N, 2, 3), in [-1, 1]."""
     x, own = typed(data)
     if own.rank != 3 or own.shape[1:] != (2, 3):
@@ -119,16 +122,16 @@ def affine_grid(data: Any, target_shape: Any = None) -> Any:
 
 
 def dilation2d(
-    data: Any,
-    weight: Any,
-    strides: Any = (1, 1),
-    padding: Any = (0, 0),
-    dilations: Any = (1, 1),
+    data: ExprLike,
+    weight: ExprLike,
+    strides: Extents = (1, 1),
+    padding: Extents = (0, 0),
+    dilations: Extents = (1, 1),
     data_layout: str = "NCHW",
     kernel_layout: str = "IHW",
     out_dtype: str = "",
 ) -> Any:
-    """Return the greatest of data + weight over windows, channel by channel."""
+    """Return the maximum of data + weight over windows, channel by channel."""
     (x, own), (kernel, kind) = typed(data), typed(weight)
     need_rank("data", own, 4)
     need_rank("weight", kind, 3)

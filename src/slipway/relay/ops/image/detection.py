@@ -1,4 +1,4 @@
-"""vision.select_boxes: the greedy part of non-maximum suppression, and the classic face of all.
+"""vision.select_boxes, the greedy part of non-maximum suppression, and the classic function of all.
 
 How many boxes are selected depends on the data, so the result has room for all of them, and a
 second result says how many there are.
@@ -6,17 +6,20 @@ second result says how many there are.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.ir import builder
 from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
-from slipway.relay.op_registry import Attrs, OpPattern, as_expr, face, register_op
+from slipway.relay.op_registry import Attrs, OpPattern, as_expr, make, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 
 @node
@@ -149,10 +152,10 @@ def _select_compute(
     return list(made)
 
 
-@SELECT.face
+@SELECT.make
 def select_boxes(
-    boxes: Any, order: Any, scores: Any, max_per_class: Any, iou_threshold: Any,
-    score_threshold: Any, limit: int = 0,
+    boxes: ExprLike, order: ExprLike, scores: ExprLike, max_per_class: ExprLike,
+    iou_threshold: ExprLike, score_threshold: ExprLike, limit: int = 0,
 ) -> Any:  # fmt: skip
     """Select boxes greedily; `order` and `scores` are sorted, the largest score first."""
     call: Call = SELECT(
@@ -163,15 +166,19 @@ def select_boxes(
 
 
 def all_class_non_max_suppression(
-    boxes: Any, scores: Any, max_output_boxes_per_class: Any, iou_threshold: Any,
-    score_threshold: Any = -np.inf, limit: int = 0,
-) -> Any:  # fmt: skip
+    boxes: ExprLike,
+    scores: ExprLike,
+    max_output_boxes_per_class: ExprLike,
+    iou_threshold: ExprLike,
+    score_threshold: ExprLike = -np.inf,
+    limit: int = 0,
+) -> Any:
     """Return (rows (room, 3) of sample, class and box, padded with -1; their number (1,)).
 
     `boxes` are (batch, N, 4) corners, `scores` (batch, classes, N).  Thresholds and the count may
     be rank-0 tensors; `limit` bounds the room by a known count.
     """
-    values = face("topk")(as_expr(scores), 0, -1, "both", False, "int64")
+    values = make("topk")(as_expr(scores), 0, -1, "both", False, "int64")
 
     def scalar(value: Any, dtype: str) -> Any:
         return as_expr(value, dtype)

@@ -12,7 +12,7 @@ import numpy as np
 
 from slipway.ir.node import node
 from slipway.relay.expr import Call
-from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, face, register_op
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, make, register_op
 from slipway.relay.ops.checks import as_tuple, need_float, need_rank, need_shape, pad_amounts
 from slipway.relay.ops.image.sample import NumpyArithmetic, TeArithmetic, working_dtype
 from slipway.relay.ops.tensor.small_types import to_integer
@@ -149,7 +149,7 @@ def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[Tensor
     return [te().compute(out.shape, element, name="roi_align", tag="injective")]
 
 
-@ROI_ALIGN.face
+@ROI_ALIGN.make
 def roi_align(
     data: ExprLike,
     rois: ExprLike,
@@ -301,11 +301,11 @@ def _im2col_compute(
     return [te().compute(out.shape, element, name="deformable_im2col", tag="injective")]
 
 
-@IM2COL.face
+@IM2COL.make
 def deformable_im2col(
     data: ExprLike,
-    offset: Any,
-    mask: Any,
+    offset: ExprLike,
+    mask: ExprLike,
     kernel_size: Extents,
     strides: Extents = 1,
     padding: Extents = 0,
@@ -326,9 +326,16 @@ def deformable_im2col(
 
 
 def deformable_conv2d(
-    data: Any, offset: Any, weight: Any, strides: Any = 1, padding: Any = 0, dilation: Any = 1,
-    deformable_groups: int = 1, groups: int = 1, mask: Any = None,
-) -> Any:  # fmt: skip
+    data: ExprLike,
+    offset: ExprLike,
+    weight: ExprLike,
+    strides: Extents = 1,
+    padding: Extents = 0,
+    dilation: Extents = 1,
+    deformable_groups: int = 1,
+    groups: int = 1,
+    mask: ExprLike | None = None,
+) -> Any:
     """Convolve windows whose elements are moved by `offset` (N, 2 * groups * window, OH, OW).
 
     `weight` is (channels out, channels in / groups, KH, KW); `mask`, one factor per place of the
@@ -339,7 +346,7 @@ def deformable_conv2d(
     filters, inner, *kernel = weight.tensor_type.shape
     window = kernel[0] * kernel[1]
     out = offset.tensor_type.shape[2:]
-    reshape = face("reshape")
+    reshape = make("reshape")
     if mask is None:
         shape = (batch, deformable_groups * window, *out)
         mask = as_expr(np.ones(shape, data.tensor_type.dtype))
@@ -352,9 +359,9 @@ def deformable_conv2d(
                           f"{groups} groups")  # fmt: skip
     columns = reshape(columns, (batch * groups, depth, area))
     rows = reshape(weight, (1, groups, filters // groups, depth))
-    rows = face("broadcast_to")(rows, (batch, groups, filters // groups, depth))
+    rows = make("broadcast_to")(rows, (batch, groups, filters // groups, depth))
     rows = reshape(rows, (batch * groups, filters // groups, depth))
-    product = face("nn.batch_matmul")(rows, columns, transpose_b=False)
+    product = make("nn.batch_matmul")(rows, columns, transpose_b=False)
     return reshape(product, (batch, filters, *out))
 
 

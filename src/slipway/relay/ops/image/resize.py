@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array, ExprLike
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 COORDINATES = (
     "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
@@ -291,7 +291,7 @@ def _resize_compute(
 
 
 def resize(
-    data: Any,
+    data: ExprLike,
     size: Sequence[int],
     scales: Sequence[float] = (),
     method: str = "linear",
@@ -310,7 +310,7 @@ def resize(
     return RESIZE(data, attrs=attrs)
 
 
-RESIZE.face(resize)
+RESIZE.make(resize)
 
 
 def _classic(
@@ -338,14 +338,14 @@ def _classic(
         cubic_alpha, bool(cubic_exclude),
     )  # fmt: skip
     if out_dtype and out_dtype != made.tensor_type.dtype:
-        return op_registry.face("cast")(made, out_dtype)  # type: ignore[no-any-return]
+        return op_registry.make("cast")(made, out_dtype)  # type: ignore[no-any-return]
     return made
 
 
 def resize1d(
-    data: Any,
-    size: Any,
-    roi: Any = None,
+    data: ExprLike,
+    size: Extents,
+    roi: Sequence[float] | None = None,
     layout: str = "NCW",
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -363,9 +363,9 @@ def resize1d(
 
 
 def resize2d(
-    data: Any,
-    size: Any,
-    roi: Any = None,
+    data: ExprLike,
+    size: Extents,
+    roi: Sequence[float] | None = None,
     layout: str = "NCHW",
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -383,9 +383,9 @@ def resize2d(
 
 
 def resize3d(
-    data: Any,
-    size: Any,
-    roi: Any = None,
+    data: ExprLike,
+    size: Extents,
+    roi: Sequence[float] | None = None,
     layout: str = "NCDHW",
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -416,9 +416,14 @@ def upsampling(
 
 
 def upsampling3d(
-    data: Any, scale_d: float = 1, scale_h: float = 1, scale_w: float = 1, layout: str = "NCDHW",
-    method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
-) -> Call:  # fmt: skip
+    data: ExprLike,
+    scale_d: float = 1,
+    scale_h: float = 1,
+    scale_w: float = 1,
+    layout: str = "NCDHW",
+    method: str = "nearest_neighbor",
+    coordinate_transformation_mode: str = "half_pixel",
+) -> Call:
     """Enlarge volumes by factors (the classic nn.upsampling3d)."""
     extents = dict(zip(layout, as_expr(data).tensor_type.shape, strict=True))
     factors = {"D": scale_d, "H": scale_h, "W": scale_w}

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.ir import expr as E
 from slipway.ir.node import node
+from slipway.relay import op_registry
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_float
 from slipway.relay.ops.tensor import small_types
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 METHODS = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
@@ -89,6 +94,11 @@ class NumpyArithmetic:
         """Whether both hold."""
         return a & b
 
+    @staticmethod
+    def named(value: Any) -> Any:
+        """The same."""
+        return value
+
 
 class TeArithmetic:
     """Arithmetic on te expressions in `dtype`."""
@@ -98,6 +108,7 @@ class TeArithmetic:
         t = te()
         self.floor, self.rint = t.floor, t.nearbyint
         self.minimum, self.maximum, self.where, self.abs = t.min, t.max, t.select, t.abs
+        self._names: list[tuple[Any, Any]] = []
 
     def number(self, value: float) -> Any:
         """A constant."""
@@ -117,6 +128,19 @@ class TeArithmetic:
         """Whether both hold."""
         return te().all(a, b)
 
+    def named(self, value: Any) -> Any:
+        """A variable for a value with several uses: in C each of them would spell it out again."""
+        variable = E.Var(f"step{len(self._names)}", value.dtype)
+        self._names.append((variable, value))
+        return variable
+
+    def with_names(self, value: Any) -> Any:
+        """`value`, in which the variables of `named` have their meaning."""
+        for variable, meaning in reversed(self._names):
+            value = E.Let(variable, meaning, value)
+        self._names.clear()
+        return value
+
 
 class _Axis:
     """The taps along one axis: (index, weight, inside) for each element read."""
@@ -131,9 +155,9 @@ class _Axis:
         m, span = self.m, self.high - self.low
         if span <= 0:
             return x * m.number(0.0)
-        distance = m.abs(x - m.number(self.low))
-        turns = m.floor(distance * m.number(1 / span))
-        rest = distance - turns * m.number(span)
+        distance = m.named(m.abs(x - m.number(self.low)))
+        turns = m.named(m.floor(distance * m.number(1 / span)))
+        rest = m.named(distance - turns * m.number(span))
         even = turns - m.number(2.0) * m.floor(turns * m.number(0.5)) < m.number(0.5)
         return m.where(even, rest + m.number(self.low), m.number(self.high) - rest)
 
@@ -146,6 +170,7 @@ class _Axis:
             x = (g + m.number(1.0)) * m.number(self.size / 2) - m.number(0.5)
         if self.attrs.method == "nearest":
             x = m.rint(x)
+        x = m.named(x)
         if self.attrs.method != "bicubic":
             if self.attrs.padding_mode == "border":
                 x = m.minimum(m.maximum(x, m.number(0.0)), m.number(self.size - 1.0))
@@ -155,34 +180,35 @@ class _Axis:
                 x = m.where(outside > m.number(0.5), self.reflected(x), x)
         return x
 
-    def tap(self, place: Any) -> tuple[Any, Any]:
+    def tap(self, position: Any) -> tuple[Any, Any]:
         """(index, inside) of an element, by the padding mode; `inside` None means surely."""
         m = self.m
         last = self.size - 1
         if self.attrs.padding_mode == "reflection":
-            folded = m.rint(self.reflected(m.real(place)))
-            place = m.whole(m.minimum(m.maximum(folded, m.number(0.0)), m.number(float(last))))
-            return place, None
-        index = m.minimum(m.maximum(place, 0), last)
+            folded = m.named(m.rint(self.reflected(m.named(m.real(position)))))
+            position = m.whole(m.minimum(m.maximum(folded, m.number(0.0)), m.number(float(last))))
+            return position, None
+        index = m.minimum(m.maximum(position, 0), last)
         if self.attrs.padding_mode == "border":
             return index, None
-        return index, m.both(place >= 0, place <= last)
+        return index, m.both(position >= 0, position <= last)
 
     def taps(self, g: Any) -> list[tuple[Any, Any, Any]]:
-        m, x = self.m, self.coordinate(g)
+        m = self.m
+        x = m.named(self.coordinate(g))
         if self.attrs.method == "nearest":
             index, inside = self.tap(m.whole(m.rint(x)))
             return [(index, m.number(1.0), inside)]
-        low = m.floor(x)
-        base, rest, one = m.whole(low), x - low, m.number(1.0)
+        low = m.named(m.floor(x))
+        base, rest, one = m.named(m.whole(low)), m.named(x - low), m.number(1.0)
         if self.attrs.method == "bilinear":
             weights = [(0, one - rest), (1, rest)]
         else:
             weights = [(t, self.cubic(rest, t)) for t in (-1, 0, 1, 2)]
         found = []
         for step, weight in weights:
-            index, inside = self.tap(base + step)
-            found.append((index, weight, inside))
+            index, inside = self.tap(m.named(base + step))
+            found.append((m.named(index), m.named(weight), inside))
         return found
 
     def cubic(self, rest: Any, tap: int) -> Any:
@@ -239,14 +265,14 @@ def _compute(attrs: GridSampleAttrs, inputs: list[Any], out_types: list[TensorTy
             math, attrs, size, coordinates,
             lambda where: math.real(data(i[0], i[1], *where)),
         )  # fmt: skip
-        return found.astype(out.dtype)
+        return math.with_names(found.astype(out.dtype))
 
     return [te().compute(out.shape, element, name="grid_sample", tag="injective")]
 
 
-@GRID_SAMPLE.face
+@GRID_SAMPLE.make
 def grid_sample(
-    data: Any, grid: Any, method: str = "bilinear", layout: str = "NCHW",
+    data: ExprLike, grid: ExprLike, method: str = "bilinear", layout: str = "NCHW",
     padding_mode: str = "zeros", align_corners: bool = True,
 ) -> Call:  # fmt: skip
     """Interpolate `data` at the positions in `grid`, whose positions lie along the LAST axis."""
@@ -256,6 +282,20 @@ def grid_sample(
         )
     attrs = GridSampleAttrs(method, padding_mode, bool(align_corners))
     return GRID_SAMPLE(as_expr(data), grid, attrs=attrs)
+
+
+def classic_grid_sample(
+    data: Any, grid: Any, method: str = "bilinear", layout: str = "NCHW",
+    padding_mode: str = "zeros", align_corners: bool = True,
+) -> Any:  # fmt: skip
+    """Interpolate `data` at the positions in `grid`, (N, 2, H, W) as `affine_grid` gives them.
+
+    The positions lie along axis 1, x first; of volumes they are (N, 3, D, H, W).
+    """
+    given = as_expr(grid)
+    rank = given.tensor_type.rank
+    last = op_registry.make("transpose")(given, (0, *range(2, rank), 1)) if rank > 1 else given
+    return grid_sample(data, last, method, layout, padding_mode, align_corners)
 
 
 def _case(rng: np.random.Generator) -> list[Any]:

@@ -41,7 +41,7 @@ def _relu_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -
     return [elementwise("T_relu", x.shape, lambda *i: te().max(x(*i), zero))]
 
 
-@RELU.face
+@RELU.make
 def relu(data: ExprLike) -> Call:
     """Rectify: max(data, 0)."""
     return RELU(data)
@@ -88,7 +88,7 @@ def _leaky_relu_compute(
     return [elementwise("T_leaky_relu", x.shape, element)]
 
 
-@LEAKY_RELU.face
+@LEAKY_RELU.make
 def leaky_relu(data: ExprLike, alpha: float = 0.01) -> Call:
     """Return data where positive, else alpha * data."""
     return LEAKY_RELU(data, attrs=LeakyReluAttrs(float(alpha)))
@@ -140,7 +140,7 @@ def _prelu_compute(attrs: PReluAttrs, inputs: list[Any], out_types: list[TensorT
     return [elementwise("T_prelu", x.shape, element, tag="broadcast")]
 
 
-@PRELU.face
+@PRELU.make
 def prelu(data: ExprLike, alpha: ExprLike, axis: int = 1) -> Call:
     """Return data where positive, else alpha * data with one alpha per entry of `axis`."""
     return PRELU(data, alpha, attrs=PReluAttrs(axis))
@@ -193,7 +193,7 @@ def _clip_compute(attrs: ClipAttrs, inputs: list[Any], out_types: list[TensorTyp
     return [elementwise("T_clip", x.shape, lambda *i: te().min(te().max(x(*i), low), high))]
 
 
-@CLIP.face
+@CLIP.make
 def clip(a: ExprLike, a_min: float, a_max: float) -> Call:
     """Keep each element in [a_min, a_max]."""
     return CLIP(a, attrs=ClipAttrs(float(a_min), float(a_max)))

@@ -24,7 +24,7 @@ from slipway.relay.ops.tensor.tensors import shape_of, te, wide
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr
+    from slipway.ir.expr import PrimExpr, PrimExprLike
     from slipway.relay.expr import ExprLike
     from slipway.te.tensor import Tensor
 
@@ -166,34 +166,44 @@ class Operands:
         self.scale = scale_of(attrs, shape_of(inputs[0]))
 
     def _read(
-        self, tensor: Tensor, layout: str, b: PrimExpr, s: PrimExpr, n: PrimExpr, h: PrimExpr
+        self,
+        tensor: Tensor,
+        layout: str,
+        b: PrimExprLike,
+        s: PrimExprLike,
+        n: PrimExprLike,
+        h: PrimExprLike,
     ) -> Any:
         at = {"B": b, "S": s, "N": n, "H": h}
         return tensor(*(at[axis] for axis in layout)).astype(self.dtype)
 
-    def query(self, b: PrimExpr, n: PrimExpr, s: PrimExpr, h: PrimExpr) -> Any:
+    def query(self, b: PrimExprLike, n: PrimExprLike, s: PrimExprLike, h: PrimExprLike) -> Any:
         """An element of the query, times the scale."""
         element = self._read(self.tensors[0], self.attrs.query_layout, b, s, n, h)
         return element * te().const(self.scale, self.dtype)
 
-    def head(self, n: PrimExpr) -> Any:
+    def head(self, n: PrimExprLike) -> Any:
         """The head of key and value that head `n` of the query reads."""
         each = self.heads // self.key_heads
         return n if each == 1 else 0 if self.key_heads == 1 else te().floordiv(n, each)
 
-    def key(self, b: PrimExpr, n: PrimExpr, t: PrimExpr, h: PrimExpr) -> Any:
+    def key(self, b: PrimExprLike, n: PrimExprLike, t: PrimExprLike, h: PrimExprLike) -> Any:
         """An element of the key that head `n` of the query reads."""
         return self.key_of_head(b, self.head(n), t, h)
 
-    def key_of_head(self, b: PrimExpr, n: PrimExpr, t: PrimExpr, h: PrimExpr) -> Any:
+    def key_of_head(
+        self, b: PrimExprLike, n: PrimExprLike, t: PrimExprLike, h: PrimExprLike
+    ) -> Any:
         """An element of head `n` of the key itself."""
         return self._read(self.tensors[1], self.attrs.key_layout, b, t, n, h)
 
-    def value(self, b: PrimExpr, n: PrimExpr, t: PrimExpr, h: PrimExpr) -> Any:
+    def value(self, b: PrimExprLike, n: PrimExprLike, t: PrimExprLike, h: PrimExprLike) -> Any:
         """An element of the value that head `n` of the query reads."""
         return self.value_of_head(b, self.head(n), t, h)
 
-    def value_of_head(self, b: PrimExpr, n: PrimExpr, t: PrimExpr, h: PrimExpr) -> Any:
+    def value_of_head(
+        self, b: PrimExprLike, n: PrimExprLike, t: PrimExprLike, h: PrimExprLike
+    ) -> Any:
         """An element of head `n` of the value itself."""
         return self._read(self.tensors[2], self.attrs.value_layout, b, t, n, h)
 
@@ -281,7 +291,7 @@ ATTENTION_BIAS = _register(
 )
 
 
-@ATTENTION.face
+@ATTENTION.make
 def attention(
     query: ExprLike,
     key: ExprLike,
@@ -300,7 +310,7 @@ def attention(
     return ATTENTION_BIAS(query, key, value, bias, attrs=attrs)
 
 
-@ATTENTION_BIAS.face
+@ATTENTION_BIAS.make
 def attention_bias(
     query: ExprLike,
     key: ExprLike,

@@ -28,7 +28,7 @@ from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 
 @node
@@ -84,8 +84,8 @@ def conv_relation(attrs: ConvAttrs, data: TensorType, weight: TensorType) -> Typ
 
 
 def convolve(
-    data: Any,
-    weight: Any,
+    data: Array,
+    weight: Array,
     strides: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
@@ -197,12 +197,12 @@ def _register(count: int) -> OpDefinition:
 
 def conv_attrs(
     count: int,
-    strides: Any,
-    padding: Any,
-    dilation: Any,
+    strides: Extents,
+    padding: Extents,
+    dilation: Extents,
     groups: int,
     channels: int | None,
-    kernel_size: Any,
+    kernel_size: Extents | None,
     data_layout: str,
     kernel_layout: str,
     out_layout: str,
@@ -226,16 +226,16 @@ def conv_attrs(
 CONV1D, CONV2D, CONV3D = _register(1), _register(2), _register(3)
 
 
-@CONV2D.face
+@CONV2D.make
 def conv2d(
-    data: Any,
-    weight: Any,
-    strides: Any = (1, 1),
-    padding: Any = (0, 0),
-    dilation: Any = (1, 1),
+    data: ExprLike,
+    weight: ExprLike,
+    strides: Extents = (1, 1),
+    padding: Extents = (0, 0),
+    dilation: Extents = (1, 1),
     groups: int = 1,
     channels: int | None = None,
-    kernel_size: Any = None,
+    kernel_size: Extents | None = None,
     data_layout: str = "NCHW",
     kernel_layout: str = "OIHW",
     out_layout: str = "",
@@ -253,16 +253,16 @@ def conv2d(
     return CONV2D(data, weight, attrs=attrs)
 
 
-@CONV1D.face
+@CONV1D.make
 def conv1d(
-    data: Any,
-    weight: Any,
-    strides: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    data: ExprLike,
+    weight: ExprLike,
+    strides: Extents = 1,
+    padding: Extents = 0,
+    dilation: Extents = 1,
     groups: int = 1,
     channels: int | None = None,
-    kernel_size: Any = None,
+    kernel_size: Extents | None = None,
     data_layout: str = "NCW",
     kernel_layout: str = "OIW",
     out_layout: str = "",
@@ -276,16 +276,16 @@ def conv1d(
     return CONV1D(data, weight, attrs=attrs)
 
 
-@CONV3D.face
+@CONV3D.make
 def conv3d(
-    data: Any,
-    weight: Any,
-    strides: Any = (1, 1, 1),
-    padding: Any = (0, 0, 0),
-    dilation: Any = (1, 1, 1),
+    data: ExprLike,
+    weight: ExprLike,
+    strides: Extents = (1, 1, 1),
+    padding: Extents = (0, 0, 0),
+    dilation: Extents = (1, 1, 1),
     groups: int = 1,
     channels: int | None = None,
-    kernel_size: Any = None,
+    kernel_size: Extents | None = None,
     data_layout: str = "NCDHW",
     kernel_layout: str = "OIDHW",
     out_layout: str = "",

@@ -174,8 +174,8 @@ def _register(count: int) -> OpDefinition:
     definition.compute(_compute)
     definition.flops(_flops)
 
-    @definition.face
-    def face(
+    @definition.make
+    def make(
         data: Any,
         weight: Any,
         strides: Any = 1,
@@ -209,7 +209,7 @@ def _register(count: int) -> OpDefinition:
         )
         return definition(data, weight, attrs=attrs)
 
-    face.__name__, face.__doc__ = f"conv{count}d_transpose", definition.doc
+    make.__name__, make.__doc__ = f"conv{count}d_transpose", definition.doc
     ones, twos = (1,) * count, (2,) * count
     size = (1, 4, 4, 3, 3)[: count + 2]
     definition.sample_case(
@@ -225,6 +225,6 @@ def _register(count: int) -> OpDefinition:
 
 
 CONV1D_TRANSPOSE, CONV2D_TRANSPOSE, CONV3D_TRANSPOSE = _register(1), _register(2), _register(3)
-conv1d_transpose: Any = CONV1D_TRANSPOSE.face_function
-conv2d_transpose: Any = CONV2D_TRANSPOSE.face_function
-conv3d_transpose: Any = CONV3D_TRANSPOSE.face_function
+conv1d_transpose: Any = CONV1D_TRANSPOSE.make_function
+conv2d_transpose: Any = CONV2D_TRANSPOSE.make_function
+conv3d_transpose: Any = CONV3D_TRANSPOSE.make_function

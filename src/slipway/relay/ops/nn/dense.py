@@ -81,7 +81,7 @@ def _dense_flops(attrs: DenseAttrs, ins: Sequence[TensorType], out: TensorType) 
     return 2.0 * out.size * ins[1].shape[1]
 
 
-@DENSE.face
+@DENSE.make
 def dense(data: ExprLike, weight: ExprLike, units: int | None = None, out_dtype: str = "") -> Call:
     """Fully connected layer: data (..., K) times the transpose of weight (units, K)."""
     return DENSE(data, weight, attrs=DenseAttrs(units, out_dtype or ""))
@@ -165,7 +165,7 @@ def _matmul_flops(attrs: MatmulAttrs, ins: Sequence[TensorType], out: TensorType
 MATMUL.flops(_matmul_flops)
 
 
-@MATMUL.face
+@MATMUL.make
 def matmul(
     tensor_a: ExprLike,
     tensor_b: ExprLike,
@@ -216,7 +216,7 @@ BATCH_MATMUL.compute(
 BATCH_MATMUL.flops(_matmul_flops)
 
 
-@BATCH_MATMUL.face
+@BATCH_MATMUL.make
 def batch_matmul(
     tensor_a: ExprLike,
     tensor_b: ExprLike,
@@ -279,7 +279,7 @@ def _bias_add_compute(
     ]
 
 
-@BIAS_ADD.face
+@BIAS_ADD.make
 def bias_add(data: ExprLike, bias: ExprLike, axis: int = 1) -> Call:
     """Add one bias per entry of `axis`."""
     return BIAS_ADD(as_expr(data), bias, attrs=BiasAddAttrs(axis))

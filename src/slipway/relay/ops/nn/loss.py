@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.ops.build import call, scalar, typed
 from slipway.relay.ops.checks import need_integral, need_shape
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
-def fast_softmax(data: Any, axis: int = -1) -> Any:
+
+def fast_softmax(data: ExprLike, axis: int = -1) -> Any:
     """Return the softmax; there is one, and it is fast."""
     return call("nn.softmax", data, axis)
 
@@ -25,20 +28,24 @@ def _negative_mean(values: Any, rows: int) -> Any:
     return call("negative", call("divide", total, scalar(rows, total.tensor_type.dtype)))
 
 
-def cross_entropy(predictions: Any, targets: Any) -> Any:
+def cross_entropy(predictions: ExprLike, targets: ExprLike) -> Any:
     """Return minus the mean over rows of sum(targets * log(predictions))."""
     rows = _rows(predictions, targets)
     return _negative_mean(call("multiply", call("log", predictions), targets), rows)
 
 
-def cross_entropy_with_logits(predictions: Any, targets: Any) -> Any:
+def cross_entropy_with_logits(predictions: ExprLike, targets: ExprLike) -> Any:
     """Return minus the mean over rows of sum(targets * predictions), which are logarithms."""
     rows = _rows(predictions, targets)
     return _negative_mean(call("multiply", predictions, targets), rows)
 
 
 def nll_loss(
-    predictions: Any, targets: Any, weights: Any, reduction: str = "mean", ignore_index: int = -100
+    predictions: ExprLike,
+    targets: ExprLike,
+    weights: ExprLike,
+    reduction: str = "mean",
+    ignore_index: int = -100,
 ) -> Any:
     """Return the negative logarithms of the target classes, weighted.
 

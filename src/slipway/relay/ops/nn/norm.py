@@ -12,7 +12,7 @@ import numpy as np
 
 from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
-from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, const, register_op
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
 from slipway.relay.ops.checks import need_dtype, need_float, need_shape, normal_axis
 from slipway.relay.ops.tensor import binary, reduce, shape, unary
 from slipway.relay.ops.tensor.tensors import elementwise, te, wide
@@ -20,7 +20,7 @@ from slipway.relay.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array, ExprLike
+    from slipway.relay.expr import Array, Axes, ExprLike
 
 
 @node
@@ -83,7 +83,7 @@ def _batch_norm_compute(
     return [elementwise("T_batch_norm", out_types[0].shape, element, tag="broadcast"), *kept]
 
 
-@BATCH_NORM.face
+@BATCH_NORM.make
 def batch_norm(
     data: ExprLike,
     gamma: ExprLike,
@@ -190,7 +190,7 @@ def _layer_norm_compute(
     return [te().compute(out.shape, element, name="T_layer_norm", tag="layer_norm")]
 
 
-@LAYER_NORM.face
+@LAYER_NORM.make
 def layer_norm(
     data: ExprLike, gamma: ExprLike, beta: ExprLike, axis: int = -1, epsilon: float = 1e-5,
     center: bool = True, scale: bool = True,
@@ -258,7 +258,7 @@ def _instance_norm_compute(
     return [te().compute(out.shape, element, name="T_instance_norm", tag="instance_norm")]
 
 
-@INSTANCE_NORM.face
+@INSTANCE_NORM.make
 def instance_norm(
     data: ExprLike, gamma: ExprLike, beta: ExprLike, axis: int = 1, epsilon: float = 1e-5,
     center: bool = True, scale: bool = True,
@@ -309,7 +309,7 @@ def _lrn_reference(attrs: LrnAttrs, data: Array) -> Any:
     return np.moveaxis(out, 0, attrs.axis).astype(data.dtype)
 
 
-def _power(x: Array, exponent: float) -> Any:
+def _power(x: PrimExpr, exponent: float) -> Any:
     """X to a power; through roots where the usual ones are all there is to it."""
     if exponent == 0.75:
         root = te().sqrt(x)
@@ -344,7 +344,7 @@ def _lrn_compute(attrs: LrnAttrs, inputs: list[Any], out_types: list[TensorType]
     ]
 
 
-@LRN.face
+@LRN.make
 def lrn(
     data: ExprLike,
     size: int = 5,
@@ -395,7 +395,7 @@ def _dropout_compute(
     ]
 
 
-@DROPOUT.face
+@DROPOUT.make
 def dropout(data: ExprLike, rate: float = 0.5) -> Any:
     """Return the data: nothing is dropped in inference."""
     return TupleWrapper(DROPOUT(data, attrs=DropoutAttrs(float(rate))), 2)[0]
@@ -404,7 +404,7 @@ def dropout(data: ExprLike, rate: float = 0.5) -> Any:
 DROPOUT.sample_case((2, 3))
 
 
-def l2_normalize(data: Any, eps: float = 1e-12, axis: Any = None) -> Call:
+def l2_normalize(data: ExprLike, eps: float = 1e-12, axis: Axes = None) -> Call:
     """Return data / sqrt(max(sum of squares over `axis`, eps)), through smaller operators."""
     squares = reduce.sum_(binary.multiply(data, data), axis=axis, keepdims=True)
     floor = const(eps, squares.tensor_type.dtype)
@@ -412,10 +412,17 @@ def l2_normalize(data: Any, eps: float = 1e-12, axis: Any = None) -> Call:
 
 
 def group_norm(
-    data: Any, gamma: Any, beta: Any, num_groups: int, axis: int = 1, epsilon: float = 1e-5,
-    center: bool = True, scale: bool = True,
-) -> Any:  # fmt: skip
+    data: ExprLike,
+    gamma: ExprLike,
+    beta: ExprLike,
+    num_groups: int,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> Any:
     """Normalise groups of channels (axis 1) by their own moments, through smaller operators."""
+    data = as_expr(data)
     given = data.tensor_type
     if axis != 1 or given.shape[1] % num_groups:
         raise BadArgument(

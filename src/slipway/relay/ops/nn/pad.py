@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.ir.node import node
-from slipway.relay.expr import Call, Constant
+from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.ops.build import known
+from slipway.relay.ops.checks import as_tuple
 from slipway.relay.ops.nn.windows import pad_stage
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 MODES = ("constant", "edge", "reflect", "wrap")
 
@@ -103,13 +106,20 @@ def _pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]
     return [te().compute(out.shape, element, name="T_pad", tag="injective,pad")]
 
 
-@PAD.face
-def pad(data: Any, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constant") -> Call:
+@PAD.make
+def pad(
+    data: ExprLike,
+    pad_width: Sequence[Extents],
+    pad_value: ExprLike = 0,
+    pad_mode: str = "constant",
+) -> Call:
     """Surround the tensor: `pad_width` is one (before, after) pair per axis."""
-    if isinstance(pad_value, Constant):
-        pad_value = pad_value.array.item()
-    widths = tuple((int(low), int(high)) for low, high in pad_width)
-    return PAD(data, attrs=PadAttrs(widths, float(pad_value), pad_mode))
+    value = known("pad_value", pad_value)
+    if value.size != 1:
+        raise BadArgument("pad_value", f"must be one number, got {value.size}")
+    low_high = [as_tuple(pair, 2, "pad_width") for pair in pad_width]
+    widths = tuple((low, high) for low, high in low_high)
+    return PAD(data, attrs=PadAttrs(widths, float(value.item()), pad_mode))
 
 
 PAD.sample_case((2, 3), attrs=PadAttrs(((1, 0), (2, 1)), 0.5))

@@ -25,8 +25,10 @@ from slipway.relay.ops.tensor.tensors import te, wide
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array
+    from slipway.relay.expr import Array, Extents
 
 
 @node
@@ -78,11 +80,11 @@ def _full_padding(attrs: PoolAttrs, size: Sequence[int], out: Sequence[int]) -> 
     return (*attrs.padding[:count], *after)
 
 
-def _spatial_places(layout: str, given: TensorType | None, count: int) -> list[int]:
-    """Return where the spatial axes stand; the other axes may be of any number (NCHW16c, say)."""
+def _spatial_axes(layout: str, given: TensorType | None, count: int) -> list[int]:
+    """Return the indices of the spatial axes; others may be of any number (NCHW16c, say)."""
     try:
         axes = [axis.letter if not axis.block else "" for axis in parse_layout(layout).axes]
-        places = [axes.index(letter) for letter in SPATIAL[count]]
+        spatial = [axes.index(letter) for letter in SPATIAL[count]]
     except ValueError as error:
         raise BadArgument(
             "layout",
@@ -90,29 +92,29 @@ def _spatial_places(layout: str, given: TensorType | None, count: int) -> list[i
         ) from None
     if given is not None and given.rank != len(axes):
         raise BadArgument("data", f"must have {len(axes)} axes for layout {layout}, got {given}")
-    return places
+    return spatial
 
 
 def _pool_relation(attrs: PoolAttrs, data: TensorType) -> Type:
-    places = _spatial_places(attrs.layout, data, len(attrs.pool_size))
+    spatial = _spatial_axes(attrs.layout, data, len(attrs.pool_size))
     need_number("data", data)
     shape = list(data.shape)
-    extents = _out_extents(attrs, [shape[p] for p in places])
-    for place, extent in zip(places, extents, strict=True):
-        shape[place] = extent
+    extents = _out_extents(attrs, [shape[p] for p in spatial])
+    for axis, extent in zip(spatial, extents, strict=True):
+        shape[axis] = extent
     return TensorType(tuple(shape), data.dtype)
 
 
-def _lowest(dtype: str) -> Any:
+def _lowest(dtype: npt.DTypeLike) -> Any:
     kind = np.dtype(dtype)
     return -np.inf if dtypes.is_float(kind.name) else np.iinfo(kind).min
 
 
 def _pool_reference(attrs: PoolAttrs, data: Array, average: bool) -> Any:
     count = len(attrs.pool_size)
-    places = _spatial_places(attrs.layout, None, count)
+    spatial = _spatial_axes(attrs.layout, None, count)
     ends = list(range(-count, 0))
-    plain = np.moveaxis(data, places, ends)
+    plain = np.moveaxis(data, spatial, ends)
     size = plain.shape[-count:]
     out = _out_extents(attrs, size)
     padding = _full_padding(attrs, size, out)
@@ -139,7 +141,7 @@ def _pool_reference(attrs: PoolAttrs, data: Array, average: bool) -> Any:
         total = over(plain.astype(exact), 0).sum(axis=taps)
         number = np.maximum(counted.sum(axis=taps), 1)
         found = total / number if exact is np.float64 else np.trunc(total / number)
-    return np.asarray(np.moveaxis(found.astype(data.dtype), ends, places), order="C")
+    return np.asarray(np.moveaxis(found.astype(data.dtype), ends, spatial), order="C")
 
 
 def pool_compute(
@@ -148,13 +150,13 @@ def pool_compute(
     """Reduce each window of the data with its padding, or with `padded` False, its part inside."""
     (data,) = inputs
     count = len(attrs.pool_size)
-    places = _spatial_places(attrs.layout, None, count)
-    size = [int(data.shape[p]) for p in places]
-    extents = [out.shape[p] for p in places]
+    spatial = _spatial_axes(attrs.layout, None, count)
+    size = [int(data.shape[p]) for p in spatial]
+    extents = [out.shape[p] for p in spatial]
     padding = _full_padding(attrs, size, extents)
     before, after = [0] * out.rank, [0] * out.rank
-    for a, place in enumerate(places):
-        before[place], after[place] = padding[a], padding[a + count]
+    for a, axis in enumerate(spatial):
+        before[axis], after[axis] = padding[a], padding[a + count]
     fill = 0 if average else te().lowest(data.dtype).value
     given = pad_stage(data, before, after, fill) if padded else data
     summed = sum_dtype(data.dtype, prod(attrs.pool_size))
@@ -165,14 +167,14 @@ def pool_compute(
 
     def window(*indices: PrimExpr) -> Any:
         source, inside = list(indices), []
-        for a, place in enumerate(places):
-            base = source[place] if attrs.strides[a] == 1 else source[place] * attrs.strides[a]
+        for a, axis in enumerate(spatial):
+            base = source[axis] if attrs.strides[a] == 1 else source[axis] * attrs.strides[a]
             step = attrs.dilation[a]
-            source[place] = base + (taps[a] if step == 1 else taps[a] * step)
+            source[axis] = base + (taps[a] if step == 1 else taps[a] * step)
             if not padded:
-                source[place] = source[place] - before[place]
-                inside += [source[place] >= 0] if before[place] else []
-                inside += [source[place] < size[a]] if after[place] else []
+                source[axis] = source[axis] - before[axis]
+                inside += [source[axis] >= 0] if before[axis] else []
+                inside += [source[axis] < size[a]] if after[axis] else []
         where = te().all(*inside) if inside else None
         if not average:
             return te().max(given(*source), axis=taps, where=where)
@@ -184,8 +186,8 @@ def pool_compute(
 
     def mean(*indices: PrimExpr) -> Any:
         number: Any = 1
-        for a, place in enumerate(places):
-            number = number * _taps_inside(attrs, a, indices[place], size[a], extents[a])
+        for a, axis in enumerate(spatial):
+            number = number * _taps_inside(attrs, a, indices[axis], size[a], extents[a])
         value = total(*indices)
         if isinstance(number, int):
             if dtypes.is_float(out.dtype):
@@ -232,9 +234,15 @@ def _taps_inside(attrs: PoolAttrs, a: int, index: PrimExpr, size: int, extent: i
 
 
 def pool_attrs(
-    count: int, pool_size: Any, strides: Any, dilation: Any, padding: Any, layout: str,
-    ceil_mode: bool, count_include_pad: bool = False,
-) -> PoolAttrs:  # fmt: skip
+    count: int,
+    pool_size: Extents,
+    strides: Extents,
+    dilation: Extents,
+    padding: Extents,
+    layout: str,
+    ceil_mode: bool,
+    count_include_pad: bool = False,
+) -> PoolAttrs:
     """Return the attributes in normal form from the classic spellings."""
     return PoolAttrs(
         as_tuple(pool_size, count, "pool_size"),
@@ -261,8 +269,8 @@ def _register_pool(count: int, average: bool) -> Any:
     )
     definition.flops(lambda attrs, ins, out: float(out.size * prod(attrs.pool_size)))
 
-    @definition.face
-    def face(
+    @definition.make
+    def make(
         data: Any,
         pool_size: Any = 1,
         strides: Any = 1,
@@ -279,7 +287,7 @@ def _register_pool(count: int, average: bool) -> Any:
         )
         return definition(data, attrs=attrs)
 
-    face.__name__, face.__doc__ = name.removeprefix("nn."), definition.doc
+    make.__name__, make.__doc__ = name.removeprefix("nn."), definition.doc
     shape, layout = (2, 3, 9, 8, 7)[: count + 2], "NC" + SPATIAL[count]
     definition.sample_case(shape, attrs=pool_attrs(count, 2, 2, 1, 0, layout, False))
     definition.sample_case(shape, attrs=pool_attrs(count, 3, 2, 1, 1, layout, True))
@@ -288,7 +296,7 @@ def _register_pool(count: int, average: bool) -> Any:
     definition.sample_case(shape, attrs=pool_attrs(count, 3, 3, 1, 0, layout, True))
     blocked = pool_attrs(count, 2, 2, 1, 0, layout + "4c", False)
     definition.sample_case((1, 2, *shape[2:], 4), attrs=blocked)
-    return face
+    return make
 
 
 max_pool1d, max_pool2d, max_pool3d = (_register_pool(n, average=False) for n in (1, 2, 3))
@@ -308,8 +316,8 @@ def _bins(size: int, out: int) -> list[tuple[int, int]]:
     return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
 
 
-def _adaptive_places(attrs: AdaptivePoolAttrs, given: TensorType | None) -> list[int]:
-    return _spatial_places(attrs.layout, given, _spatial_count(attrs.layout))
+def _adaptive_axes(attrs: AdaptivePoolAttrs, given: TensorType | None) -> list[int]:
+    return _spatial_axes(attrs.layout, given, _spatial_count(attrs.layout))
 
 
 def _spatial_count(layout: str) -> int:
@@ -317,20 +325,20 @@ def _spatial_count(layout: str) -> int:
 
 
 def _adaptive_relation(attrs: AdaptivePoolAttrs, data: TensorType) -> Type:
-    places = _adaptive_places(attrs, data)
+    spatial = _adaptive_axes(attrs, data)
     shape = list(data.shape)
     if attrs.output_size:
-        wanted = as_tuple(attrs.output_size, len(places), "output_size")
-        for place, extent in zip(places, wanted, strict=True):
-            shape[place] = extent
+        wanted = as_tuple(attrs.output_size, len(spatial), "output_size")
+        for axis, extent in zip(spatial, wanted, strict=True):
+            shape[axis] = extent
     return TensorType(tuple(shape), data.dtype)
 
 
 def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Array, average: bool) -> Any:
     result = data.astype(np.float64) if average else data
-    places = _adaptive_places(attrs, None)
-    sizes = attrs.output_size or tuple(data.shape[p] for p in places)
-    for axis, out in zip(places, sizes, strict=True):
+    spatial = _adaptive_axes(attrs, None)
+    sizes = attrs.output_size or tuple(data.shape[p] for p in spatial)
+    for axis, out in zip(spatial, sizes, strict=True):
         pieces = []
         for low, high in _bins(data.shape[axis], out):
             piece = result.take(range(low, high), axis)
@@ -343,7 +351,7 @@ def _adaptive_compute(
     attrs: AdaptivePoolAttrs, inputs: list[Any], out: TensorType, average: bool
 ) -> list[Any]:
     (data,) = inputs
-    spatial = _adaptive_places(attrs, None)
+    spatial = _adaptive_axes(attrs, None)
     size = [int(data.shape[i]) for i in spatial]
     extents = [out.shape[i] for i in spatial]
     even = all(s % e == 0 for s, e in zip(size, extents, strict=True))
@@ -423,23 +431,23 @@ def _same_layout(layout: str, out_layout: str) -> None:
         )
 
 
-def _global_face(count: int, average: bool) -> Any:
+def _global_pool(count: int, average: bool) -> Any:
     definition = _register_adaptive("global", count, average)
 
-    @definition.face
-    def face(data: Any, layout: str = "NC" + SPATIAL[count], out_layout: str = "") -> Call:
+    @definition.make
+    def make(data: Any, layout: str = "NC" + SPATIAL[count], out_layout: str = "") -> Call:
         _same_layout(layout, out_layout)
         return definition(data, attrs=AdaptivePoolAttrs((1,) * count, layout))
 
-    face.__name__, face.__doc__ = definition.name.removeprefix("nn."), definition.doc
-    return face
+    make.__name__, make.__doc__ = definition.name.removeprefix("nn."), definition.doc
+    return make
 
 
-def _adaptive_face(count: int, average: bool) -> Any:
+def _adaptive_pool(count: int, average: bool) -> Any:
     definition = _register_adaptive("adaptive", count, average)
 
-    @definition.face
-    def face(
+    @definition.make
+    def make(
         data: Any,
         output_size: Any = None,
         layout: str = "NC" + SPATIAL[count],
@@ -449,19 +457,19 @@ def _adaptive_face(count: int, average: bool) -> Any:
         size = () if output_size is None else as_tuple(output_size, count, "output_size")
         return definition(data, attrs=AdaptivePoolAttrs(size, layout))
 
-    face.__name__, face.__doc__ = definition.name.removeprefix("nn."), definition.doc
-    return face
+    make.__name__, make.__doc__ = definition.name.removeprefix("nn."), definition.doc
+    return make
 
 
 global_max_pool1d, global_max_pool2d, global_max_pool3d = (
-    _global_face(n, average=False) for n in (1, 2, 3)
+    _global_pool(n, average=False) for n in (1, 2, 3)
 )
 global_avg_pool1d, global_avg_pool2d, global_avg_pool3d = (
-    _global_face(n, average=True) for n in (1, 2, 3)
+    _global_pool(n, average=True) for n in (1, 2, 3)
 )
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
-    _adaptive_face(n, average=False) for n in (1, 2, 3)
+    _adaptive_pool(n, average=False) for n in (1, 2, 3)
 )
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (
-    _adaptive_face(n, average=True) for n in (1, 2, 3)
+    _adaptive_pool(n, average=True) for n in (1, 2, 3)
 )

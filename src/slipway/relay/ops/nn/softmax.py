@@ -98,7 +98,7 @@ def _softmax_compute(
     ]
 
 
-@SOFTMAX.face
+@SOFTMAX.make
 def softmax(data: ExprLike, axis: int = -1) -> Call:
     """Return exp(data) over its sum along `axis`."""
     return SOFTMAX(data, attrs=SoftmaxAttrs(axis))
@@ -129,7 +129,7 @@ def _log_softmax_compute(
     ]
 
 
-@LOG_SOFTMAX.face
+@LOG_SOFTMAX.make
 def log_softmax(data: ExprLike, axis: int = -1) -> Call:
     """Return the logarithm of softmax along `axis`."""
     return LOG_SOFTMAX(data, attrs=SoftmaxAttrs(axis))

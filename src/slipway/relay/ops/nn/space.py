@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.ops.build import call, known, known_ints, typed
 from slipway.relay.ops.checks import need_rank
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 
 def _sides(layout: str, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -17,7 +20,7 @@ def _sides(layout: str, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     return extents["N"], extents["C"], extents["H"], extents["W"]
 
 
-def depth_to_space(data: Any, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Any:
+def depth_to_space(data: ExprLike, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Any:
     """Make a block of pixels of each run of channels.
 
     In mode "DCR" the place in the block is the slowest part of a channel's number, in "CRD" the
@@ -42,7 +45,7 @@ def depth_to_space(data: Any, block_size: int, layout: str = "NCHW", mode: str =
     return call("reshape", call("transpose", call("reshape", x, parts), order), shape)
 
 
-def space_to_depth(data: Any, block_size: int, layout: str = "NCHW") -> Any:
+def space_to_depth(data: ExprLike, block_size: int, layout: str = "NCHW") -> Any:
     """Make channels of blocks of pixels; depth_to_space in mode "DCR" is the way back."""
     x, own = typed(data)
     need_rank("data", own, 4)
@@ -66,7 +69,9 @@ def _pairs(argument: str, value: Any, count: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in numbers]
 
 
-def space_to_batch_nd(data: Any, block_shape: Any, paddings: Any, pad_value: float = 0) -> Any:
+def space_to_batch_nd(
+    data: ExprLike, block_shape: ExprLike, paddings: ExprLike, pad_value: float = 0
+) -> Any:
     """Pad the axes behind the batch, and make batches of the places in their blocks."""
     x, own = typed(data)
     blocks = known_ints("block_shape", block_shape)
@@ -94,7 +99,7 @@ def space_to_batch_nd(data: Any, block_shape: Any, paddings: Any, pad_value: flo
     )
 
 
-def batch_to_space_nd(data: Any, block_shape: Any, crops: Any) -> Any:
+def batch_to_space_nd(data: ExprLike, block_shape: ExprLike, crops: ExprLike) -> Any:
     """Put batches back into the blocks that they are the places of, and cut the borders off."""
     x, own = typed(data)
     blocks = known_ints("block_shape", block_shape)

@@ -6,13 +6,16 @@ It becomes a dense constant: what is saved is the file's size, not multiplicatio
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.relay.expr import Tuple, TupleWrapper
 from slipway.relay.op_registry import BadArgument, const
 from slipway.relay.ops.build import call, known, typed
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 Array = np.ndarray[Any, Any]
 
@@ -44,20 +47,20 @@ def _dense(sparse_mat: Any, columns: int) -> Array:
     return made.transpose(0, 2, 1, 3).reshape(rows * block[0], columns)
 
 
-def sparse_dense(dense_mat: Any, sparse_mat: Any, sparse_lhs: bool = False) -> Any:
+def sparse_dense(dense_mat: ExprLike, sparse_mat: Any, sparse_lhs: bool = False) -> Any:
     """Return dense_mat @ sparse_mat.T; with `sparse_lhs`, sparse_mat @ dense_mat.T."""
     x, own = typed(dense_mat)
     matrix = const(_dense(sparse_mat, own.shape[1]))
     return call("nn.dense", matrix, x) if sparse_lhs else call("nn.dense", x, matrix)
 
 
-def sparse_add(dense_mat: Any, sparse_mat: Any) -> Any:
+def sparse_add(dense_mat: ExprLike, sparse_mat: Any) -> Any:
     """Return the sum."""
     x, own = typed(dense_mat)
     return call("add", x, const(_dense(sparse_mat, own.shape[1])))
 
 
-def sparse_transpose(x: Any) -> TupleWrapper:
+def sparse_transpose(x: ExprLike) -> TupleWrapper:
     """Return the CSR triple of the transpose of a square matrix."""
     data, indices, indptr = _parts(x)
     if data.ndim != 1:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import dtypes
 from slipway.relay.op_registry import BadArgument, const
-from slipway.relay.ops.build import call, known_ints, scalar, take, typed, where
-from slipway.relay.ops.checks import need_integral, normal_axis
+from slipway.relay.ops.build import call, scalar, take, typed, where
+from slipway.relay.ops.checks import as_tuple, integers, need_integral, normal_axis
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike, Extents
 
 
-def dilate(data: Any, strides: Any, dilation_value: float = 0.0) -> Any:
+def dilate(data: ExprLike, strides: Extents, dilation_value: float = 0.0) -> Any:
     """Put the elements `strides` apart, and `dilation_value` between them."""
     x, own = typed(data)
-    steps = known_ints("strides", strides)
+    steps = integers("strides", strides)
     if len(steps) != own.rank or min(steps, default=1) < 1:
         raise BadArgument("strides", f"{steps} must have a number above 0 for each axis of {own}")
     shape = [(d - 1) * s + 1 if d else 0 for d, s in zip(own.shape, steps, strict=True)]
@@ -31,7 +35,7 @@ def dilate(data: Any, strides: Any, dilation_value: float = 0.0) -> Any:
     return where(inside, x, scalar(dilation_value, own.dtype))
 
 
-def mirror_pad(data: Any, pad_width: Any, mode: str = "SYMMETRIC") -> Any:
+def mirror_pad(data: ExprLike, pad_width: Sequence[Extents], mode: str = "SYMMETRIC") -> Any:
     """Continue `data` backwards over its ends; "REFLECT" leaves the last element itself out."""
     x, own = typed(data)
     kind = mode.lower()
@@ -40,7 +44,7 @@ def mirror_pad(data: Any, pad_width: Any, mode: str = "SYMMETRIC") -> Any:
     if len(pad_width) != own.rank:
         raise BadArgument("pad_width", f"{pad_width} must have a pair for each axis of {own}")
     for axis, amounts in enumerate(pad_width):
-        before, after = (int(a) for a in amounts)
+        before, after = as_tuple(amounts, 2, "pad_width")
         if (before, after) == (0, 0):
             continue
         extent = own.shape[axis]
@@ -52,7 +56,7 @@ def mirror_pad(data: Any, pad_width: Any, mode: str = "SYMMETRIC") -> Any:
     return x
 
 
-def fifo_buffer(data: Any, buffer: Any, axis: int) -> Any:
+def fifo_buffer(data: ExprLike, buffer: ExprLike, axis: int) -> Any:
     """Put `data` at the end of `buffer` and leave out as much at its front."""
     (x, own), (old, kind) = typed(data), typed(buffer)
     along = normal_axis(axis, kind.rank)
@@ -65,7 +69,7 @@ def fifo_buffer(data: Any, buffer: Any, axis: int) -> Any:
 
 
 def bitpack(
-    data: Any, bits: int = 1, pack_axis: int = 1, bit_axis: int = 2, pack_type: str = "uint32",
+    data: ExprLike, bits: int = 1, pack_axis: int = 1, bit_axis: int = 2, pack_type: str = "uint32",
     name: str = "BitPack",
 ) -> Any:  # fmt: skip
     """Put the same bit of as many elements of `pack_axis` as `pack_type` has bits into one number.

@@ -72,7 +72,7 @@ def layout_transform_compute(
     ]
 
 
-@LAYOUT_TRANSFORM.face
+@LAYOUT_TRANSFORM.make
 def layout_transform(data: ExprLike, src_layout: str, dst_layout: str) -> Call:
     """Move `data` from `src_layout` to `dst_layout`."""
     return LAYOUT_TRANSFORM(data, attrs=LayoutTransformAttrs(src_layout, dst_layout))
@@ -151,7 +151,7 @@ def dense_pack_flops(
     return float(2 * out_type.size * in_types[0].shape[1])
 
 
-@DENSE_PACK.face
+@DENSE_PACK.make
 def contrib_dense_pack(
     data: ExprLike, weight: ExprLike, out_dtype: str = "", units: int = 0
 ) -> Call:

@@ -37,8 +37,8 @@ from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array, Extents
+    from slipway.ir.expr import IterVar, PrimExpr
+    from slipway.relay.expr import Array, ExprLike, Extents
     from slipway.te.tensor import Tensor
 
 
@@ -125,7 +125,9 @@ def padded(data: Any, attrs: BlockedConvAttrs) -> Any:
     return pad_stage(data, before, after, 0, name="data_pad")
 
 
-def input_channel(data: Tensor, kernel: Tensor, chunk: PrimExpr, lane: Any) -> tuple[Any, Any]:
+def input_channel(
+    data: Tensor, kernel: Tensor, chunk: PrimExpr | IterVar, lane: Any
+) -> tuple[Any, Any]:
     """Return the block and lane of `data` that hold lane `lane` of a kernel's block `chunk`.
 
     `chunk` counts those of all groups.
@@ -230,24 +232,30 @@ def _register(count: int, depthwise: bool) -> OpDefinition:
     kernel_letters = "OI" + SPATIAL[count]
     inner = "1i8o" if depthwise else "8i8o"
 
-    @definition.face
-    def face(
-        data: Any, kernel: Any, strides: Any = 1, padding: Any = 0, dilation: Extents | None = 1,
-        groups: int = 1, channels: int | None = None, kernel_size: Extents | None = None,
-        data_layout: str = layout + "8c", kernel_layout: str = kernel_letters + inner,
+    @definition.make
+    def make(
+        data: ExprLike, kernel: ExprLike, strides: Extents = 1, padding: Extents = 0,
+        dilation: Extents = 1, groups: int = 1, channels: int | None = None,
+        kernel_size: Extents | None = None, data_layout: str = layout + "8c",
+        kernel_layout: str = kernel_letters + inner,
         out_layout: str = "", out_dtype: str = "",
     ) -> Call:  # fmt: skip
         kernel = as_expr(kernel)
         if kernel.type is not None:
             _check_named(kernel.tensor_type, channels, kernel_size)
         attrs = BlockedConvAttrs(
-            as_tuple(strides, count, "strides"), pad_amounts(padding, count),
-            as_tuple(dilation, count, "dilation"), groups, data_layout, kernel_layout,
-            out_layout or data_layout, out_dtype,
-        )  # fmt: skip
+            as_tuple(strides, count, "strides"),
+            pad_amounts(padding, count),
+            as_tuple(dilation, count, "dilation"),
+            groups,
+            data_layout,
+            kernel_layout,
+            out_layout or data_layout,
+            out_dtype,
+        )
         return definition(data, kernel, attrs=attrs)
 
-    face.__name__, face.__doc__ = definition.name.removeprefix("nn."), definition.doc
+    make.__name__, make.__doc__ = definition.name.removeprefix("nn."), definition.doc
     return definition
 
 
@@ -266,12 +274,12 @@ def _case(
 
 CONV1D_NCHWC, CONV2D_NCHWC, CONV3D_NCHWC = (_register(n, False) for n in (1, 2, 3))
 DEPTHWISE1D_NCHWC, DEPTHWISE2D_NCHWC, DEPTHWISE3D_NCHWC = (_register(n, True) for n in (1, 2, 3))
-contrib_conv1d_nchwc: Any = CONV1D_NCHWC.face_function
-contrib_conv2d_nchwc: Any = CONV2D_NCHWC.face_function
-contrib_conv3d_nchwc: Any = CONV3D_NCHWC.face_function
-contrib_depthwise_conv1d_nchwc: Any = DEPTHWISE1D_NCHWC.face_function
-contrib_depthwise_conv2d_nchwc: Any = DEPTHWISE2D_NCHWC.face_function
-contrib_depthwise_conv3d_nchwc: Any = DEPTHWISE3D_NCHWC.face_function
+contrib_conv1d_nchwc: Any = CONV1D_NCHWC.make_function
+contrib_conv2d_nchwc: Any = CONV2D_NCHWC.make_function
+contrib_conv3d_nchwc: Any = CONV3D_NCHWC.make_function
+contrib_depthwise_conv1d_nchwc: Any = DEPTHWISE1D_NCHWC.make_function
+contrib_depthwise_conv2d_nchwc: Any = DEPTHWISE2D_NCHWC.make_function
+contrib_depthwise_conv3d_nchwc: Any = DEPTHWISE3D_NCHWC.make_function
 
 _case(CONV1D_NCHWC, (1, 2, 9, 4), (3, 2, 3, 4, 4), padding=(2, 0))
 _case(CONV2D_NCHWC, (1, 2, 6, 7, 4), (3, 2, 3, 3, 4, 4), padding=(1, 1, 1, 1), strides=(2, 1))

@@ -116,8 +116,8 @@ def _register_conv(count: int) -> OpDefinition:
 
     definition.work(lambda attrs, ins, out: flops(attrs, ins, out) / ins[1].shape[-1])
 
-    @definition.face
-    def face(
+    @definition.make
+    def make(
         data: ExprLike, kernel: Any, strides: Any = 1, padding: Any = 0, dilation: Extents = 1,
         data_layout: str = f"NC{letters}16c", kernel_layout: str = f"OI{letters}8i16o2i",
         out_layout: str = "",
@@ -129,14 +129,14 @@ def _register_conv(count: int) -> OpDefinition:
         )  # fmt: skip
         return definition(data, kernel, attrs=attrs)
 
-    face.__name__, face.__doc__ = definition.name.removeprefix("nn."), definition.doc
+    make.__name__, make.__doc__ = definition.name.removeprefix("nn."), definition.doc
     return definition
 
 
 CONV1D_PAIRS, CONV2D_PAIRS, CONV3D_PAIRS = (_register_conv(n) for n in (1, 2, 3))
-contrib_conv1d_pairs: Any = CONV1D_PAIRS.face_function
-contrib_conv2d_pairs: Any = CONV2D_PAIRS.face_function
-contrib_conv3d_pairs: Any = CONV3D_PAIRS.face_function
+contrib_conv1d_pairs: Any = CONV1D_PAIRS.make_function
+contrib_conv2d_pairs: Any = CONV2D_PAIRS.make_function
+contrib_conv3d_pairs: Any = CONV3D_PAIRS.make_function
 
 DENSE_PAIRS = register_op(
     "nn.contrib_dense_pairs", "data", "weight", pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
@@ -205,7 +205,7 @@ def dense_flops(attrs: None, in_types: Sequence[TensorType], out_type: TensorTyp
 DENSE_PAIRS.work(lambda attrs, ins, out: dense_flops(attrs, ins, out) / ins[1].shape[-1])
 
 
-@DENSE_PAIRS.face
+@DENSE_PAIRS.make
 def contrib_dense_pairs(data: ExprLike, weight: ExprLike) -> Call:
     """Matrix product with a weight in pairs of its depth."""
     return DENSE_PAIRS(data, weight)

@@ -23,7 +23,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, get, register_op
-from slipway.relay.ops.checks import need_integral, need_rank
+from slipway.relay.ops.checks import as_tuple, need_integral, need_rank, pad_amounts
 from slipway.relay.ops.nn.windows import conv_extents, pad_stage
 from slipway.relay.ops.packed.qnn_packed import data_kind
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs
@@ -32,6 +32,7 @@ from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
+    from slipway.relay.expr import ExprLike, Extents
 
 Array = np.ndarray[Any, Any]
 
@@ -140,14 +141,25 @@ def packed_work(attrs: PackedDepthwiseAttrs, ins: Sequence[TensorType], out: Ten
     return packed_flops(attrs, ins, out) / 4
 
 
-@PACKED.face
+@PACKED.make
 def contrib_depthwise_packed(
-    data: Any, weight: Any, window: int, strides: Any = (1, 1), padding: Any = (0, 0, 0, 0),
-    pad_value: int = 0, out_dtype: str = "int32",
-) -> Call:  # fmt: skip
+    data: ExprLike,
+    weight: ExprLike,
+    window: int,
+    strides: Extents = (1, 1),
+    padding: Extents = (0, 0, 0, 0),
+    pad_value: int = 0,
+    out_dtype: str = "int32",
+) -> Call:
     """Sum products of data (N, H, W, C) and packed weights (kH, G, R, C, d), a channel each."""
     attrs = PackedDepthwiseAttrs(
-        tuple(strides), tuple(padding), (1, 1), 1, pad_value, out_dtype, window
+        as_tuple(strides, 2, "strides"),
+        pad_amounts(padding, 2),
+        (1, 1),
+        1,
+        pad_value,
+        out_dtype,
+        window,
     )
     return PACKED(data, weight, attrs=attrs)
 

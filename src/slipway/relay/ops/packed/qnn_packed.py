@@ -34,6 +34,7 @@ from slipway.relay.types import TensorType, Type
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
     from slipway.relay.expr import ExprLike, Extents
+    from slipway.relay.op_registry import Attrs
 
 Array = np.ndarray[Any, Any]
 
@@ -200,7 +201,7 @@ def packed_compute(
 
 
 @PACKED.flops
-def packed_flops(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
+def packed_flops(attrs: Attrs | None, ins: Sequence[TensorType], out: TensorType) -> float:
     """Two for each multiply-add."""
     _, _, _, chunks, _, depth = ins[1].shape
     channels = ins[0].shape[3] * (BYTES if ins[0].dtype == "int32" else 1)
@@ -209,12 +210,12 @@ def packed_flops(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: Tensor
 
 
 @PACKED.work
-def packed_work(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
+def packed_work(attrs: Attrs | None, ins: Sequence[TensorType], out: TensorType) -> float:
     """Four products of bytes take a lane once."""
     return packed_flops(attrs, ins, out) / 4
 
 
-@PACKED.face
+@PACKED.make
 def contrib_conv2d_packed(
     data: ExprLike, weight: ExprLike, strides: Extents = (1, 1), padding: Extents = (0, 0, 0, 0),
     dilation: Extents = (1, 1), groups: int = 1, pad_value: int = 0, out_dtype: str = "int32",

@@ -192,7 +192,7 @@ def winograd_work(attrs: IntegerConvAttrs, ins: Sequence[TensorType], out: Tenso
     return winograd_flops(attrs, ins, out) * 16 / 36 / 2
 
 
-@WINOGRAD.face
+@WINOGRAD.make
 def contrib_conv2d_winograd(
     data: ExprLike, weight: ExprLike, padding: Extents = (0, 0, 0, 0), pad_value: int = 0,
     out_dtype: str = "int32",

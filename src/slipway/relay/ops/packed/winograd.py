@@ -105,7 +105,7 @@ def weight_compute(
     ]
 
 
-@WEIGHT.face
+@WEIGHT.make
 def contrib_winograd_weight(kernel: ExprLike, tile_size: int = 4) -> Call:
     """Transform the kernel of a 3x3 convolution for `contrib_conv2d_winograd_nchwc`.
 
@@ -293,7 +293,7 @@ def conv_work(attrs: WinogradAttrs, in_types: Sequence[TensorType], out_type: Te
     return float(2 * tiles * (side * side * kernel[3] * kernel[4] * outputs + there + back))
 
 
-@CONV.face
+@CONV.make
 def contrib_conv2d_winograd_nchwc(
     data: ExprLike,
     kernel: ExprLike,

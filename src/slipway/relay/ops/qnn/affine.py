@@ -118,7 +118,7 @@ def _quantize_compute(
     return [te().compute(out_types[0].shape, element, name="T_quantize", tag="broadcast")]
 
 
-@QUANTIZE.face
+@QUANTIZE.make
 def quantize(
     data: ExprLike,
     output_scale: ExprLike,
@@ -172,7 +172,7 @@ def _dequantize_compute(
     return [te().compute(out_types[0].shape, element, name="T_dequantize", tag="broadcast")]
 
 
-@DEQUANTIZE.face
+@DEQUANTIZE.make
 def dequantize(
     data: ExprLike,
     input_scale: ExprLike,

@@ -19,7 +19,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
-from slipway.relay.ops.checks import need_integral, need_rank
+from slipway.relay.ops.checks import as_tuple, need_integral, need_rank, pad_amounts
 from slipway.relay.ops.nn.conv import convolve
 from slipway.relay.ops.nn.windows import conv_extents, pad_stage
 from slipway.relay.ops.tensor.tensors import te
@@ -234,7 +234,7 @@ def _dense_flops(attrs: IntegerDenseAttrs, ins: Sequence[TensorType], out: Tenso
     return 2.0 * out.size * ins[1].shape[0]
 
 
-@CONV2D.face
+@CONV2D.make
 def conv2d_nhwc(
     data: ExprLike, weight: ExprLike, strides: Extents = (1, 1), padding: Extents = (0, 0, 0, 0),
     dilation: Extents = (1, 1), groups: int = 1, pad_value: int = 0, out_dtype: str = "int32",
@@ -245,7 +245,7 @@ def conv2d_nhwc(
     )
 
 
-@DEPTHWISE.face
+@DEPTHWISE.make
 def depthwise_conv2d_nhwc(
     data: ExprLike, weight: ExprLike, strides: Extents = (1, 1), padding: Extents = (0, 0, 0, 0),
     dilation: Extents = (1, 1), pad_value: int = 0, out_dtype: str = "int32",
@@ -257,16 +257,21 @@ def depthwise_conv2d_nhwc(
 
 
 def conv_attrs(
-    strides: Any, padding: Any, dilation: Any, groups: int, pad_value: int, out_dtype: str
+    strides: Extents,
+    padding: Extents,
+    dilation: Extents,
+    groups: int,
+    pad_value: int,
+    out_dtype: str,
 ) -> IntegerConvAttrs:
     """Return the attributes with every number a plain int."""
     return IntegerConvAttrs(
-        tuple(int(s) for s in strides), tuple(int(p) for p in padding),
-        tuple(int(d) for d in dilation), int(groups), int(pad_value), out_dtype,
+        as_tuple(strides, 2, "strides"), pad_amounts(padding, 2),
+        as_tuple(dilation, 2, "dilation"), int(groups), int(pad_value), out_dtype,
     )  # fmt: skip
 
 
-@DENSE.face
+@DENSE.make
 def dense_packed(data: ExprLike, weight: ExprLike, out_dtype: str = "int32") -> Call:
     """Multiply data (..., K) by weight (K, units)."""
     return DENSE(data, weight, attrs=IntegerDenseAttrs(out_dtype))

@@ -9,14 +9,14 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpPattern, register_op
-from slipway.relay.ops.checks import need_integral, need_rank
+from slipway.relay.ops.checks import as_tuple, need_integral, need_rank, pad_amounts
 from slipway.relay.ops.nn.windows import conv_extents, pad_array, pad_stage, windows
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 
 @node
@@ -98,12 +98,18 @@ def _avg_pool_compute(
     return [te().compute(out.shape, element, name="avg_pool", tag="qnn_avg_pool2d")]
 
 
-@AVG_POOL.face
+@AVG_POOL.make
 def avg_pool2d(
-    data: Any, pool_size: Any = (2, 2), strides: Any = (1, 1), padding: Any = (0, 0, 0, 0)
+    data: ExprLike,
+    pool_size: Extents = (2, 2),
+    strides: Extents = (1, 1),
+    padding: Extents = (0, 0, 0, 0),
 ) -> Call:
     """Average windows of (N, H, W, C) integers; what lies outside the data is not counted."""
-    attrs = IntegerPoolAttrs(tuple(pool_size), tuple(strides), tuple(padding))
+    attrs = IntegerPoolAttrs(
+        as_tuple(pool_size, 2, "pool_size"), as_tuple(strides, 2, "strides"),
+        pad_amounts(padding, 2),
+    )  # fmt: skip
     return AVG_POOL(data, attrs=attrs)
 
 

@@ -126,7 +126,7 @@ def _rescale_compute(
     return [te().compute(out_types[0].shape, element, name="T_rescale", tag="broadcast")]
 
 
-@RESCALE.face
+@RESCALE.make
 def rescale(data: ExprLike, multiplier: ExprLike, shift: ExprLike, once: bool = False) -> Call:
     """Scale accumulators; `multiplier` and `shift` are int32 and broadcast against `data`."""
     factors = (as_expr(multiplier, "int32"), as_expr(shift, "int32"))

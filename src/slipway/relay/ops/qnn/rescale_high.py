@@ -64,7 +64,7 @@ def _high_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) ->
     return [te().compute(out_types[0].shape, element, name="T_rescale_high", tag="broadcast")]
 
 
-@HIGH.face
+@HIGH.make
 def contrib_rescale_high(
     data: ExprLike, multiplier: ExprLike, offset: ExprLike, shift: ExprLike
 ) -> Call:

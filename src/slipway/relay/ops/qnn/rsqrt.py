@@ -94,11 +94,11 @@ def _register(name: str, part: int, element: Any) -> OpDefinition:
         (x,) = inputs
         return [elementwise(f"T_{name}", x.shape, lambda *i: element(x(*i)))]
 
-    @definition.face
-    def face(data: ExprLike) -> Call:
+    @definition.make
+    def make(data: ExprLike) -> Call:
         return definition(data)
 
-    face.__name__, face.__doc__ = name, definition.doc
+    make.__name__, make.__doc__ = name, definition.doc
     definition.sample_case((3, 60), dtypes=("int32",), low=0, high=(1 << 31) - 2)
     definition.sample_case((60,), dtypes=("int32",), low=0, high=60)
     return definition

@@ -76,7 +76,7 @@ def _reciprocal_compute(attrs: None, inputs: list[Any], out_types: list[TensorTy
     return [elementwise("T_reciprocal", x.shape, element)]
 
 
-@RECIPROCAL.face
+@RECIPROCAL.make
 def reciprocal(data: ExprLike) -> Call:
     """Return the reciprocal of positive int32 values as a Q0.31 significand."""
     return RECIPROCAL(data)
@@ -111,7 +111,7 @@ def _leading_zeros_compute(
     return [elementwise("T_leading_zeros", x.shape, lambda *i: te().clz(x(*i)))]
 
 
-@LEADING_ZEROS.face
+@LEADING_ZEROS.make
 def leading_zeros(data: ExprLike) -> Call:
     """Count the leading zero bits of positive int32 values."""
     return LEADING_ZEROS(data)
@@ -182,7 +182,7 @@ def _normalize_compute(
     return [te().compute(out_types[0].shape, element, name="T_normalize", tag="broadcast")]
 
 
-@NORMALIZE.face
+@NORMALIZE.make
 def normalize(
     data: ExprLike, reciprocal: ExprLike, total: ExprLike, out_dtype: str = "int8"
 ) -> Call:
@@ -229,13 +229,13 @@ def softmax(data: ExprLike, scale: float, beta: float = 1.0, out_dtype: str = ""
     """
     data = as_expr(data)
     table = exponential_table(scale, beta)
-    face = op_registry.face
-    maximum = face("cast")(face("max")(data, axis=-1, keepdims=True), "int32")
-    below = face("subtract")(maximum, face("cast")(data, "int32"))
-    place = face("cast")(face("subtract")(op_registry.const(255, "int32"), below), "uint8")
-    exponentials = face("qnn.lookup")(place, table)
-    parts = face("qnn.lookup")(place, rule.rounding_divide_by_power_of_two(table, SUM_BITS))
-    total = face("sum")(parts, axis=-1, keepdims=True)
+    make = op_registry.make
+    maximum = make("cast")(make("max")(data, axis=-1, keepdims=True), "int32")
+    below = make("subtract")(maximum, make("cast")(data, "int32"))
+    place = make("cast")(make("subtract")(op_registry.const(255, "int32"), below), "uint8")
+    exponentials = make("qnn.lookup")(place, table)
+    parts = make("qnn.lookup")(place, rule.rounding_divide_by_power_of_two(table, SUM_BITS))
+    total = make("sum")(parts, axis=-1, keepdims=True)
     return normalize(  # the exponentials are looked up again: cheaper than to keep them
         exponentials, reciprocal(total), total, out_dtype or data.tensor_type.dtype
     )

@@ -50,8 +50,8 @@ def _lookup_compute(attrs: None, inputs: list[Any], out_types: list[TensorType])
     return [te().compute(out_types[0].shape, element, name="T_lookup", tag="broadcast")]
 
 
-@LOOKUP.face
-def lookup(data: Any, table: ExprLike) -> Call:
+@LOOKUP.make
+def lookup(data: ExprLike, table: ExprLike) -> Call:
     """Replace each 8-bit element by its entry in `table`, lowest value first."""
     return LOOKUP(data, table)
 

@@ -71,7 +71,7 @@ def _words_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -
     return [te().compute(out_types[0].shape, element, name="T_words", tag="injective")]
 
 
-@WORDS.face
+@WORDS.make
 def contrib_words(data: ExprLike) -> Call:
     """Bring four channels of bytes (N, C, H, W) together in a word (N, H, W, ceil(C / 4))."""
     return WORDS(data)

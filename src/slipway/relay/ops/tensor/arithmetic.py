@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.relay.expr import Tuple, TupleWrapper
@@ -10,8 +10,11 @@ from slipway.relay.op_registry import as_expr
 from slipway.relay.ops.build import call, typed
 from slipway.relay.ops.tensor.reduce import mean, std, variance
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import Axes, ExprLike
 
-def trunc_divide(lhs: Any, rhs: Any) -> Any:
+
+def trunc_divide(lhs: ExprLike, rhs: ExprLike) -> Any:
     """Divide towards zero, as C does."""
     (a, own), b = typed(lhs), as_expr(rhs)
     if not dtypes.is_integral(own.dtype):
@@ -20,18 +23,18 @@ def trunc_divide(lhs: Any, rhs: Any) -> Any:
     return call("multiply", size, call("multiply", call("sign", a), call("sign", b)))
 
 
-def trunc_mod(lhs: Any, rhs: Any) -> Any:
+def trunc_mod(lhs: ExprLike, rhs: ExprLike) -> Any:
     """Return the rest of a division towards zero, which has the sign of `lhs`."""
     return call("subtract", lhs, call("multiply", rhs, trunc_divide(lhs, rhs)))
 
 
-def fixed_point_multiply(data: Any, multiplier: int, shift: int) -> Any:
+def fixed_point_multiply(data: ExprLike, multiplier: int, shift: int) -> Any:
     """Return data * multiplier * 2**(shift - 31) of int32 data, rounded once, halves upward."""
     return call("qnn.rescale", data, int(multiplier), int(shift), True)
 
 
 def mean_variance(
-    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
+    data: ExprLike, axis: Axes = None, keepdims: bool = False, exclude: bool = False,
     unbiased: bool = False,
 ) -> TupleWrapper:  # fmt: skip
     """Return mean and variance over axes."""
@@ -43,7 +46,7 @@ def mean_variance(
 
 
 def mean_std(
-    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False
+    data: ExprLike, axis: Axes = None, keepdims: bool = False, exclude: bool = False
 ) -> TupleWrapper:
     """Return mean and standard deviation over axes."""
     both = (mean(data, axis, keepdims, exclude), std(data, axis, keepdims, exclude))

@@ -77,17 +77,17 @@ def _binary(
             )
         ]
 
-    @definition.face
-    def face(lhs: ExprLike, rhs: ExprLike) -> Call:
+    @definition.make
+    def make(lhs: ExprLike, rhs: ExprLike) -> Call:
         return definition(*match_operands(lhs, rhs))
 
-    face.__name__, face.__doc__ = name, definition.doc
+    make.__name__, make.__doc__ = name, definition.doc
     for dtype in sample_dtypes:
         both = (dtype, dtype)
         definition.sample_case((2, 3, 4), (2, 3, 4), dtypes=both, low=low, high=5)
         definition.sample_case((2, 3, 4), (3, 1), dtypes=both, low=low, high=5)
         definition.sample_case((1, 4), (2, 1, 1), dtypes=both, low=low, high=5)
-    return face
+    return make
 
 
 def _divide(lhs: Array, rhs: Array) -> Any:
@@ -252,7 +252,7 @@ def _where_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) 
     return [te().compute(out_types[0].shape, element, name="T_where", tag="broadcast")]
 
 
-@WHERE.face
+@WHERE.make
 def where(condition: ExprLike, x: ExprLike, y: ExprLike) -> Call:
     """Return x where the condition holds, else y."""
     return WHERE(condition, *match_operands(x, y))

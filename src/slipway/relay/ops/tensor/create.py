@@ -10,7 +10,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call, Constant
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
-from slipway.relay.ops.checks import need_shape
+from slipway.relay.ops.checks import integers, need_shape
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
 
@@ -52,10 +52,10 @@ def _full_compute(attrs: FullAttrs, inputs: list[Any], out_types: list[TensorTyp
     ]
 
 
-@FULL.face
+@FULL.make
 def full(fill_value: ExprLike, shape: Extents = (), dtype: str = "") -> Call:
     """Return a tensor that holds `fill_value` everywhere."""
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(d) for d in shape)
+    sizes = integers("shape", shape)
     return FULL(as_expr(fill_value, dtype or None), attrs=FullAttrs(sizes, dtype or ""))
 
 
@@ -77,7 +77,7 @@ def ones(shape: Extents, dtype: str = "float32") -> Call:
     return _filled(1, shape, dtype)
 
 
-def full_like(data: ExprLike, fill_value: Any) -> Call:
+def full_like(data: ExprLike, fill_value: ExprLike) -> Call:
     """Return a tensor of the type of `data` that holds `fill_value` everywhere."""
     given = as_expr(data).tensor_type
     made: Call = full(as_expr(fill_value, given.dtype), given.shape, given.dtype)
@@ -139,7 +139,7 @@ def _arange_compute(
     ]
 
 
-@ARANGE.face
+@ARANGE.make
 def arange(
     start: ExprLike, stop: ExprLike | None = None, step: ExprLike = 1, dtype: str = "float32"
 ) -> Call:

@@ -11,13 +11,13 @@ from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import need_integral, normal_axes, normal_axis
+from slipway.relay.ops.checks import integers, need_integral, normal_axes, normal_axis
 from slipway.relay.ops.tensor.tensors import te, unflatten
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array, ExprLike
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 
 @node
@@ -30,9 +30,7 @@ class StridedSliceAttrs(Attrs):
     axes: tuple[int, ...] = ()
 
 
-def reads_of_result(
-    attrs: StridedSliceAttrs, in_types: Sequence[TensorType], out: TensorType
-) -> list[int]:
+def reads_of_result(attrs: Attrs, in_types: Sequence[TensorType], out: TensorType) -> list[int]:
     """The bytes that an operator reads which picks elements: as many as it writes."""
     return [out.size_bytes, *(t.size_bytes for t in in_types[1:])]
 
@@ -101,19 +99,28 @@ def _strided_slice_compute(
     ]
 
 
-@STRIDED_SLICE.face
+@STRIDED_SLICE.make
 def strided_slice(
-    data: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end"
+    data: ExprLike,
+    begin: Extents,
+    end: Extents,
+    strides: Extents | None = None,
+    axes: Extents | None = None,
+    slice_mode: str = "end",
 ) -> Call:
     """Slice in Python's meaning; with `slice_mode` "size", `end` holds lengths (-1: to the end)."""
-
-    def ints(value: Any) -> tuple[int, ...]:
-        return () if value is None else tuple(int(v) for v in np.atleast_1d(value))
-
-    first, last = ints(begin), ints(end)
+    first, last = integers("begin", begin), integers("end", end)
     if slice_mode == "size":
         last = tuple(2**62 if n < 0 else b + n for b, n in zip(first, last, strict=True))
-    return STRIDED_SLICE(data, attrs=StridedSliceAttrs(first, last, ints(strides), ints(axes)))
+    return STRIDED_SLICE(
+        data,
+        attrs=StridedSliceAttrs(
+            first,
+            last,
+            () if strides is None else integers("strides", strides),
+            () if axes is None else integers("axes", axes),
+        ),
+    )
 
 
 STRIDED_SLICE.sample_case((5, 6), attrs=StridedSliceAttrs((1, 0), (4, 6), (1, 2)))
@@ -162,7 +169,7 @@ def _take_reference(attrs: TakeAttrs, data: Array, indices: Array) -> Any:
     return np.take(data, _in_range(indices, extent, attrs.mode), axis=attrs.axis)
 
 
-def _index_in_range(index: Array, extent: int, mode: str) -> Any:
+def _index_in_range(index: PrimExpr, extent: int, mode: str) -> Any:
     """The te form of `_in_range`, as an int32 index."""
     if mode == "wrap":
         return te().floormod(index.astype("int32"), extent)
@@ -189,7 +196,7 @@ def _take_compute(attrs: TakeAttrs, inputs: list[Any], out_types: list[TensorTyp
     return [te().compute(out.shape, element, name="T_take", tag="injective,take")]
 
 
-@TAKE.face
+@TAKE.make
 def take(
     data: ExprLike,
     indices: ExprLike,
@@ -263,7 +270,7 @@ def _gather_compute(
     return [te().compute(out.shape, element, name="T_gather", tag="injective")]
 
 
-@GATHER.face
+@GATHER.make
 def gather(data: ExprLike, axis: int, indices: ExprLike) -> Call:
     """Read one position along `axis` per element of `indices`."""
     return GATHER(data, as_expr(indices), attrs=GatherAttrs(int(axis)))
@@ -328,7 +335,7 @@ def _gather_nd_compute(
     return [te().compute(out.shape, element, name="T_gather_nd", tag="injective")]
 
 
-@GATHER_ND.face
+@GATHER_ND.make
 def gather_nd(
     data: ExprLike, indices: ExprLike, batch_dims: int = 0, index_rank: int | None = None
 ) -> Call:
@@ -398,7 +405,7 @@ def _one_hot_compute(
     return [te().compute(out.shape, element, name="T_one_hot", tag="injective")]
 
 
-@ONE_HOT.face
+@ONE_HOT.make
 def one_hot(
     indices: ExprLike,
     on_value: ExprLike,

@@ -11,13 +11,13 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import normal_axis
+from slipway.relay.ops.checks import integers, normal_axis, one_integer
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array, ExprLike
+    from slipway.relay.expr import Array, ExprLike, Extents
 
 IN_A_ROW = 16  # parts of a join that are told apart one by one
 
@@ -100,7 +100,7 @@ def _concatenate_compute(
     return [te().compute(out.shape, element, name="T_concat", tag="injective,concat")]
 
 
-@CONCATENATE.face
+@CONCATENATE.make
 def concatenate(data: ExprLike, axis: int = 0) -> Call:
     """Put the tensors one after another along `axis`."""
     return CONCATENATE(as_expr(data), attrs=JoinAttrs(int(axis)))
@@ -143,7 +143,7 @@ def _stack_compute(attrs: JoinAttrs, inputs: list[Any], out_types: list[TensorTy
     return [te().compute(out.shape, element, name="T_stack", tag="injective")]
 
 
-@STACK.face
+@STACK.make
 def stack(data: ExprLike, axis: int = 0) -> Call:
     """Put equal tensors beside each other along a new axis."""
     return STACK(as_expr(data), attrs=JoinAttrs(int(axis)))
@@ -206,21 +206,21 @@ def _split_compute(attrs: SplitAttrs, inputs: list[Any], out_types: list[TensorT
     return results
 
 
-@SPLIT.face
-def split(data: Any, indices_or_sections: Any, axis: int = 0) -> TupleWrapper:
+@SPLIT.make
+def split(data: ExprLike, indices_or_sections: Extents, axis: int = 0) -> TupleWrapper:
     """Cut the tensor into equal sections (an int) or at indices; returns a tuple."""
     given = as_expr(data)
     place = normal_axis(axis, given.tensor_type.rank)
     extent = given.tensor_type.shape[place]
-    if isinstance(indices_or_sections, int):
-        sections = indices_or_sections
+    sections = one_integer(indices_or_sections)
+    if sections is not None:
         if sections < 1 or extent % sections:
             raise BadArgument(
                 "indices_or_sections", f"is {sections}, which does not divide the extent {extent}"
             )
         cuts = tuple(range(extent // sections, extent, extent // sections)) if extent else ()
     else:
-        cuts = tuple(int(c) for c in indices_or_sections)
+        cuts = integers("indices_or_sections", indices_or_sections)
     return TupleWrapper(SPLIT(given, attrs=SplitAttrs(cuts, place)), len(cuts) + 1)
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.relay.expr import Constant, Var
 from slipway.relay.op_registry import BadArgument, const
 from slipway.relay.ops.build import call, known_ints, typed
-from slipway.relay.ops.checks import broadcast_shapes, normal_axes
+from slipway.relay.ops.checks import broadcast_shapes, integers, normal_axes
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Axes, ExprLike
 
 
 def reshape_like(
-    data: Any,
-    shape_like: Any,
+    data: ExprLike,
+    shape_like: ExprLike,
     lhs_begin: int = 0,
     lhs_end: int | None = None,
     rhs_begin: int = 0,
@@ -31,10 +34,12 @@ def reshape_like(
     return call("reshape", x, shape)
 
 
-def slice_like(data: Any, shape_like: Any, axes: Any = None) -> Any:
+def slice_like(data: ExprLike, shape_like: ExprLike, axes: Axes = None) -> Any:
     """Cut `data` to the extents of `shape_like` along `axes` (none: along all)."""
     (x, own), (_, other) = typed(data), typed(shape_like)
-    chosen = normal_axes(axes, own.rank, "axes") if axes else tuple(range(own.rank))
+    chosen = (
+        normal_axes(integers("axes", axes), own.rank, "axes") if axes else tuple(range(own.rank))
+    )
     if max(chosen, default=-1) >= other.rank or (not axes and own.rank != other.rank):
         raise BadArgument("shape_like", f"is {other}, which lacks an axis of {own}")
     for axis in chosen:
@@ -44,12 +49,12 @@ def slice_like(data: Any, shape_like: Any, axes: Any = None) -> Any:
     return call("strided_slice", x, [0] * own.rank, ends)
 
 
-def broadcast_to_like(data: Any, broadcast_type: Any) -> Any:
+def broadcast_to_like(data: ExprLike, broadcast_type: ExprLike) -> Any:
     """Repeat `data` to the shape of another."""
     return call("broadcast_to", data, typed(broadcast_type)[1].shape)
 
 
-def collapse_sum_to(data: Any, shape: Any) -> Any:
+def collapse_sum_to(data: ExprLike, shape: ExprLike) -> Any:
     """Sum over the axes that broadcasting from `shape` would make: broadcast_to backwards."""
     x, own = typed(data)
     wanted = known_ints("shape", shape)
@@ -60,27 +65,27 @@ def collapse_sum_to(data: Any, shape: Any) -> Any:
     return call("reshape", call("sum", x, axes, keepdims=True) if axes else x, wanted)
 
 
-def collapse_sum_like(data: Any, collapse_type: Any) -> Any:
+def collapse_sum_like(data: ExprLike, collapse_type: ExprLike) -> Any:
     """Sum over the axes that broadcasting from another's shape would make."""
     return collapse_sum_to(data, typed(collapse_type)[1].shape)
 
 
-def cast_like(data: Any, dtype_like: Any) -> Any:
+def cast_like(data: ExprLike, dtype_like: ExprLike) -> Any:
     """Convert to the dtype of another."""
     return call("cast", data, typed(dtype_like)[1].dtype)
 
 
-def shape_of(data: Any, dtype: str = "int32") -> Constant:
+def shape_of(data: ExprLike, dtype: str = "int32") -> Constant:
     """Return the shape as a tensor."""
     return const(np.array(typed(data)[1].shape, dtype))
 
 
-def ndarray_size(data: Any, dtype: str = "int32") -> Constant:
+def ndarray_size(data: ExprLike, dtype: str = "int32") -> Constant:
     """Return the number of elements as a rank-0 tensor."""
     return const(np.array(typed(data)[1].size, dtype))
 
 
-def reverse_reshape(data: Any, newshape: Any) -> Any:
+def reverse_reshape(data: ExprLike, newshape: ExprLike) -> Any:
     """Reshape where the special values of `newshape` are read from the last axis to the first."""
     x, own = typed(data)
     codes = known_ints("newshape", newshape)

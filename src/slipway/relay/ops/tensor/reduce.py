@@ -20,14 +20,14 @@ from slipway.relay.op_registry import (
     as_expr,
     register_op,
 )
-from slipway.relay.ops.checks import need_number, normal_axes, normal_axis
+from slipway.relay.ops.checks import integers, need_number, normal_axes, normal_axis
 from slipway.relay.ops.tensor import binary, shape, unary
 from slipway.relay.ops.tensor.tensors import te, wide
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.expr import Array, Extents
+    from slipway.relay.expr import Array, Axes, ExprLike
 
 
 @node
@@ -64,10 +64,8 @@ def _source(
     return [next(inner) if a in axes else next(rest) for a in range(rank)]
 
 
-def _axis(axis: Extents | None) -> tuple[int, ...] | None:
-    if axis is None:
-        return None
-    return (int(axis),) if isinstance(axis, (int, np.integer)) else tuple(int(a) for a in axis)
+def _axis(axis: Axes) -> tuple[int, ...] | None:
+    return None if axis is None else integers("axis", axis)
 
 
 def _reducer(
@@ -143,17 +141,19 @@ def _reducer(
     def flops(attrs: ReduceAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
         return float(ins[0].size)
 
-    @definition.face
-    def face(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False) -> Call:
+    @definition.make
+    def make(
+        data: ExprLike, axis: Axes = None, keepdims: bool = False, exclude: bool = False
+    ) -> Call:
         return definition(data, attrs=ReduceAttrs(_axis(axis), bool(keepdims), bool(exclude)))
 
-    face.__name__, face.__doc__ = name, doc
+    make.__name__, make.__doc__ = name, doc
     for attrs in (ReduceAttrs(), ReduceAttrs((1,)), ReduceAttrs((0, -1), True)):
         definition.sample_case((2, 3, 4), attrs=attrs, dtypes=(sample,), low=0.5, high=2)
     definition.sample_case(
         (2, 3, 4), attrs=ReduceAttrs((1,), False, True), dtypes=(sample,), low=0.5, high=2
     )
-    return face
+    return make
 
 
 def _mean(data: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -339,7 +339,7 @@ def _place_in_rows(
 ARGMAX, ARGMIN = _arg_reducer("argmax", True), _arg_reducer("argmin", False)
 
 
-def _arg_attrs(axis: Any, keepdims: bool, exclude: bool, last: bool, dtype: str) -> ArgReduceAttrs:
+def _arg_attrs(axis: Axes, keepdims: bool, exclude: bool, last: bool, dtype: str) -> ArgReduceAttrs:
     if exclude:
         raise BadArgument("exclude", "is True; give the axis to reduce over itself")
     axes = _axis(axis)
@@ -348,18 +348,18 @@ def _arg_attrs(axis: Any, keepdims: bool, exclude: bool, last: bool, dtype: str)
     return ArgReduceAttrs(axes[0] if axes else None, bool(keepdims), bool(last), dtype)
 
 
-@ARGMAX.face
+@ARGMAX.make
 def argmax(
-    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
+    data: ExprLike, axis: Axes = None, keepdims: bool = False, exclude: bool = False,
     select_last_index: bool = False, dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Return the position of the largest element along `axis`."""
     return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
 
 
-@ARGMIN.face
+@ARGMIN.make
 def argmin(
-    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
+    data: ExprLike, axis: Axes = None, keepdims: bool = False, exclude: bool = False,
     select_last_index: bool = False, dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Return the position of the smallest element along `axis`."""
@@ -367,8 +367,8 @@ def argmin(
 
 
 def variance(
-    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
-    unbiased: bool = False, with_mean: Any = None,
+    data: ExprLike, axis: Axes = None, keepdims: bool = False, exclude: bool = False,
+    unbiased: bool = False, with_mean: ExprLike | None = None,
 ) -> Call:  # fmt: skip
     """Return the variance over axes; a composite of subtract, multiply and mean."""
     given = as_expr(data)
@@ -384,14 +384,14 @@ def variance(
 
 
 def std(
-    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False,
+    data: ExprLike, axis: Axes = None, keepdims: bool = False, exclude: bool = False,
     unbiased: bool = False,
 ) -> Call:  # fmt: skip
     """Return the standard deviation over axes."""
     return unary.sqrt(variance(data, axis, keepdims, exclude, unbiased))  # type: ignore[no-any-return]
 
 
-def logsumexp(data: Any, axis: Any = None, keepdims: bool = False) -> Call:
+def logsumexp(data: ExprLike, axis: Axes = None, keepdims: bool = False) -> Call:
     """Return log(sum(exp(data))) over axes, computed without overflow."""
     given = as_expr(data)
     top = max_(given, axis, True)

@@ -10,7 +10,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
-from slipway.relay.ops.checks import normal_axis
+from slipway.relay.ops.checks import integers, normal_axis
 from slipway.relay.ops.tensor.tensors import injective, read_broadcast, shape_of, te
 from slipway.relay.types import TensorType, Type
 
@@ -60,10 +60,10 @@ def _broadcast_to_compute(
     ]
 
 
-@BROADCAST_TO.face
-def broadcast_to(data: Any, shape: Any) -> Call:
+@BROADCAST_TO.make
+def broadcast_to(data: ExprLike, shape: Extents) -> Call:
     """Repeat the tensor along axes of extent 1 until it has `shape`."""
-    return BROADCAST_TO(data, attrs=ShapeAttrs(tuple(int(d) for d in shape)))
+    return BROADCAST_TO(data, attrs=ShapeAttrs(integers("shape", shape)))
 
 
 BROADCAST_TO.sample_case((3, 1), attrs=ShapeAttrs((2, 3, 4)))
@@ -115,10 +115,10 @@ def _tile_compute(attrs: TileAttrs, inputs: list[Any], out_types: list[TensorTyp
     return injective("tile", out, source)
 
 
-@TILE.face
+@TILE.make
 def tile(data: ExprLike, reps: Extents) -> Call:
     """Repeat the whole tensor `reps` times along each axis."""
-    return TILE(data, attrs=TileAttrs((reps,) if isinstance(reps, int) else tuple(map(int, reps))))
+    return TILE(data, attrs=TileAttrs(integers("reps", reps)))
 
 
 TILE.sample_case((2, 3), attrs=TileAttrs((2, 1, 2)))
@@ -162,7 +162,7 @@ def _repeat_compute(
     )
 
 
-@REPEAT.face
+@REPEAT.make
 def repeat(data: ExprLike, repeats: int, axis: int = 0) -> Call:
     """Repeat each element `repeats` times along `axis`."""
     return REPEAT(data, attrs=RepeatAttrs(int(repeats), int(axis)))
@@ -204,7 +204,7 @@ def _reverse_compute(
     return injective("reverse", out, lambda *i: x(*i[:axis], last - i[axis], *i[axis + 1 :]))
 
 
-@REVERSE.face
+@REVERSE.make
 def reverse(data: ExprLike, axis: int) -> Call:
     """Turn one axis round."""
     return REVERSE(data, attrs=ReverseAttrs(int(axis)))

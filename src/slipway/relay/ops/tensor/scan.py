@@ -143,20 +143,20 @@ def _register(name: str, multiply: bool) -> OpDefinition:
         made = te().extern([out.shape], inputs, statements, f"T_{name}", [out.dtype])
         return [made]
 
-    @definition.face
-    def face(
+    @definition.make
+    def make(
         data: ExprLike,
         axis: int | None = None,
         dtype: str | None = None,
         exclusive: bool = False,
     ) -> Call:
         if dtype is not None:
-            data = op_registry.face("cast")(data, dtype)
+            data = op_registry.make("cast")(data, dtype)
         if axis is None:  # over all elements, in order
-            data = op_registry.face("reshape")(data, (-1,))
+            data = op_registry.make("reshape")(data, (-1,))
         return definition(data, attrs=ScanAttrs(int(axis or 0), bool(exclusive), False))
 
-    face.__name__, face.__doc__ = name, definition.doc
+    make.__name__, make.__doc__ = name, definition.doc
     for attrs in (
         ScanAttrs(1),
         ScanAttrs(0, True),
@@ -168,5 +168,5 @@ def _register(name: str, multiply: bool) -> OpDefinition:
 
 
 CUMSUM, CUMPROD = _register("cumsum", False), _register("cumprod", True)
-cumsum: Any = CUMSUM.face_function
-cumprod: Any = CUMPROD.face_function
+cumsum: Any = CUMSUM.make_function
+cumprod: Any = CUMPROD.make_function

@@ -168,7 +168,7 @@ def _stages(
     ]
 
 
-@SCATTER_ELEMENTS.face
+@SCATTER_ELEMENTS.make
 def scatter_elements(
     data: ExprLike, indices: ExprLike, updates: ExprLike, axis: int = 0, reduction: str = "update"
 ) -> Call:
@@ -243,7 +243,7 @@ def _nd_compute(attrs: ScatterAttrs, inputs: list[Any], out_types: list[TensorTy
     )  # fmt: skip
 
 
-@SCATTER_ND.face
+@SCATTER_ND.make
 def scatter_nd(data: ExprLike, indices: ExprLike, updates: ExprLike, mode: str = "update") -> Call:
     """Return `data` with slices replaced (or added, ...) at index tuples."""
     return SCATTER_ND(data, as_expr(indices), updates, attrs=ScatterAttrs(0, mode))

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import normal_axes
+from slipway.relay.ops.checks import integers, normal_axes
 from slipway.relay.ops.tensor.tensors import injective, reshape_indices, shape_of, te
-from slipway.relay.types import ANY, TensorType, Type
+from slipway.relay.types import TensorType, Type, is_open
 
 if TYPE_CHECKING:
-    from slipway.relay.expr import Array, ExprLike, Extents
+    from slipway.relay.expr import Array, Axes, ExprLike, Extents
 
 
 def _reshape_compute(
-    attrs: ReshapeAttrs, inputs: list[Any], out_types: list[TensorType]
+    attrs: Attrs | None, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     (x,), (out,) = inputs, out_types
     shape = shape_of(x)
@@ -115,15 +115,16 @@ def _reshape_reference(attrs: ReshapeAttrs, data: Array) -> Any:
 RESHAPE.compute(_reshape_compute)
 
 
-@RESHAPE.face
+@RESHAPE.make
 def reshape(data: ExprLike, newshape: Extents, allowzero: bool = False) -> Call:
     """Give the tensor another shape; see `ReshapeAttrs` for 0, -1, -2, -3 and -4.
 
     An open dimension (`relay.Any()`) is written as -1.
     """
-    dims = (newshape,) if isinstance(newshape, int) else newshape
-    shape = tuple(-1 if d is ANY else int(d) for d in dims)
-    return RESHAPE(data, attrs=ReshapeAttrs(shape, bool(allowzero)))
+    dims = newshape
+    if isinstance(newshape, Sequence):
+        dims = [-1 if is_open(d) else d for d in newshape]
+    return RESHAPE(data, attrs=ReshapeAttrs(integers("newshape", dims), bool(allowzero)))
 
 
 RESHAPE.sample_case((2, 3, 4), attrs=ReshapeAttrs((6, -1)))
@@ -152,7 +153,7 @@ def _batch_flatten_reference(attrs: None, data: Array) -> Any:
 BATCH_FLATTEN.compute(_reshape_compute)
 
 
-@BATCH_FLATTEN.face
+@BATCH_FLATTEN.make
 def batch_flatten(data: ExprLike) -> Call:
     """Join all axes but the first."""
     return BATCH_FLATTEN(data)
@@ -208,8 +209,8 @@ def _transpose_compute(
     return [te().compute(out.shape, element, name="T_transpose", tag="injective,transpose")]
 
 
-@TRANSPOSE.face
-def transpose(data: Any, axes: Any = None) -> Call:
+@TRANSPOSE.make
+def transpose(data: ExprLike, axes: Sequence[SupportsIndex] | None = None) -> Call:
     """Permute the axes; without `axes`, reverse them."""
     return TRANSPOSE(
         data, attrs=TransposeAttrs(() if axes is None else tuple(int(a) for a in axes))
@@ -259,12 +260,10 @@ def _squeeze_reference(attrs: SqueezeAttrs, data: Array) -> Any:
 SQUEEZE.compute(_reshape_compute)
 
 
-@SQUEEZE.face
-def squeeze(data: Any, axis: Extents | None = None) -> Call:
+@SQUEEZE.make
+def squeeze(data: ExprLike, axis: Axes = None) -> Call:
     """Drop axes of extent 1."""
-    if axis is not None:
-        axis = (int(axis),) if isinstance(axis, int) else tuple(int(a) for a in axis)
-    return SQUEEZE(data, attrs=SqueezeAttrs(axis))
+    return SQUEEZE(data, attrs=SqueezeAttrs(None if axis is None else integers("axis", axis)))
 
 
 SQUEEZE.sample_case((1, 3, 1, 4))
@@ -305,7 +304,7 @@ def _expand_dims_reference(attrs: ExpandDimsAttrs, data: Array) -> Any:
 EXPAND_DIMS.compute(_reshape_compute)
 
 
-@EXPAND_DIMS.face
+@EXPAND_DIMS.make
 def expand_dims(data: ExprLike, axis: int, num_newaxis: int = 1) -> Call:
     """Put in `num_newaxis` axes of extent 1 at `axis`."""
     return EXPAND_DIMS(data, attrs=ExpandDimsAttrs(int(axis), int(num_newaxis)))

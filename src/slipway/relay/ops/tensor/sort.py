@@ -7,7 +7,7 @@ and fill the result from its end.  The heap lies where the result will be.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from slipway.relay.ops.checks import need_number, normal_axis
 from slipway.relay.ops.tensor.loops import WORTH_SHARING, nest
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 
 @node
@@ -163,9 +166,9 @@ def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorTyp
     return list(made)
 
 
-@TOPK.face
+@TOPK.make
 def topk(
-    data: Any, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
+    data: ExprLike, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
     dtype: str = "int32",
 ) -> Any:  # fmt: skip
     """Return the `k` largest along `axis` ("values", "indices" or "both")."""
@@ -178,7 +181,11 @@ TOPK.sample_case((4, 3), attrs=TopKAttrs(3, 0, True), dtypes=("int32",), low=0, 
 
 
 def argsort(
-    data: Any, valid_count: Any = None, axis: int = -1, is_ascend: bool = True, dtype: str = "int32"
+    data: ExprLike,
+    valid_count: ExprLike | None = None,
+    axis: int = -1,
+    is_ascend: bool = True,
+    dtype: str = "int32",
 ) -> Call:
     """Return the positions that sort `data` along `axis`."""
     if valid_count is not None:
@@ -188,6 +195,6 @@ def argsort(
     return topk(data, 0, axis, "indices", is_ascend, dtype)  # type: ignore[no-any-return]
 
 
-def sort(data: Any, axis: int = -1, is_ascend: bool = True) -> Call:
+def sort(data: ExprLike, axis: int = -1, is_ascend: bool = True) -> Call:
     """Return `data` sorted along `axis`."""
     return topk(data, 0, axis, "values", is_ascend)  # type: ignore[no-any-return]

@@ -5,8 +5,12 @@ Everything here imports te on use only, so that types and references work withou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
+    from slipway.relay.types import TensorType
 
 Tensor = Any  # a te.Tensor
 Index = Any  # an index expression or int
@@ -103,11 +107,13 @@ def reshape_indices(
     return tuple(result)
 
 
-def elementwise(name: str, shape: Sequence[int], function: Any, tag: str = "elemwise") -> Tensor:
+def elementwise(
+    name: str, shape: Sequence[PrimExprLike], function: Callable[..., Any], tag: str = "elemwise"
+) -> Tensor:
     """Return ``te.compute`` of `function` over `shape`; `tag` is the classic stage tag."""
     return te().compute(tuple(shape), function, name=name, tag=tag)
 
 
-def injective(name: str, out: Any, function: Any) -> list[Tensor]:
+def injective(name: str, out: TensorType, function: Callable[..., Any]) -> list[Tensor]:
     """Return the one te stage of an injective operator with the result type `out`."""
     return [te().compute(out.shape, function, name=f"T_{name}", tag="injective")]

@@ -82,11 +82,11 @@ def _function(
         (x,) = inputs
         return [elementwise(f"T_{name}", x.shape, lambda *i: element(te(), x(*i)))]
 
-    @definition.face
-    def face(data: ExprLike) -> Call:
+    @definition.make
+    def make(data: ExprLike) -> Call:
         return definition(data)
 
-    face.__name__, face.__doc__ = name, definition.doc
+    make.__name__, make.__doc__ = name, definition.doc
     return definition
 
 
@@ -97,7 +97,7 @@ def _float_math(
     made = _function(name, _real, reference, lambda t, x: getattr(t, name)(x), flops)
     made.sample_case((2, 3, 5), low=low, high=high)
     made.sample_case((7,), low=low, high=high)
-    return made.face_function
+    return made.make_function
 
 
 exp = _float_math("exp", np.exp, 8, -4, 4)
@@ -134,7 +134,7 @@ def _round_to_integer(name: str, reference: Callable[..., Any], intrinsic: str) 
     says = "{name} of each element, in the same dtype."
     made = _function(name, _number, evaluate, element, says=says)
     made.sample_case((2, 3, 5), low=-3, high=3)
-    return made.face_function
+    return made.make_function
 
 
 floor = _round_to_integer("floor", np.floor, "floor")
@@ -151,7 +151,7 @@ def _signed(name: str, reference: Callable[..., Any], element: Callable[[Any, An
     made.sample_case((4, 3), dtypes=("int32",), low=-5, high=5)
     specials = np.array([1.0, -2.5, np.nan, np.inf, -np.inf, 0.0], np.float32)
     made.sample_case((6,), make=lambda rng: [specials])
-    return made.face_function
+    return made.make_function
 
 
 def _sign(te_: Any, x: Any) -> Any:
@@ -183,7 +183,7 @@ def _float_test(
     made = _function(name, _truth_of_real, reference, element, says=says)
     specials = np.array([1.0, -2.5, np.nan, np.inf, -np.inf, 0.0], np.float32)
     made.sample_case((6,), make=lambda rng: [specials])
-    return made.face_function
+    return made.make_function
 
 
 # Through intrinsics: `x != x` would be folded away where code is generated without NaNs in mind.
@@ -217,7 +217,7 @@ def _logical_not_compute(attrs: None, inputs: list[Any], out_types: list[TensorT
     return [elementwise("T_logical_not", x.shape, lambda *i: ops.equal(x(*i), zero))]
 
 
-@LOGICAL_NOT.face
+@LOGICAL_NOT.make
 def logical_not(data: ExprLike) -> Call:
     """Return the opposite truth value of each element."""
     return LOGICAL_NOT(data)
@@ -248,7 +248,7 @@ def _bitwise_not_compute(attrs: None, inputs: list[Any], out_types: list[TensorT
     return [elementwise("T_bitwise_not", x.shape, lambda *i: ~x(*i))]
 
 
-@BITWISE_NOT.face
+@BITWISE_NOT.make
 def bitwise_not(data: ExprLike) -> Call:
     """Flip all bits of each element."""
     return BITWISE_NOT(data)
@@ -297,7 +297,7 @@ def _cast_compute(attrs: CastAttrs, inputs: list[Any], out_types: list[TensorTyp
     return [elementwise("T_cast", x.shape, lambda *i: small_types.value_as(x(*i), attrs.dtype))]
 
 
-@CAST.face
+@CAST.make
 def cast(data: ExprLike, dtype: str, saturate: bool = False) -> Call:
     """Convert each element to `dtype`.
 
@@ -332,7 +332,7 @@ def _copy_compute(attrs: None, inputs: list[Any], out_types: list[TensorType]) -
     return [elementwise("T_copy", x.shape, lambda *i: x(*i))]
 
 
-@COPY.face
+@COPY.make
 def copy(data: ExprLike) -> Call:
     """Copy the tensor."""
     return COPY(data)
@@ -372,7 +372,7 @@ def _reinterpret_compute(
     return [elementwise("T_reinterpret", x.shape, element)]
 
 
-@REINTERPRET.face
+@REINTERPRET.make
 def reinterpret(data: ExprLike, dtype: str) -> Call:
     """Read the bits of each element as `dtype`."""
     return REINTERPRET(data, attrs=CastAttrs(dtypes.canonical(dtype)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,12 @@ from slipway.relay.op_registry import BadArgument, const
 from slipway.relay.ops.build import call, scalar, take, typed
 from slipway.relay.ops.checks import as_tuple, need_rank
 
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike, Extents
+
 
 def get_valid_counts(
-    data: Any, score_threshold: Any = 0, id_index: int = 0, score_index: int = 1
+    data: ExprLike, score_threshold: ExprLike = 0, id_index: int = 0, score_index: int = 1
 ) -> TupleWrapper:
     """Return (number of valid boxes (N,), boxes with those first, their places (N, boxes)).
 
@@ -47,7 +50,7 @@ def get_valid_counts(
     return TupleWrapper(Tuple((total, boxes, places)), 3)
 
 
-def yolo_reorg(data: Any, stride: int) -> Any:
+def yolo_reorg(data: ExprLike, stride: int) -> Any:
     """Move pixels to channels in the order of Darknet's reorg layer."""
     x, own = typed(data)
     need_rank("data", own, 4)
@@ -65,9 +68,9 @@ def yolo_reorg(data: Any, stride: int) -> Any:
 
 
 def roi_pool(
-    data: Any, rois: Any, pooled_size: Any, spatial_scale: float, layout: str = "NCHW"
+    data: ExprLike, rois: ExprLike, pooled_size: Extents, spatial_scale: float, layout: str = "NCHW"
 ) -> Any:
-    """Return the greatest elements of the bins of regions (R, 5): sample, x1, y1, x2, y2.
+    """Return the largest elements of the bins of regions (R, 5): sample, x1, y1, x2, y2.
 
     A region's corners are rounded to elements; its bins may overlap by one.  An empty bin is 0.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,18 @@ from slipway.relay.ops.build import call, scalar, typed
 from slipway.relay.ops.checks import need_rank, need_shape
 from slipway.relay.ops.vision.counts import get_valid_counts
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slipway.relay.expr import ExprLike
+
 
 def multibox_prior(
-    data: Any,
-    sizes: Any = (1.0,),
-    ratios: Any = (1.0,),
-    steps: Any = (-1.0, -1.0),
-    offsets: Any = (0.5, 0.5),
+    data: ExprLike,
+    sizes: Sequence[float] = (1.0,),
+    ratios: Sequence[float] = (1.0,),
+    steps: Sequence[float] = (-1.0, -1.0),
+    offsets: Sequence[float] = (0.5, 0.5),
     clip: bool = False,
 ) -> Constant:
     """Return the anchors (1, H * W * (sizes + ratios - 1), 4) of a feature map: left, top, ...
@@ -47,12 +52,12 @@ def multibox_prior(
 
 
 def multibox_transform_loc(
-    cls_prob: Any,
-    loc_pred: Any,
-    anchor: Any,
+    cls_prob: ExprLike,
+    loc_pred: ExprLike,
+    anchor: ExprLike,
     clip: bool = True,
     threshold: float = 0.01,
-    variances: Any = (0.1, 0.1, 0.2, 0.2),
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
 ) -> TupleWrapper:
     """Return (boxes (N, anchors, 6): class, score, left, top, right, bottom; their number (N,)).
 

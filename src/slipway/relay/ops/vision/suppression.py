@@ -5,7 +5,7 @@ A row of the data is one box with its score, perhaps its class, and four corners
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from slipway.relay.ops.build import call, known_ints, scalar, typed
 from slipway.relay.ops.checks import need_dtype, need_float, need_rank, need_shape
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike
 
 
 @node
@@ -181,18 +184,20 @@ def _compute(
     return list(made)
 
 
-@SUPPRESS.face
-def suppress_boxes(data: Any, valid_count: Any, order: Any, **options: Any) -> TupleWrapper:
+@SUPPRESS.make
+def suppress_boxes(
+    data: ExprLike, valid_count: ExprLike, order: ExprLike, **options: Any
+) -> TupleWrapper:
     """Return (rows, places); `options` are the attributes."""
     made: Call = SUPPRESS(data, valid_count, order, attrs=SuppressBoxesAttrs(**options))
     return TupleWrapper(made, 2)
 
 
 def non_max_suppression(
-    data: Any,
-    valid_count: Any,
-    indices: Any,
-    max_output_size: Any = -1,
+    data: ExprLike,
+    valid_count: ExprLike,
+    indices: ExprLike | None,
+    max_output_size: ExprLike = -1,
     iou_threshold: float = 0.5,
     force_suppress: bool = False,
     top_k: int = -1,

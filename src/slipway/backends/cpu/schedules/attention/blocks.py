@@ -31,7 +31,7 @@ def score_bytes(target: Target) -> int:
     return target.core.l2_bytes // 2
 
 
-def near_bytes(target: Target) -> int:
+def l1_score_bytes(target: Target) -> int:
     """Return the bytes of scores that stay in the first-level cache, or are back at once."""
     return target.core.l1_bytes * 9 // 8
 
@@ -100,7 +100,7 @@ def choose_knobs(
         time = time_of_all(tasks, target.core_counts)
         products = size * _score_tile(vectors, keys, size, target)[1]
         products += value_size * _value_tile(each, value_blocks, target)[1]
-        distance = 1.0 if each * keys * 4 <= near_bytes(target) else costs.far_scores
+        distance = 1.0 if each * keys * 4 <= l1_score_bytes(target) else costs.far_scores
         return time * each * products * distance * (1 + costs.reread_rows / each)
 
     most = max(1, min(rows, _MOST_ROWS) // lanes)
@@ -158,7 +158,7 @@ def _score_tile(vectors: int, keys: int, size: int, target: Target) -> tuple[Til
         products = tile.rows * tile.vectors
         steps = ceil(vectors / tile.vectors) * ceil(keys / tile.rows)
         begin = target.core.costs.loop_cycles / (products * size)
-        each = step_cost(tile.rows, tile.vectors, target, near=True) + begin
+        each = step_cost(tile.rows, tile.vectors, target, from_l1=True) + begin
         return steps * products / (vectors * keys) * each
 
     best = min(_wide_tiles(keys, vectors, target), key=cost)

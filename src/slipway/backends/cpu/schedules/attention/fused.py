@@ -33,6 +33,7 @@ from slipway.backends.cpu.schedules.attention.blocks import (
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
     is_injective,
+    new_schedule,
     producers,
     schedule_elementwise_stage,
     shape_of,
@@ -40,6 +41,7 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, schedule_lane_fma
 from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
+from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.attention import Operands, extents, fills_vectors
 from slipway.relay.types import TensorType, Type
@@ -282,8 +284,7 @@ def schedule_attention(
 ) -> te.Schedule:
     """All stages of a block of rows inside the loop over tasks."""
     target, layout = problem.target, problem.attrs.out_layout
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     stages = {
         op.tag.removeprefix("attention_"): op.output(0)
         for op in producers(outs)
@@ -421,10 +422,7 @@ def _schedule_scores(
     s_block, s_lane = scores.split(s, factor=blocks.lanes)
     s_tile, s_vector = scores.split(s_block, factor=tile.vectors, tail="shift")
     t_tile, t_row = scores.split(t, factor=tile.rows, tail="shift")
-    scores.reorder(s_tile, t_tile, t_row, s_vector, s_lane)
-    scores.unroll(t_row)
-    scores.unroll(s_vector)
-    scores.vectorize(s_lane)
+    register_tile(scores, [s_tile, t_tile], [t_row, s_vector], s_lane)
     products.compute_at(scores, t_tile)
     products.set_scope("local")
     if groups := stages.get("groups"):
@@ -434,7 +432,4 @@ def _schedule_scores(
     *_, t, s = products.op.axis
     (h,) = products.op.reduce_axis
     s_vector, s_lane = products.split(s, factor=blocks.lanes)
-    products.reorder(h, t, s_vector, s_lane)
-    products.unroll(t)
-    products.unroll(s_vector)
-    products.vectorize(s_lane)
+    register_tile(products, [h], [t, s_vector], s_lane)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.halo import cut, window_at
-from slipway.backends.cpu.schedules.generic import inline_injective, shape_of
+from slipway.backends.cpu.schedules.generic import inline_injective, new_schedule, shape_of
+from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
@@ -66,14 +67,9 @@ def schedule_depthwise_nchwc(
 ) -> te.Schedule:
     """Direct depthwise convolution, a window of a few taps unrolled."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     inline_injective(schedule, outs, keep=[conv])
-    if output.op is conv.op:
-        sums = schedule.cache_write(output, "local")
-    else:
-        schedule[conv].set_scope("local")
-        sums = conv
+    sums = sums_in_registers(schedule, output, conv)
     images, planes, *size, _ = shape_of(output)
     window = prod(shape_of(sums.op.input_tensors[1])[2:-2])
     # Unrolled as C, the copies for each side of the padding are long.
@@ -84,12 +80,10 @@ def schedule_depthwise_nchwc(
     ow_outer, ow_inner = stage.split(ow, factor=tile.rows, tail="shift")
     outer, inside = [n, c], []
     if rows:
-        each = rows_per_part(size[0], images * planes, target.core_counts)
+        each = rows_per_part(size[0], images * planes, target)
         first, rest = stage.split(rows[0], factor=each, tail="shift")
         outer, inside = [n, c, first], [rest, *rows[1:]]
-    stage.reorder(*outer, *inside, ow_outer, ow_inner, cb)
-    stage.unroll(ow_inner)
-    stage.vectorize(cb)
+    register_tile(stage, [*outer, *inside, ow_outer], [ow_inner], cb)
     cut(stage, ow_outer, *(inside if unrolled else []))
     part = stage.fuse(*outer)
     if worth_sharing(prod(shape_of(output)) * window, target):
@@ -99,7 +93,7 @@ def schedule_depthwise_nchwc(
     inner.compute_at(stage, ow_outer)
     n, c, *rows, ow, cb = inner.op.axis
     taps = inner.op.reduce_axis
-    inner.reorder(n, c, *rows, *taps, ow, cb)
+    register_tile(inner, [n, c, *rows, *taps], [ow], cb)
     cut(inner, *taps)
     if unrolled:
         # LLVM keeps the weights of all copies, and spills them where registers are few and
@@ -107,6 +101,4 @@ def schedule_depthwise_nchwc(
         spills = vector_registers(target) < 32 and not target.arch.startswith("x86")
         for tap in taps[len(taps) > 1 and spills :]:
             inner.unroll(tap)
-    inner.unroll(ow)
-    inner.vectorize(cb)
     return schedule

@@ -18,6 +18,7 @@ from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
     is_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
@@ -27,6 +28,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     conv_uses_lane_fma,
     schedule_lane_fma,
 )
+from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile, vector_loop
 from slipway.backends.cpu.tile import (
     Tile,
     causes_conflict_misses,
@@ -98,18 +100,18 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
     assert isinstance(out, TensorType)
     n, blocks, *size, lanes = out.shape
     _, chunks, *window, block, _ = shape_of(kernel)
-    near = None
+    packed = None
     if prod(window) == attrs.groups == 1 and causes_conflict_misses(
         chunks, shape_of(data)[2:], target
     ):
 
-        def side_by_side(b: PrimExpr, c: PrimExpr, p: PrimExpr, i: PrimExpr) -> Any:
+        def packed_element(b: PrimExpr, c: PrimExpr, p: PrimExpr, i: PrimExpr) -> Any:
             c, i = input_channel(data, kernel, c, i)
             at = zip(_position(p, size), attrs.strides, strict=True)
             return data(b, c, *(x * stride for x, stride in at), i)
 
-        near = te.compute(
-            (n, chunks, prod(size), block), side_by_side, name="near", tag="conv_near"
+        packed = te.compute(
+            (n, chunks, prod(size), block), packed_element, name="packed", tag="conv_packed"
         )
     chunk = te.reduce_axis((0, chunks), name="ic_chunk")
     taps = taps_of(kernel)
@@ -118,8 +120,8 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
     def datum(b: PrimExpr, o: Any, c: Any, *rest: Any) -> Any:
         """What position p is multiplied by at a tap of the window, channel i of chunk c."""
         *at, p, i = rest
-        if near is not None:
-            return near(b, c, p, i)
+        if packed is not None:
+            return packed(b, c, p, i)
         c, i = input_channel(data, kernel, chunk_of(kernel, attrs.groups, o, c), i)
         return data(b, c, *read_at(_position(p, size), at, attrs), i)
 
@@ -174,11 +176,10 @@ def schedule_conv2d_nchwc(
 ) -> te.Schedule:
     """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
     target, parts = problem.target, problem.attrs.groups
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     tagged = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
-    sums, near, groups = tagged["conv_sums"], tagged.get("conv_near"), tagged.get("conv_groups")
-    stages = [t for t in (near, groups, sums) if t is not None]
+    sums, packed, groups = tagged["conv_sums"], tagged.get("conv_packed"), tagged.get("conv_groups")
+    stages = [t for t in (packed, groups, sums) if t is not None]
     data, kernel = stages[0].op.input_tensors[0], sums.op.input_tensors[1]
     pad = _padding_of(stages[0])
     inline_injective(schedule, outs, keep=[*stages, *pad])
@@ -189,30 +190,27 @@ def schedule_conv2d_nchwc(
     data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
     data_bytes //= parts
     panel_bytes = weight_bytes * tile.vectors
+    shared = worth_sharing(positions * prod(shape_of(kernel)), target)
     stage = schedule[output]
     n, oc, *place, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
-    if near is None:  # all tiles of a part, one panel of weights after the other
+    if packed is None:  # all tiles of a part, one panel of weights after the other
         panels = -(-blocks // tile.vectors)
         part = positions_per_part(positions, data_bytes, panel_bytes * panels, panels, tile, target)
-        p_part, p_tiles = stage.split(stage.fuse(*place), factor=part, tail="shift")
-        p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
-        stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
-        task, each = stage.fuse(n, p_part, oc_outer), p_outer
+        each = image_tiles(
+            stage, (n, oc_outer), place, oc_inner, ob, rows=tile.rows, part=part, shared=shared
+        )
     else:  # many panels for one tile, whose data is packed first
         together = max(1, 2 * target.core.l2_bytes // panel_bytes)
         oc_part, oc_outer = stage.split(oc_outer, factor=together)
         p_outer, p_inner = stage.split(stage.fuse(*place), factor=tile.rows, tail="shift")
-        stage.reorder(n, oc_part, p_outer, oc_outer, oc_inner, p_inner, ob)
+        register_tile(stage, [n, oc_part, p_outer, oc_outer], [oc_inner, p_inner], ob)
         task, each = stage.fuse(n, oc_part, p_outer), oc_outer
-        schedule[near].compute_at(stage, task)
-        schedule[near].unroll(near.op.axis[2])
-        schedule[near].vectorize(near.op.axis[3])
-    stage.unroll(oc_inner)
-    stage.unroll(p_inner)
-    stage.vectorize(ob)
-    if worth_sharing(positions * prod(shape_of(kernel)), target):
-        stage.parallel(task)
+        schedule[packed].compute_at(stage, task)
+        schedule[packed].unroll(packed.op.axis[2])
+        schedule[packed].vectorize(packed.op.axis[3])
+        if shared:
+            stage.parallel(task)
 
     inner = schedule[sums]
     inner.compute_at(stage, each)
@@ -225,10 +223,7 @@ def schedule_conv2d_nchwc(
     if distance := prefetch_steps(block, target):
         inner.prefetch(sums.op.input_tensors[1], ic, distance)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
-    inner.reorder(n, chunk, *taps, ic, p, oc, ob)
-    inner.unroll(oc)
-    inner.unroll(p)
-    inner.vectorize(ob)
+    register_tile(inner, [n, chunk, *taps, ic], [p, oc], ob)
     return schedule
 
 
@@ -247,5 +242,5 @@ def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> N
     if extent_of(block) > 1:
         stage.vectorize(block)
     elif extent_of(w) >= lanes > 1:
-        stage.vectorize(stage.split(w, factor=lanes, tail="shift")[1])
+        vector_loop(stage, w, lanes)
     stage.parallel(stage.fuse(*outer))

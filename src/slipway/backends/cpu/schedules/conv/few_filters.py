@@ -16,19 +16,21 @@ from slipway.backends.cpu.lowering.layout_choice import few_filters
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
+    new_schedule,
     shape_of,
     vector_lanes,
 )
+from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import rows_per_part, step_cost, vector_registers, worth_sharing
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs
+    from slipway.relay.ops.nn.conv import ConvAttrs
     from slipway.target import Target
 
 
-def _applies(attrs: BlockedConvAttrs, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: ConvAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Plain float images on a processor with vectors."""
     data, kernel = in_types
     assert isinstance(data, TensorType)
@@ -53,8 +55,7 @@ def _default(problem: Problem) -> FilterKnobs:
     images, filters, height, width = out.shape
     most = max(1, (vector_registers(target) * 3 // 4) // filters)
     blocks = -(-width // vector_lanes(target, out.dtype))
-    parts = [4 * cores for cores in target.core_counts]
-    rows = min(height, rows_per_part(height, images, parts))
+    rows = min(height, rows_per_part(height, images, target, each=4))
     return FilterKnobs(-(-blocks // -(-blocks // most)), rows)
 
 
@@ -71,7 +72,7 @@ def _cost(problem: Problem, knobs: FilterKnobs) -> float:
     images, filters, height, width = out.shape
     runs = -(-width // (vector_lanes(target, out.dtype) * knobs.vectors))
     taps = prod(problem.in_types[1].shape[1:])
-    each = filters * knobs.vectors * step_cost(filters, knobs.vectors, target, near=True)
+    each = filters * knobs.vectors * step_cost(filters, knobs.vectors, target, from_l1=True)
     return float(images * height * runs * taps * each)
 
 
@@ -84,15 +85,10 @@ def schedule_few_filters(
 ) -> te.Schedule:
     """Some rows at a time, with the padding beside them."""
     target, vectors = problem.target, knobs.vectors
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     pad = [t for t in conv.op.input_tensors if "pad" in getattr(t.op, "tag", "")]
     inline_injective(schedule, outs, keep=[conv, *pad])
-    if output.op is conv.op:
-        sums = schedule.cache_write(output, "local")
-    else:
-        sums = conv
-        schedule[conv].set_scope("local")
+    sums = sums_in_registers(schedule, output, conv)
     width = shape_of(output)[-1]
     lanes = vector_lanes(target, output.dtype)
     stage: Any = schedule[output]
@@ -100,10 +96,7 @@ def schedule_few_filters(
     part, row = stage.split(h, factor=knobs.rows, tail="shift")
     run, inside = stage.split(w, factor=min(width, lanes * vectors), tail="shift")
     vector, lane = stage.split(inside, factor=lanes)
-    stage.reorder(n, part, row, run, oc, vector, lane)
-    stage.unroll(oc)
-    stage.unroll(vector)
-    stage.vectorize(lane)
+    register_tile(stage, [n, part, row, run], [oc, vector], lane)
     task = stage.fuse(n, part)
     products = prod(extent_of(axis) for axis in conv.op.reduce_axis)
     if worth_sharing(prod(shape_of(output)) * products, target):
@@ -115,11 +108,7 @@ def schedule_few_filters(
     registers: Any = schedule[sums]
     registers.compute_at(stage, run)
     n, oc, h, w = registers.op.axis
-    channel, *taps = registers.op.reduce_axis
+    channel, *taps, tap = registers.op.reduce_axis
     vector, lane = registers.split(w, factor=lanes)
-    registers.reorder(n, h, channel, *taps, vector, oc, lane)
-    registers.unroll(taps[-1])
-    registers.unroll(oc)
-    registers.unroll(vector)
-    registers.vectorize(lane)
+    register_tile(registers, [n, h, channel, *taps], [tap, vector, oc], lane)
     return schedule

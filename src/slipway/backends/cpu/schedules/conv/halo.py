@@ -13,27 +13,27 @@ from slipway import te
 from slipway.backends.cpu.schedules.generic import shape_of
 
 if TYPE_CHECKING:
-    from slipway.relay.ops.image.regions import DeformableIm2colAttrs
+    from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs
 
 
 def window_at(
-    data: te.Tensor, at: Sequence[Any], taps: Sequence[Any], attrs: DeformableIm2colAttrs
+    data: te.Tensor, at: Sequence[Any], taps: Sequence[Any], attrs: BlockedConvAttrs
 ) -> tuple[list[Any], Any]:
     """Return where in `data`, N C spatial c, the window at `at` has its tap `taps`.
 
     The second value is the condition under which that is inside the image; None: it always is.
     """
-    places, tests = [], []
+    indices, tests = [], []
     size = shape_of(data)[2:-1]
     for axis, (i, tap) in enumerate(zip(at, taps, strict=True)):
         before, after = attrs.padding[axis], attrs.padding[axis + len(at)]
-        place = i * attrs.strides[axis] + tap * attrs.dilation[axis] - before
-        places.append(place)
+        index = i * attrs.strides[axis] + tap * attrs.dilation[axis] - before
+        indices.append(index)
         if before:
-            tests.append(place >= 0)
+            tests.append(index >= 0)
         if after:
-            tests.append(place < size[axis])
-    return places, te.all(*tests) if tests else None
+            tests.append(index < size[axis])
+    return indices, te.all(*tests) if tests else None
 
 
 def cut(stage: Any, *axes: Any) -> None:

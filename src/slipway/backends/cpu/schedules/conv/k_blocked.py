@@ -2,12 +2,12 @@
 
 A 7x7 image of 512 channels has 4 MB of weights for 49 positions: in the direct schedule the first
 tile of registers waits for every line of them, and the tiles after it find the lines in the cache.
-Here the sum over channels and window is cut into blocks.  The data of a block is copied side by
-side, tile after tile, and stays in a near cache; a panel of weights (one block of the sum, a few
-channel blocks wide) stays in the first level while all tiles read it, and meanwhile each tile asks
-for an equal share of the next panel's lines.
+Here the sum over channels and window is cut into blocks.  The data of a block is packed tile after
+tile and stays in the cache; a panel of weights (one block of the sum, a few channel blocks wide)
+stays in the first level while all tiles read it, and meanwhile each tile prefetches an equal share
+of the next panel's lines.
 
-    near     (N, KO, chunks, KH, KW, T, R, ic)    the data of block ko, R positions for each tile t
+    packed   (N, KO, chunks, KH, KW, T, R, ic)    the data of block ko, R positions for each tile t
     partial  (N, KO, O, T, R, oc)                 the sum over block ko, in registers
     sums     (N, O, T, R, oc)                     over all blocks
 
@@ -25,21 +25,23 @@ from slipway import te
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
+from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
-    even_tasks,
     step_cost,
     tile_space,
     worth_sharing,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir import ops
+from slipway.ir.intrin import SHARE
 from slipway.relay.ops.packed.blocked_conv import input_channel, padded
 from slipway.relay.types import TensorType, Type
 
@@ -103,7 +105,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     each = _chunks_in_block(chunks, 4 * kh * kw * block * lanes * tile.vectors, target)
     parts = chunks // each
 
-    def side_by_side(
+    def packed_element(
         b: PrimExpr,
         ko: PrimExpr,
         c: PrimExpr,
@@ -118,9 +120,9 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
         c, i = input_channel(data, kernel, ko * each + c, i)
         return data(b, c, y, x, i)
 
-    near = te.compute(
-        (n, parts, each, kh, kw, tiles, tile.rows, block), side_by_side, name="near",
-        tag="streamed_near",
+    packed = te.compute(
+        (n, parts, each, kh, kw, tiles, tile.rows, block), packed_element, name="packed",
+        tag="streamed_packed",
     )  # fmt: skip
     chunk = te.reduce_axis((0, each), name="ic_chunk")
     ky = te.reduce_axis((0, kh), name="kh")
@@ -130,7 +132,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     def product(
         b: PrimExpr, ko: PrimExpr, o: PrimExpr, t: PrimExpr, r: PrimExpr, ob: PrimExpr
     ) -> Any:
-        left = near(b, ko, chunk, ky, kx, t, r, lane).astype(out.dtype)
+        left = packed(b, ko, chunk, ky, kx, t, r, lane).astype(out.dtype)
         right = kernel(o, ko * each + chunk, ky, kx, lane, ob).astype(out.dtype)
         return te.sum(left * right, axis=[chunk, ky, kx, lane])
 
@@ -179,41 +181,38 @@ def schedule_k_blocked(
 ) -> te.Schedule:
     """Blocks of the sum, panels of weights, tiles of positions, from outside to inside."""
     target, vectors = problem.target, tile.vectors
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     stages = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
-    near, partial, sums = (stages[f"streamed_{n}"] for n in ("near", "partial", "sums"))
+    packed, partial, sums = (stages[f"streamed_{n}"] for n in ("packed", "partial", "sums"))
     kernel = partial.op.input_tensors[1]
-    inline_injective(schedule, outs, keep=[near, partial, sums])
+    inline_injective(schedule, outs, keep=[packed, partial, sums])
     blocks = shape_of(sums)[1]
     panels = blocks // vectors
     shared = worth_sharing(prod(shape_of(sums)) * prod(shape_of(kernel)[1:5]), target)
-    each = blocks // (even_tasks(panels, target.core_counts) if shared else 1)
 
     stage = schedule[output]
     n, o, y, x, ob = stage.op.axis
-    o_task, o_inner = stage.split(o, factor=each)
-    stage.reorder(n, o_task, o_inner, y, x, ob)
+    o_outer, o_inner = stage.split(o, factor=vectors)
+    stage.reorder(n, o_outer, o_inner, y, x, ob)
     stage.vectorize(ob)
-    task = stage.fuse(n, o_task)
-    if shared:
-        stage.parallel(task)
 
     whole = schedule[sums]
-    whole.compute_at(stage, task)
+    whole.compute_at(stage, n)
+    if shared:  # each task copies all data, and multiplies it by its share of the panels
+        stage.pragma(n, "parallel_launch_point")
+        stage.parallel(o_outer)
     n, o, t, r, ob = whole.op.axis
     (ko,) = whole.op.reduce_axis
     o_outer, o_inner = whole.split(o, factor=vectors)
-    whole.reorder(n, ko, o_outer, t, r, o_inner, ob)
-    whole.unroll(r)
-    whole.unroll(o_inner)
-    whole.vectorize(ob)
+    register_tile(whole, [n, ko, o_outer, t], [r, o_inner], ob)
+    if shared:
+        whole.parallel(o_outer)
 
-    copy = schedule[near]
+    copy = schedule[packed]
     copy.compute_at(whole, ko)
     copy.vectorize(copy.op.axis[-1])
 
-    _schedule_partial(schedule, partial, kernel, each, Tile(shape_of(sums)[3], vectors), target)
+    _schedule_partial(schedule, partial, kernel, panels, Tile(shape_of(sums)[3], vectors), target)
     schedule[partial].compute_at(whole, t)
     return schedule
 
@@ -222,7 +221,7 @@ def _schedule_partial(
     schedule: te.Schedule,
     partial: te.Tensor,
     kernel: te.Tensor,
-    per_task: int,
+    panels: int,
     tile: Tile,
     target: Target,
 ) -> None:
@@ -234,14 +233,12 @@ def _schedule_partial(
     _, _, _, tiles, _, _ = shape_of(partial)
     _, _, height, width, block, _ = shape_of(kernel)
     split = split_steps(inner, ic, tile, target)
-    inner.reorder(n, ko, chunk, kh, kw, split.asking, split.unrolled, r, o, ob)
-    for axis in (split.unrolled, r, o):
-        inner.unroll(axis)
-    inner.vectorize(ob)
+    register_tile(inner, [n, ko, chunk, kh, kw, split.asking], [split.unrolled, r, o], ob)
     steps = extent_of(chunk) * height * width * block
     step = ((chunk * height + kh) * width + kw) * block + ic
-    last = te.floormod(o, per_task) == per_task - tile.vectors
-    next_o = ops.select(last, o - (per_task - tile.vectors), o + tile.vectors)
+    first, end = (ops.call_intrin("int32", op, panels) for op in SHARE)
+    last = te.floordiv(o, tile.vectors) + 1 == end
+    next_o = ops.select(last, first * tile.vectors, o + tile.vectors)
     next_ko = ops.select(last, ko + 1, ko)
 
     def place(vector: int, line: Any) -> tuple[Any, ...]:

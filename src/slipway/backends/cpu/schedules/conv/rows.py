@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.conv.halo import cut, taps_inside, window_at
-from slipway.backends.cpu.schedules.generic import inline_injective, shape_of, vector_lanes
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    new_schedule,
+    shape_of,
+    vector_lanes,
+)
 from slipway.backends.cpu.schedules.matmul.lane_fma import conv_uses_lane_fma
+from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
@@ -37,7 +43,7 @@ from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.ops.image.regions import DeformableIm2colAttrs
+    from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs
     from slipway.target import Target
 
 _LEAST_STEPS = 5  # of the innermost loop, which is not unrolled as that over a copy is
@@ -68,7 +74,7 @@ class _Costs:
 
     def __init__(
         self,
-        attrs: DeformableIm2colAttrs,
+        attrs: BlockedConvAttrs,
         data: Sequence[int],
         kernel: Sequence[int],
         dtype: str,
@@ -180,35 +186,28 @@ def schedule_conv_rows(
 ) -> te.Schedule:
     """`tile.rows` positions of a row by `tile.vectors` channel blocks at a time."""
     target, parts = problem.target, problem.attrs.groups
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     inline_injective(schedule, outs, keep=[conv])
     data, kernel = conv.op.input_tensors
-    if output.op is conv.op:
-        sums = schedule.cache_write(output, "local")
-    else:
-        schedule[conv].set_scope("local")
-        sums = conv
+    sums = sums_in_registers(schedule, output, conv)
     _, blocks, *size, block = shape_of(output)
     data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
     panels = -(-blocks // tile.vectors)
     each = positions_per_part(
-        prod(size[:-1]), data_bytes // parts, weight_bytes * tile.vectors * panels, panels,
-        Tile(1, tile.vectors), target,
+        prod(size), data_bytes // parts, weight_bytes * tile.vectors * panels, panels,
+        Tile(size[-1], tile.vectors), target,
     )  # fmt: skip
     stage: Any = schedule[output]
     n, oc, *lines, x, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
     x_outer, x_inner = stage.split(x, factor=tile.rows, tail="shift")
-    part, line = stage.split(stage.fuse(*lines), factor=each, tail="shift")
-    stage.reorder(n, part, oc_outer, line, x_outer, oc_inner, x_inner, ob)
+    part, line = stage.split(stage.fuse(*lines), factor=each // size[-1], tail="shift")
+    register_tile(stage, [n, part, oc_outer, line, x_outer], [oc_inner, x_inner], ob)
     cut(stage, x_outer)
-    stage.unroll(oc_inner)
-    stage.unroll(x_inner)
-    stage.vectorize(ob)
     task = stage.fuse(n, part, oc_outer)
     if worth_sharing(prod(size) * prod(shape_of(kernel)), target):
         stage.parallel(task)
+        stage.parallel(line)
 
     inner: Any = schedule[sums]
     inner.compute_at(stage, x_outer)
@@ -217,9 +216,6 @@ def schedule_conv_rows(
     if distance := prefetch_steps(block, target):
         inner.prefetch(kernel, ic, distance)
     # Vectors of channels innermost: a broadcast value of the data is used at once and forgotten.
-    inner.reorder(n, *lines, chunk, *taps, ic, x, oc, ob)
+    register_tile(inner, [n, *lines, chunk, *taps, ic], [x, oc], ob)
     cut(inner, *taps)
-    inner.unroll(oc)
-    inner.unroll(x)
-    inner.vectorize(ob)
     return schedule

@@ -18,6 +18,7 @@ from slipway import te
 from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
@@ -28,6 +29,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     schedule_lane_fma,
 )
 from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
+from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, time_of_all
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
@@ -93,11 +95,11 @@ def _cost(problem: Problem, tile: WinogradTile) -> float:
     """The products of all elements of all tiles, and the transforms."""
     (data, kernel), (out,), target = problem.in_types, problem.out_types, problem.target
     rows, columns, elements = _tiles_of(problem)
-    tiles, lanes = out.shape[0] * rows * columns, max(1, target.vector_bits // 32)
+    tiles = out.shape[0] * rows * columns
     products = tiles * prod(kernel.shape)
     channels = prod(out.shape) // prod(out.shape[2:-1]) // out.shape[0]
     sides = elements / data.shape[1] / data.shape[-1] * (channels + data.shape[1] * data.shape[-1])
-    transforms = target.core.costs.transform_cycles * tiles * sides / lanes
+    transforms = 32 * target.core.costs.transform_products * tiles * sides / target.core.fma_bits
     return product_cycles(problem, products, tile.rows, tile.vectors) + float(transforms)
 
 
@@ -126,8 +128,7 @@ def schedule_winograd(
 ) -> te.Schedule:
     """Into the transform, the products, and back, a block of tiles and some channels at once."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     stages = {
         tag: op.output(0)
         for op in producers(outs)
@@ -150,10 +151,7 @@ def schedule_winograd(
     ty, y_inner = stage.split(y_inside, factor=m)
     tx, x_inner = stage.split(x, factor=m)
     o_outer, o_inner = stage.split(o, factor=tile.vectors, tail="shift")
-    stage.reorder(n, part, o_outer, o_inner, ty, tx, y_inner, x_inner, ob)
-    stage.unroll(y_inner)
-    stage.unroll(x_inner)
-    stage.vectorize(ob)
+    register_tile(stage, [n, part, o_outer, o_inner, ty, tx], [y_inner, x_inner], ob)
     if parts == 1:
         task = stage.fuse(n, part, o_outer)
         products_at = task
@@ -176,10 +174,7 @@ def _schedule_data(
     """One tile of one channel block at a time, all its elements unrolled."""
     stage = schedule[data]
     *_, x, y, q, i = stage.leaf_iter_vars
-    stage.reorder(q, x, y, i)
-    stage.unroll(x)
-    stage.unroll(y)
-    stage.vectorize(i)
+    register_tile(stage, [q], [x, y], i)
     outer = stage.leaf_iter_vars[stage.leaf_iter_vars.index(q) - 1]
     if pad is not None:
         schedule[pad].compute_at(stage, outer)
@@ -188,10 +183,7 @@ def _schedule_data(
     inner.compute_at(stage, q)
     inner.set_scope("local")
     *_, x, b, i = inner.op.axis
-    inner.reorder(b, x, i)  # column by column: a column in, a column out
-    inner.unroll(x)
-    inner.unroll(b)
-    inner.vectorize(i)
+    register_tile(inner, [], [b, x], i)  # column by column: a column in, a column out
 
 
 def _schedule_products(
@@ -202,10 +194,7 @@ def _schedule_products(
     stage = schedule[products]
     n, part, o, x, y, q, ob = stage.op.axis
     q_outer, q_inner = stage.split(q, factor=tile.rows)
-    stage.reorder(n, part, x, y, q_outer, o, q_inner, ob)
-    stage.unroll(o)
-    stage.unroll(q_inner)
-    stage.vectorize(ob)
+    register_tile(stage, [n, part, x, y, q_outer], [o, q_inner], ob)
     inner = schedule[registers]
     inner.compute_at(stage, q_outer)
     data, kernel = inner.op.input_tensors
@@ -218,8 +207,7 @@ def _schedule_products(
     chunk, lane = inner.op.reduce_axis
     _, _, _, chunks, block, _ = shape_of(kernel)
     split = split_steps(inner, lane, tile, target)
-    inner.reorder(n, part, x, y, chunk, split.asking, split.unrolled, q, o, ob)
-    inner.unroll(split.unrolled)
+    register_tile(inner, [n, part, x, y, chunk, split.asking], [split.unrolled, q, o], ob)
     tiles = -(-shape_of(products)[5] // tile.rows)
     step = chunk * block + lane
     at = Progress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
@@ -229,9 +217,6 @@ def _schedule_products(
 
     for vector in range(tile.vectors):
         prefetch_next(inner, kernel, split, at, partial(place, vector))
-    inner.unroll(o)
-    inner.unroll(q)
-    inner.vectorize(ob)
 
 
 def _schedule_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
@@ -240,7 +225,4 @@ def _schedule_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: 
     inner.compute_at(stage, at)
     inner.set_scope("local")
     _, _, y, _, j, ob = inner.op.axis
-    inner.reorder(j, y, ob)
-    inner.unroll(y)
-    inner.unroll(j)
-    inner.vectorize(ob)
+    register_tile(inner, [], [j, y], ob)

@@ -7,8 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import inline_injective, shape_of, vector_lanes
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    new_schedule,
+    shape_of,
+    vector_lanes,
+)
 from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
+from slipway.backends.cpu.schedules.register_tile import (
+    matrix_tiles,
+    register_tile,
+    sums_in_registers,
+)
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
@@ -20,7 +30,7 @@ from slipway.backends.cpu.tile import (
 from slipway.backends.strategy import Problem, Space, register_strategy
 
 if TYPE_CHECKING:
-    from slipway.te.tensor import Tensor
+    from slipway.ir.expr import PrimExpr
 
 
 def packed_sides(problem: Problem) -> tuple[int, int, int]:
@@ -58,25 +68,13 @@ def schedule_dense_pack(
 ) -> te.Schedule:
     """Rows of data by blocks of units; each step of k multiplies a row's value by a vector."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     inline_injective(schedule, outs, keep=[dense])
     blocks, depth, lanes = shape_of(dense.op.input_tensors[1])
     rows = shape_of(output)[0]
-    if output.op is dense.op:
-        accumulator = schedule.cache_write(output, "local")
-    else:
-        accumulator = dense
-        schedule[dense].set_scope("local")
+    accumulator = sums_in_registers(schedule, output, dense)
     stage = schedule[output]
-    m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
-    n_blocks, n_lane = stage.split(n, factor=lanes)
-    n_outer, n_block = stage.split(n_blocks, factor=tile.vectors, tail="shift")
-    stage.reorder(n_outer, m_outer, m_inner, n_block, n_lane)
-    stage.unroll(m_inner)
-    stage.unroll(n_block)
-    stage.vectorize(n_lane)
+    n_outer, m_outer = matrix_tiles(stage, tile, lanes)
     inner = schedule[accumulator]
     inner.compute_at(stage, m_outer)
     size = blocks * lanes * depth
@@ -86,19 +84,15 @@ def schedule_dense_pack(
     (k,) = inner.op.reduce_axis
     n_block, n_lane = inner.split(n, factor=lanes)
     split = split_steps(inner, k, tile, target)
-    inner.reorder(split.asking, split.unrolled, m, n_block, n_lane)
-    inner.unroll(split.unrolled)
+    register_tile(inner, [split.asking], [split.unrolled, m, n_block], n_lane)
     if rows > 1 and prefetch_steps(lanes, target):  # else asking takes longer than waiting
         at = Progress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
         for vector in range(tile.vectors):
             block = te.floordiv(n, lanes) + tile.vectors + vector
             place = partial(_line, block)
             prefetch_next(inner, dense.op.input_tensors[1], split, at, place)
-    inner.unroll(m)
-    inner.unroll(n_block)
-    inner.vectorize(n_lane)
     return schedule
 
 
-def _line(block: Any, k: Tensor) -> tuple[Any, ...]:
+def _line(block: PrimExpr, k: PrimExpr) -> tuple[Any, ...]:
     return block, k, 0

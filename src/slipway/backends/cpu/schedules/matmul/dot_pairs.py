@@ -17,10 +17,12 @@ from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
     is_injective,
+    new_schedule,
     producers,
     shape_of,
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, choose_lane_tile, load_groups
+from slipway.backends.cpu.schedules.register_tile import image_tiles, matrix_tiles, register_tile
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
@@ -47,7 +49,7 @@ def _entry(target: Target) -> HardwareIntrinsic | None:
     return next((i for i in pair_instructions(target) if i.rows == 0), None)
 
 
-def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs | None, in_types: Sequence[Type], target: Target) -> bool:
     """The target has an instruction for weights of this type and in these blocks."""
     entry, weight = _entry(target), in_types[1]
     assert isinstance(weight, TensorType)
@@ -116,16 +118,12 @@ def _multiply(
     *batch, first, second, lane = inner.op.axis
     rows, block = (first, second) if row == len(batch) else (second, first)
     *outer, pair, element = inner.op.reduce_axis
-    if groups is None:
-        inner.reorder(*batch, *outer, pair, rows, block, lane, element)
-    else:
-        pairs, step = inner.split(pair, factor=_group(target, extent_of(pair)))
-        inner.reorder(*batch, *outer, pairs, block, step, rows, lane, element)
-        inner.unroll(step)
-        load_groups(schedule, groups, inner, pairs)
-    inner.unroll(block)
-    inner.unroll(rows)
-    inner.tensorize(lane, _intrinsic(target))
+    unrolled = [rows, block]
+    if groups is not None:
+        pair, step = inner.split(pair, factor=_group(target, extent_of(pair)))
+        load_groups(schedule, groups, inner, pair)
+        unrolled = [block, step, rows]
+    register_tile(inner, [*batch, *outer, pair], unrolled, lane, _intrinsic(target), [element])
 
 
 def _stages(outs: Sequence[te.Tensor]) -> tuple[te.Tensor, te.Tensor | None]:
@@ -143,8 +141,7 @@ def schedule_conv_pairs(
 ) -> te.Schedule:
     """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     sums, groups = _stages(outs)
     data, kernel = sums.op.input_tensors
     if groups is not None:
@@ -159,20 +156,14 @@ def schedule_conv_pairs(
     part = positions_per_part(
         positions, _bytes(data) // images, _bytes(kernel), panels, tile, target
     )
-    p_part, p_tiles = stage.split(stage.fuse(*place), factor=part, tail="shift")
-    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
-    stage.reorder(n, p_part, oc_outer, p_outer, oc_inner, p_inner, ob)
-    stage.unroll(oc_inner)
-    stage.unroll(p_inner)
-    stage.vectorize(ob)
-    task = stage.fuse(n, p_part, oc_outer)
     parallel = worth_sharing(images * positions * prod(shape_of(kernel)), target)
-    if parallel:
-        stage.parallel(task)
+    each = image_tiles(
+        stage, (n, oc_outer), place, oc_inner, ob, rows=tile.rows, part=part, shared=parallel
+    )
     if is_injective(data.op):
         schedule_padding(schedule[data], parallel)
 
-    schedule[sums].compute_at(stage, p_outer)
+    schedule[sums].compute_at(stage, each)
     _multiply(schedule, sums, groups, 2, target)
     return schedule
 
@@ -195,22 +186,14 @@ def schedule_dense_pairs(
 ) -> te.Schedule:
     """Rows of data by blocks of units."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     sums, groups = _stages(outs)
     inline_injective(schedule, outs, keep=[] if groups is None else [groups])
     schedule[sums].set_scope("local")
     rows, _, lanes = shape_of(sums)
     weight = sums.op.input_tensors[1]
     stage: Any = schedule[output]
-    m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
-    n_blocks, n_lane = stage.split(n, factor=lanes)
-    n_outer, n_block = stage.split(n_blocks, factor=tile.vectors, tail="shift")
-    stage.reorder(n_outer, m_outer, m_inner, n_block, n_lane)
-    stage.unroll(m_inner)
-    stage.unroll(n_block)
-    stage.vectorize(n_lane)
+    n_outer, m_outer = matrix_tiles(stage, tile, lanes)
     if worth_sharing(rows * prod(shape_of(weight)), target, _bytes(weight)):
         stage.parallel(n_outer)
 
@@ -317,8 +300,7 @@ def schedule_matmul_pairs(
 ) -> te.Schedule:
     """As float32 products (`matmul.gemm`): a task is a tile of rows by all columns."""
     target, height, vectors = problem.target, tile.rows, tile.vectors
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     tiles, _ = _stages(outs)
     packed = tiles.op.input_tensors[1]
     inline_injective(schedule, outs, keep=[packed, tiles])
@@ -338,19 +320,13 @@ def schedule_matmul_pairs(
     stage.compute_at(copy, task)
     *p, row, block, lane = stage.op.axis
     panel, block = stage.split(block, factor=vectors)
-    stage.reorder(*p, panel, row, block, lane)
-    stage.unroll(row)
-    stage.unroll(block)
-    stage.vectorize(lane)
+    register_tile(stage, [*p, panel], [row, block], lane)
 
     inner: Any = schedule[accumulator]
     inner.compute_at(stage, panel)
     *p, row, block, lane = inner.op.axis
     pair, part = inner.op.reduce_axis
-    inner.reorder(*p, pair, row, block, lane, part)
-    inner.unroll(row)
-    inner.unroll(block)
-    inner.tensorize(lane, _intrinsic(target))
+    register_tile(inner, [*p, pair], [row, block], lane, _intrinsic(target), [part])
 
     pack: Any = schedule[packed]
     *blocks, _, lane, odd = pack.op.axis

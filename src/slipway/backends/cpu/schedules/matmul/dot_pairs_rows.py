@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import inline_injective, is_injective, shape_of
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    is_injective,
+    new_schedule,
+    shape_of,
+)
 from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_padding
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
@@ -19,6 +24,7 @@ from slipway.backends.cpu.schedules.matmul.mmla import (
     joined_squares,
     squares_space,
 )
+from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile
 from slipway.backends.cpu.tile import Tile, positions_per_part, worth_sharing
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import padded, read_at
@@ -38,7 +44,7 @@ def _entry(target: Target) -> HardwareIntrinsic | None:
     return next((i for i in pair_instructions(target) if i.rows > 0), None)
 
 
-def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: Attrs | None, in_types: Sequence[Type], target: Target) -> bool:
     """The target has an instruction for weights of this type and in these blocks."""
     entry, weight = _entry(target), in_types[1]
     assert isinstance(weight, TensorType)
@@ -115,12 +121,11 @@ def schedule_conv_squares(
 ) -> te.Schedule:
     """Tiles of squares of sums in registers."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     squares, entry = Squares(outs), _entry(target)
     assert entry is not None  # it applied
     data, kernel = squares.data, squares.weight
-    inline_injective(schedule, outs, keep=[squares.joined, squares.near, data])
+    inline_injective(schedule, outs, keep=[squares.joined, squares.packed, data])
     stage: Any = schedule[output]
     n, o, *place, ob = stage.op.axis
     images, blocks, *size, lanes = shape_of(output)
@@ -128,19 +133,14 @@ def schedule_conv_squares(
     panels = blocks * lanes // SIDE // tile.vectors
     bytes_ = [2 * prod(shape_of(t)) for t in (data, kernel)]
     part = positions_per_part(prod(size), bytes_[0] // images, bytes_[1], panels, tile, target)
-    p_part, p_tiles = stage.split(stage.fuse(*place), factor=-(-part // tile.rows) * tile.rows)
-    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows)
-    stage.reorder(n, p_part, o_outer, p_outer, o_inner, p_inner, ob)
-    stage.unroll(o_inner)
-    stage.unroll(p_inner)
-    stage.vectorize(ob)
-    task = stage.fuse(n, p_part, o_outer)
     parallel = worth_sharing(images * prod(size) * prod(shape_of(kernel)), target)
-    if parallel:
-        stage.parallel(task)
+    each = image_tiles(
+        stage, (n, o_outer), place, o_inner, ob,
+        rows=tile.rows, part=-(-part // tile.rows) * tile.rows, shared=parallel, tail="guard",
+    )  # fmt: skip
     if is_injective(data.op):
         schedule_padding(schedule[data], parallel)
-    squares.compute_at(schedule, stage, p_outer, entry, target)
+    squares.compute_at(schedule, stage, each, entry, target)
     return schedule
 
 
@@ -179,21 +179,17 @@ def schedule_dense_squares(
 ) -> te.Schedule:
     """Tiles of squares of sums in registers."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     squares, entry = Squares(outs), _entry(target)
     assert entry is not None  # it applied
-    inline_injective(schedule, outs, keep=[squares.joined, squares.near])
+    inline_injective(schedule, outs, keep=[squares.joined, squares.packed])
     weight = squares.weight
     stage: Any = schedule[output]
     m, n = stage.op.axis
     n_outer, n_inner = stage.split(n, factor=tile.vectors * SIDE)
     n_vector, n_lane = stage.split(n_inner, factor=LANES)
     m_outer, m_inner = stage.split(m, factor=tile.rows)
-    stage.reorder(n_outer, m_outer, n_vector, m_inner, n_lane)
-    stage.unroll(n_vector)
-    stage.unroll(m_inner)
-    stage.vectorize(n_lane)
+    register_tile(stage, [n_outer, m_outer], [n_vector, m_inner], n_lane)
     rows = shape_of(output)[0]
     if worth_sharing(rows * prod(shape_of(weight)), target, 2 * prod(shape_of(weight))):
         stage.parallel(n_outer)

@@ -16,6 +16,7 @@ from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
+    new_schedule,
     shape_of,
     vector_lanes,
 )
@@ -30,6 +31,7 @@ from slipway.backends.cpu.schedules.matmul.gemm import (
     tiled_product,
     widened,
 )
+from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
@@ -190,14 +192,9 @@ def schedule_rows(
 ) -> te.Schedule:
     """A run of columns in registers, all rows of it; the depth is the loop around them."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     inline_injective(schedule, outs, keep=[product])
-    if output.op is product.op:
-        sums = schedule.cache_write(output, "local")
-    else:
-        sums = product
-        schedule[product].set_scope("local")
+    sums = sums_in_registers(schedule, output, product)
     columns = shape_of(output)[-1]
     lanes = vector_lanes(target, output.dtype)
     run = min(columns, knobs.vectors * lanes)
@@ -205,10 +202,7 @@ def schedule_rows(
     *batch, m, n = stage.op.axis
     outer, inner = stage.split(n, factor=run, tail="shift")
     block, lane = stage.split(inner, factor=lanes, tail="shift")
-    stage.reorder(*batch, outer, m, block, lane)
-    stage.unroll(m)
-    stage.unroll(block)
-    stage.vectorize(lane)
+    register_tile(stage, [*batch, outer], [m, block], lane)
     task = stage.fuse(*batch, outer)
     registers = schedule[sums]
     registers.compute_at(stage, task)
@@ -217,8 +211,5 @@ def schedule_rows(
     if worth_sharing(prod(shape_of(output)) * extent_of(k), target):
         stage.parallel(task)
     block, lane = registers.split(n, factor=lanes)
-    registers.reorder(*batch, k, block, m, lane)
-    registers.unroll(block)
-    registers.unroll(m)
-    registers.vectorize(lane)
+    register_tile(registers, [*batch, k], [block, m], lane)
     return schedule

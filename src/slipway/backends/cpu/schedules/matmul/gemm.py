@@ -18,6 +18,7 @@ from slipway import dtypes, te
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
@@ -28,6 +29,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     choose_width,
     schedule_lane_fma,
 )
+from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import Tile, choose_tile, step_cost, tile_space, worth_sharing
 from slipway.backends.strategy import Problem, Space, register_strategy
@@ -204,8 +206,7 @@ def schedule_batch_matmul(
 ) -> te.Schedule:
     """Tiles of registers over packed columns, with the epilogue on the way out."""
     target, height, vectors = problem.target, knobs.rows, knobs.vectors
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     stages = {getattr(op, "tag", ""): op for op in producers(outs)}
     tiles = stages["matmul_tiles"].output(0)
     packed = [t for t in tiles.op.input_tensors if "pack" in getattr(t.op, "tag", "")]
@@ -242,11 +243,7 @@ def schedule_batch_matmul(
     *p, row, block, lane = stage.op.axis
     part, block = stage.split(block, factor=vectors)
     vector, lane = stage.split(lane, factor=lanes)
-    stage.reorder(*p, part, row, block, vector, lane)
-    stage.unroll(row)
-    stage.unroll(block)
-    stage.unroll(vector)
-    stage.vectorize(lane)
+    register_tile(stage, [*p, part], [row, block, vector], lane)
 
     schedule[accumulator].compute_at(stage, part)
     if getattr(knobs, "lane_fma", False):
@@ -259,10 +256,7 @@ def schedule_batch_matmul(
         registers = schedule[accumulator]
         *p, row, block, lane = registers.op.axis
         (k,) = registers.op.reduce_axis
-        registers.reorder(*p, k, row, block, lane)
-        registers.unroll(row)
-        registers.unroll(block)
-        registers.vectorize(lane)
+        register_tile(registers, [*p, k], [row, block], lane)
 
     for tensor in packed:
         if schedule_transposed(schedule, tensor, target, lanes):

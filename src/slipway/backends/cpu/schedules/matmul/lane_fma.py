@@ -15,8 +15,14 @@ from slipway import te
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
+    new_schedule,
     shape_of,
     vector_lanes,
+)
+from slipway.backends.cpu.schedules.register_tile import (
+    matrix_tiles,
+    register_tile,
+    sums_in_registers,
 )
 from slipway.backends.cpu.tile import Tile, tile_space, vector_registers, worth_sharing
 from slipway.backends.strategy import Problem, Space, register_strategy
@@ -105,10 +111,7 @@ def schedule_lane_fma(
     one_vector = extent_of(axes[columns[-1]]) == lanes
     steps = [*vectors, k_inner] if one_vector else [k_inner, *vectors]
     outer = [axis for number, axis in enumerate(axes) if number not in (row, *columns)]
-    stage.reorder(*outer, *reduced, k_outer, *steps, axes[row], lane)
-    for axis in (*steps, axes[row]):
-        stage.unroll(axis)
-    stage.vectorize(lane)
+    register_tile(stage, [*outer, *reduced, k_outer], [*steps, axes[row]], lane)
     load_groups(schedule, groups, stage, k_outer)
 
 
@@ -163,26 +166,14 @@ def schedule_dense_lane_fma(
 ) -> te.Schedule:
     """Rows of data by blocks of units, four steps of k at once."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     inline_injective(schedule, outs, keep=[dense])
     blocks, depth, block = shape_of(dense.op.input_tensors[1])
     lanes = min(block, vector_lanes(target, output.dtype))
     rows = shape_of(output)[0]
-    if output.op is dense.op:
-        accumulator = schedule.cache_write(output, "local")
-    else:
-        accumulator = dense
-        schedule[dense].set_scope("local")
+    accumulator = sums_in_registers(schedule, output, dense)
     stage: Any = schedule[output]
-    m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
-    n_vectors, n_lane = stage.split(n, factor=lanes)
-    n_outer, n_vector = stage.split(n_vectors, factor=tile.vectors * block // lanes, tail="shift")
-    stage.reorder(n_outer, m_outer, m_inner, n_vector, n_lane)
-    stage.vectorize(n_lane)
-    stage.unroll(m_inner)
-    stage.unroll(n_vector)
+    n_outer, m_outer = matrix_tiles(stage, Tile(tile.rows, tile.vectors * block // lanes), lanes)
     weights = blocks * block * depth
     if worth_sharing(rows * weights, target, 4 * weights):
         stage.parallel(n_outer)

@@ -18,10 +18,12 @@ from slipway import te
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
     inline_injective,
+    new_schedule,
     reading_of,
     shape_of,
     vector_lanes,
 )
+from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import vector_registers, worth_sharing
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
@@ -109,26 +111,18 @@ def schedule_lane_fma_rows(
 ) -> te.Schedule:
     """Eight rows by a block of units, two k at a time."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     transposed, weight = dense.op.input_tensors
     inline_injective(schedule, outs, keep=[dense, transposed])
     blocks, depth, block = shape_of(weight)
     lanes = vector_lanes(target, output.dtype)
-    if output.op is dense.op:
-        sums = schedule.cache_write(output, "local")
-    else:
-        sums = dense
-        schedule[dense].set_scope("local")
+    sums = sums_in_registers(schedule, output, dense)
     stage: Any = schedule[output]
     m, n = stage.op.axis
     m_outer, m_inner = stage.split(m, factor=ROWS)
     n_outer, n_block = stage.split(n, factor=block)
     n_vector, n_lane = stage.split(n_block, factor=lanes)
-    stage.reorder(n_outer, m_outer, m_inner, n_vector, n_lane)
-    stage.unroll(m_inner)
-    stage.unroll(n_vector)
-    stage.vectorize(n_lane)
+    register_tile(stage, [n_outer, m_outer], [m_inner, n_vector], n_lane)
     size = blocks * block * depth
     if worth_sharing(extent_of(m) * size, target, 4 * size):
         stage.parallel(n_outer)
@@ -141,10 +135,7 @@ def schedule_lane_fma_rows(
     k_outer, k_inner = inner.split(k, factor=_PAIR)
     pairs = knobs.pairs if _short_epilogue(schedule, output, target) else 1
     k_outer, k_more = inner.split(k_outer, factor=pairs)
-    inner.reorder(k_outer, k_more, k_inner, vector, m, lane)
-    for axis in (k_more, k_inner, vector, m):
-        inner.unroll(axis)
-    inner.vectorize(lane)
+    register_tile(inner, [k_outer], [k_more, k_inner, vector, m], lane)
     held: Any = schedule[schedule.cache_read(transposed, "local", [sums])]
     held.compute_at(inner, k_more)
     _, step, row = held.op.axis

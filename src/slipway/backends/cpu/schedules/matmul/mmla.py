@@ -6,7 +6,7 @@ takes half as many instructions as one that multiplies a vector by words (sdot, 
 lie in squares, and so must its data.  With R.. for the axes of the sum but the last, P rows (of a
 matrix, or positions of images) padded to whole tiles, and O columns::
 
-    near    (N, R.., P/2, 2, k)     of a tile, in registers: two rows packed
+    packed  (N, R.., P/2, 2, k)     of a tile, in registers: two rows packed
     sums    (N, P/2, O/2, 2, 2)
     joined  (N, P, O)               the squares' rows, as the result has them
 """
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.generic import extent_of, producers
+from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import Tile, vector_registers
 from slipway.backends.strategy import Space
 from slipway.te.hardware import hardware_intrinsic
@@ -88,19 +89,19 @@ def joined_squares(
     whole = -(-rows // tile.rows) * tile.rows
     *outer, part = reduced
 
-    def side_by_side(b: PrimExpr, *rest: PrimExpr) -> Any:
+    def packed_element(b: PrimExpr, *rest: PrimExpr) -> Any:
         *at, p, r, k = rest
         row = p * SIDE + r
         return datum(b, *at, row if whole == rows else te.min(row, rows - 1), k)
 
     extents = [extent_of(axis) for axis in outer]
-    near = te.compute(
-        (images, *extents, whole // SIDE, SIDE, extent_of(part)), side_by_side, name="near",
-        tag="squares_near",
+    packed = te.compute(
+        (images, *extents, whole // SIDE, SIDE, extent_of(part)), packed_element, name="packed",
+        tag="squares_packed",
     )  # fmt: skip
 
     def square(b: PrimExpr, p: PrimExpr, o: PrimExpr, r: PrimExpr, lane: Tensor) -> Any:
-        left = near(b, *outer, p, r, part).astype(out_dtype)
+        left = packed(b, *outer, p, r, part).astype(out_dtype)
         right = weight(*outer, o, lane, part).astype(out_dtype)
         return te.sum(left * right, axis=list(reduced))
 
@@ -124,10 +125,10 @@ class Squares:
 
     def __init__(self, outs: Sequence[te.Tensor]) -> None:
         tags = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
-        self.near, self.sums, self.joined = (
-            tags[f"squares_{name}"] for name in ("near", "sums", "joined")
+        self.packed, self.sums, self.joined = (
+            tags[f"squares_{name}"] for name in ("packed", "sums", "joined")
         )
-        (self.data,) = self.near.op.input_tensors
+        (self.data,) = self.packed.op.input_tensors
         self.weight = self.sums.op.input_tensors[1]
 
     def compute_at(
@@ -144,9 +145,7 @@ class Squares:
         rejoined.compute_at(stage, axis)
         _, p, c = rejoined.op.axis
         c_vector, c_lane = rejoined.split(c, factor=LANES)
-        rejoined.unroll(p)
-        rejoined.unroll(c_vector)
-        rejoined.vectorize(c_lane)
+        register_tile(rejoined, [], [p, c_vector], c_lane)
 
         inner: Any = schedule[self.sums]
         inner.set_scope("local")
@@ -156,13 +155,10 @@ class Squares:
         longest = max(i for i, x in enumerate(outer) if i == 0 or extent_of(x) > 1)
         steps, step = inner.split(outer[longest], factor=gcd(_AT_ONCE, extent_of(outer[longest])))
         around = [*outer[:longest], *outer[longest + 1 :], steps]
-        inner.reorder(b, *around, step, p, o, row, lane, element)
-        inner.unroll(step)
-        inner.unroll(p)
-        inner.unroll(o)
-        inner.tensorize(row, hardware_intrinsic(entry.name, target))
+        square = hardware_intrinsic(entry.name, target)
+        register_tile(inner, [b, *around], [step, p, o], row, square, [lane, element])
 
-        copy: Any = schedule[self.near]
+        copy: Any = schedule[self.packed]
         copy.set_scope("local")
         copy.compute_at(inner, steps)
         *others, element = copy.op.axis

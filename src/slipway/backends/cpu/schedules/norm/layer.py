@@ -22,11 +22,13 @@ from slipway.backends.cpu.schedules.generic import (
     Loop,
     fuse,
     inline_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.reduction import reduce_row, row_axes
+from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
@@ -68,8 +70,7 @@ def schedule_rows(
     problem: Problem, outs: Sequence[te.Tensor], norm: te.Tensor, knobs: RowSumKnobs
 ) -> te.Schedule:
     """Sums and squares inside the loop over rows."""
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     reductions = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
     inline_injective(schedule, outs)
     lanes = knobs.lanes
@@ -78,8 +79,7 @@ def schedule_rows(
     rows, inner = stage.op.axis[:depth], stage.op.axis[depth:]
     row = stage.fuse(*rows)
     whole = fuse(stage, Loop.of(inner))
-    _, lane = stage.split(whole.axis, factor=lanes, tail="shift")
-    stage.vectorize(lane)
+    vector_loop(stage, whole.axis, lanes)
     if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(row)
     for op in reductions:

@@ -16,6 +16,7 @@ from slipway.backends.cpu.schedules.generic import (
     Loop,
     extent_of,
     inline_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
@@ -23,6 +24,7 @@ from slipway.backends.cpu.schedules.generic import (
 from slipway.backends.cpu.schedules.norm.exponential import power
 from slipway.backends.cpu.schedules.norm.softmax import softmax_cost
 from slipway.backends.cpu.schedules.reduction import reduce_row
+from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
@@ -135,16 +137,14 @@ def schedule_long_softmax(
     problem: Problem, outs: Sequence[te.Tensor], softmax: te.Tensor, knobs: RowSumKnobs
 ) -> te.Schedule:
     """All stages of a row inside the loop over rows."""
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     staged = [op for op in producers(outs) if getattr(op, "tag", "").startswith("softmax_")]
     inline_injective(schedule, outs, keep=[op.output(0) for op in staged])
     lanes = knobs.lanes
     stage = schedule[output]
     *outer, last = stage.op.axis
     rows = stage.fuse(*outer)
-    _, lane = stage.split(last, factor=lanes, tail="shift")
-    stage.vectorize(lane)
+    vector_loop(stage, last, lanes)
     if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(rows)
     for op in staged:
@@ -157,8 +157,7 @@ def schedule_long_softmax(
         elif op.tag == "softmax_rest":
             part.unroll(op.reduce_axis[0])
         elif op.tag == "softmax_exponentials":
-            _, inner = part.split(op.axis[-1], factor=lanes, tail="shift")
-            part.vectorize(inner)
+            vector_loop(part, op.axis[-1], lanes)
         part.compute_at(stage, rows)
     return schedule
 

@@ -14,11 +14,13 @@ from slipway import te
 from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
+from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
@@ -145,25 +147,21 @@ def schedule_softmax(
     problem: Problem, outs: Sequence[te.Tensor], softmax: te.Tensor, knobs: RowKnobs
 ) -> te.Schedule:
     """All stages of a row inside the loop over rows, each in vectors."""
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     staged = [op for op in producers(outs) if getattr(op, "tag", "").startswith("softmax_")]
     inline_injective(schedule, outs, keep=[op.output(0) for op in staged])
     lanes = knobs.lanes
     stage = schedule[output]
     *outer, last = stage.op.axis
     rows = stage.fuse(*outer)
-    chunk, lane = stage.split(last, factor=lanes, tail="shift")
-    del chunk
-    stage.vectorize(lane)
+    vector_loop(stage, last, lanes)
     if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(rows)
     for op in staged:
         part = schedule[op]
         part.compute_at(stage, rows)
         if op.tag == "softmax_exponentials":
-            _, inner = part.split(op.axis[-1], factor=lanes, tail="shift")
-            part.vectorize(inner)
+            vector_loop(part, op.axis[-1], lanes)
         elif op.tag in ("softmax_max", "softmax_sum"):
             part.reorder(*op.axis[:-1], *op.reduce_axis, op.axis[-1])
             part.vectorize(op.axis[-1])

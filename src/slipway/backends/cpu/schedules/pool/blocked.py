@@ -30,13 +30,14 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import rows_per_part, worth_sharing
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from slipway.relay.ops.nn.pool import AdaptivePoolAttrs
+    from slipway.relay.ops.nn.pool import PoolAttrs
     from slipway.target import Target
 
 _RUN = 8
@@ -96,7 +97,7 @@ def _compute(
     return pool_compute(problem.attrs, inputs, out, kind == "avg", padded=False)
 
 
-def _applies(attrs: AdaptivePoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
+def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Channels are innermost, and as long as vectors."""
     (data,) = in_types
     assert isinstance(data, TensorType)
@@ -116,11 +117,7 @@ def _schedule_windows(
     channels = shape_of(output)[-1]
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs, keep=[window.output(0)])
-    if output.op is window:
-        sums = schedule.cache_write(output, "local")
-    else:
-        sums = window.output(0)
-        schedule[sums].set_scope("local")
+    sums = sums_in_registers(schedule, output, window.output(0))
 
     count = len(window.reduce_axis)
     stage = schedule[output]
@@ -135,12 +132,10 @@ def _schedule_windows(
     inside = []
     if rows:
         planes = prod(extent_of(axis) for axis in outer)
-        each = rows_per_part(extent_of(rows[0]), planes, target.core_counts)
+        each = rows_per_part(extent_of(rows[0]), planes, target)
         first, rest = stage.split(rows[0], factor=each, tail="shift")
         outer, inside = [*outer, first], [rest, *rows[1:]]
-    stage.reorder(*outer, *inside, ow_outer, *blocks, ow_inner, lane)
-    stage.unroll(ow_inner)
-    stage.vectorize(lane)
+    register_tile(stage, [*outer, *inside, ow_outer, *blocks], [ow_inner], lane)
     part = stage.fuse(*outer)
     taps = prod(extent_of(axis) for axis in window.reduce_axis)
     unrolled = taps * knobs.run <= knobs.unrolled
@@ -152,13 +147,11 @@ def _schedule_windows(
     inner.compute_at(stage, blocks[0] if blocks else ow_outer)
     *_, ow, lane = inner.op.axis
     steps = inner.op.reduce_axis
-    inner.reorder(*inner.op.axis[:-2], *steps, ow, lane)
+    register_tile(inner, [*inner.op.axis[:-2], *steps], [ow], lane)
     cut(inner, *steps)
     if unrolled:
         for step in steps:
             inner.unroll(step)
-    inner.unroll(ow)
-    inner.vectorize(lane)
     return schedule
 
 

@@ -21,6 +21,11 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
+from slipway.backends.cpu.schedules.register_tile import (
+    register_tile,
+    sums_in_registers,
+    vector_loop,
+)
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
@@ -98,16 +103,11 @@ def schedule_pool_rows(
     padding = [t for t in wide.op.input_tensors if "pad" in t.op.tag]
     inline_injective(schedule, outs, keep=[tall, wide, *padding])
     (output,) = {id(t.op): t for t in outs}.values()
-    if output.op is wide.op:
-        largest = schedule.cache_write(output, "local")
-    else:
-        largest = wide
-        schedule[wide].set_scope("local")
+    largest = sums_in_registers(schedule, output, wide)
     lanes = knobs.lanes
     stage: Any = schedule[output]
     *outer, row, column = stage.op.axis
-    block, lane = stage.split(column, factor=lanes, tail="shift")
-    stage.vectorize(lane)
+    block = vector_loop(stage, column, lanes)
     task = stage.fuse(*outer)
     taps = [extent_of(axis) for t in (tall, largest) for axis in t.op.reduce_axis]
     if prod(shape_of(output)) * sum(taps) >= knobs.share_from:
@@ -120,8 +120,7 @@ def schedule_pool_rows(
     largest = schedule.cache_write(tall, "local")
     rows: Any = schedule[tall]
     rows.compute_at(stage, row)
-    block, lane = rows.split(rows.op.axis[-1], factor=lanes, tail="shift")
-    rows.vectorize(lane)
+    block = vector_loop(rows, rows.op.axis[-1], lanes)
     _in_registers(schedule, largest, rows, block)
     return schedule
 
@@ -134,7 +133,4 @@ def _in_registers(
     registers.compute_at(stage, block)
     *_, lane = registers.op.axis
     taps = registers.op.reduce_axis
-    registers.reorder(*taps, lane)
-    registers.vectorize(lane)
-    for axis in taps:
-        registers.unroll(axis)
+    register_tile(registers, [], taps, lane)

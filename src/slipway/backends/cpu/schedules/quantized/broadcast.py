@@ -11,6 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import dividing_lanes
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import (
     extent_of,
@@ -20,6 +21,13 @@ from slipway.backends.cpu.schedules.generic import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.cpu.schedules.register_tile import (
+    COPY_LANES,
+    copy_of_image,
+    matrix_tiles,
+    register_tile,
+    sums_in_registers,
+)
 from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, worth_sharing
 from slipway.backends.strategy import Problem, Space, register_strategy
 
@@ -31,9 +39,7 @@ UNROLL_LIMIT = 128  # copies of a multiply-add
 
 def _lanes(channels: int, target: Target, dtype: str) -> int:
     """Return the widest vector that divides the channels; 1 if there is none worth it."""
-    lanes = vector_lanes(target, dtype)
-    while lanes > 1 and channels % lanes:
-        lanes //= 2
+    lanes = dividing_lanes(channels, vector_lanes(target, dtype))
     return lanes if lanes >= 4 else 1
 
 
@@ -72,11 +78,7 @@ def schedule_qnn_conv(
     data = conv.op.input_tensors[0]
     pad = [data] if "pad" in getattr(data.op, "tag", "") and is_injective(data.op) else []
     inline_injective(schedule, outs, keep=[conv, *pad])
-    if output.op is conv.op:
-        sums = schedule.cache_write(output, "local")
-    else:
-        sums = conv
-        schedule[conv].set_scope("local")
+    sums = sums_in_registers(schedule, output, conv)
     depthwise = "depthwise" in problem.op
     rows, vectors = tile.rows, tile.vectors
     stage: Any = schedule[output]
@@ -84,20 +86,14 @@ def schedule_qnn_conv(
     c_vectors, c_lane = stage.split(c, factor=lanes)
     c_outer, c_vector = stage.split(c_vectors, factor=vectors, tail="shift")
     x_outer, x_inner = stage.split(x, factor=rows, tail="shift")
-    stage.reorder(n, y, c_outer, x_outer, x_inner, c_vector, c_lane)
-    stage.unroll(x_inner)
-    stage.unroll(c_vector)
-    stage.vectorize(c_lane)
+    register_tile(stage, [n, y, c_outer, x_outer], [x_inner, c_vector], c_lane)
 
     inner: Any = schedule[sums]
     inner.compute_at(stage, x_outer)
     n_in, y_in, x_in, c_in = inner.op.axis
     vector, lane = inner.split(c_in, factor=lanes)
     reduced = list(inner.op.reduce_axis)
-    inner.reorder(n_in, y_in, *reduced, x_in, vector, lane)
-    inner.unroll(x_in)
-    inner.unroll(vector)
-    inner.vectorize(lane)
+    register_tile(inner, [n_in, y_in, *reduced], [x_in, vector], lane)
     window = prod(extent_of(axis) for axis in reduced)
     if depthwise and window * rows <= UNROLL_LIMIT:
         for axis in reduced:
@@ -113,16 +109,7 @@ def schedule_qnn_conv(
 def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, parallel: bool) -> None:
     """Copy with padding, row by row."""
     stage: Any = schedule[tensor]
-    n, y, _, c = stage.op.axis
-    lanes = 64
-    while lanes > 1 and extent_of(c) % lanes:
-        lanes //= 2
-    if lanes >= 4:
-        _, lane = stage.split(c, factor=lanes)
-        stage.vectorize(lane)
-    rows = stage.fuse(n, y)
-    if parallel:
-        stage.parallel(rows)
+    copy_of_image(stage, COPY_LANES, stage.op.axis[:2] if parallel else (), least=4)
 
 
 @register_strategy(
@@ -141,29 +128,15 @@ def schedule_qnn_dense(
     (output,) = distinct.values()
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs, keep=[dense])
-    if output.op is dense.op:
-        sums = schedule.cache_write(output, "local")
-    else:
-        sums = dense
-        schedule[dense].set_scope("local")
+    sums = sums_in_registers(schedule, output, dense)
     stage: Any = schedule[output]
-    m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
-    n_vectors, n_lane = stage.split(n, factor=lanes)
-    n_outer, n_vector = stage.split(n_vectors, factor=tile.vectors, tail="shift")
-    stage.reorder(n_outer, m_outer, m_inner, n_vector, n_lane)
-    stage.unroll(m_inner)
-    stage.unroll(n_vector)
-    stage.vectorize(n_lane)
+    n_outer, m_outer = matrix_tiles(stage, tile, lanes)
     inner: Any = schedule[sums]
     inner.compute_at(stage, m_outer)
     m_in, n_in = inner.op.axis
     (k,) = inner.op.reduce_axis
     vector, lane = inner.split(n_in, factor=lanes)
-    inner.reorder(k, m_in, vector, lane)
-    inner.unroll(m_in)
-    inner.unroll(vector)
-    inner.vectorize(lane)
+    register_tile(inner, [k], [m_in, vector], lane)
     if worth_sharing(batch[0] * units * extent_of(k), target):
         stage.parallel(n_outer)
     return schedule

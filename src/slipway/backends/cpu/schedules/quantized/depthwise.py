@@ -12,13 +12,21 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.lowering.pack_quantized import TAPS
 from slipway.backends.cpu.predict import product_cycles, weight_products
 from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
     is_injective,
+    new_schedule,
     producers,
     shape_of,
+)
+from slipway.backends.cpu.schedules.register_tile import (
+    COPY_LANES,
+    copy_of_image,
+    register_tile,
+    sums_in_registers,
 )
 from slipway.backends.cpu.tile import worth_sharing
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
@@ -32,30 +40,23 @@ if TYPE_CHECKING:
     from slipway.relay.types import Type
     from slipway.target import Target
 
-# Instructions, and what a step of one costs beside the others.
-TAPS = {
-    "x86.taps.vnni": 1.0, "x86.taps.vnni.256": 0.6, "x86.taps.avxvnni": 0.6,
-    "x86.taps.pmaddwd": 0.6, "x86.taps.pmaddwd.sse": 0.4,
-    "neon.taps.smlal": 1.0, "neon32.taps.vmlal": 1.0,
-}  # fmt: skip
 UNROLL_LIMIT = 40  # steps
-COPY_BYTES = 64
 
 
 def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
     """Return the cheapest instruction for all channels that `target` has, or None."""
     channels, depth = (int(d) for d in weight.shape[3:])
-    best = None
-    for name, cost in TAPS.items():
-        entry = HARDWARE[name]
+    best: tuple[int, HardwareIntrinsic] | None = None
+    for entry in map(HARDWARE.__getitem__, TAPS):
         kind = data_kind(data.dtype, weight.dtype)
         fits = (kind, weight.dtype, depth) == (entry.a_dtype, entry.b_dtype, entry.depth)
         if not fits or entry.columns > channels or entry.missing(target):
             continue
-        total = -(-channels // entry.columns) * cost
+        words = entry.columns // entry.depth  # of its vectors, of 32 bits each
+        total = -(-channels // entry.columns) * (words + target.core.costs.tap_words)
         if best is None or total < best[0]:
             best = total, entry
-    return best and best[1]
+    return None if best is None else best[1]
 
 
 def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
@@ -109,8 +110,7 @@ def schedule_taps(
 ) -> te.Schedule:
     """Neighbouring results of a block of channels in registers."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     tags = {getattr(op, "tag", ""): op for op in producers(outs)}
     sums = tags["packed_depthwise"].output(0)
     data, weight = sums.op.input_tensors
@@ -118,10 +118,7 @@ def schedule_taps(
     entry = _instruction(data, weight, target)
     if entry is None:
         raise LoweringError(f"{target} has no instruction for the taps of {weight}")
-    if output.op is sums.op:
-        sums = schedule.cache_write(output, "local")
-    else:
-        schedule[sums].set_scope("local")
+    sums = sums_in_registers(schedule, output, sums)
     kh, steps, results, _, _ = shape_of(weight)
 
     stage: Any = schedule[output]
@@ -129,9 +126,7 @@ def schedule_taps(
     y_outer, y_inner = stage.split(y, factor=knobs.rows)
     c_outer, c_inner = stage.split(c, factor=entry.columns, tail="shift")
     x_outer, x_inner = stage.split(x, factor=results)
-    stage.reorder(n, y_outer, c_outer, y_inner, x_outer, x_inner, c_inner)
-    stage.unroll(x_inner)
-    stage.vectorize(c_inner)
+    register_tile(stage, [n, y_outer, c_outer, y_inner, x_outer], [x_inner], c_inner)
     task = stage.fuse(n, y_outer)
     if worth_sharing(prod(shape_of(output)) * kh * steps * entry.depth, target):
         stage.parallel(task)
@@ -142,12 +137,11 @@ def schedule_taps(
     inner.compute_at(stage, x_outer)
     b, y, x, lane = inner.op.axis
     ky, step, tap = inner.op.reduce_axis
-    inner.reorder(b, y, ky, step, x, lane, tap)
-    inner.unroll(x)
+    taps = hardware_intrinsic(entry.name, target)
+    register_tile(inner, [b, y, ky, step], [x], lane, taps, [tap])
     if kh * steps * results <= knobs.unrolled:
         inner.unroll(ky)
         inner.unroll(step)
-    inner.tensorize(lane, hardware_intrinsic(entry.name, target))
     return schedule
 
 
@@ -156,9 +150,4 @@ def _copy_at(schedule: te.Schedule, data: te.Tensor, stage: Any, task: Any) -> N
     copy: Any = schedule[data]
     copy.compute_at(stage, task)
     cut(copy, *copy.op.axis[1:3])
-    channels, lanes = shape_of(data)[3], COPY_BYTES
-    while lanes > 1 and channels % lanes:
-        lanes //= 2
-    if lanes >= 4:
-        _, lane = copy.split(copy.op.axis[3], factor=lanes)
-        copy.vectorize(lane)
+    copy_of_image(copy, COPY_LANES, least=4)

@@ -16,11 +16,13 @@ from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
     is_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, load_groups
+from slipway.backends.cpu.schedules.register_tile import copy_of_image, image_tiles, register_tile
 from slipway.backends.cpu.tile import (
     Tile,
     positions_per_part,
@@ -125,8 +127,7 @@ def schedule_packed(
 ) -> te.Schedule:
     """`tile.rows` positions by `tile.vectors` blocks of channels at a time."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     tags = {getattr(op, "tag", ""): op for op in producers(outs)}
     sums = tags["packed_sums"].output(0)
     groups, weight = sums.op.input_tensors
@@ -150,46 +151,30 @@ def schedule_packed(
     sizes = [prod(shape_of(t)[1:]) * dtypes.bits_of(t.dtype) // 8 for t in (data, weight)]
     panels = blocks // tile.vectors
     part = positions_per_part(positions, sizes[0], sizes[1] * blocks, panels, tile, target)
-    p_part, p_tiles = stage.split(stage.fuse(y, x), factor=part, tail="shift")
-    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows, tail="shift")
-    stage.reorder(n, p_part, c_outer, p_outer, p_inner, c_vector, c_lane)
-    stage.unroll(p_inner)
-    stage.unroll(c_vector)
-    stage.vectorize(c_lane)
-    task = stage.fuse(n, p_part, c_outer)
-    if parallel:
-        stage.parallel(task)
+    each = image_tiles(
+        stage, (n, c_outer), (y, x), c_vector, c_lane,
+        rows=tile.rows, part=part, shared=parallel, rows_first=True,
+    )  # fmt: skip
 
     inner: Any = schedule[sums]
-    inner.compute_at(stage, p_outer)
+    inner.compute_at(stage, each)
     b, p, o, lane = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
     if group == 1:
         few = _FEW // (tile.rows * tile.vectors)
         chunk, step = inner.split(chunk, factor=gcd(few, shape_of(weight)[3]) if few else 1)
-        inner.reorder(b, ky, kx, chunk, step, p, o, lane, element)
-        inner.unroll(step)
+        unrolled = [step, p, o]
     else:
-        outer, step = inner.split(chunk, factor=group)
-        inner.reorder(b, ky, kx, outer, o, step, p, lane, element)
-        inner.unroll(step)
-        load_groups(schedule, groups, inner, outer)
-    inner.unroll(p)
-    inner.unroll(o)
-    inner.tensorize(lane, hardware_intrinsic(entry.name, target, data.dtype == "int32"))
+        chunk, step = inner.split(chunk, factor=group)
+        load_groups(schedule, groups, inner, chunk)
+        unrolled = [o, step, p]
+    dot = hardware_intrinsic(entry.name, target, data.dtype == "int32")
+    register_tile(inner, [b, ky, kx, chunk], unrolled, lane, dot, [element])
     return schedule
 
 
 def schedule_copy(schedule: te.Schedule, copy: te.Tensor, target: Target, parallel: bool) -> None:
     """Copy the data row by row, in vectors of channels where they fill some."""
     stage: Any = schedule[copy]
-    n, y, _, c = stage.op.axis
-    channels, lanes = shape_of(copy)[3], vector_lanes(target, copy.dtype)
-    while lanes > 1 and channels % lanes:
-        lanes //= 2
-    if lanes > 1:
-        _, c = stage.split(c, factor=lanes)
-        stage.vectorize(c)
-    task = stage.fuse(n, y)
-    if parallel:
-        stage.parallel(task)
+    task = stage.op.axis[:2] if parallel else ()
+    copy_of_image(stage, vector_lanes(target, copy.dtype), task)

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import inline_injective, is_injective, shape_of
+from slipway.backends.cpu.schedules.generic import (
+    inline_injective,
+    is_injective,
+    new_schedule,
+    shape_of,
+)
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
     SIDE,
@@ -23,6 +28,7 @@ from slipway.backends.cpu.schedules.matmul.mmla import (
     squares_space,
 )
 from slipway.backends.cpu.schedules.quantized.packed import schedule_copy
+from slipway.backends.cpu.schedules.register_tile import image_tiles
 from slipway.backends.cpu.tile import Tile, positions_per_part, worth_sharing
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -110,11 +116,10 @@ def schedule_rows_of_squares(
 ) -> te.Schedule:
     """Tiles of squares of sums in registers."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     squares = Squares(outs)
     data, weight = squares.data, squares.weight
-    inline_injective(schedule, outs, keep=[squares.joined, squares.near, data])
+    inline_injective(schedule, outs, keep=[squares.joined, squares.packed, data])
     entry = _instruction(data, weight, target)
     assert entry is not None  # it applied
     _, height, width, channels = shape_of(output)
@@ -129,14 +134,9 @@ def schedule_rows_of_squares(
     data_bytes, weight_bytes = prod(shape_of(data)[1:]), prod(shape_of(weight))
     panels = channels // SIDE // tile.vectors
     part = positions_per_part(height * width, data_bytes, weight_bytes, panels, tile, target)
-    p_part, p_tiles = stage.split(stage.fuse(y, x), factor=-(-part // tile.rows) * tile.rows)
-    p_outer, p_inner = stage.split(p_tiles, factor=tile.rows)
-    stage.reorder(n, p_part, c_outer, p_outer, c_vector, p_inner, c_lane)
-    stage.unroll(c_vector)
-    stage.unroll(p_inner)
-    stage.vectorize(c_lane)
-    task = stage.fuse(n, p_part, c_outer)
-    if parallel:
-        stage.parallel(task)
-    squares.compute_at(schedule, stage, p_outer, entry, target)
+    each = image_tiles(
+        stage, (n, c_outer), (y, x), c_vector, c_lane,
+        rows=tile.rows, part=-(-part // tile.rows) * tile.rows, shared=parallel, tail="guard",
+    )  # fmt: skip
+    squares.compute_at(schedule, stage, each, entry, target)
     return schedule

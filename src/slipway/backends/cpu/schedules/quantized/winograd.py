@@ -13,16 +13,19 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import dividing_lanes
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.winograd import WinogradTile, blocks_of_rows
 from slipway.backends.cpu.schedules.generic import (
     inline_injective,
+    new_schedule,
     producers,
     shape_of,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.matmul.panels import Progress, Steps, prefetch_next
 from slipway.backends.cpu.schedules.quantized.packed import instruction_for, product_tile
+from slipway.backends.cpu.schedules.register_tile import copy_of_image, register_tile
 from slipway.backends.cpu.tile import Tile, tile_space
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
@@ -96,8 +99,7 @@ def schedule_winograd(
 ) -> te.Schedule:
     """Into the transform, the products, and back, a block of tiles and some channels at once."""
     target = problem.target
-    schedule = te.create_schedule([t.op for t in outs])
-    (output,) = {id(t.op): t for t in outs}.values()
+    schedule, output = new_schedule(outs)
     stages = {
         tag: op.output(0)
         for op in producers(outs)
@@ -120,10 +122,7 @@ def schedule_winograd(
     tx, x_inner = stage.split(x, factor=m)
     c_outer, c_inner = stage.split(c, factor=tile.vectors * lanes)
     c_vector, c_lane = stage.split(c_inner, factor=lanes)
-    stage.reorder(n, part, c_outer, ty, tx, c_vector, y_inner, x_inner, c_lane)
-    stage.unroll(y_inner)
-    stage.unroll(x_inner)
-    stage.vectorize(c_lane)
+    register_tile(stage, [n, part, c_outer, ty, tx, c_vector], [y_inner, x_inner], c_lane)
     if parts == 1:
         task = stage.fuse(n, part, c_outer)
         products_at = task
@@ -136,10 +135,7 @@ def schedule_winograd(
     inner.compute_at(stage, c_vector)
     inner.set_scope("local")
     _, line, _, j, c = inner.op.axis
-    inner.reorder(j, line, c)
-    inner.unroll(line)
-    inner.unroll(j)
-    inner.vectorize(c)
+    register_tile(inner, [], [j, line], c)
 
     schedule[products].compute_at(stage, products_at)
     _schedule_products(schedule, products, tile, _entry(weight, target), target)
@@ -155,15 +151,13 @@ def _schedule_products(
     stage: Any = schedule[products]
     n, part, o, x, y, q, lane = stage.op.axis
     q_outer, q_inner = stage.split(q, factor=tile.rows)
-    stage.reorder(n, part, x, y, q_outer, o, q_inner, lane)
-    stage.unroll(o)
-    stage.unroll(q_inner)
-    stage.vectorize(lane)
+    register_tile(stage, [n, part, x, y, q_outer], [o, q_inner], lane)
     inner: Any = schedule[registers]
     inner.compute_at(stage, q_outer)
     n, part, o, x, y, q, lane = inner.op.axis
     chunk, element = inner.op.reduce_axis
-    inner.reorder(n, part, x, y, chunk, q, o, lane, element)
+    dot = hardware_intrinsic(entry.name, target)
+    register_tile(inner, [n, part, x, y, chunk], [q, o], lane, dot, [element])
     weight = inner.op.input_tensors[1]
     chunks, tiles = shape_of(weight)[3], -(-shape_of(products)[5] // tile.rows)
     at = Progress(te.floordiv(q, tile.rows), tiles, chunk, chunks)
@@ -173,9 +167,6 @@ def _schedule_products(
 
     for vector in range(tile.vectors):
         prefetch_next(inner, weight, Steps(chunk, chunk, 1), at, partial(place, vector))
-    inner.unroll(q)
-    inner.unroll(o)
-    inner.tensorize(lane, hardware_intrinsic(entry.name, target))
 
 
 def _schedule_data(
@@ -188,27 +179,17 @@ def _schedule_data(
 ) -> None:
     """One vector of channels of one tile at a time, all its elements unrolled."""
     stage: Any = schedule[data]
-    lanes = vector_lanes(target, data.dtype)
-    while shape_of(data)[-1] % lanes:
-        lanes //= 2
+    lanes = dividing_lanes(shape_of(data)[-1], vector_lanes(target, data.dtype))
     *_, x, y, q, c = stage.leaf_iter_vars
     c_outer, c_lane = stage.split(c, factor=lanes)
-    stage.reorder(q, c_outer, x, y, c_lane)
-    stage.unroll(x)
-    stage.unroll(y)
-    stage.vectorize(c_lane)
+    register_tile(stage, [q, c_outer], [x, y], c_lane)
     if parallel:
         stage.parallel(q)
     if pad is not None:
         padding: Any = schedule[pad]
-        *rows, _, channel = padding.op.axis
-        padding.vectorize(padding.split(channel, factor=lanes)[1])
-        padding.parallel(padding.fuse(*rows))
+        copy_of_image(padding, lanes, padding.op.axis[:-2])
     inner: Any = schedule[half]
     inner.compute_at(stage, c_outer)
     inner.set_scope("local")
     *_, x, b, c = inner.op.axis
-    inner.reorder(b, x, c)  # column by column: a column in, a column out
-    inner.unroll(x)
-    inner.unroll(b)
-    inner.vectorize(c)
+    register_tile(inner, [], [b, x], c)  # column by column: a column in, a column out

@@ -20,6 +20,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
+from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.cpu.schedules.resize.plain import ResizeKnobs, resize_cost, resize_in_turn
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
@@ -90,5 +91,5 @@ def schedule_resize_blocked(
         stage.parallel(task)
     first: Any = schedule[rows]
     first.compute_at(stage, task)
-    first.vectorize(first.split(first.op.axis[-1], factor=lanes)[1])
+    vector_loop(first, first.op.axis[-1], lanes, tail="guard")
     return schedule

@@ -20,6 +20,7 @@ from slipway.backends.cpu.schedules.generic import (
     shape_of,
     vector_lanes,
 )
+from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type
@@ -122,5 +123,5 @@ def schedule_resize(
         stage.parallel(task)
     first = schedule[rows]
     first.compute_at(stage, task)
-    first.vectorize(first.split(first.op.axis[-1], factor=lanes, tail="shift")[1])
+    vector_loop(first, first.op.axis[-1], lanes)
     return schedule

@@ -1,0 +1,60 @@
+"""What a tuner calls after each batch, with (tuner, inputs, results)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from slipway.autotvm.measure import MeasureInput, MeasureResult
+from slipway.autotvm.record import encode
+from slipway.errors import TuningError
+
+if TYPE_CHECKING:
+    from slipway.autotvm.tuner import Tuner
+
+Callback = Callable[["Tuner", Sequence[MeasureInput], Sequence[MeasureResult]], None]
+
+
+def log_to_file(file_out: str | Path | TextIO, protocol: str = "json") -> Callback:
+    """Return a callback that adds the trials to a log, a line each."""
+    if protocol != "json":
+        raise ValueError(f"log_to_file: the protocol {protocol!r} is not 'json'")
+
+    def log(_: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        text = "".join(encode(i, r) + "\n" for i, r in zip(inputs, results, strict=True))
+        if not isinstance(file_out, str | Path):
+            file_out.write(text)
+            return
+        try:
+            with Path(file_out).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise TuningError(f"a trial cannot be written to {file_out}: {error}") from error
+
+    return log
+
+
+def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback:
+    """Return a callback that shows the last and the best speed, and how many trials there were."""
+    scale = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+    if si_prefix not in scale:
+        raise ValueError(f"progress_bar: si_prefix {si_prefix!r} is not one of {list(scale)}")
+    done = 0
+
+    def show(
+        tuner: Tuner, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+    ) -> None:
+        nonlocal done
+        done += len(inputs)
+        speeds = [tuner.task.flop / min(r.costs) for r in results if r.error_no == 0]
+        unit = scale[si_prefix]
+        end = "\n" if done >= total else ""
+        print(
+            f"\r{prefix} Current/Best: {max(speeds, default=0.0) / unit:7.2f}/"
+            f"{tuner.best_flops / unit:7.2f} {si_prefix}FLOPS | Progress: ({done}/{total})",
+            end=end, file=sys.stderr, flush=True,
+        )  # fmt: skip
+
+    return show

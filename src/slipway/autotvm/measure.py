@@ -1,0 +1,148 @@
+"""How trials are built and measured (classic), and what a callback is told of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from slipway.errors import TuningError
+from slipway.meta_schedule.runner import RPCConfig
+from slipway.target import Target
+from slipway.tuning.runner import LocalRunner as _Here
+from slipway.tuning.runner import Runner, TrackerRunner
+
+
+class MeasureErrorNo(IntEnum):
+    """How a trial ended."""
+
+    NO_ERROR = 0
+    INSTANTIATION_ERROR = 1
+    COMPILE_HOST = 2
+    COMPILE_DEVICE = 3
+    RUNTIME_DEVICE = 4
+    WRONG_ANSWER = 5
+    BUILD_TIMEOUT = 6
+    RUN_TIMEOUT = 7
+    UNKNOWN_ERROR = 8
+
+
+class MeasureInput(NamedTuple):
+    """What was tried."""
+
+    target: Target
+    task: Any
+    config: Any
+
+
+class MeasureResult(NamedTuple):
+    """What came of it: the seconds of a run in each turn, or the error's text.
+
+    `score` is the time over the default's; `verified` says that its results were held against the
+    reference, which those have been that became the best.
+    """
+
+    costs: tuple[Any, ...]
+    error_no: int
+    all_cost: float
+    timestamp: float
+    score: float = float("inf")
+    verified: bool = False
+
+
+@dataclass(frozen=True)
+class LocalBuilder:
+    """Compiles candidates here, all of a batch into one library.
+
+    The fields are classic TVM's, kept for scripts that read them: a compilation always ends, and
+    LLVM works in as many processes as there are processors.
+    """
+
+    timeout: float = 10.0
+    n_parallel: int | None = None
+    build_kwargs: dict[str, Any] | None = None
+    build_func: str = "default"
+    do_fork: bool = False
+    runtime: Any = None
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """Measures on this machine, in a process of its own; `timeout` is that of one call.
+
+    A trial runs in `repeat` turns with the default choice, nine at least; how often a turn runs it
+    follows from its time, and the other fields are kept for scripts that read them.
+    """
+
+    timeout: float = 10.0
+    number: int = 4
+    repeat: int = 3
+    min_repeat_ms: int = 0
+    cooldown_interval: float = 0.1
+    enable_cpu_cache_flush: bool = False
+    module_loader: Any = None
+
+    def runner(self) -> Runner:
+        """Return it as the engine's."""
+        return _Here(self.timeout)
+
+
+@dataclass(frozen=True)
+class RPCRunner:
+    """Measures on the devices of kind `key` that the tracker at `host`:`port` hands out."""
+
+    key: str
+    host: str | None = None
+    port: int | None = None
+    priority: int = 1
+    timeout: float = 10.0
+    n_parallel: int | None = None
+    number: int = 4
+    repeat: int = 3
+    min_repeat_ms: int = 0
+    cooldown_interval: float = 0.1
+    enable_cpu_cache_flush: bool = False
+    module_loader: Any = None
+
+    def runner(self) -> Runner:
+        """Return it as the engine's; the environment says which tracker where nothing else does."""
+        known = RPCConfig(self.host, self.port, self.key, self.priority, self.timeout).checked()
+        return TrackerRunner(
+            str(known.tracker_host), int(known.tracker_port or 0), self.key, self.timeout,
+            self.priority,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MeasureOption:
+    """A builder and a runner."""
+
+    builder: LocalBuilder
+    runner: LocalRunner | RPCRunner
+
+    @property
+    def turns(self) -> int:
+        """How often the candidates of a batch take turns."""
+        return max(9, self.runner.repeat)
+
+
+def measure_option(
+    builder: LocalBuilder | str = "local", runner: LocalRunner | RPCRunner | str = "local"
+) -> MeasureOption:
+    """Return how to measure; "local" stands for the builder and the runner of this machine."""
+    return MeasureOption(
+        LocalBuilder() if builder == "local" else _checked(builder, (LocalBuilder,), "builder"),
+        LocalRunner()
+        if runner == "local"
+        else _checked(runner, (LocalRunner, RPCRunner), "runner"),
+    )
+
+
+def _checked(given: Any, kinds: Sequence[type], what: str) -> Any:
+    if not isinstance(given, tuple(kinds)):
+        raise TuningError(
+            f"measure_option takes as {what} 'local' or one of "
+            f"{', '.join('autotvm.' + k.__name__ for k in kinds)}, not {given!r}"
+        )
+    return given

@@ -1,0 +1,148 @@
+"""Logs of trials: a line of JSON each, of kernels as "schedules.records" has them.
+
+The line of a template's trial is classic TVM's, so that its logs can be read; of the trials of one
+task the best is the one of the smallest score that was verified.  A line that says nothing about
+that, as those of classic TVM, counts as verified.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slipway.autotvm.measure import MeasureInput, MeasureResult
+from slipway.autotvm.space import ConfigEntity
+from slipway.errors import TuningError
+from slipway.target import Target
+from slipway.tuning.space import Candidate, candidate_of
+from slipway.version import VERSION
+
+
+@dataclass(frozen=True)
+class LoggedTask:
+    """The task of a line."""
+
+    key: str
+    name: str
+    args: tuple[Any, ...]
+    target: Target
+    head: dict[str, Any]
+
+
+def key_of_template(name: str, args: Any, target: Target) -> str:
+    """Return what the trials of a template with arguments are found by."""
+    return _hash(json.dumps([name, args, str(target)]))
+
+
+def encode(inp: MeasureInput, result: MeasureResult) -> str:
+    """Return a trial as a line."""
+    line = dict(inp.task.head)
+    good = result.error_no == 0
+    if isinstance(inp.config, Candidate):
+        line |= {"strategy": inp.config.strategy, "knobs": dict(inp.config.knobs)}
+    else:
+        line |= {"config": inp.config.to_json_dict()}
+    line |= {
+        "result": [
+            list(result.costs) if good else [str(c) for c in result.costs], int(result.error_no),
+            result.all_cost, result.timestamp,
+        ],
+        "score": result.score if good else None,
+        "verified": result.verified,
+        "version": 0.2,
+        "tvm_version": VERSION,
+    }  # fmt: skip
+    return json.dumps(line)
+
+
+def decode(line: str) -> tuple[MeasureInput, MeasureResult]:
+    """Return the trial of a line.  Raises TuningError for what is none."""
+    try:
+        row = json.loads(line)
+        costs, error_no, all_cost, timestamp = row["result"]
+        config: Candidate | ConfigEntity
+        if "op" in row:
+            target = Target(row["target"])
+            head = {name: row[name] for name in ("op", "attrs", "inputs", "target")}
+            key = _hash("\n".join((row["op"], row["attrs"], *row["inputs"], row["target"])))[:24]
+            task = LoggedTask(key, row["op"], tuple(row["inputs"]), target, head)
+            config = candidate_of(row["strategy"], row["knobs"])
+        else:
+            text, name, args, _ = row["input"]
+            head = {"input": row["input"]}
+            target = Target(text)
+            task = LoggedTask(key_of_template(name, args, target), name, tuple(args), target, head)
+            config = ConfigEntity.from_json_dict(row["config"])
+        score, verified = row.get("score"), bool(row.get("verified", True))
+        result = MeasureResult(
+            tuple(costs), int(error_no), float(all_cost), float(timestamp),
+            float("inf") if score is None else float(score), verified and error_no == 0,
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise TuningError(f"this is no trial of a tuner's log ({error!r}): {line[:80]}") from None
+    return MeasureInput(target, task, config), result
+
+
+def load_from_file(filename: str | Path) -> Iterator[tuple[MeasureInput, MeasureResult]]:
+    """Yield the trials of a log.  Raises TuningError with the line that is none."""
+    for number, line in enumerate(_lines(filename), 1):
+        if line.strip() and not line.startswith("#"):
+            try:
+                trial = decode(line)
+            except TuningError as error:
+                raise TuningError(f"{filename}, line {number}: {error}") from None
+            yield trial
+
+
+def best_of(
+    trials: Iterable[tuple[MeasureInput, MeasureResult]],
+) -> dict[str, tuple[MeasureInput, MeasureResult]]:
+    """Return the best trial of each task by its key."""
+    by_task: dict[str, list[tuple[MeasureInput, MeasureResult]]] = {}
+    for inp, result in trials:
+        if result.error_no == 0 and result.verified:
+            by_task.setdefault(inp.task.key, []).append((inp, result))
+    found = {}
+    for key, known in by_task.items():
+        scored = all(result.score < float("inf") for _, result in known)
+        found[key] = min(known, key=lambda t: t[1].score if scored else _mean(t[1].costs))
+    return found
+
+
+def pick_best(in_file: str | Path, out_file: str | Path) -> None:
+    """Write the best line of each task of a log to another file, whole or not at all."""
+    known: dict[int, str] = {}
+    trials = []
+    for line in _lines(in_file):
+        if line.strip() and not line.startswith("#"):
+            trial = decode(line)
+            known[id(trial[0])] = line
+            trials.append(trial)
+    chosen = [known[id(inp)] for inp, _ in best_of(trials).values()]
+    write_whole(Path(out_file), chosen)
+
+
+def write_whole(file: Path, lines: Iterable[str]) -> None:
+    """Write lines to a file, or leave it as it is."""
+    part = file.with_name(f".{file.name}.part")
+    part.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    part.replace(file)
+
+
+def _lines(filename: str | Path) -> list[str]:
+    try:
+        return Path(filename).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TuningError(f"the log {filename} cannot be read: {error}") from error
+
+
+def _mean(costs: tuple[Any, ...]) -> float:
+    return sum(costs) / len(costs) if costs else float("inf")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,270 @@
+"""Templates: functions that schedule a computation by knobs, and their tasks."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway import te
+from slipway.autotvm.record import key_of_template
+from slipway.autotvm.space import ConfigEntity, ConfigSpace
+from slipway.backends.backend import compile_target
+from slipway.compiler.driver import build, lower
+from slipway.errors import SlipwayError, TuningError, did_you_mean
+from slipway.ir.expr import Add, Div, IntImm, Max, Min, Mul, Reduce, Sub
+from slipway.ir.function import BaseFunc, IRModule
+from slipway.ir.visit import walk
+from slipway.relay.types import TensorType
+from slipway.runtime.ndarray import array
+from slipway.target import Target
+from slipway.te.operation import ComputeOp, PlaceholderOp
+from slipway.tuning.build import Built
+from slipway.tuning.measure import Array, Bench
+from slipway.tuning.runner import Runner
+from slipway.tuning.space import Candidate, Choices
+
+Template = Callable[..., tuple[te.Schedule, list[Any]]]
+FIRST = 64  # configurations among which one has to be legal
+_log = logging.getLogger("slipway.autotvm")
+_TEMPLATES: dict[str, Template] = {}
+_CONFIG: ContextVar[ConfigSpace | ConfigEntity | None] = ContextVar("configuration", default=None)
+# What finds the best configuration of a template: `apply_history_best`, from the inside out.
+Query = Callable[[str], ConfigEntity | None]
+QUERIES: ContextVar[tuple[Query, ...]] = ContextVar("histories in use", default=())
+
+
+def get_config() -> ConfigSpace | ConfigEntity:
+    """Return the configuration that the running template is to use.
+
+    Raises TuningError outside of a template.
+    """
+    config = _CONFIG.get()
+    if config is None:
+        raise TuningError("get_config is for functions with @autotvm.template, while they run")
+    return config
+
+
+def template(task_name: str) -> Callable[[Template], Template]:
+    """Return what makes a function a template: one that asks `get_config` how to schedule.
+
+    It returns (schedule, arguments).  Called by itself it uses the best configuration of
+    ``with apply_history_best(log)``, or the first of its space.
+    """
+
+    def decorate(function: Template) -> Template:
+        _TEMPLATES[task_name] = function
+
+        @functools.wraps(function)
+        def call(*args: Any) -> tuple[te.Schedule, list[Any]]:
+            if _CONFIG.get() is not None:  # inside of another template, whose knobs these are too
+                return function(*args)
+            key = key_of_template(task_name, serialized(args), compile_target(None))
+            for query in QUERIES.get():
+                config = query(key)
+                if config is not None:
+                    with _using(config):
+                        return function(*args)
+            _log.warning(
+                "the log has no configuration of %s%s for %s: the first of its space is used",
+                task_name, args, compile_target(None),
+            )  # fmt: skip
+            with _using(ConfigSpace()):
+                return function(*args)
+
+        return call
+
+    return decorate
+
+
+def create(
+    task_name: str,
+    args: Sequence[Any],
+    target: Target | str,
+    target_host: Target | str | None = None,
+) -> TemplateTask:
+    """Return the task of a template with arguments.  Raises TuningError for an unknown name."""
+    if task_name not in _TEMPLATES:
+        raise TuningError(
+            f"there is no template {task_name!r}; @autotvm.template(name) makes one."
+            f"{did_you_mean(task_name, _TEMPLATES)}"
+        )
+    return TemplateTask(task_name, tuple(args), compile_target(target, target_host))
+
+
+class TemplateTask:
+    """A template with arguments, for a target; `config_space` is what it defines."""
+
+    def __init__(self, name: str, args: tuple[Any, ...], target: Target) -> None:
+        self.name, self.args, self.target = name, args, target
+        self.kwargs: dict[str, Any] = {}
+        self.key = key_of_template(name, serialized(args), target)
+        self.workload = (name, *args)
+        self.config_space = ConfigSpace()
+        schedule, _ = self._run(self.config_space)
+        self.flop = self.config_space.flop or _flop(schedule)
+
+    @cached_property
+    def space(self) -> Choices:
+        """The space for a search.  Raises the first error where no configuration is legal."""
+        first: SlipwayError | None = None
+        for index in range(min(len(self.config_space), FIRST)):
+            try:
+                self._loops(index, "main")
+            except SlipwayError as error:
+                first = first or error
+            else:
+                return self.config_space.choices(index)
+        assert first is not None
+        raise first
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What a line of a log begins with."""
+        return {"input": [str(self.target), self.name, serialized(self.args), {}]}
+
+    def instantiate(self, config: ConfigEntity) -> tuple[te.Schedule, list[Any]]:
+        """Return (schedule, arguments) of a configuration."""
+        return self._run(config)
+
+    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
+        """Return what measures its configurations."""
+        return Bench(self, self, runner, folder, turns)
+
+    def config_of(self, candidate: Candidate) -> ConfigEntity:
+        """Return what a search chose as a configuration."""
+        return self.config_space.get(self.config_space.index_of(candidate))
+
+    def candidate_of(self, config: ConfigEntity) -> Candidate | None:
+        """Return a logged configuration as the search knows it, None if the space has it not."""
+        if not 0 <= config.index < len(self.config_space):
+            return None
+        same = self.config_space.get(config.index) == config
+        return self.config_space.candidate(config.index) if same else None
+
+    # What a bench needs.
+
+    def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
+        """Compile configurations into one library; one that is refused is its own error."""
+        built = Built(None)
+        loops: dict[str, BaseFunc] = {}
+        for number, candidate in enumerate(candidates):
+            name = f"candidate_{number}"
+            try:
+                index = self.config_space.index_of(candidate)
+                loops[name] = self._loops(index, name)
+                build(IRModule.from_functions({name: loops[name]}), target=self.target)
+                built.functions[candidate] = name
+            except SlipwayError as error:
+                built.errors[candidate] = f"{type(error).__name__}: {error}"
+                loops.pop(name, None)
+        if loops:
+            build(IRModule.from_functions(loops), target=self.target).export_library(str(path))
+            built.path = path
+        return built
+
+    def inputs(self) -> list[TensorType]:
+        """Return the types of the placeholders."""
+        return [_type(t) for t in self._arguments[1][0]]
+
+    def outputs(self) -> list[TensorType]:
+        """Return the types of the results."""
+        return [_type(t) for t in self._arguments[1][1]]
+
+    def reference(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return what the computation gives here without any schedule."""
+        read, written = self._arguments[1]
+        plain = te.create_schedule([t.op for t in written])
+        results = [array(np.zeros(_type(t).shape, t.dtype)) for t in written]
+        build(plain, [*read, *written], target="llvm")(*map(array, inputs), *results)
+        return [result.numpy() for result in results]
+
+    @cached_property
+    def _arguments(self) -> tuple[te.Schedule, tuple[list[te.Tensor], list[te.Tensor]]]:
+        schedule, args = self._run(self.config_of(self.space.defaults["template"]))
+        return schedule, self._parted(args)
+
+    def _parted(self, args: Iterable[Any]) -> tuple[list[te.Tensor], list[te.Tensor]]:
+        given = list(args)
+        for one in given:
+            if not isinstance(one, te.Tensor):
+                raise TuningError(f"{self}: the argument {one!r} is no tensor of a fixed shape")
+        read = [t for t in given if isinstance(t.op, PlaceholderOp)]
+        return read, [t for t in given if not isinstance(t.op, PlaceholderOp)]
+
+    def _loops(self, index: int, name: str) -> BaseFunc:
+        schedule, args = self._run(self.config_space.get(index))
+        read, written = self._parted(args)
+        return lower(schedule, [*read, *written], name=name, simple_mode=True)[name]
+
+    def _run(self, config: ConfigSpace | ConfigEntity) -> tuple[te.Schedule, list[Any]]:
+        with _using(config), self.target:
+            schedule, args = _TEMPLATES[self.name](*self.args)
+        return schedule, list(args)
+
+    def __repr__(self) -> str:
+        return f"Task(func_name={self.name}, args={self.args}, kwargs={{}})"
+
+
+@contextmanager
+def _using(config: ConfigSpace | ConfigEntity) -> Iterator[None]:
+    token = _CONFIG.set(config)
+    try:
+        yield
+    finally:
+        _CONFIG.reset(token)
+
+
+def serialized(args: Any) -> Any:
+    """Return arguments as JSON has them.  Raises TuningError for what it has not."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, te.Tensor):
+            return ["TENSOR", list(_type(value).shape), value.dtype]
+        if isinstance(value, IntImm):
+            return int(value)
+        raise TypeError(type(value).__name__)
+
+    try:
+        return json.loads(json.dumps(args, default=plain))
+    except (TypeError, ValueError) as error:
+        raise TuningError(
+            f"the arguments {args!r} of a template are not numbers, words, tensors and lists of "
+            f"them ({error})"
+        ) from None
+
+
+def _type(tensor: te.Tensor) -> TensorType:
+    if not all(isinstance(n, int | IntImm) for n in tensor.shape):
+        raise TuningError(f"the tensor {tensor.name} has no fixed shape: {tensor.shape}")
+    return TensorType(tuple(int(n) for n in tensor.shape), tensor.dtype)  # type: ignore[call-overload]
+
+
+def _flop(schedule: te.Schedule) -> float:
+    """Return the arithmetic operations of a schedule's stages, 0 where sizes are open."""
+    total = 0.0
+    for stage in schedule.stages:
+        op = stage.op
+        if not isinstance(op, ComputeOp):
+            continue
+        extents = [axis.extent for axis in (*op.axis, *op.reduce_axis)]
+        if not all(isinstance(n, int | IntImm) for n in extents):
+            return 0.0
+        first = op.body[0]
+        parts = (
+            [first] if not isinstance(first, Reduce) else [*first.source, *first.combiner.result]
+        )
+        steps = sum(
+            isinstance(n, Add | Sub | Mul | Div | Max | Min) for p in parts for n in walk(p)
+        )
+        total += steps * math.prod(int(n) for n in extents)  # type: ignore[call-overload]
+    return total

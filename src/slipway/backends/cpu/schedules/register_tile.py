@@ -1,0 +1,124 @@
+"""Register tiles and loops of vectors: the innermost loops of products, pools, norms and copies.
+
+A tile is some rows by some vectors, all unrolled, so that each of its sums has a register::
+
+    for around:                              # loops outside, and the steps of the sum
+        unrolled rows, unrolled vectors:     # in either order, perhaps with some steps of the sum
+            lane: one vector, or the instruction that computes one
+
+The sums and the stage that stores them have such loops both.  Strategies choose the sides (their
+knobs) and the order: what comes first is loaded first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from slipway.backends.cpu.knobs import dividing_lanes
+from slipway.backends.cpu.schedules.generic import extent_of
+from slipway.backends.cpu.tile import Tile
+
+if TYPE_CHECKING:
+    from slipway import te
+
+
+COPY_LANES = 64  # of copies of bytes, at most
+
+
+def sums_in_registers(schedule: te.Schedule, output: te.Tensor, anchor: te.Tensor) -> te.Tensor:
+    """Return the tensor whose stage keeps a tile of the sums `anchor` in registers.
+
+    It is `anchor` where an epilogue reads it, else a copy of `output`, which is stored at the end.
+    """
+    if output.op is anchor.op:
+        copy: te.Tensor = schedule.cache_write(output, "local")
+        return copy
+    schedule[anchor].set_scope("local")
+    return anchor
+
+
+def register_tile(
+    stage: te.Stage,
+    around: Sequence[te.IterVar],
+    unrolled: Sequence[te.IterVar],
+    lane: te.IterVar,
+    instruction: te.TensorIntrin | None = None,
+    inside: Sequence[te.IterVar] = (),
+) -> None:
+    """Order the loops of a tile, from outside in, and mark them.
+
+    `lane` becomes a vector; or it and the loops `inside` it become `instruction`.
+    """
+    stage.reorder(*around, *unrolled, lane, *inside)
+    for axis in unrolled:
+        stage.unroll(axis)
+    if instruction is None:
+        stage.vectorize(lane)
+    else:
+        stage.tensorize(lane, instruction)
+
+
+def vector_loop(stage: te.Stage, axis: te.IterVar, lanes: int, tail: str = "shift") -> te.IterVar:
+    """Cut a loop into vectors of `lanes`; return their loop.  A last vector overlaps another."""
+    outer, lane = stage.split(axis, factor=lanes, tail=tail)
+    stage.vectorize(lane)
+    return outer
+
+
+def copy_of_image(
+    stage: te.Stage, lanes: int, task: Sequence[te.IterVar] = (), least: int = 2
+) -> None:
+    """Copy rows of channels in vectors that divide them, of `least` to `lanes`.
+
+    The loops `task` are shared by cores.
+    """
+    channels = stage.op.axis[-1]
+    lanes = dividing_lanes(extent_of(channels), lanes)
+    if lanes >= least:
+        vector_loop(stage, channels, lanes, tail="guard")
+    if task:
+        stage.parallel(stage.fuse(*task))
+
+
+def matrix_tiles(stage: te.Stage, tile: Tile, lanes: int) -> tuple[te.IterVar, te.IterVar]:
+    """Cut the rows and columns of a matrix into tiles; return the loops of panels and of tiles.
+
+    A panel is `tile.vectors` vectors of columns wide and has all rows.  Last tiles overlap.
+    """
+    m, n = stage.op.axis
+    m_outer, m_inner = stage.split(m, factor=tile.rows, tail="shift")
+    n_vectors, n_lane = stage.split(n, factor=lanes)
+    n_outer, n_vector = stage.split(n_vectors, factor=tile.vectors, tail="shift")
+    register_tile(stage, [n_outer, m_outer], [m_inner, n_vector], n_lane)
+    return n_outer, m_outer
+
+
+def image_tiles(
+    stage: te.Stage,
+    around: tuple[te.IterVar, te.IterVar],
+    place: Sequence[te.IterVar],
+    vectors: te.IterVar,
+    lane: te.IterVar,
+    *,
+    rows: int,
+    part: int,
+    shared: bool,
+    rows_first: bool = False,
+    tail: str = "shift",
+) -> te.IterVar:
+    """Cut the positions `place` of images into parts, and those into tiles; return their loop.
+
+    `around` are the loops of images and of panels, `vectors` that of the vectors of a panel.  All
+    panels of a part are computed before the next part.  Cores share the tiles of all of them.
+    """
+    image, panel = around
+    p_part, p_tiles = stage.split(stage.fuse(*place), factor=part, tail=tail)
+    p_outer, p_inner = stage.split(p_tiles, factor=rows, tail=tail)
+    unrolled = [p_inner, vectors] if rows_first else [vectors, p_inner]
+    register_tile(stage, [image, p_part, panel, p_outer], unrolled, lane)
+    task = stage.fuse(image, p_part, panel)
+    if shared:
+        stage.parallel(task)
+        stage.parallel(p_outer)
+    return p_outer

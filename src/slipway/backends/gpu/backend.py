@@ -1,0 +1,108 @@
+"""The backend of GPUs: kernels as text of a language, launched by a function on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from slipway.backends.backend import Backend, backend_of
+from slipway.backends.gpu.limits import check_limits
+from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
+from slipway.backends.gpu.split import emit_kernels, host_function
+from slipway.codegen.compiled import CompiledModule
+from slipway.codegen.device_code import DeviceCode, KernelInfo, packed_code
+from slipway.codegen.gpu.dialect import OPENCL
+from slipway.codegen.narrow import widen_narrow
+from slipway.ir.function import PrimFunc
+from slipway.runtime.library import DEVICE_CODE_SYMBOL
+from slipway.target import Target
+from slipway.transform.loop.flatten_storage import flatten_storage
+from slipway.transform.loop.lower_custom_calls import lower_custom_calls
+from slipway.transform.loop.pipeline import loop_pass
+from slipway.transform.loop.remove_unused import remove_unused
+from slipway.transform.loop.simplify import simplify
+from slipway.transform.loop.unroll_loop import unroll_loop
+from slipway.transform.loop.vectorize_loop import vectorize_loop
+from slipway.transform.manager import Pass
+
+PASSES: tuple[Pass, ...] = (
+    loop_pass(map_threads),
+    loop_pass(lower_custom_calls),
+    loop_pass(flatten_storage),
+    loop_pass(remove_unused),
+    loop_pass(vectorize_loop),
+    loop_pass(unroll_loop),
+    loop_pass(simplify),
+    loop_pass(remove_unused),
+)
+_DIALECTS = {"opencl": OPENCL}
+
+
+class GpuBackend(Backend):
+    """Devices that run one kernel in many threads."""
+
+    name = "gpu"
+    strategies = ("slipway.backends.gpu.schedules",)
+
+    def serves(self, target: Target) -> bool:
+        """Return whether kernels are written in a language that `target` takes."""
+        return target.kind.name in _DIALECTS
+
+    def loop_passes(self, target: Target) -> Sequence[Pass]:
+        """Return the passes that make kernels of loops over threads."""
+        return PASSES
+
+    def lowered_kernel(self, func: PrimFunc) -> PrimFunc:
+        """Let one thread run what no thread is bound to: nobody can bind a model's statements."""
+        marked: PrimFunc = func.with_attr(ONE_THREAD, True)
+        return marked
+
+    def tensor_alignment(self, target: Target) -> int:
+        """Return what every driver takes as the beginning of a part of memory."""
+        return 512
+
+    def language(self, target: Target) -> str:
+        """Return what the host's side of a program is written in."""
+        host = host_of(target)
+        return backend_of(host).language(host)
+
+    def emit(
+        self, functions: Mapping[str, PrimFunc], target: Target, entry: str, compiler: str
+    ) -> CompiledModule:
+        """Write the kernels, and compile the functions that launch them for the host."""
+        dialect = _DIALECTS[target.kind.name]
+        widened = {name: widen_narrow(func) for name, func in functions.items()}
+        program, by_loop = emit_kernels(widened, target, dialect, compiler)
+        for kernel in program.kernels:
+            check_limits(kernel, target)
+        device_type = target.kind.device_type
+        hosts = {
+            name: host_function(func, program.digest, by_loop, device_type)
+            for name, func in widened.items()
+        }
+        host = host_of(target)
+        made = backend_of(host).emit(hosts, host, entry, compiler)
+        infos = tuple(
+            KernelInfo(
+                kernel.name,
+                tuple(v.dtype for v in kernel.params),
+                tuple(kernel.extents),
+            )
+            for kernel in program.kernels
+        )
+
+        def as_object() -> bytes:
+            from slipway.codegen.llvm.data import data_object
+
+            return data_object({DEVICE_CODE_SYMBOL: packed_code(target, program.text)}, host)
+
+        device = DeviceCode(target, dialect.name, dialect.suffix, program.text, infos, as_object)
+        return replace(made, device=device)
+
+
+def host_of(target: Target) -> Target:
+    """Return the target of the code that launches kernels: this machine's unless one was given."""
+    return target.host if target.host is not None else Target("llvm")
+
+
+BACKEND = GpuBackend()

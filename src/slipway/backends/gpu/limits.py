@@ -1,0 +1,67 @@
+"""What a kernel may take on a target, checked before anything is compiled."""
+
+from __future__ import annotations
+
+from math import prod
+
+from slipway.codegen.gpu.kernel import KernelText
+from slipway.errors import CodegenError
+from slipway.ir import ops
+from slipway.target import Target
+
+# Bytes that every device of a kind has for a block, where the target does not say.
+SHARED_BYTES = {
+    "opencl": 32768,
+    "cuda": 49152,
+    "nvptx": 49152,
+    "metal": 32768,
+    "vulkan": 16384,
+    "webgpu": 16384,
+    "rocm": 65536,
+}
+_PARAMETERS = 128  # of a kernel, in every language here
+
+
+def most_threads(target: Target) -> int:
+    """Return how many threads a block may have."""
+    attrs = target.attrs
+    return int(attrs.get("max_threads_per_block") or attrs.get("max_num_threads") or 256)
+
+
+def shared_bytes(target: Target) -> int:
+    """Return how many bytes the threads of a block may share."""
+    given = target.attrs.get("max_shared_memory_per_block")
+    return int(given) if given else SHARED_BYTES.get(target.kind.name, 16384)
+
+
+def check_limits(kernel: KernelText, target: Target) -> None:
+    """Raise CodegenError for a kernel that takes more than the target has."""
+    name, kind = kernel.name, target.kind.name
+    axes = [f"threadIdx.{axis}" for axis in "xyz" if f"threadIdx.{axis}" in kernel.extents]
+    extents = [ops.as_int(kernel.extents[axis]) for axis in axes]
+    known = [extent for extent in extents if extent is not None]
+    threads, allowed = prod(known), most_threads(target)
+    if threads > allowed:
+        product = " x ".join(f"{n} ({axis})" for n, axis in zip(extents, axes, strict=True))
+        raise CodegenError(
+            f"kernel {name} has {threads} threads in a block, {product}; a {kind} device of this "
+            f"target runs {allowed}. Split the axes that are bound to threadIdx by less, or say "
+            f'what the device has: Target("{kind} -max_threads_per_block={threads}")'
+        )
+    if kernel.shared_bytes > shared_bytes(target):
+        raise CodegenError(
+            f"kernel {name} uses {_kib(kernel.shared_bytes)} of shared memory; a {kind} device of "
+            f"this target has {_kib(shared_bytes(target))} for a block. Make the tiles in scope "
+            '"shared" smaller, or say what the device has: '
+            f'Target("{kind} -max_shared_memory_per_block={kernel.shared_bytes}")'
+        )
+    most = int(target.attrs.get("max_function_args") or _PARAMETERS)
+    if len(kernel.params) > most:
+        raise CodegenError(
+            f"kernel {name} takes {len(kernel.params)} arguments; a {kind} device of this target "
+            f"takes {most}. Compute fewer tensors in one kernel"
+        )
+
+
+def _kib(size: int) -> str:
+    return f"{size / 1024:g} KB"

@@ -1,0 +1,191 @@
+"""A reduction whose steps are threads: each keeps its part, and the parts are combined as a tree.
+
+before: ``threadIdx.x for t in range(64): B[i] = B[i] + A[i, t]``
+after:  ``part = 0 + A[i, t]; all[t] = part; barrier; if t < 32: all[t] += all[t + 32]; barrier;``
+``...; B[i] = B[i] + all[0]``
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from slipway.backends.gpu.lowering.thread_context import Kernel, ThreadContext, tag_of
+from slipway.errors import LoweringError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer, decl_buffer
+from slipway.ir.visit import map_children, substitute, walk
+
+
+class CrossThread:
+    """Makes the reductions of one kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def reduce(self, loop: S.For, at: ThreadContext) -> S.Stmt:
+        """Return the statements for a reduction over the threads of `loop` and such inside it."""
+        combiner: E.CommReducer = next(v for key, v in loop.annotations if key == S.REDUCES)
+        tags: list[str] = []
+        conditions: list[E.PrimExpr] = []
+        update = self._without_loops(loop, tags, conditions)
+        if any(isinstance(n, S.For) and n.kind == S.ForKind.THREAD for n in walk(update)):
+            raise LoweringError(
+                f"{self.kernel.name}: inside the reduction over {', '.join(tags)} a stage is bound "
+                "to threads again; compute it outside of the reduction"
+            )
+        targets = self._targets(update)
+        count = len(combiner.result)
+        if len(targets) != count:
+            raise LoweringError(
+                f"{self.kernel.name}: a reduction over threads stores {len(targets)} results and "
+                f"combines {count}"
+            )
+        parts = [self._memory(t.buffer, (1,), "part", "local") for t in targets]
+        width, line, first, rows = self._layout(tags)
+        lines = [self._memory(t.buffer, (rows * width,), "parts", "shared") for t in targets]
+        inside = replace(at, active=at.active | set(tags), path=(*at.path, id(loop)))
+        zero = ops.const(0)
+        start = [
+            S.BufferStore(part, value, (zero,))
+            for part, value in zip(parts, combiner.identity, strict=True)
+        ]
+        own = _redirect(update, {id(t.buffer): p for t, p in zip(targets, parts, strict=True)})
+        guarded = replace(inside, conditions=(*inside.conditions, *conditions))
+        body: list[S.Stmt] = [self._leaf(S.seq(start), replace(inside, conditions=()))]
+        body.append(self._leaf(own, guarded))
+        spread = [S.BufferStore(all_, p[0], (line,)) for all_, p in zip(lines, parts, strict=True)]
+        body.append(self._step(S.seq(spread), inside, ()))
+        body += self._tree(combiner, lines, line, first, width, inside)
+        results = self._combined(
+            combiner,
+            [(t.buffer, t.indices) for t in targets],
+            [E.BufferLoad(all_, (E.Sub(line, first),)) for all_ in lines],
+        )
+        ending = replace(at, path=(*at.path, self.kernel.token()))
+        body.append(self.kernel.leaf(results, ending))
+        result = S.seq(body)
+        for buffer in (*parts, *lines):
+            result = S.Allocate(buffer, result)
+        return result
+
+    def _without_loops(self, node: Any, tags: list[str], conditions: list[E.PrimExpr]) -> Any:
+        """Return `node` for a thread of the loops that reduce; enter their tags and conditions."""
+        if not isinstance(node, S.Stmt):
+            return node
+        if isinstance(node, S.For) and any(key == S.REDUCES for key, _ in node.annotations):
+            tags.append(tag_of(node, self.kernel.name))
+            node, condition = self.kernel.enter(node)
+            if condition is not None:
+                conditions.append(condition)
+            return self._without_loops(node, tags, conditions)
+        return map_children(node, lambda child: self._without_loops(child, tags, conditions))
+
+    def _targets(self, update: S.Stmt) -> list[S.BufferStore]:
+        """Return the stores of the results: to memory from outside."""
+        inside = {id(n.buffer.data) for n in walk(update) if isinstance(n, S.Allocate)}
+        found: dict[int, S.BufferStore] = {}
+        for node in walk(update):
+            if isinstance(node, S.BufferStore) and id(node.buffer.data) not in inside:
+                found.setdefault(id(node.buffer), node)
+        return list(found.values())
+
+    def _memory(self, like: Buffer, shape: tuple[int, ...], what: str, scope: str) -> Buffer:
+        buffer = decl_buffer(shape, like.dtype, f"{like.name}.{what}", scope=scope)
+        self.kernel.scopes[id(buffer.data)] = scope
+        return buffer
+
+    def _layout(self, tags: list[str]) -> tuple[int, E.PrimExpr, E.PrimExpr, int]:
+        """Return how many threads reduce together, a thread's place, its rank among them, rows."""
+        kernel = self.kernel
+        others = [t for t in kernel.extents if t.startswith("threadIdx") and t not in tags]
+        sizes = {t: ops.as_int(kernel.extents[t]) for t in (*tags, *others)}
+        if any(tag.startswith("blockIdx") for tag in tags) or None in sizes.values():
+            raise LoweringError(
+                f"{kernel.name}: a reduction runs over the threads of one block, and their number "
+                f"must be a constant; this one runs over {', '.join(tags)}"
+            )
+        rank = self._linear(tags, sizes)
+        width = prod(sizes[t] or 1 for t in tags)
+        rows = prod(sizes[t] or 1 for t in others)
+        row = self._linear(others, sizes)
+        line = rank if not others else E.Add(E.Mul(row, ops.const(width)), rank)
+        return width, line, rank, rows
+
+    def _linear(self, tags: list[str], sizes: dict[str, int | None]) -> E.PrimExpr:
+        total: E.PrimExpr = ops.const(0)
+        for number, tag in enumerate(tags):
+            var = self.kernel.vars[tag]
+            total = var if number == 0 else E.Add(E.Mul(total, ops.const(sizes[tag] or 1)), var)
+        return total
+
+    def _tree(
+        self,
+        combiner: E.CommReducer,
+        lines: list[Buffer],
+        line: E.PrimExpr,
+        rank: E.PrimExpr,
+        width: int,
+        at: ThreadContext,
+    ) -> list[S.Stmt]:
+        steps: list[S.Stmt] = []
+        half = 1
+        while half * 2 < width:
+            half *= 2
+        while half >= 1 and width > 1:
+            there = E.Add(line, ops.const(half))
+            combined = self._combined(
+                combiner,
+                [(buffer, (line,)) for buffer in lines],
+                [E.BufferLoad(buffer, (there,)) for buffer in lines],
+            )
+            tests = [E.LT(rank, ops.const(half))]
+            if half * 2 > width:
+                tests.append(E.LT(E.Add(rank, ops.const(half)), ops.const(width)))
+            steps.append(self._step(combined, at, tuple(tests)))
+            half //= 2
+        return steps
+
+    def _step(self, stmt: S.Stmt, at: ThreadContext, tests: tuple[E.PrimExpr, ...]) -> S.Stmt:
+        """Return a step of the tree: every thread takes part, whatever its own conditions."""
+        place = replace(at, conditions=tests, path=(*at.path, self.kernel.token()))
+        return self._leaf(stmt, place)
+
+    def _leaf(self, stmt: S.Stmt, at: ThreadContext) -> S.Stmt:
+        every = frozenset(self.kernel.extents)  # also those along which each row does the same
+        return self.kernel.leaf(stmt, replace(at, active=every))
+
+    def _combined(
+        self,
+        combiner: E.CommReducer,
+        left: list[tuple[Buffer, tuple[E.PrimExpr, ...]]],
+        right: list[E.PrimExpr],
+    ) -> S.Stmt:
+        mapping: dict[Any, Any] = {}
+        for k, (buffer, indices) in enumerate(left):
+            mapping[combiner.lhs[k]] = E.BufferLoad(buffer, indices)
+            mapping[combiner.rhs[k]] = right[k]
+        results = [substitute(r, mapping) for r in combiner.result]
+        fresh = [E.Var(f"{b.name}.new", r.dtype) for (b, _), r in zip(left, results, strict=True)]
+        stmt: S.Stmt = S.seq(
+            S.BufferStore(buffer, var, indices)
+            for (buffer, indices), var in zip(left, fresh, strict=True)
+        )
+        for var, result in zip(reversed(fresh), reversed(results), strict=True):
+            stmt = S.LetStmt(var, result, stmt)
+        return stmt
+
+
+def _redirect(node: Any, places: dict[int, Buffer]) -> Any:
+    """Return `node` with element 0 of other memory in place of every access of some buffers."""
+    if isinstance(node, E.BufferLoad) and id(node.buffer) in places:
+        return places[id(node.buffer)][0]
+    if isinstance(node, S.BufferStore) and id(node.buffer) in places:
+        value = _redirect(node.value, places)
+        return S.BufferStore(places[id(node.buffer)], value, (ops.const(0),))
+    if isinstance(node, (E.PrimExpr, S.Stmt)):
+        return map_children(node, lambda child: _redirect(child, places))
+    return node

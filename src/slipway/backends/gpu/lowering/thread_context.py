@@ -1,0 +1,57 @@
+"""The axes of threads, and where a statement stands among the loops over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from slipway.errors import LoweringError
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+
+TAGS = ("blockIdx.z", "blockIdx.y", "blockIdx.x", "threadIdx.z", "threadIdx.y", "threadIdx.x")
+
+
+@dataclass(frozen=True)
+class ThreadContext:
+    """Where a statement stands: the axes whose loops are around it, and what they make of it.
+
+    `active` are the tags of those loops, `conditions` what must hold there and differs between the
+    threads of a block, `path` the loops themselves: statements of one path are of one thread.
+    """
+
+    active: frozenset[str] = frozenset()
+    conditions: tuple[E.PrimExpr, ...] = ()
+    path: tuple[int, ...] = ()
+
+
+class Kernel(Protocol):
+    """What a kernel that is being made can be asked."""
+
+    name: str
+    extents: dict[str, E.PrimExpr]
+    vars: dict[str, E.Var]
+    scopes: dict[int, str]
+
+    def token(self) -> int:
+        """Return a number that no other path has."""
+        ...
+
+    def enter(self, loop: S.For) -> tuple[S.Stmt, E.PrimExpr | None]:
+        """Return a loop's body for one thread, and under what condition the thread has a step."""
+        ...
+
+    def leaf(self, node: S.Stmt, at: ThreadContext) -> S.Stmt:
+        """Return a statement without thread loops, done by the threads that are to do it."""
+        ...
+
+
+def tag_of(loop: S.For, name: str) -> str:
+    """Return the axis that a thread loop is bound to.  Raises LoweringError for an unknown one."""
+    tag = loop.thread.thread_tag if loop.thread is not None else ""
+    if tag not in TAGS:
+        raise LoweringError(
+            f"{name}: loop {loop.loop_var.name} is bound to {tag!r}, which is no axis of threads. "
+            f"There are {', '.join(reversed(TAGS))} and vthread"
+        )
+    return tag

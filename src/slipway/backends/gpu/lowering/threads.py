@@ -1,0 +1,354 @@
+"""Loops bound to threads become kernels, in which every thread runs one step of each.
+
+before: ``blockIdx.x for b in range(16): threadIdx.x for t in range(64): C[b * 64 + t] = ...``
+after:  the same two loops, outermost and once each, around code that reads their variables
+
+A schedule says in serial loops what is to be computed; threads are the steps of some of them.
+Several stages bind the same axis: their loops stand beside each other, or in each other.
+
+- Beside each other: each thread does its step of the first, then of the second.
+- In each other, the inner one filling memory that the block shares: all threads fill it together,
+  whatever conditions their own results stand under.  An inner one that fills a thread's own memory
+  is a plain loop of that thread.
+- A statement outside of all loops of an axis is done by the axis's first thread, unless it fills
+  memory of each thread's own.
+
+What a thread reads that another wrote comes behind a barrier (`barriers.py`).  Conditions between
+threads of a block are pushed down to the statements that compute, so that all threads of a block
+reach every barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
+from slipway.backends.gpu.lowering.cross_thread import CrossThread
+from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
+from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
+from slipway.errors import LoweringError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.function import PrimFunc
+from slipway.ir.structural import structural_equal
+from slipway.ir.visit import map_children, substitute, walk
+
+ONE_THREAD = "one_thread"  # attribute of a function whose unbound loops may be one thread's
+
+
+def map_threads(func: PrimFunc) -> PrimFunc:
+    """Return `func` with each group of thread loops a kernel.
+
+    Raises LoweringError for loops that no thread runs, and for threads that cannot be mapped.
+    """
+    body = _classic_extents(func.body)
+    made = _Host(func).visit(body)
+    return func.replace(body=made)  # type: ignore[no-any-return]
+
+
+def is_thread_loop(node: Any) -> bool:
+    """Return whether `node` is a loop over threads."""
+    return isinstance(node, S.For) and node.kind == S.ForKind.THREAD
+
+
+def thread_loops(node: S.Stmt) -> list[S.For]:
+    """Return the loops over threads in `node`, the outer ones first."""
+    return [n for n in walk(node) if isinstance(n, S.For) and n.kind == S.ForKind.THREAD]
+
+
+def has_threads(node: S.Stmt) -> bool:
+    """Return whether there is a loop over threads in `node`."""
+    return any(is_thread_loop(n) for n in walk(node))
+
+
+def _classic_extents(node: Any) -> Any:
+    """Make thread loops of classic ``thread_extent`` notes."""
+    if not isinstance(node, S.Stmt):
+        return node
+    if isinstance(node, S.AttrStmt) and node.key in ("thread_extent", "virtual_thread"):
+        axis: E.IterVar = node.node
+        extent = ops.as_expr(node.value)
+        body = _classic_extents(node.body)
+        zero = ops.const(0, axis.var.dtype)
+        return S.For(axis.var, zero, extent, S.ForKind.THREAD, body, axis)
+    return map_children(node, _classic_extents)
+
+
+class _Host:
+    """The statements around kernels."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.func = func
+        self.name = func.name
+        self.alone = bool(func.attr(ONE_THREAD, False))
+
+    def visit(self, node: Any) -> Any:
+        if is_thread_loop(node):
+            return _Kernel(node, self.name).statement()
+        if isinstance(node, S.Stmt) and not has_threads(node):
+            return self._unbound(node)
+        if isinstance(node, S.Allocate):
+            return node.replace(body=self.visit(node.body))
+        if isinstance(node, S.Stmt):
+            return map_children(node, self.visit)
+        return node
+
+    def _unbound(self, node: S.Stmt) -> S.Stmt:
+        """Return loops that no thread runs as one thread's, or refuse them."""
+        stored = [n.buffer.name for n in walk(node) if isinstance(n, S.BufferStore)]
+        if not stored:
+            return node
+        if not self.alone:
+            raise LoweringError(
+                f"{self.name}: the loops that compute {stored[0]!r} are bound to no thread, and "
+                "the target runs threads only. Bind an axis of each stage: "
+                's[B].bind(axis, te.thread_axis("blockIdx.x")), or compute it inside a stage '
+                "that is bound (compute_at, compute_inline)"
+            )
+        var = E.Var("threadIdx.x", "int32")
+        axis = E.IterVar(E.Range.of(ops.const(1)), var, "thread", "threadIdx.x")
+        zero, one = ops.const(0), ops.const(1)
+        return _Kernel(S.For(var, zero, one, S.ForKind.THREAD, node, axis), self.name).statement()
+
+
+class _Kernel:
+    """One group of thread loops."""
+
+    def __init__(self, root: S.For, name: str) -> None:
+        self.name = name
+        self.root = inject_vthreads(root)
+        self.extents: dict[str, E.PrimExpr] = {}
+        self.scopes: dict[int, str] = {}  # of memory allocated in the kernel, by data Var
+        self.own: dict[int, list[str]] = {}  # axes whose threads have a part each, by data Var
+        self.tokens = 0
+        for loop in thread_loops(self.root):
+            self._note_extent(loop)
+        self.vars = {tag: E.Var(tag, "int32") for tag in self.extents}
+        self.cross = CrossThread(self)
+
+    def statement(self) -> S.Stmt:
+        """Return the kernel: a loop over each axis, with barriers inside."""
+        body = insert_barriers(self.visit(self.root, ThreadContext()), self.scopes, self.name)
+        for tag in reversed(TAGS):
+            if tag in self.extents:
+                extent = self.extents[tag]
+                axis = E.IterVar(E.Range.of(extent), self.vars[tag], "thread", tag)
+                zero = ops.const(0, "int32")
+                body = S.For(self.vars[tag], zero, extent, S.ForKind.THREAD, body, axis)
+        return body
+
+    def _note_extent(self, loop: S.For) -> None:
+        tag = tag_of(loop, self.name)
+        extent = loop.extent if loop.extent.dtype == "int32" else ops.cast(loop.extent, "int32")
+        known = self.extents.get(tag)
+        if known is None:
+            self.extents[tag] = extent
+            return
+        here, there = ops.as_int(extent), ops.as_int(known)
+        if here is not None and there is not None:
+            self.extents[tag] = ops.const(max(here, there))
+        elif not structural_equal(extent, known):
+            raise LoweringError(
+                f"{self.name}: the loops bound to {tag} have {known} and {extent} steps, and which "
+                "is more is not known before the kernel runs. Split their axes by constants"
+            )
+
+    def token(self) -> int:
+        """Return a number that no other path has."""
+        self.tokens -= 1
+        return self.tokens
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def visit(self, node: S.Stmt, at: ThreadContext) -> S.Stmt:
+        """Return what the threads of the kernel do of `node`."""
+        if not has_threads(node):
+            return self.leaf(node, at)
+        match node:
+            case S.For() if node.kind == S.ForKind.THREAD:
+                return self._thread_loop(node, at)
+            case S.For():
+                self._need_uniform((node.min, node.extent), node.loop_var.name)
+                body = self.visit(node.body, at)
+                return node.replace(body=body, kind=S.ForKind.SERIAL)  # type: ignore[no-any-return]
+            case S.SeqStmt():
+                return S.seq(self.visit(inner, at) for inner in node.stmts)
+            case S.IfThenElse():
+                return self._branch(node, at)
+            case S.Allocate():
+                return self._allocate(node, at)
+            case S.LetStmt() | S.AttrStmt():
+                return node.replace(body=self.visit(node.body, at))  # type: ignore[no-any-return]
+            case S.AssertStmt():
+                return self.visit(node.body, at)
+        raise LoweringError(
+            f"{self.name}: a {type(node).__name__} stands around loops over threads; no kernel can "
+            "have one there"
+        )
+
+    def _thread_loop(self, loop: S.For, at: ThreadContext) -> S.Stmt:
+        tag = tag_of(loop, self.name)
+        if tag in at.active and not self._fills_shared(loop, tag):
+            return loop.replace(  # type: ignore[no-any-return]
+                kind=S.ForKind.SERIAL, thread=None, annotations=(), body=self.visit(loop.body, at)
+            )
+        if tag in at.active:
+            self._check_independent(loop, tag)
+            kept = tuple(c for c in at.conditions if not _mentions(c, [self.vars[tag]]))
+            at = replace(at, conditions=kept)
+        elif any(key == S.REDUCES for key, _ in loop.annotations):
+            return self.cross.reduce(loop, at)
+        body, condition = self.enter(loop)
+        at = replace(at, active=at.active | {tag}, path=(*at.path, id(loop)))
+        if condition is None:
+            return self.visit(body, at)
+        return self._under(condition, body, None, at)
+
+    def enter(self, loop: S.For) -> tuple[S.Stmt, E.PrimExpr | None]:
+        """Return a loop's body for one thread, and under what condition the thread has a step."""
+        tag = tag_of(loop, self.name)
+        var = self.vars[tag]
+        index: E.PrimExpr = var if loop.loop_var.dtype == "int32" else E.Cast("int64", var)
+        if ops.as_int(loop.min) != 0:
+            index = E.Add(loop.min, index)
+        mapping: dict[Any, Any] = {loop.loop_var: index}
+        if loop.thread is not None:
+            mapping[loop.thread.var] = index
+        body = substitute(loop.body, mapping)
+        extent = loop.extent if loop.extent.dtype == "int32" else ops.cast(loop.extent, "int32")
+        if structural_equal(extent, self.extents[tag]):
+            return body, None
+        return body, E.LT(var, extent)
+
+    def _check_independent(self, loop: S.For, tag: str) -> None:
+        if _mentions(loop.body, [self.vars[tag]]):
+            raise LoweringError(
+                f"{self.name}: a stage that all threads of a block fill together, bound to {tag} "
+                f"(loop {loop.loop_var.name}), differs from thread to thread of the {tag} around "
+                "it. Compute it outside of that loop, or keep it in each thread's own memory "
+                '(set_scope("local")) without binding it'
+            )
+
+    def _fills_shared(self, loop: S.For, tag: str) -> bool:
+        """Return whether the threads of `tag` see what `loop` stores."""
+        inside = {id(n.buffer.data) for n in walk(loop.body) if isinstance(n, S.Allocate)}
+        return any(
+            self.is_seen_along(node.buffer.data, tag)
+            for node in walk(loop.body)
+            if isinstance(node, S.BufferStore) and id(node.buffer.data) not in inside
+        )
+
+    def is_seen_along(self, data: E.Var, tag: str) -> bool:
+        """Return whether the threads along `tag` have memory `data` in common."""
+        scope = self.scopes.get(id(data), "global")
+        if tag in self.own.get(id(data), ()):
+            return False
+        return scope == "global" or (scope == "shared" and tag.startswith("threadIdx"))
+
+    def _branch(self, node: S.IfThenElse, at: ThreadContext) -> S.Stmt:
+        return self._under(node.condition, node.then_case, node.else_case, at)
+
+    def _under(
+        self, condition: E.PrimExpr, then: S.Stmt, otherwise: S.Stmt | None, at: ThreadContext
+    ) -> S.Stmt:
+        # Drivers bear barriers under conditions badly, also where all threads agree: PoCL 3.1 gives
+        # wrong numbers. What is loaded may change before the condition is asked again.
+        loads = any(isinstance(n, E.BufferLoad) for n in walk(condition))
+        if loads and self._is_uniform(condition):
+            other = None if otherwise is None else self.visit(otherwise, at)
+            return S.IfThenElse(condition, self.visit(then, at), other)
+        first = self.visit(then, replace(at, conditions=(*at.conditions, condition)))
+        if otherwise is None:
+            return first
+        opposite = (*at.conditions, E.Not(condition))
+        return S.seq((first, self.visit(otherwise, replace(at, conditions=opposite))))
+
+    def _is_uniform(self, node: E.PrimExpr) -> bool:
+        """Return whether all threads of a block have the same value of `node`."""
+        threads = [var for tag, var in self.vars.items() if tag.startswith("threadIdx")]
+        return not _mentions(node, threads) and not any(
+            isinstance(n, E.BufferLoad) and id(n.buffer.data) in self.scopes for n in walk(node)
+        )
+
+    def _need_uniform(self, nodes: Iterable[E.PrimExpr], loop: str) -> None:
+        if not all(self._is_uniform(node) for node in nodes):
+            raise LoweringError(
+                f"{self.name}: loop {loop} has another number of steps in each thread, and the "
+                "threads of a block work together inside it. Compute what they share outside of it"
+            )
+
+    def _allocate(self, node: S.Allocate, at: ThreadContext) -> S.Stmt:
+        scope = self._scope_of(node, at)
+        self.scopes[id(node.buffer.data)] = scope
+        body, asked = node.body, node.buffer.scope
+        if scope != asked:
+            fresh = node.buffer.replace(scope=scope)
+            body, node = substitute(body, {node.buffer: fresh}), node.replace(buffer=fresh)
+        if scope == "shared" and not asked.startswith("shared"):
+            # The steps of the loops around it have a memory each, as its place says.
+            tags = [t for t in self.extents if t.startswith("threadIdx") and t in at.active]
+            self.own[id(node.buffer.data)] = tags
+            for tag in tags:
+                wide = wider(node.buffer, self.extents[tag])
+                body = with_step(body, node.buffer, wide, self.vars[tag])
+                node = node.replace(buffer=wide)
+        return node.replace(body=self.visit(body, at), annotations=())  # type: ignore[no-any-return]
+
+    def _scope_of(self, node: S.Allocate, at: ThreadContext) -> str:
+        """Return "shared" for memory of a block, "local" for memory of a thread.
+
+        Memory without a scope is its block's where it outlives a thread's step, as its place says;
+        so is "local" memory that loops of threads fill in which it does not stand.
+        """
+        scope = node.buffer.scope
+        if scope.startswith("shared"):
+            return "shared"
+        if scope not in ("global", "local", ""):
+            raise LoweringError(
+                f"{self.name}: memory {node.buffer.name!r} is to be in scope {scope!r}, which this "
+                'target has not. It has "shared" and "local"'
+            )
+        threads = {tag for tag in self.extents if tag.startswith("threadIdx")}
+        if threads <= at.active:
+            return "local"
+        for loop in thread_loops(node.body):
+            touches = any(getattr(n, "buffer", None) is node.buffer for n in walk(loop.body))
+            if touches and tag_of(loop, self.name) in threads - at.active:
+                return "shared"
+        return "local"
+
+    # -- leaves ------------------------------------------------------------------------------------
+
+    def leaf(self, node: S.Stmt, at: ThreadContext) -> S.Stmt:
+        """Return a statement without thread loops, done by the threads that are to do it."""
+        if S.is_nop(node):
+            return node
+        written = self._written(node)
+        idle = [
+            tag
+            for tag, extent in self.extents.items()
+            if tag not in at.active
+            and ops.as_int(extent) != 1
+            and any(self.is_seen_along(data, tag) for data in written)
+        ]
+        own = any(self.scopes.get(id(data)) == "local" for data in written)
+        if idle and own and isinstance(node, S.SeqStmt):
+            return S.seq(self.leaf(inner, at) for inner in node.stmts)
+        first = [E.EQ(self.vars[tag], ops.const(0)) for tag in idle]
+        guards = (*first, *at.conditions)
+        body = S.IfThenElse(ops.all_of(list(guards)), node) if guards else node
+        return S.AttrStmt(LEAF, E.IntImm("int32", 0), at.path, body)
+
+    @staticmethod
+    def _written(node: S.Stmt) -> list[E.Var]:
+        inside = {id(n.buffer.data) for n in walk(node) if isinstance(n, S.Allocate)}
+        stores = (n.buffer.data for n in walk(node) if isinstance(n, S.BufferStore))
+        return [data for data in stores if id(data) not in inside]
+
+
+def _mentions(node: Any, variables: list[E.Var]) -> bool:
+    wanted = {id(var) for var in variables}
+    return any(id(n) in wanted for n in walk(node))

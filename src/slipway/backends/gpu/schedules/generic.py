@@ -1,0 +1,155 @@
+"""The schedule that every operator has on a GPU: a thread for each element.
+
+What is computed elementwise is inlined into what reads it. Each stage that is left is a kernel of
+its own, a thread for each of its elements, which does the whole of a reduction itself; a reduction
+whose elements the output reads one by one is kept in the registers of the output's threads.
+Statements that no schedule divides (sorting, say) are one thread's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import (
+    extent_of,
+    inline_injective,
+    producers,
+    shape_of,
+)
+from slipway.backends.gpu.limits import most_threads
+from slipway.backends.strategy import Knobs, Problem, register_pattern
+from slipway.ir.expr import ProducerLoad
+from slipway.ir.visit import children
+from slipway.relay.op_registry import OpPattern
+from slipway.relay.types import flatten
+
+_THREADS = (16, 32, 64, 128, 256, 512, 1024)
+_USUAL_THREADS = 64
+
+
+@dataclass(frozen=True)
+class ThreadKnobs(Knobs):
+    """`threads`: how many a block has."""
+
+    threads: int
+
+
+def thread_knobs(problem: Problem) -> ThreadKnobs:
+    """Return the default knobs."""
+    return ThreadKnobs(min(_USUAL_THREADS, most_threads(problem.target)))
+
+
+def thread_space(problem: Problem) -> dict[str, Sequence[Any]]:
+    """Return the legal knobs."""
+    most = most_threads(problem.target)
+    return {"threads": tuple(n for n in _THREADS if n <= most) or (1,)}
+
+
+def thread_cost(problem: Problem, knobs: ThreadKnobs) -> float:
+    """Return a cost by which blocks that are full are better."""
+    elements = sum(prod(t.shape) for o in problem.out_types for t in flatten(o))
+    blocks = -(-elements // knobs.threads)
+    return float(blocks * knobs.threads)
+
+
+@register_pattern(
+    OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.COMM_REDUCE,
+    OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.TUPLE, OpPattern.OPAQUE, name="threads.elements",
+    default=thread_knobs, space=thread_space, cost=thread_cost,
+)  # fmt: skip
+def schedule_elements(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: ThreadKnobs
+) -> te.Schedule:
+    """A thread for each element."""
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs)
+    results = {id(t.op): t for t in outs}
+    ends: dict[int, Any] = {}
+    for tensor in results.values():
+        ends[id(tensor.op)] = bind_elements(schedule, tensor, knobs.threads)
+    for op in producers(outs):
+        if not isinstance(op, te.ComputeOp) or id(op) in results or not op.reduce_axis:
+            continue
+        tensor = op.output(0)
+        reader = only_reader(schedule, op, outs)
+        if reader is not None and ends[id(reader.op)] is not None:
+            schedule[tensor].compute_at(schedule[reader], ends[id(reader.op)])
+            schedule[tensor].set_scope("local")
+        else:
+            bind_elements(schedule, tensor, knobs.threads)
+    return schedule
+
+
+def bind_elements(schedule: te.Schedule, tensor: te.Tensor, threads: int) -> te.IterVar | None:
+    """Bind a stage's elements to threads; return the axis of the threads, None where it has none.
+
+    A stage without axes is one thread's.
+    """
+    stage = schedule[tensor]
+    axes = list(stage.op.axis) if isinstance(stage.op, te.ComputeOp) else []
+    if not axes:
+        return None
+    total = prod(extent_of(axis) for axis in axes)
+    fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
+    factor = max(1, min(threads, total))
+    block, thread = stage.split(fused, factor=factor, tail="guard")
+    if stage.op.reduce_axis:
+        stage.reorder(block, thread, *stage.op.reduce_axis)
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    return thread
+
+
+def only_reader(
+    schedule: te.Schedule, op: te.ComputeOp, outs: Sequence[te.Tensor]
+) -> te.Tensor | None:
+    """Return the only stage that reads `op`, if it is an output and reads element by element."""
+    readers = []
+    for other in producers(outs):
+        stage = schedule[other]
+        if stage.attach_type == "inline" or not isinstance(other, te.ComputeOp):
+            if any(t.op is op for t in other.input_tensors) and stage.attach_type != "inline":
+                return None
+            continue
+        places = _places(schedule, other, op)
+        if places:
+            readers.append((other, places))
+    if len(readers) != 1 or len(op.outputs) != 1:
+        return None
+    reader, places = readers[0]
+    own = [axis.var for axis in reader.axis]
+    shape = shape_of(op.output(0))
+    if reader.reduce_axis or shape != shape_of(reader.output(0)):
+        return None
+    for place in places:
+        if any(i is not v and n > 1 for i, v, n in zip(place, own, shape, strict=True)):
+            return None
+    return next((t for t in outs if t.op is reader), None)
+
+
+def _places(
+    schedule: te.Schedule, reader: te.ComputeOp, wanted: te.Operation
+) -> list[tuple[Any, ...]]:
+    """Return the indices at which `reader` reads `wanted`; those through inlined stages as None."""
+    found: list[tuple[Any, ...]] = []
+    todo: list[tuple[Any, dict[int, Any]]] = [
+        (body, {id(axis.var): axis.var for axis in reader.axis}) for body in reader.body
+    ]
+    while todo:
+        node, names = todo.pop()
+        if isinstance(node, ProducerLoad):
+            inside = tuple(names.get(id(i)) for i in node.indices)
+            if node.producer.op is wanted:
+                found.append(inside)
+            elif schedule[node.producer].attach_type == "inline":
+                inner = node.producer.op
+                mapping = {
+                    id(axis.var): value for axis, value in zip(inner.axis, inside, strict=True)
+                }
+                todo += [(body, mapping) for body in inner.body]
+        todo += [(child, names) for child in children(node)]
+    return found

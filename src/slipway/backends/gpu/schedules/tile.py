@@ -1,0 +1,144 @@
+"""Products on a GPU: each thread computes a tile of the output in registers.
+
+What a step of the reduction reads of one side serves all rows of the tile, and of the other side
+all columns.  A tile divides the output, so that no thread asks whether its elements are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from slipway import te
+from slipway.backends.cpu.schedules.generic import extent_of, inline_injective, producers
+from slipway.backends.gpu.limits import most_threads
+from slipway.backends.gpu.schedules.generic import (
+    ThreadKnobs,
+    only_reader,
+    schedule_elements,
+    thread_knobs,
+    thread_space,
+)
+from slipway.backends.strategy import Problem, register_strategy
+from slipway.relay.types import flatten
+
+_SIDE = (1, 2, 3, 4, 5, 6, 7, 8)
+_ENOUGH_THREADS = 2048
+
+
+@dataclass(frozen=True)
+class TileKnobs(ThreadKnobs):
+    """Also `rows` x `columns`: the tile of a thread."""
+
+    rows: int
+    columns: int
+
+
+def tiled_axes(problem: Problem) -> tuple[int, int]:
+    """Return which axes of the output a tile's rows and columns lie along."""
+    rank = len(_shape(problem))
+    channels_first = problem.op == "nn.conv2d" and problem.attrs.data_layout == "NCHW"
+    return (1 if channels_first else rank - 2), rank - 1
+
+
+def tile_knobs(problem: Problem) -> TileKnobs:
+    """Return the default knobs: the largest tile that leaves enough threads."""
+    shape = _shape(problem)
+    row, column = tiled_axes(problem)
+    rows, columns = (_divisors(shape[axis]) for axis in (row, column))
+    fitting = [
+        (r, c)
+        for r in rows
+        for c in columns
+        if r <= 4 and c <= 4 and (r * c == 1 or prod(shape) // (r * c) >= _ENOUGH_THREADS)
+    ]
+    # Of tiles of one size the squarest reads least.
+    r, c = max(fitting, key=lambda tile: (tile[0] * tile[1], min(tile)))
+    return TileKnobs(thread_knobs(problem).threads, r, c)
+
+
+def tile_space(problem: Problem) -> dict[str, Sequence[Any]]:
+    """Return the legal knobs."""
+    shape = _shape(problem)
+    row, column = tiled_axes(problem)
+    return {
+        **thread_space(problem),
+        "rows": _divisors(shape[row]),
+        "columns": _divisors(shape[column]),
+    }
+
+
+def tile_cost(problem: Problem, knobs: TileKnobs) -> float:
+    """Return the elements that all threads read in a step: what a tile saves."""
+    tiles = prod(_shape(problem)) / (knobs.rows * knobs.columns)
+    return tiles * (knobs.rows + knobs.columns)
+
+
+def _shape(problem: Problem) -> tuple[int, ...]:
+    (out,) = flatten(problem.out_types[0])
+    return tuple(out.shape)
+
+
+def _divisors(extent: int) -> tuple[int, ...]:
+    return tuple(n for n in _SIDE if extent % n == 0)
+
+
+def _has_tiles(attrs: Any, in_types: Sequence[Any], target: Any) -> bool:
+    return getattr(attrs, "data_layout", "NCHW") in ("NCHW", "NHWC")
+
+
+@register_strategy(
+    "nn.conv2d", "nn.dense", "nn.batch_matmul", name="threads.tile", applies=_has_tiles,
+    default=tile_knobs, space=tile_space, cost=tile_cost,
+)  # fmt: skip
+def schedule_tiles(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: TileKnobs
+) -> te.Schedule:
+    """A tile for each thread; a thread for each element where the kernel does more than that."""
+    sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs)
+    is_result = any(t.op is anchor.op for t in outs)
+    out = anchor if is_result else only_reader(schedule, anchor.op, outs)
+    if len(outs) != 1 or len(sums) != 1 or sums[0] is not anchor.op or out is None:
+        return schedule_elements(problem, outs, anchor, knobs)
+    if is_result:
+        tile = schedule.cache_write(anchor, "local")
+    else:
+        tile = anchor
+        schedule[tile].set_scope("local")
+    thread = _bind_tiles(schedule[out], tiled_axes(problem), problem, knobs)
+    stage = schedule[tile]
+    stage.compute_at(schedule[out], thread)
+    inner = [stage.op.axis[axis] for axis in tiled_axes(problem)]
+    rest = [axis for axis in stage.op.axis if axis not in inner]
+    stage.reorder(*rest, *stage.op.reduce_axis, *inner)
+    for axis in inner:
+        stage.unroll(axis)
+    return schedule
+
+
+def _bind_tiles(
+    stage: Any, tiled: tuple[int, int], problem: Problem, knobs: TileKnobs
+) -> te.IterVar:
+    """Bind the tiles of a stage to threads; return the axis of the threads."""
+    sides = dict(zip(tiled, (knobs.rows, knobs.columns), strict=True))
+    outer, inner = [], []
+    for number, axis in enumerate(stage.op.axis):
+        if number in sides:
+            axis, step = stage.split(axis, factor=sides[number])
+            inner.append(step)
+        outer.append(axis)
+    tiles = prod(extent_of(axis) for axis in stage.op.axis) // (knobs.rows * knobs.columns)
+    stage.reorder(*outer, *inner)
+    fused = stage.fuse(*outer)
+    threads = min(knobs.threads, most_threads(problem.target), tiles)
+    block, thread = stage.split(fused, factor=threads, tail="guard")
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    for axis in inner:
+        stage.unroll(axis)
+    bound: te.IterVar = thread
+    return bound

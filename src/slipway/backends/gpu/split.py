@@ -1,0 +1,128 @@
+"""A function whose loops are kernels, in two: the kernels' text, and a host that launches them.
+
+The host function has the parameters of the whole.  It asks for what its kernels hand to each other,
+and calls ``slipway.device.launch`` for each of them (crt/posix/device_code.c).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slipway import dtypes
+from slipway.backends.gpu.lowering.threads import is_thread_loop
+from slipway.codegen.c.function import CModule
+from slipway.codegen.gpu.dialect import Dialect
+from slipway.codegen.gpu.kernel import KernelText, emit_kernel
+from slipway.codegen.gpu.source import source_text
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import children, map_children, walk
+from slipway.target import Target
+from slipway.target.capability import capability_of
+
+
+@dataclass(frozen=True)
+class DeviceProgram:
+    """The kernels of a library: their text, its SHA-256, and each of them."""
+
+    text: str
+    digest: str
+    kernels: tuple[KernelText, ...]
+
+
+def emit_kernels(
+    functions: Mapping[str, PrimFunc], target: Target, dialect: Dialect, compiler: str
+) -> tuple[DeviceProgram, dict[int, KernelText]]:
+    """Return the kernels of `functions`, and each by the id of the loops it was made of."""
+    module = CModule(capability_of(target))
+    by_loop: dict[int, KernelText] = {}
+    for name, func in functions.items():
+        noalias = bool(func.attr("noalias", True))
+        for number, root in enumerate(_roots(func.body)):
+            kernel = emit_kernel(f"{name}_kernel{number}", root, dialect, module, noalias)
+            by_loop[id(root)] = kernel
+    kernels = tuple(by_loop.values())
+    text = source_text(kernels, dialect, compiler)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return DeviceProgram(text, digest, kernels), by_loop
+
+
+def _roots(node: S.Stmt) -> list[S.For]:
+    """Return the outermost thread loops in order."""
+    if is_thread_loop(node):
+        return [node]  # type: ignore[list-item]
+    parts: list[Any] = [n for n in children(node) if isinstance(n, S.Stmt)]
+    return [root for part in parts for root in _roots(part)]
+
+
+def host_function(
+    func: PrimFunc, digest: str, by_loop: Mapping[int, KernelText], device_type: int
+) -> PrimFunc:
+    """Return `func` with launches in place of its kernels."""
+    body = _Host(func, digest, by_loop, device_type).visit(func.body)
+    made: PrimFunc = func.replace(body=body).with_attr("device_type", device_type)
+    return made
+
+
+class _Host:
+    def __init__(
+        self, func: PrimFunc, digest: str, by_loop: Mapping[int, KernelText], device_type: int
+    ) -> None:
+        self.func = func
+        self.digest = digest
+        self.by_loop = by_loop
+        self.kind = ops.const(device_type)
+        self.workspaces: dict[int, E.Var] = {}  # memory between kernels, by data Var
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, S.Stmt):
+            return node
+        if is_thread_loop(node):
+            return self._launch(self.by_loop[id(node)])
+        if isinstance(node, S.Allocate):
+            return self._workspace(node)
+        self._refuse_loads(node)
+        return map_children(node, self.visit)
+
+    def _refuse_loads(self, node: S.Stmt) -> None:
+        for inner in children(node):
+            if isinstance(inner, E.PrimExpr):
+                for part in walk(inner):
+                    if isinstance(part, E.BufferLoad):
+                        raise CodegenError(
+                            f"{self.func.name}: {part.buffer.name!r} lies on the device, and what "
+                            "decides which kernels run reads it. Put that into the kernel"
+                        )
+
+    def _launch(self, kernel: KernelText) -> S.Stmt:
+        texts = (self.digest, kernel.name, kernel.signature)
+        args = [self.workspaces.get(id(var), var) for var in kernel.params]
+        grid = [ops.cast(extent, "int64") for extent in kernel.grid()]
+        return _call("launch", self.kind, *map(E.StringImm, texts), *grid, *args)
+
+    def _workspace(self, node: S.Allocate) -> S.Stmt:
+        buffer = node.buffer
+        size: E.PrimExpr = ops.const(dtypes.bytes_of(buffer.dtype), "int64")
+        for extent in buffer.shape:
+            size = E.Mul(size, ops.cast(extent, "int64"))
+        handles = [b.data for _, b in self.func.buffer_map]
+        like: E.PrimExpr = handles[0] if handles else ops.const(0, "int64")
+        address = E.Var(buffer.name, "int64")
+        self.workspaces[id(buffer.data)] = address
+        asked = _packed("alloc", self.kind, like, size, dtype="int64")
+        freed = _call("free", self.kind, address)
+        return S.LetStmt(address, asked, S.seq((self.visit(node.body), freed)))
+
+
+def _packed(name: str, *args: E.PrimExpr, dtype: str = "int32") -> E.PrimExpr:
+    return E.Call(dtype, "call_packed", (E.StringImm(f"slipway.device.{name}"), *args))
+
+
+def _call(name: str, *args: E.PrimExpr) -> S.Stmt:
+    return S.Evaluate(_packed(name, *args))

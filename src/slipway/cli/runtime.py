@@ -1,0 +1,47 @@
+"""``slipway runtime``: what a program of C or C++ needs to run models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipway import libinfo
+from slipway.cli import console
+from slipway.errors import ToolchainError
+
+
+def runtime(
+    cflags: Annotated[bool, typer.Option("--cflags", help="Print the compiler's flags.")] = False,
+    libs: Annotated[
+        bool, typer.Option("--libs", help="Print the linker's flags; the library is compiled once.")
+    ] = False,
+    amalgamation: Annotated[
+        Path | None,
+        typer.Option(help="Write slipway.h and slipway.c into this folder.", metavar="FOLDER"),
+    ] = None,
+) -> None:
+    """Tell where the runtime lies, or write it as two files of C.
+
+    For example:
+
+        g++ app.cc $(slipway runtime --cflags --libs) -o app
+
+        slipway runtime --amalgamation . && cc app.c slipway.c -pthread -ldl -o app
+    """
+    if amalgamation is not None:
+        from slipway.toolchain.amalgamation import write_amalgamation
+
+        for path in write_amalgamation(amalgamation):
+            console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+        return
+    flags = [f"-I{path}" for path in libinfo.find_include_path()] if cflags else []
+    if libs:
+        folder = Path(libinfo.find_lib_path()[0]).parent
+        flags += [f"-L{folder}", "-lslipway_runtime", f"-Wl,-rpath,{folder}"]
+    if not flags:
+        raise ToolchainError(
+            "slipway runtime takes --cflags, --libs or both, or --amalgamation FOLDER."
+        )
+    print(" ".join(flags))

@@ -1,0 +1,152 @@
+"""``slipway tune``: find the fastest choice for each kernel of a model, on the device itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.model_file import ModelOptions
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    RpcHost,
+    RpcKey,
+    RpcPort,
+    Tracker,
+)
+from slipway.errors import ExecutionError
+
+
+def tune(
+    model: ModelFile,
+    target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The best choices. [default: MODEL.records]"),
+    ] = None,
+    database: Annotated[
+        Path | None, typer.Option(help="Keeps every trial. [default: MODEL.tuning.sqlite]")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each kernel at most.")] = 64,
+    seconds: Annotated[float, typer.Option(min=0, help="End the search after; 0: never.")] = 0,
+    input_shapes: InputShapes = None,
+    bind: Bindings = None,
+    model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
+    rpc_host: RpcHost = None,
+    rpc_port: RpcPort = 9090,
+    rpc_key: RpcKey = "",
+    tracker: Tracker = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Search the ways to compute each kernel of MODEL, measured on this machine or a device.
+
+    Every trial is kept: a search that was ended goes on where it was. `slipway compile
+    --tuning-records` takes what is written.
+
+    For example:
+
+        slipway tune mobilenet.onnx --trials 32
+
+        slipway tune mobilenet.onnx --target raspberry-pi/4b-aarch64 --rpc-host pi.local
+
+        slipway compile mobilenet.onnx --tuning-records mobilenet.records
+    """
+    from slipway.target import Target
+    from slipway.transform.context import PassContext
+    from slipway.tuning.database import Database
+    from slipway.tuning.task import extract_tasks
+    from slipway.tuning.tune import Budget, tune_tasks
+
+    model.stat()
+    chosen = Target(target)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    with console.step(f"Reading {model}"):
+        module, parameters = options.read(model, chosen)
+    records = output or Path(f"{model.stem}.records")
+    trials_file = database or Path(f"{model.stem}.tuning.sqlite")
+    known = Database(trials_file)
+    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker)
+    rows: dict[int, Any] = {}
+    ended = "done"
+    with PassContext(opt_level=3):
+        tasks = extract_tasks(module, chosen, parameters)
+
+        def watch(progress: Any) -> None:
+            rows[progress.number] = progress
+            console.err.print(
+                f"{progress.task.op} {progress.number + 1}/{len(tasks)}: {progress.trials} trials, "
+                f"{progress.score:.2f} of the default's time"
+            )
+
+        try:
+            tune_tasks(tasks, runner, known, Budget(trials, seconds=seconds), watch)
+        except KeyboardInterrupt:
+            ended = "interrupted"
+    known.write_records(records)
+    report = [line_of(rows[number]) for number in sorted(rows)]
+    if as_json:
+        print(json.dumps({"ended": ended, "records": str(records), "tasks": report}, indent=1))
+    else:
+        print_report(report)
+        console.out.print(
+            f"{records}: {len(known.records())} choices better than the default; "
+            f"{trials_file}: {len(known)} trials"
+        )
+    if ended == "interrupted":
+        raise typer.Exit(130)
+
+
+def runner_of(host: str | None, port: int, key: str, tracker: str | None) -> Any:
+    """Return where candidates run.  Raises ExecutionError for a tracker that cannot be read."""
+    from slipway.tuning.runner import DeviceRunner, LocalRunner, TrackerRunner
+
+    if tracker is not None:
+        address, _, number = tracker.rpartition(":")
+        if not address or not number.isdigit():
+            raise ExecutionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
+        if not key:
+            raise ExecutionError("--tracker needs --rpc-key: the kind of device to ask for")
+        return TrackerRunner(address, int(number), key)
+    return LocalRunner() if host is None else DeviceRunner(host, port, key)
+
+
+def line_of(progress: Any) -> dict[str, Any]:
+    """Return what is shown of a task."""
+    return {
+        "layer": progress.task.layers[0] if progress.task.layers else progress.task.name,
+        "operator": progress.task.op,
+        "calls": progress.task.weight,
+        "default_seconds": progress.default_seconds,
+        "score": progress.score,
+        "trials": progress.trials,
+        "errors": progress.errors,
+    }
+
+
+def print_report(report: list[dict[str, Any]]) -> None:
+    """Print a row for each task, and what the model gains."""
+    rows = [
+        (
+            line["layer"], line["operator"], str(line["calls"]),
+            console.time_text(line["default_seconds"]), f"{line['score']:.2f}",
+            str(line["trials"]), str(sum(line["errors"].values())),
+        )
+        for line in report
+    ]  # fmt: skip
+    columns = ("node", "operator", "calls", "default", "of default", "trials", "errors")
+    console.table(columns, rows, text_columns=2)
+    before = sum(line["calls"] * line["default_seconds"] for line in report)
+    after = sum(line["calls"] * line["default_seconds"] * line["score"] for line in report)
+    if before:
+        console.out.print(
+            f"All kernels searched: {console.time_text(before)} by default, "
+            f"{console.time_text(after)} tuned"
+        )

@@ -1,0 +1,170 @@
+"""``slipway web-demo``: a folder with a page that runs a model, for any web server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.model_file import ModelOptions
+from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFile, ModelFormat
+from slipway.errors import ModelError
+from slipway.libinfo import find_js_path
+from slipway.version import VERSION
+
+PAGE = ("index.html", "demo.mjs", "worker.mjs", "demo.css")
+IMAGE_DTYPES = ("float32", "float16", "uint8", "int8")
+# The means and deviations of the pictures that classifiers of ImageNet are trained on.
+IMAGENET = ("0.485,0.456,0.406", "0.229,0.224,0.225")
+
+
+def web_demo(
+    model: ModelFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The folder to write. [default: MODEL-web]"),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="What the page is called.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="A text file with the name of a class on each line.")
+    ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(help="Divide pixels, 0 to 255, by this. [default: 255; 1 for integers]"),
+    ] = None,
+    mean: Annotated[
+        str | None, typer.Option(help="Then subtract this, with commas one a channel.")
+    ] = None,
+    std: Annotated[
+        str | None, typer.Option(help="Then divide by this, with commas one a channel.")
+    ] = None,
+    imagenet: Annotated[
+        bool, typer.Option("--imagenet", help="ImageNet's usual --mean and --std.")
+    ] = False,
+    target: Annotated[
+        str, typer.Option("--target", help="Which WebAssembly to compile for.")
+    ] = "web/wasm",
+    input_shapes: InputShapes = None,
+    bind: Bindings = None,
+    dense_rounding: DenseRounding = None,
+    model_format: ModelFormat = None,
+) -> None:
+    """Write a folder with a page that runs MODEL: pictures or the camera in, classes out.
+
+    It needs nothing but a web server of files, and shows the milliseconds of each layer too.
+
+    For example:
+
+        slipway web-demo mobilenet.onnx --imagenet --labels classes.txt
+
+        python -m http.server --directory mobilenet-web
+    """
+    import slipway
+    from slipway import relay
+
+    chosen = slipway.target.Target(target)
+    if chosen.parsed_triple.object_format != "wasm":
+        raise ModelError(f"--target {target}: a page runs WebAssembly; write web/wasm.")
+    if imagenet and (mean is not None or std is not None):
+        raise ModelError("--imagenet says what --mean and --std are; leave them out.")
+    names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    with console.step(f"Reading {model}"):
+        module, parameters = options.read(model, chosen)
+    inputs = [
+        {
+            "name": str(parameter.name_hint),
+            "dtype": str(parameter.checked_type.dtype),
+            "shape": [int(extent) for extent in parameter.checked_type.shape],
+        }
+        for parameter in module["main"].params
+        if str(parameter.name_hint) not in parameters
+    ]
+    if not inputs:
+        raise ModelError(f"{model}: a model without inputs has nothing to show.")
+    shown = next((one for one in inputs if image_of(one) is not None), inputs[0])
+    image = image_of(shown)
+    if image is not None:
+        means, deviations = IMAGENET if imagenet else (mean, std)
+        image |= scaling(str(shown["dtype"]), image["channels"], scale, means, deviations)
+    with console.step(f"Compiling for {chosen}"), slipway.transform.PassContext(opt_level=3):
+        library = relay.build(module, target=chosen, params=parameters)
+    folder = output or Path(f"{model.stem}-web")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = folder / "model.wasm"
+    library.export_library(str(written))
+    digest = hashlib.sha256(written.read_bytes()).hexdigest()[:12]
+    named = written.replace(folder / f"model-{digest}.wasm")  # caches keep it for ever
+    for old in folder.glob("model-????????????.wasm"):
+        if old != named:
+            old.unlink()
+    about = {
+        "title": title or model.stem,
+        "version": VERSION,
+        "model": named.name,
+        "bytes": named.stat().st_size,
+        "input": shown,
+        "others": [one for one in inputs if one is not shown],
+        "image": image,
+        "labels": names,
+    }
+    (folder / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    source = Path(find_js_path()[0])
+    for path in (
+        source / "slipway.mjs",
+        source / "device" / "icon.svg",
+        *(source / "demo" / name for name in PAGE),
+    ):
+        shutil.copy(path, folder / path.name)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    console.out.print(f"{folder}: {console.size_text(size)}; serve it with any web server:")
+    console.out.print(f"  python -m http.server --directory {folder}")
+
+
+def image_of(parameter: dict[str, Any]) -> dict[str, Any] | None:
+    """Return how a picture lies in an input of that shape and dtype; None where it is none."""
+    shape = parameter["shape"]
+    if len(shape) != 4 or shape[0] != 1 or parameter["dtype"] not in IMAGE_DTYPES:
+        return None
+    for layout, (channels, height, width) in (
+        ("NCHW", shape[1:]),
+        ("NHWC", [shape[3], *shape[1:3]]),
+    ):
+        if channels in (1, 3) and min(height, width) > 3:
+            return {"width": width, "height": height, "channels": channels, "layout": layout}
+    return None
+
+
+def scaling(
+    dtype: str, channels: int, scale: float | None, mean: str | None, std: str | None
+) -> dict[str, Any]:
+    """Return what a page does with pixels: (pixel / scale - mean) / std, one a channel."""
+    is_real = dtype.startswith("float")
+    if scale is None:
+        scale = 255.0 if is_real else 1.0
+    if not scale > 0:
+        raise ModelError(f"--scale {scale:g}: pixels are divided by it; it is more than 0.")
+    zero = 128.0 if dtype == "int8" else 0.0
+    deviations = numbers("--std", std, channels, 1.0)
+    if not all(deviations):
+        raise ModelError(f"--std {std}: pixels are divided by it; it is not 0.")
+    return {"scale": scale, "mean": numbers("--mean", mean, channels, zero), "std": deviations}
+
+
+def numbers(option: str, text: str | None, channels: int, default: float) -> Sequence[float]:
+    """Return one number a channel from an option's text."""
+    if text is None:
+        return [default] * channels
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ModelError(f"{option} {text}: write numbers with commas between them.") from None
+    if len(values) not in (1, channels):
+        raise ModelError(f"{option} {text}: the input has {channels} channels; write as many.")
+    return values if len(values) == channels else values * channels

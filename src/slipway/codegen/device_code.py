@@ -1,0 +1,54 @@
+"""What a library has for a device: the text of its kernels, and what is in it."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slipway.target import Target
+
+
+def packed_code(target: Target, text: str) -> bytes:
+    """Return the bytes of ``__slipway_device_code`` (crt/posix/device_code.c)."""
+    code = text.encode()
+    head = struct.pack("<4siQ", b"SLWD", target.kind.device_type, len(code))
+    return head + code + bytes(-len(code) % 8)
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """A kernel of a device: the types of its arguments, and the axes of its threads."""
+
+    name: str
+    arg_types: tuple[str, ...]
+    axes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """What a library has for a device: text in a language of kernels, by whose SHA-256 it is known.
+
+    `suffix` is how the name of a file with the text ends, `make_object` gives an object for the
+    host that holds it as `packed_code`.
+    """
+
+    target: Target
+    language: str
+    suffix: str
+    text: str
+    kernels: tuple[KernelInfo, ...]
+    make_object: Callable[[], bytes]
+
+    def metadata(self) -> str:
+        """Return the text of the ``.tvm_meta.json`` beside the code: what it has, for people."""
+        functions = {
+            kernel.name: {
+                "name": kernel.name,
+                "arg_types": list(kernel.arg_types),
+                "launch_param_tags": list(kernel.axes),
+            }
+            for kernel in self.kernels
+        }
+        return json.dumps({"tvm_version": "0.1.0", "func_info": functions}, indent=2) + "\n"

@@ -1,0 +1,297 @@
+"""A kernel, a nest of loops over threads, as a function of a GPU's language."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from slipway import dtypes
+from slipway.codegen.c import spelling
+from slipway.codegen.c.expressions import Lane
+from slipway.codegen.c.function import CFunction, CModule
+from slipway.codegen.capture import captured
+from slipway.codegen.gpu.dialect import Dialect
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.visit import children, post_order, walk
+
+_SIGNATURE = {("float", 32): "f", ("float", 64): "d"}
+_AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel's text, and what the host says to launch it.
+
+    `signature` is that of crt's device_api.h for `params`; `extents` has the steps of each axis.
+    """
+
+    name: str
+    text: str
+    params: tuple[E.Var, ...]
+    signature: str
+    extents: dict[str, E.PrimExpr]
+    shared_bytes: int
+    helpers: frozenset[str]
+
+    def grid(self) -> list[E.PrimExpr]:
+        """Return the blocks along x, y and z, then the threads of a block."""
+        tags = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in _AXES]
+        return [self.extents.get(tag, ops.const(1)) for tag in tags]
+
+
+def axes_of(node: S.Stmt) -> tuple[dict[str, S.For], S.Stmt]:
+    """Return the loops over threads at the top of a kernel, and the code inside them."""
+    loops: dict[str, S.For] = {}
+    while isinstance(node, S.For) and node.kind == S.ForKind.THREAD and node.thread is not None:
+        loops[node.thread.thread_tag] = node
+        node = node.body
+    return loops, node
+
+
+def emit_kernel(
+    name: str, root: S.For, dialect: Dialect, module: CModule, noalias: bool = True
+) -> KernelText:
+    """Return the text of one kernel.  Raises CodegenError for what the language cannot express."""
+    loops, body = axes_of(root)
+    out = KernelFunction(module, name, dialect)
+    params = captured(root)
+    extents = {tag: loop.extent for tag, loop in loops.items()}
+    for extent in extents.values():  # which the host computes
+        inside = {id(v) for v in captured(S.Evaluate(extent))}
+        params = [v for v in params if id(v) not in inside or _uses(body, v)]
+    words, signature = out.kernel_parameters(params, body, noalias)
+    for tag, loop in loops.items():
+        out.bind_axis(tag, loop)
+    out.stmt(body)
+    text = out.text(dialect, words, extents)
+    return KernelText(
+        name, text, tuple(params), signature, extents, out.shared_bytes, frozenset(out.helpers)
+    )
+
+
+def _uses(node: S.Stmt, var: E.Var) -> bool:
+    return any(n is var for n in walk(node))
+
+
+class KernelFunction(CFunction):
+    """Emits one kernel: the walk of C with memory in spaces, and threads."""
+
+    def __init__(self, module: CModule, name: str, dialect: Dialect) -> None:
+        super().__init__(module, name)
+        self.dialect = dialect
+        self.spaces: dict[int, str] = {}  # of memory, by data Var
+        self.declared: list[str] = []  # shared memory, at the top of the function
+        self.shared_bytes = 0
+        self.taken |= dialect.reserved | {name}
+        self.shared: frozenset[int] = frozenset()  # nodes of this statement, by id
+        self.known: dict[tuple[int, Lane, bool], tuple[str, list[str]]] = {}
+        self.branches: list[list[str]] = []  # the lines that a branch's lines stand among
+
+    # -- around the body ---------------------------------------------------------------------------
+
+    def kernel_parameters(
+        self, params: list[E.Var], body: S.Stmt, noalias: bool
+    ) -> tuple[list[str], str]:
+        """Bind the parameters; return their declarations, and the signature for a launch."""
+        buffers = _buffers(body)
+        words, kinds = [], ""
+        for number, var in enumerate(params):
+            name = self.define(var, self.fresh(var.name))
+            if var.dtype == "handle":
+                buffer = buffers.get(id(var))
+                if buffer is None:
+                    raise CodegenError(f"{self.name}: pointer {var.name} is of no known type")
+                ty = spelling.c_type(buffer.dtype)
+                self.pointer_types[id(var)] = ty
+                self.spaces[id(var)] = "global"
+                restrict = "restrict " if noalias else ""
+                pattern, kind = self.dialect.pointer, "p"
+            else:
+                ty, restrict = spelling.c_type(var.dtype), ""
+                code, bits, _ = dtypes.parse(var.dtype)
+                pattern = self.dialect.scalar
+                kind = _SIGNATURE.get((code, bits)) or str(max(1, bits // 8))
+            words.append(pattern.format(type=ty, name=name, number=number, restrict=restrict))
+            kinds += kind
+        return words, kinds
+
+    def bind_axis(self, tag: str, loop: S.For) -> None:
+        """Give a loop's variable the number of the thread or block."""
+        self.bounds.bind(loop.loop_var, loop.min, loop.extent)
+        name = self.define(loop.loop_var, self.fresh(tag.replace("Idx.", "_")))
+        self.line(f"const int32_t {name} = {self.dialect.indices[tag]};")
+        self.temporaries.append(name)
+
+    def text(self, dialect: Dialect, words: list[str], extents: dict[str, E.PrimExpr]) -> str:
+        """Return the whole function."""
+        self._mention_unused()
+        threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in _AXES]
+        known = [n for n in threads if n is not None]
+        head = dialect.head
+        if len(known) < 3:  # only the launch knows
+            head = re.sub(r" __attribute__\(\(\w+\(\{threads\}\)\)\)", "", head)
+        head = head.format(
+            name=self.name,
+            parameters=", ".join(words),
+            threads=", ".join(map(str, known)),
+            most=prod(known),
+        )
+        lines = [f"  {line}" for line in self.declared] + self.lines
+        return f"{head} {{\n" + "\n".join(lines) + "\n}\n"
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def pointer(self, buffer: Buffer) -> str:
+        """Return the data pointer of a buffer, as a pointer to its elements."""
+        name = self._c_Var(buffer.data, None)
+        ty = spelling.c_type(buffer.dtype)
+        if self.pointer_types.get(id(buffer.data)) == ty:
+            return name
+        space = self.dialect.spaces[self.spaces.get(id(buffer.data), "local")]
+        return f"(({space}{ty}*){name})"
+
+    def _allocate(self, node: S.Allocate) -> None:
+        buffer = node.buffer
+        size = buffer.size_bytes()
+        if size is None:
+            raise CodegenError(
+                f"{self.name}: the memory {buffer.name!r} of a thread or block has the shape "
+                f"{list(buffer.shape)}, and it must be constant"
+            )
+        shared = buffer.scope == "shared"
+        ty = spelling.c_type(buffer.dtype)
+        name = self.define(buffer.data, self.fresh(buffer.name))
+        self.pointer_types[id(buffer.data)] = ty
+        self.element_dtype[id(buffer.data)] = buffer.dtype
+        self.spaces[id(buffer.data)] = "shared" if shared else "local"
+        count = max(1, size // max(1, dtypes.bits_of(buffer.dtype) // 8))
+        line = f"{self.dialect.spaces['shared' if shared else 'local']}{ty} {name}[{count}];"
+        if shared:
+            self.declared.append(line)
+            self.shared_bytes += size
+        else:
+            self.line(line)
+        self.stmt(node.body)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def _for(self, node: S.For) -> None:
+        if node.kind == S.ForKind.THREAD:
+            raise CodegenError(f"{self.name}: loop {node.loop_var.name} over threads is not mapped")
+        start = self.index(node.min)
+        end = self.index(node.min + node.extent)
+        if not isinstance(node.extent, E.IntImm) or not isinstance(node.min, E.IntImm):
+            end = self.temporary(node.loop_var.dtype, end, "end")
+        self.loop(node, start, end)
+
+    def _assert(self, node: S.AssertStmt) -> None:
+        self.stmt(node.body)  # a kernel has no way to report
+
+    def _evaluate(self, value: E.PrimExpr) -> None:
+        if isinstance(value, E.Call) and value.op == "storage_sync":
+            self.line(self.dialect.barrier)
+            return
+        if isinstance(value, E.Call) and value.op in ("ret", "call_packed"):
+            raise CodegenError(f"{self.name}: a kernel cannot {value.op}: {value}")
+        super()._evaluate(value)
+
+    def fail(self, kind: str, message: str) -> None:
+        """Refuse: a kernel has no way to report an error."""
+        raise CodegenError(f"{self.name}: a kernel cannot raise {kind}: {message}")
+
+    # -- what a statement uses several times -------------------------------------------------------
+
+    def stmt(self, node: S.Stmt) -> None:
+        """Emit one statement; what its value uses more than once is computed once.
+
+        Spelled out each time, an expression of shared parts would be a text of exponential length.
+        """
+        if isinstance(node, S.BufferStore):
+            self.shared, self.known = _shared_nodes(node), {}
+            super().stmt(node)
+            self.shared, self.known = frozenset(), {}
+            return
+        super().stmt(node)
+
+    def expr(self, node: E.PrimExpr, lane: Lane = None) -> str:
+        """Return the spelling of (one lane of) `node`: a name, where it is used again."""
+        if id(node) not in self.shared:
+            return super().expr(node, lane)
+        key = (id(node), lane, self.indexing)
+        found = self.known.get(key)
+        if found is not None and any(found[1] is lines for lines in (self.lines, *self.branches)):
+            return found[0]
+        text = super().expr(node, lane)
+        if text.isidentifier():
+            return text
+        name = self.temporary(node.dtype, text)
+        self.known[key] = name, self.lines
+        return name
+
+    def _call_if_then_else(self, node: E.Call, lane: Lane) -> str:
+        self.branches.append(self.lines)
+        text = super()._call_if_then_else(node, lane)
+        self.branches.pop()
+        return text
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def _c_Call(self, node: E.Call, lane: Lane) -> str:
+        word = self.dialect.builtins.get(node.op)
+        if word is not None and dtypes.scalar_of(node.args[0].dtype) in ("float32", "float64"):
+            return f"{word}({', '.join(self.expr(a, lane) for a in node.args)})"
+        if node.op in ("call_extern", "call_pure_extern", "call_llvm_intrin", "hardware"):
+            raise CodegenError(
+                f"{self.name}: kernels in {self.dialect.name} cannot call {node.args[0]}"
+            )
+        return super()._c_Call(node, lane)
+
+
+def _buffers(body: S.Stmt) -> dict[int, Buffer]:
+    """Return a buffer for each memory that is accessed."""
+    found: dict[int, Buffer] = {}
+    for node in walk(body):
+        if isinstance(node, (S.BufferStore, E.BufferLoad)):
+            found.setdefault(id(node.buffer.data), node.buffer)
+    return found
+
+
+def _shared_nodes(root: S.Stmt) -> frozenset[int]:
+    """Return the ids of the expressions in `root` that are used more than once and are no leaves.
+
+    Not what loads under a condition that may keep it from being computed.
+    """
+    uses: dict[int, int] = {}
+    guarded: set[int] = set()
+    for node in walk(root):
+        for child in children(node):
+            uses[id(child)] = uses.get(id(child), 0) + 1
+        if isinstance(node, (E.And, E.Or)):
+            guarded.update(id(inner) for inner in walk(node))
+    loads = _loading(root) & guarded
+    return frozenset(
+        id(node)
+        for node in walk(root)
+        if uses.get(id(node), 0) > 1
+        and isinstance(node, E.PrimExpr)
+        and not isinstance(node, _LEAVES)
+        and children(node)
+        and id(node) not in loads
+    )
+
+
+_LEAVES = (E.Var, E.IntImm, E.FloatImm, E.StringImm, E.Ramp, E.Broadcast)
+
+
+def _loading(root: S.Stmt) -> set[int]:
+    """Return the ids of the expressions that load from memory."""
+    found: set[int] = set()
+    for node in post_order(root):
+        if isinstance(node, E.BufferLoad) or any(id(child) in found for child in children(node)):
+            found.add(id(node))
+    return found

@@ -1,0 +1,1 @@
+"""``relay.quantize``: a real graph becomes one on integers (symmetric, 8 bits)."""

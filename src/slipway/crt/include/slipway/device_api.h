@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file
+ * Devices beside the processor: memory, kernels, properties; one table of functions for each kind.
+ *
+ * Memory of a device has an address that nothing on the host may follow, with the arithmetic of
+ * addresses: `data + byte_offset` of a tensor is a place in the same allocation.  Each kind says
+ * how; one whose driver has handles instead of addresses reserves address space for them.
+ *
+ * Work is queued in order and runs beside the host; reading memory waits for it.  Every function
+ * that fails has set the thread's error (error.h).
+ */
+#ifndef SLIPWAY_DEVICE_API_H_
+#define SLIPWAY_DEVICE_API_H_
+
+#include "slipway/abi.h"
+#include "slipway/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a device can be asked; classic TVM's numbers. */
+typedef enum {
+  SLW_DEVICE_EXIST = 0,
+  SLW_DEVICE_MAX_THREADS_PER_BLOCK = 1,
+  SLW_DEVICE_WARP_SIZE = 2,
+  SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK = 3,
+  SLW_DEVICE_COMPUTE_VERSION = 4,
+  SLW_DEVICE_NAME = 5,
+  SLW_DEVICE_MAX_CLOCK_RATE = 6, /* kHz */
+  SLW_DEVICE_MULTI_PROCESSOR_COUNT = 7,
+  SLW_DEVICE_MAX_THREAD_DIMENSIONS = 8, /* "[x, y, z]" */
+  SLW_DEVICE_API_VERSION = 11,
+  SLW_DEVICE_DRIVER_VERSION = 12,
+  SLW_DEVICE_TOTAL_GLOBAL_MEMORY = 14
+} slw_device_attribute;
+
+/** One run of a kernel.  `digest` is the SHA-256, in hexadecimal, of the code that has it.
+ * `signature` has a character for each argument: 'p' memory of the device; '1' '2' '4' '8' an
+ * integer of so many bytes; 'f' 'd' a float of 4 or 8. */
+typedef struct {
+  const char *digest;
+  const char *kernel;
+  const char *signature;
+  size_t grid[3];
+  size_t block[3];
+  const TVMFFIAny *args;
+} slw_device_launch;
+
+typedef struct {
+  const char *name; /* "opencl" */
+  slw_status (*alloc)(int32_t device_id, size_t size_bytes, void **out);
+  void (*release)(void *memory);
+  slw_status (*device_of)(const void *address, int32_t *device_id);
+  slw_status (*read)(const void *from, void *host, size_t size_bytes);
+  slw_status (*write)(void *to, const void *host, size_t size_bytes);
+  slw_status (*copy)(const void *from, void *to, size_t size_bytes);
+  /* `code` is copied; the same code again is nothing new. */
+  slw_status (*add_code)(const char *digest, const void *code, size_t size_bytes);
+  slw_status (*launch)(const slw_device_launch *launch);
+  slw_status (*synchronize)(int32_t device_id);
+  slw_status (*wait_all)(void); /* of the devices that something was done on */
+  /* None where this kind of device has no such attribute; SLW_DEVICE_EXIST has for all. */
+  slw_status (*attribute)(int32_t device_id, int32_t attribute, TVMFFIAny *out);
+} slw_device_api;
+
+/** Enter the functions of a kind of device (a DLDeviceType). */
+SLW_API void slw_device_register(int32_t device_type, const slw_device_api *api);
+
+/** Return the functions of a kind, or NULL where this runtime has none. */
+SLW_API const slw_device_api *slw_device_find(int32_t device_type);
+
+/** Wait until all devices have done their work, where this process gave them any. */
+SLW_API slw_status slw_device_wait_all(void);
+
+/** Move bytes between places that may each be on the processor or on a device.
+ * @retval SLW_ERROR_TENSOR this runtime has none of a kind */
+SLW_API slw_status slw_device_move(const void *from, int32_t from_type, void *to, int32_t to_type,
+                                   size_t size_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SLIPWAY_DEVICE_API_H_ */

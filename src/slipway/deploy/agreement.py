@@ -1,0 +1,79 @@
+"""How far a model's outputs are from those of a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from slipway.deploy.tensors import Array
+from slipway.inspect.bisect import TOLERANCE, difference
+
+__all__ = ["TOLERANCE", "Agreement", "OutputAgreement", "agreement_of"]
+
+
+@dataclass(frozen=True)
+class OutputAgreement:
+    """One output: the largest error, as a share of the reference's largest value for floats.
+
+    `sqnr_db` is the ratio of the reference's power to the error's, in decibels, `cosine` that of
+    the angle between the two; both are None for integers.
+    """
+
+    name: str
+    error: float
+    sqnr_db: float | None
+    cosine: float | None
+    agrees: bool
+
+    def __str__(self) -> str:
+        verdict = "agrees" if self.agrees else "DIFFERS"
+        more = ""
+        if self.sqnr_db is not None:
+            more = f", SQNR {self.sqnr_db:.1f} dB, cosine {self.cosine:.6f}"
+        return f"{self.name}: {verdict}, largest error {self.error:.2g}{more}"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """All outputs of a model beside those of `reference`; true when every one agrees."""
+
+    reference: str
+    outputs: tuple[OutputAgreement, ...]
+    tolerance: float
+
+    def __bool__(self) -> bool:
+        return all(output.agrees for output in self.outputs)
+
+    def __str__(self) -> str:
+        lines = [f"beside {self.reference}, tolerance {self.tolerance:g} of the largest value"]
+        return "\n".join([*lines, *(f"  {output}" for output in self.outputs)])
+
+    __repr__ = __str__
+
+
+def agreement_of(
+    got: Mapping[str, Array], wanted: Mapping[str, Array], reference: str, tolerance: float
+) -> Agreement:
+    """Return how `got` agrees with `wanted`, output by output."""
+    return Agreement(
+        reference,
+        tuple(_output(name, got[name], wanted[name], tolerance) for name in got),
+        tolerance,
+    )
+
+
+def _output(name: str, got: Array, wanted: Array, tolerance: float) -> OutputAgreement:
+    found = difference(got, wanted, tolerance=0.0)
+    error = 0.0 if found is None else found.error
+    if got.shape != wanted.shape or wanted.dtype.kind in "iub":
+        return OutputAgreement(name, error, None, None, agrees=error == 0)
+    one, two = got.astype(np.float64).ravel(), wanted.astype(np.float64).ravel()
+    finite = np.isfinite(one) & np.isfinite(two)
+    one, two = one[finite], two[finite]
+    noise, signal = float(np.square(one - two).sum()), float(np.square(two).sum())
+    sqnr = float("inf") if noise == 0 else 10 * float(np.log10(max(signal, 1e-300) / noise))
+    norms = float(np.linalg.norm(one) * np.linalg.norm(two))
+    cosine = float(one @ two) / norms if norms else 1.0
+    return OutputAgreement(name, error, sqnr, cosine, agrees=error <= tolerance)

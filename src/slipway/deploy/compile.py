@@ -1,0 +1,139 @@
+"""`slipway.compile`: a model of any kind to one that can be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipway import relay
+from slipway.compiler.relay_build import build
+from slipway.deploy.model import Model
+from slipway.deploy.model_file import format_of, read_model_file, rounding_for
+from slipway.deploy.progress import step
+from slipway.deploy.tensors import as_array
+from slipway.dtypes import canonical
+from slipway.errors import ModelError, OpenShapeError, TargetError
+from slipway.ir.function import IRModule
+from slipway.relay.expr import Expr
+from slipway.target import Target
+from slipway.toolchain.tempdir import tempdir
+from slipway.transform.context import PassContext
+
+Relay = tuple[IRModule, dict[str, Any]]
+
+
+def compile(
+    model: Any,
+    target: str | Target = "llvm",
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    example: Any = None,
+    constants: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    opt_level: int = 3,
+    name: str | None = None,
+    quiet: bool = False,
+) -> Model:
+    """Compile a model for a target and return it as something to call.
+
+    Parameters
+    ----------
+    model
+        the path of a .onnx, .tflite or .pt2 file; an ONNX ModelProto; a PyTorch module or
+        ExportedProgram; or a relay module.
+    target
+        what it is to run on: "llvm" is this machine, "raspberry-pi/4b-aarch64" a board
+        (``slipway targets`` lists them).
+    shapes
+        of inputs, by name: needed where the model leaves sizes open.
+    example
+        for a PyTorch module: inputs like those it will get, one or a tuple of them.
+    constants
+        inputs that always have one value, by name; they are inputs no longer.
+    params
+        values for parameters of a relay module.
+    opt_level
+        of the graph passes: 0 changes nothing, 3 is for speed.
+    name
+        of the model, in what is shown and saved; that of the file otherwise.
+    quiet
+        no progress, which a terminal shows otherwise.
+
+    Raises ModelError for a model that cannot be read, TargetError for an unknown target.
+
+    """
+    chosen = target if isinstance(target, Target) else Target(target)
+    if chosen.parsed_triple.system == "none":
+        raise TargetError(
+            f"{chosen} has no operating system, so there is nothing to call: "
+            "`slipway micro create` makes a firmware project of a model for such a board"
+        )
+    own_name = name or _name_of(model)
+    with step(f"Reading {own_name}", quiet):
+        module, values = _read(model, chosen, shapes, example, constants)
+    with step(f"Compiling for {chosen}", quiet), PassContext(opt_level=opt_level):
+        library = build(module, chosen, params={**values, **(params or {})})
+    folder = tempdir()
+    artifact = folder / f"{own_name}.tar"
+    library.export_library(str(artifact))
+    return Model(
+        artifact,
+        name=own_name,
+        library=library,
+        source=None if isinstance(model, IRModule | Expr) else model,
+        constants=constants,
+        folder=folder,
+    )
+
+
+def _name_of(model: Any) -> str:
+    if isinstance(model, str | Path):
+        return Path(model).stem or "model"
+    if isinstance(model, IRModule | Expr):
+        return "model"
+    return type(model).__name__.lower()
+
+
+def _read(
+    model: Any,
+    target: Target,
+    shapes: Mapping[str, Sequence[int]] | None,
+    example: Any,
+    constants: Mapping[str, Any] | None,
+) -> Relay:
+    if isinstance(model, IRModule):
+        return model, {}
+    if isinstance(model, Expr):
+        return IRModule.from_expr(model), {}
+    sizes = {key: tuple(value) for key, value in shapes.items()} if shapes else None
+    try:
+        if isinstance(model, str | Path):
+            path = Path(model)
+            return read_model_file(
+                path, format_of(path), sizes, constants, rounding_for(target, None)
+            )
+        if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
+            return relay.frontend.from_onnx(model, shape=sizes, constants=constants)
+        if hasattr(model, "state_dict"):
+            infos = _input_infos(sizes, example)
+            return relay.frontend.from_pytorch(model, infos, default_dtype="", constants=constants)
+    except OpenShapeError as error:
+        raise ModelError(f"{error.problem} Pass shapes={error.shapes!r}") from None
+    raise ModelError(
+        f"a {type(model).__name__} is no model; give the path of a .onnx, .tflite or .pt2 file, "
+        "an ONNX ModelProto, a PyTorch module or ExportedProgram, or a relay module"
+    )
+
+
+def _input_infos(sizes: Mapping[str, tuple[int, ...]] | None, example: Any) -> list[Any] | None:
+    """Return `from_pytorch`'s input_infos of shapes by name, or of example inputs."""
+    if example is None:
+        return list(sizes.items()) if sizes else None
+    given = example if isinstance(example, list | tuple) else (example,)
+    arrays = [as_array(value) for value in given]
+    names = list(sizes) if sizes else [f"input{i}" for i in range(len(arrays))]
+    return [
+        (name, (array.shape, canonical(array.dtype)))
+        for name, array in zip(names, arrays, strict=True)
+    ]

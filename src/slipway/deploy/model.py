@@ -1,0 +1,244 @@
+"""A compiled model that is called like a function, here or on a device."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
+from slipway.deploy.device import executor_there, open_session
+from slipway.deploy.reference import random_inputs, reference_of
+from slipway.deploy.tensors import Array, TensorSpec, batches_in, named_inputs, specs_of
+from slipway.errors import ExecutionError
+from slipway.inspect.profile import ModelProfile, profile_model
+from slipway.rpc.client import RPCSession
+from slipway.runtime.artifact import Artifact, read_artifact
+from slipway.runtime.devices import cpu
+from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.load import module_of_artifact
+from slipway.runtime.timing import BenchmarkResult
+from slipway.toolchain.tempdir import TempDirectory, tempdir
+
+Outputs = dict[str, Array]
+
+
+class Model:
+    """What `slipway.compile` and `slipway.load` return.
+
+    Attributes: `name`; `target`, what it was compiled for; `inputs` and `outputs`, each a
+    `TensorSpec`; `where`, what it runs on; `library`, what `relay.build` returned (None for a
+    model that was loaded).
+    """
+
+    def __init__(
+        self,
+        artifact: Path,
+        *,
+        name: str,
+        library: Any = None,
+        source: Any = None,
+        constants: Mapping[str, Any] | None = None,
+        folder: TempDirectory | None = None,
+    ) -> None:
+        self.name = name
+        self.library = library
+        self.where = "this machine"
+        self.artifact = artifact
+        self._contents: Artifact = read_artifact(artifact.read_bytes(), artifact.name, here=False)
+        if self._contents.graph is None:
+            raise ExecutionError(
+                f"{artifact} holds operators and no model; slipway.runtime.load_module opens it"
+            )
+        metadata = self._contents.metadata
+        self.target: str = metadata["target"]
+        self.inputs: tuple[TensorSpec, ...] = specs_of(metadata["inputs"])
+        self.outputs: tuple[TensorSpec, ...] = specs_of(metadata["outputs"])
+        self._source = source
+        self._constants = dict(constants or {})
+        self._folder = folder  # holds `artifact` as long as this model lives
+        self._session: RPCSession | None = None
+        self._executor: GraphModule | None = None
+
+    # Running.
+
+    @property
+    def executor(self) -> GraphModule:
+        """The graph executor that runs, made at the first use.
+
+        Raises ArtifactError for a model of another processor than this machine's.
+        """
+        if self._executor is None:
+            if self._session is not None:
+                self._executor = executor_there(self._session, self.artifact, self.name)
+            else:
+                self._executor = GraphModule(self._loaded()["default"](cpu(0)))
+        return self._executor
+
+    def _loaded(self) -> Any:
+        if self.library is not None:
+            return self.library
+        # Read again, because only now does it matter whether this processor can run it.
+        return module_of_artifact(read_artifact(self.artifact.read_bytes(), self.artifact.name))
+
+    def __call__(self, *inputs: Any, **named: Any) -> Array | Outputs:
+        """Run the model: ``m(x)``, ``m(x, y)``, ``m(image=x)`` or ``m({"image": x})``.
+
+        Inputs are arrays, tensors of PyTorch or DLPack, lists, numbers.  Inputs with several times
+        the rows they have in the model are run one batch after the other.  Returns an array, or
+        for several outputs a dictionary by name.  Raises ExecutionError for inputs that do not fit.
+        """
+        results = self.run(named_inputs(self.inputs, inputs, named))
+        return next(iter(results.values())) if len(results) == 1 else results
+
+    def run(self, inputs: Mapping[str, Any]) -> Outputs:
+        """Return all outputs by name for inputs by name."""
+        arrays = named_inputs(self.inputs, (), inputs)
+        count = batches_in(self.inputs, self.outputs, arrays)
+        if count == 1:
+            return self._run_once(arrays)
+        runs = [
+            self._run_once(
+                {
+                    spec.name: arrays[spec.name][i * spec.shape[0] : (i + 1) * spec.shape[0]]
+                    for spec in self.inputs
+                }
+            )
+            for i in range(count)
+        ]
+        if not runs:
+            return {s.name: np.zeros((0, *s.shape[1:]), s.dtype) for s in self.outputs}
+        return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
+
+    def _run_once(self, arrays: Mapping[str, Array]) -> Outputs:
+        executor = self.executor
+        for name, value in arrays.items():
+            executor.set_input(name, np.asarray(value, order="C"))
+        executor.run()
+        # Copies: the next run overwrites the executor's own memory.
+        return {
+            spec.name: np.array(executor.get_output(i).numpy())
+            for i, spec in enumerate(self.outputs)
+        }
+
+    def on(
+        self,
+        where: str | RPCSession,
+        *,
+        key: str = "",
+        tracker: str | None = None,
+        token: str | None = None,
+    ) -> Model:
+        """Return this model on a device: "host:port", an open session, or a tracker's key.
+
+            m.on("raspberrypi.local:9090")
+            m.on("pi4", tracker="farm.local:9190")
+
+        Raises RPCError when nothing answers.  The session ends with the returned model.
+        """
+        session, name = open_session(where, key=key, tracker=tracker, token=token)
+        there = Model(
+            self.artifact,
+            name=self.name,
+            source=self._source,
+            constants=self._constants,
+            folder=self._folder,
+        )
+        there._session, there.where = session, name
+        return there
+
+    # Questions.
+
+    def profile(self, number: int = 10, repeat: int = 3, **inputs: Any) -> ModelProfile:
+        """Measure each operator where the model runs; inputs that are not given are random."""
+        self._fill(inputs)
+        return profile_model(self.executor, self._contents.metadata, number=number, repeat=repeat)
+
+    def benchmark(self, number: int = 10, repeat: int = 5, **inputs: Any) -> BenchmarkResult:
+        """Time whole runs on the device itself; inputs that are not given are random."""
+        self._fill(inputs)
+        device = cpu(0) if self._session is None else self._session.cpu(0)
+        return self.executor.benchmark(device, number=number, repeat=repeat)
+
+    def _fill(self, inputs: Mapping[str, Any]) -> None:
+        values = {**random_inputs(self.inputs, seed=0), **inputs}
+        self._run_once(named_inputs(self.inputs, (), values))
+
+    def check(
+        self, reference: Any = None, *, tolerance: float = TOLERANCE, seed: int = 0, **inputs: Any
+    ) -> Agreement:
+        """Compare the outputs with a reference's; inputs that are not given are random.
+
+        `reference` is a model file (ONNX Runtime or LiteRT runs it), a PyTorch module, a function
+        of the inputs, or a dictionary of outputs; without one, what the model was compiled from.
+        """
+        given = self._source if reference is None else reference
+        if given is None:
+            raise ExecutionError(
+                "nothing is known to check against: a loaded model does not know what it was "
+                "compiled from. Pass the model file: m.check('model.onnx')"
+            )
+        arrays = named_inputs(self.inputs, (), {**random_inputs(self.inputs, seed), **inputs})
+        name, run = reference_of(given, self._constants)
+        wanted = [np.asarray(value) for value in run(arrays)]
+        if len(wanted) != len(self.outputs):
+            raise ExecutionError(
+                f"{name} gives {len(wanted)} outputs, and the model has {len(self.outputs)}: "
+                f"{'; '.join(map(str, self.outputs))}"
+            )
+        names = [spec.name for spec in self.outputs]
+        return agreement_of(
+            self._run_once(arrays), dict(zip(names, wanted, strict=True)), name, tolerance
+        )
+
+    # Files.
+
+    @property
+    def size(self) -> int:
+        """Bytes of the artifact."""
+        return self.artifact.stat().st_size
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model as a ``.tar``, or after a compilation a ``.so``, ``.o`` or ``.a`` too."""
+        target = Path(path)
+        if target.suffix == self.artifact.suffix:
+            with tempdir(target.parent / f".{target.name}.part") as part:
+                shutil.copyfile(self.artifact, part / target.name)
+                (part / target.name).replace(target)
+        elif self.library is not None:
+            self.library.export_library(str(target))
+        else:
+            raise ExecutionError(
+                f"{target}: a loaded model is saved as {self.artifact.suffix}, as it was loaded; "
+                "compile it again for another kind of file"
+            )
+        return target
+
+    # Showing.
+
+    def _rows(self) -> list[tuple[str, str]]:
+        memory = self._contents.metadata.get("memory", {})
+        rows = [("target", self.target), ("runs on", self.where)]
+        rows += [("input", str(spec)) for spec in self.inputs]
+        rows += [("output", str(spec)) for spec in self.outputs]
+        if memory:
+            rows.append(("weights", f"{memory['params_bytes']:,} bytes"))
+            rows.append(("activations", f"{memory['workspace_bytes']:,} bytes"))
+        return [*rows, ("artifact", f"{self.size:,} bytes")]
+
+    def __repr__(self) -> str:
+        lines = [f"  {label:<12}{text}" for label, text in self._rows()]
+        return "\n".join([f"<slipway model {self.name}>", *lines])
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(label)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for label, text in self._rows()
+        )
+        return f"<table><caption>{escape(self.name)}</caption>{cells}</table>"

@@ -1,0 +1,81 @@
+"""Reading a model file of any format that has an importer."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slipway.errors import ModelError, did_you_mean
+
+if TYPE_CHECKING:
+    from slipway.ir.function import IRModule
+    from slipway.target import Target
+
+FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch"}
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def format_of(path: Path, model_format: str | None = None, advice: str = "") -> str:
+    """Return the format of the model at `path`, a value of `FORMATS`.
+
+    `model_format` overrides the suffix.  Raises ModelError, which ends in `advice`, for an unknown
+    format, FileNotFoundError when there is no such file.
+    """
+    chosen = model_format or FORMATS.get(path.suffix.lower())
+    if chosen is None or chosen not in FORMATS.values():
+        known = ", ".join(FORMATS)
+        asked = model_format or path.suffix or "none"
+        raise ModelError(
+            f"{path}: cannot tell the model's format from {asked!r} (known: {known})."
+            f"{did_you_mean(asked, FORMATS)}{advice}"
+        )
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return chosen
+
+
+def read_model_file(
+    path: Path,
+    model_format: str,
+    shapes: Mapping[str, Any] | None = None,
+    constants: Mapping[str, Any] | None = None,
+    dense_rounding: str = "double",
+) -> tuple[IRModule, dict[str, Any]]:
+    """Return (relay module, parameters) of the model of that format at `path`.
+
+    `constants` binds inputs to values; `dense_rounding` is that of `from_tflite`.  Raises
+    ModelError for a file that is damaged or uses what is not supported, and its OpenShapeError for
+    one that leaves sizes open.
+    """
+    from slipway import relay
+
+    bound = constants or {}
+    match model_format:
+        case "onnx":
+            return relay.frontend.from_onnx(path, shape=shapes, constants=bound)
+        case "pytorch":
+            infos = list(shapes.items()) if shapes else None
+            return relay.frontend.from_pytorch(path, infos, default_dtype="", constants=bound)
+        case _:
+            return relay.frontend.from_tflite(
+                path.read_bytes(),
+                shape_dict=shapes,
+                dense_rounding=dense_rounding,
+                constants=bound,
+            )
+
+
+def rounding_for(target: Target, given: str | None) -> str:
+    """Return `from_tflite`'s dense_rounding for a target, as LiteRT or TensorFlow Lite Micro there.
+
+    `given` overrides it. Raises ModelError for what is no way of rounding.
+    """
+    if given is None:
+        return "double" if target.parsed_triple.system == "none" else "single"
+    if given not in ("single", "double"):
+        raise ModelError(f"--dense-rounding {given}: write single or double")
+    return given

@@ -1,0 +1,127 @@
+"""What a model gives elsewhere: in the framework it comes from, or a function of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.deploy.tensors import Array, TensorSpec, as_array
+from slipway.errors import ExecutionError
+
+Reference = tuple[str, Callable[[Mapping[str, Array]], Sequence[Any]]]
+
+
+def reference_of(given: Any, constants: Mapping[str, Any]) -> Reference:
+    """Return (name, function of the named inputs) of a file, a PyTorch module, or a function.
+
+    A function takes the inputs by position.  Raises ExecutionError for what cannot be run, with
+    what to install.
+    """
+    if isinstance(given, str | Path):
+        return _of_file(Path(given), constants)
+    if hasattr(given, "SerializeToString"):
+        return _of_onnx(given, constants)
+    if hasattr(given, "state_dict") or hasattr(given, "module"):
+        return _of_torch(given)
+    if callable(given):
+        return getattr(given, "__name__", "the reference"), lambda arrays: results_of(
+            given(*arrays.values())
+        )
+    if isinstance(given, Mapping):
+        return "the given outputs", lambda arrays: list(given.values())
+    raise ExecutionError(
+        f"a {type(given).__name__} is no reference; give a model file, a PyTorch module, a "
+        "function of the inputs, or the outputs themselves as a dictionary"
+    )
+
+
+def results_of(found: Any) -> list[Array]:
+    """Return what a function returned as a list of arrays."""
+    if isinstance(found, Mapping):
+        return [as_array(value) for value in found.values()]
+    if isinstance(found, list | tuple):
+        return [array for value in found for array in results_of(value)]
+    return [as_array(found)]
+
+
+def _of_file(path: Path, constants: Mapping[str, Any]) -> Reference:
+    if path.suffix.lower() == ".onnx":
+        return _of_onnx(str(path), constants)
+    if path.suffix.lower() == ".tflite":
+        return _of_tflite(path)
+    if path.suffix.lower() == ".pt2":
+        import torch
+
+        return _of_torch(torch.export.load(str(path)))
+    raise ExecutionError(f"{path}: a reference file is .onnx, .tflite or .pt2")
+
+
+def _of_onnx(model: Any, constants: Mapping[str, Any]) -> Reference:
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise ExecutionError(
+            "checking an ONNX model needs ONNX Runtime: pip install onnxruntime; or give another "
+            "reference, a function of the inputs for example"
+        ) from None
+    from slipway.frontends.onnx.reference import as_inputs
+
+    contents = model if isinstance(model, str) else model.SerializeToString()
+    session = onnxruntime.InferenceSession(contents, providers=["CPUExecutionProvider"])
+    bound = as_inputs(model, constants)
+    return f"onnxruntime {onnxruntime.__version__}", lambda arrays: session.run(
+        None, {**arrays, **bound}
+    )
+
+
+def _of_tflite(path: Path) -> Reference:
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ModuleNotFoundError:
+        raise ExecutionError(
+            "checking a TFLite model needs LiteRT: pip install ai-edge-litert; or give another "
+            "reference, a function of the inputs for example"
+        ) from None
+    interpreter = Interpreter(model_path=str(path))
+
+    def run(arrays: Mapping[str, Array]) -> list[Any]:
+        details = interpreter.get_input_details()
+        for detail, value in zip(details, arrays.values(), strict=True):
+            interpreter.resize_tensor_input(detail["index"], list(value.shape))
+        interpreter.allocate_tensors()
+        for detail, value in zip(details, arrays.values(), strict=True):
+            interpreter.set_tensor(detail["index"], value)
+        interpreter.invoke()
+        return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+    return "LiteRT", run
+
+
+def _of_torch(module: Any) -> Reference:
+    import torch
+
+    runs = module.module() if hasattr(module, "graph_signature") else module
+
+    def run(arrays: Mapping[str, Array]) -> list[Array]:
+        with torch.no_grad():
+            return results_of(runs(*(torch.from_numpy(value) for value in arrays.values())))
+
+    return f"PyTorch {torch.__version__}", run
+
+
+def random_inputs(specs: Sequence[TensorSpec], seed: int) -> dict[str, Array]:
+    """Return an array for each input: normal values for floats, [0, 128) for integers."""
+    rng = np.random.default_rng(seed)
+    arrays: dict[str, Array] = {}
+    for spec in specs:
+        if spec.dtype.startswith(("float", "bfloat")):
+            arrays[spec.name] = rng.standard_normal(spec.shape).astype(
+                "float32" if spec.dtype == "bfloat16" else spec.dtype
+            )
+        else:
+            high = 2 if spec.dtype == "bool" else 128
+            arrays[spec.name] = rng.integers(0, high, spec.shape).astype(spec.dtype)
+    return arrays

@@ -1,0 +1,123 @@
+"""Inputs and outputs of a model: what they are, and arrays of any kind as what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ExecutionError, did_you_mean
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input or output: its name in the model, shape and dtype."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+def specs_of(described: Sequence[Mapping[str, Any]]) -> tuple[TensorSpec, ...]:
+    """Return the specs that an artifact's metadata lists."""
+    return tuple(TensorSpec(d["name"], tuple(d["shape"]), d["dtype"]) for d in described)
+
+
+def as_array(value: Any) -> Array:
+    """Return what a caller gives as a NumPy array: arrays, tensors of PyTorch, DLPack, lists."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "detach"):  # PyTorch's, which may ask for gradients or lie elsewhere
+        value = value.detach().cpu()
+    if hasattr(value, "numpy"):
+        return np.asarray(value.numpy())
+    if hasattr(value, "__array__") or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    return np.from_dlpack(value)
+
+
+def named_inputs(
+    specs: Sequence[TensorSpec], given: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Array]:
+    """Return {input: array} of a call ``m(x, y)``, ``m(a=x)`` or ``m({"a": x})``.
+
+    Lists and numbers take the dtype of their input.  Raises ExecutionError, with the inputs that
+    the model has, for one that is missing, too much, given twice, or unknown.
+    """
+    if len(given) == 1 and isinstance(mapping := given[0], Mapping):
+        given, named = (), {**mapping, **named}
+    listed = "; ".join(map(str, specs)) or "none"
+    if len(given) > len(specs):
+        raise ExecutionError(
+            f"{len(given)} inputs are given and the model has {len(specs)}: {listed}"
+        )
+    names = [spec.name for spec in specs]
+    for name in named:
+        if name not in names:
+            raise ExecutionError(
+                f"the model has no input {name!r}. Its inputs: {listed}.{did_you_mean(name, names)}"
+            )
+        if name in names[: len(given)]:
+            raise ExecutionError(f"the input {name!r} is given by position and by name")
+    values = {**dict(zip(names, given, strict=False)), **named}
+    missing = [str(spec) for spec in specs if spec.name not in values]
+    if missing:
+        raise ExecutionError(f"inputs are missing: {'; '.join(missing)}")
+    arrays = {}
+    for spec in specs:
+        value = values[spec.name]
+        if isinstance(value, list | tuple | int | float | bool):
+            arrays[spec.name] = np.asarray(value, spec.dtype if spec.dtype != "bfloat16" else None)
+        else:
+            arrays[spec.name] = as_array(value)
+    return arrays
+
+
+def batches_in(
+    inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], arrays: Mapping[str, Array]
+) -> int:
+    """Return how many runs the arrays are for: 1, or as many as fit them along the first axis.
+
+    Several runs need every input to have as many times the rows it has in the model, and every
+    output to have those rows too.  Raises ExecutionError for any other shape.
+    """
+    counts = set()
+    for spec in inputs:
+        shape = arrays[spec.name].shape
+        if shape == spec.shape:
+            counts.add(1)
+        elif (
+            len(shape) == len(spec.shape) > 0
+            and shape[1:] == spec.shape[1:]
+            and spec.shape[0] > 0
+            and shape[0] % spec.shape[0] == 0
+        ):
+            counts.add(shape[0] // spec.shape[0])
+        else:
+            raise ExecutionError(
+                f"the input {spec.name!r} is {spec.dtype}{list(spec.shape)}, and the array given "
+                f"for it has the shape {list(shape)}"
+            )
+    if len(counts) > 1:
+        shapes = "; ".join(f"{s.name}: {list(arrays[s.name].shape)}" for s in inputs)
+        raise ExecutionError(
+            f"the inputs are for different numbers of runs ({shapes}); the model takes "
+            f"{'; '.join(map(str, inputs))}"
+        )
+    count = counts.pop() if counts else 1
+    rows = {spec.shape[0] for spec in inputs if spec.shape}
+    for spec in outputs if count != 1 else ():
+        if not spec.shape or {spec.shape[0]} != rows:
+            raise ExecutionError(
+                f"{count} batches cannot be run one after the other: the output {spec} does not "
+                "have the inputs' rows along its first axis. Compile the model for this batch: "
+                "shapes={...}"
+            )
+    return count

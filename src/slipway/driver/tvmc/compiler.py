@@ -1,0 +1,123 @@
+"""`tvmc.compile`: a model as a package for a target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipway.compiler.relay_build import build
+from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
+from slipway.errors import NotAvailableError, did_you_mean
+from slipway.relay.backend import Executor, Runtime
+from slipway.target.target import Target
+from slipway.transform.context import PassContext
+from slipway.transform.graph.classic import ConvertLayout
+
+_LAID_OUT = ("nn.conv2d", "nn.conv1d", "nn.conv3d")
+_SHORTER = {"NHWC": "NWC", "NCHW": "NCW"}
+_LONGER = {"NHWC": "NDHWC", "NCHW": "NCDHW"}
+OUTPUT_FORMATS = ("so", "tar", "mlf")
+DUMPS = ("asm", "ll", "c", "relay")
+
+
+def compile_model(
+    tvmc_model: TVMCModel,
+    target: str | Target,
+    opt_level: int = 3,
+    executor: Executor | None = None,
+    runtime: Runtime | None = None,
+    tuning_records: str | None = None,
+    package_path: str | None = None,
+    cross: Any = None,
+    cross_options: str | None = None,
+    output_format: str = "so",
+    dump_code: Sequence[str] | str | None = None,
+    target_host: str | None = None,
+    desired_layout: str | None = None,
+    disabled_pass: Sequence[str] | str | None = None,
+    pass_context_configs: Sequence[str] | None = None,
+    additional_target_options: Mapping[str, Mapping[str, Any]] | None = None,
+    use_vm: bool = False,
+    mod_name: str = "default",
+    workspace_pools: Any = None,
+) -> TVMCPackage:
+    """Compile a model, and return the package at `package_path` (a temporary one by default).
+
+    `desired_layout` "NCHW" or "NHWC" converts convolutions; `dump_code` names what to write beside
+    the package: asm, ll or c, and relay.  `pass_context_configs` are texts ``name=value``.
+    """
+    if use_vm:
+        raise NotAvailableError(
+            "tvmc.compile: use_vm is not there: relay.vm.compile runs models in this process"
+        )
+    if output_format not in OUTPUT_FORMATS:
+        raise TVMCException(
+            f"output_format is {output_format!r}, not one of {', '.join(OUTPUT_FORMATS)}."
+            f"{did_you_mean(output_format, OUTPUT_FORMATS)}"
+        )
+    dumps = [d.strip() for d in dump_code.split(",")] if isinstance(dump_code, str) else dump_code
+    for name in dumps or ():
+        if name not in DUMPS:
+            raise TVMCException(
+                f"dump_code names {name!r}, not one of {', '.join(DUMPS)}."
+                f"{did_you_mean(name, DUMPS)}"
+            )
+    chosen = Target(_with_options(str(target), additional_target_options), host=target_host)
+    module = tvmc_model.mod
+    configs = dict(_config(text) for text in pass_context_configs or ())
+    if tuning_records:
+        configs["schedules.records"] = tuning_records
+    disabled = (
+        [p.strip() for p in disabled_pass.split(",") if p.strip()]
+        if isinstance(disabled_pass, str)
+        else list(disabled_pass or ())
+    )
+    with PassContext(opt_level=opt_level, config=configs, disabled_pass=disabled):
+        if desired_layout:
+            module = ConvertLayout(_layouts(desired_layout))(module)
+        factory = build(
+            module, chosen, params=tvmc_model.params, executor=executor, runtime=runtime,
+            mod_name=mod_name, workspace_memory_pools=workspace_pools,
+        )  # fmt: skip
+    path = Path(package_path or tvmc_model.default_package_path())
+    if output_format == "mlf":
+        raise NotAvailableError(
+            "tvmc.compile: write the model library format with micro.export_model_library_format("
+            'relay.build(..., executor=Executor("aot"), runtime=Runtime("crt")), path)'
+        )
+    if package_path is None and output_format == "so":
+        path = path.with_suffix(".tar")
+    factory.export_library(path, cc=cross, options=cross_options.split() if cross_options else None)
+    for name in dumps or ():
+        text = str(module) if name == "relay" else factory.get_lib().get_source(name)
+        path.with_name(f"{path.name}.{name}").write_text(text, encoding="utf-8")
+    return TVMCPackage(str(path))
+
+
+def _with_options(target: str, options: Mapping[str, Mapping[str, Any]] | None) -> str:
+    kind = target.split()[0] if target.split() else ""
+    for of, values in (options or {}).items():
+        if of == kind:
+            target += "".join(f" -{name}={value}" for name, value in values.items())
+    return target
+
+
+def _layouts(desired: str) -> dict[str, list[str]]:
+    if desired not in _SHORTER:
+        raise TVMCException(
+            f"desired_layout is {desired!r}, not NCHW or NHWC; ConvertLayout knows any other"
+        )
+    layouts = (desired, _SHORTER[desired], _LONGER[desired])
+    return {name: [layout, "default"] for name, layout in zip(_LAID_OUT, layouts, strict=True)}
+
+
+def _config(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise TVMCException(f"pass_context_configs has {text!r}, which is not name=value")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value

@@ -1,0 +1,98 @@
+"""`tvmc.run`: a package on this machine or on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.driver.tvmc.model import TVMCException, TVMCPackage, TVMCResult
+from slipway.errors import did_you_mean
+from slipway.rpc.client import connect
+from slipway.rpc.tracker_client import connect_tracker
+from slipway.runtime.devices import device as device_of
+from slipway.runtime.graph_executor import GraphModule
+
+FILL_MODES = ("random", "zeros", "ones", "range")
+
+
+def run_module(
+    tvmc_package: TVMCPackage,
+    device: str,
+    hostname: str | None = None,
+    port: int | str = 9090,
+    rpc_key: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    fill_mode: str = "random",
+    benchmark: bool = False,
+    repeat: int = 10,
+    number: int = 10,
+    profile: bool = False,
+    end_to_end: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> TVMCResult:
+    """Run a package; `inputs` that are not given are filled as `fill_mode` says.
+
+    With `hostname` it runs on the server there, or, with `rpc_key`, on a device of that key that
+    the tracker there gives.  `benchmark` takes times, `profile` prints those of each layer.
+    """
+    if not isinstance(tvmc_package, TVMCPackage):
+        raise TVMCException(
+            f"tvmc.run takes what tvmc.compile gives, not a {type(tvmc_package).__name__}"
+        )
+    if fill_mode not in FILL_MODES:
+        raise TVMCException(
+            f"fill_mode is {fill_mode!r}, not one of {', '.join(FILL_MODES)}."
+            f"{did_you_mean(fill_mode, FILL_MODES)}"
+        )
+    if options:
+        raise TVMCException(
+            f"tvmc.run takes no options here ({', '.join(options)}): they are those of projects "
+            "for microcontrollers, which `slipway micro run` has"
+        )
+    path = Path(tvmc_package.lib_path)
+    if hostname:
+        session = (
+            connect_tracker(hostname, int(port)).request(rpc_key)
+            if rpc_key
+            else connect(hostname, int(port))
+        )
+        session.upload(str(path))
+        library: Any = session.load_module(path.name)
+        place: Any = session.device(device, 0)
+    else:
+        library, place = tvmc_package.module(), device_of(device, 0)
+    module = GraphModule(library["default"](place))
+    shapes, kinds = module.get_input_info()
+    for name in inputs or {}:
+        if name not in shapes:
+            raise TVMCException(
+                f"the model has no input {name!r}; it has {', '.join(shapes)}."
+                f"{did_you_mean(name, shapes)}"
+            )
+    for name, shape in shapes.items():
+        given = (inputs or {}).get(name)
+        module.set_input(name, _filled(shape, kinds[name], fill_mode) if given is None else given)
+    times: Any = []
+    if profile:
+        for layer, function, seconds in module.profile(number, repeat):
+            print(f"{seconds * 1e6:12.1f} us  {layer}  {function}")
+    if benchmark:
+        times = module.benchmark(place, repeat=repeat, number=number, end_to_end=end_to_end)
+    else:
+        module.run()
+    count = module.get_num_outputs()
+    return TVMCResult({f"output_{i}": module.get_output(i).numpy() for i in range(count)}, times)
+
+
+def _filled(shape: tuple[int, ...], dtype: str, mode: str) -> np.ndarray[Any, Any]:
+    if mode in ("zeros", "ones"):
+        return np.full(shape, mode == "ones", dtype)
+    if mode == "range":
+        return np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+    generator = np.random.default_rng(0)
+    if np.dtype(dtype).kind == "f":
+        return generator.random(shape).astype(dtype)
+    return generator.integers(0, 2 if dtype == "bool" else 128, shape).astype(dtype)

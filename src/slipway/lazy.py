@@ -1,0 +1,75 @@
+"""Names that are looked up on first use (PEP 562): the facades of packages, and `Late` functions.
+
+A facade is a module without code of its own: a table of names, each with the module that holds it.
+Nothing is loaded before a name is used::
+
+    _HOMES = {**by_module({"slipway.te.declare": "compute var"}), "build": "slipway.driver:build"}
+    __getattr__, __dir__ = offer(__name__, _HOMES)
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+
+def by_module(table: Mapping[str, str]) -> dict[str, str]:
+    """Return name -> "module:name" for a table module -> names between blanks."""
+    return {name: f"{module}:{name}" for module, names in table.items() for name in names.split()}
+
+
+def load(home: str) -> Any:
+    """Return the module "module", or what it holds, "module:attribute"."""
+    module, _, attribute = home.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def offer(
+    facade: str, homes: Mapping[str, str], submodules: bool = False
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of the module `facade`, which offers the names of `homes`.
+
+    With `submodules` an attribute is also a module of that name in the package.
+    """
+
+    def get(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            if submodules and not name.startswith("_"):
+                try:
+                    return importlib.import_module(f"{facade}.{name}")
+                except ModuleNotFoundError as error:
+                    if error.name != f"{facade}.{name}":  # it is there, and lacks something
+                        raise
+            from slipway.classic_names import missing
+
+            raise AttributeError(missing(facade, name, list(homes)))
+        value = load(home)
+        setattr(sys.modules[facade], name, value)
+        return value
+
+    return get, lambda: sorted(homes)
+
+
+class Late:
+    """Functions that a low module calls although they are written in terms of what it defines.
+
+    A subclass annotates them.  The facade of its package, which may name any module, says in its
+    table ``LATE`` in which modules they are, under the subclass's name; the first call loads those.
+    """
+
+    _package: ClassVar[str]
+
+    def __init_subclass__(cls, package: str) -> None:
+        cls._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        for home in sys.modules[self._package].LATE[type(self).__name__]:
+            module = importlib.import_module(home)
+            if name in vars(module):
+                setattr(self, name, vars(module)[name])
+                return vars(module)[name]
+        raise AttributeError(f"{type(self).__name__} has no function {name!r}")

@@ -1,0 +1,1 @@
+"""Operators of graphs under the names and arguments of ``topi``, over te tensors."""

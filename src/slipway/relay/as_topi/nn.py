@@ -1,0 +1,343 @@
+"""``topi.nn``: layers that graphs have, over te tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from slipway.relay import op_registry
+from slipway.relay.ops.image import regions, resize
+from slipway.relay.ops.nn import loss, space, spread
+from slipway.relay.over_tensors import over_tensors
+from slipway.topi.utils import get_const_int
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Extents
+    from slipway.te.tensor import Tensor
+
+__all__ = [
+    "batch_to_space_nd", "conv1d_transpose_ncw", "conv2d_NCHWc", "conv2d_NCHWc_int8",
+    "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "deformable_conv2d_nchw",
+    "depth_to_space", "depthwise_conv2d_NCHWc", "fast_softmax", "fifo_buffer",
+    "group_conv1d_ncw", "group_conv1d_nwc", "group_conv2d_transpose_nchw", "layout_transform",
+    "lrn", "mirror_pad", "nll_loss", "pool1d", "pool3d", "space_to_batch_nd", "space_to_depth",
+    "upsampling", "upsampling3d",
+]  # fmt: skip
+
+
+def _over(name: str) -> Any:
+    return over_tensors(op_registry.make(f"nn.{name}"))
+
+
+def space_to_depth(data: Tensor, block_size: int, layout: str = "NCHW") -> Any:
+    """Move blocks of pixels into channels."""
+    return over_tensors(space.space_to_depth)(data, block_size, layout)
+
+
+def depth_to_space(data: Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Any:
+    """Move channels into blocks of pixels."""
+    return over_tensors(space.depth_to_space)(data, block_size, layout, mode)
+
+
+def space_to_batch_nd(
+    data: Tensor,
+    block_shape: Extents,
+    pad_before: Sequence[int],
+    pad_after: Sequence[int],
+    pad_value: float = 0.0,
+) -> Any:
+    """Move blocks of the spatial axes, padded first, into the batch."""
+    pads = list(zip(pad_before, pad_after, strict=True))
+    return over_tensors(space.space_to_batch_nd)(data, block_shape, pads, pad_value)
+
+
+def batch_to_space_nd(
+    data: Tensor, block_shape: Extents, crop_begin_list: Any, crop_end_list: Any
+) -> Any:
+    """Move the batch into blocks of the spatial axes, and crop them."""
+    crops = list(zip(crop_begin_list, crop_end_list, strict=True))
+    return over_tensors(space.batch_to_space_nd)(data, block_shape, crops)
+
+
+def mirror_pad(
+    data: Tensor,
+    pad_before: Sequence[int],
+    pad_after: Sequence[int] | None = None,
+    mode: str = "SYMMETRIC",
+) -> Any:
+    """Pad with what is inside, mirrored at the edge ("SYMMETRIC" repeats it, "REFLECT" not)."""
+    after = pad_before if pad_after is None else pad_after
+    pads = list(zip(pad_before, after, strict=True))
+    return over_tensors(spread.mirror_pad)(data, pads, mode)
+
+
+def fifo_buffer(data: Tensor, buffer: Any, axis: int) -> Any:
+    """Return `buffer` with `data` behind it and as much dropped in front."""
+    return over_tensors(spread.fifo_buffer)(data, buffer, axis)
+
+
+def fast_softmax(x: Tensor, axis: int = -1) -> Any:
+    """Return the softmax (with the exponential of nn.softmax, which is vectors of arithmetic)."""
+    return over_tensors(loss.fast_softmax)(x, axis)
+
+
+def nll_loss(
+    predictions: Tensor, targets: Tensor, weights: Tensor, reduction: str, ignore_index: int
+) -> Any:
+    """Return the negative log likelihood of class numbers."""
+    return over_tensors(loss.nll_loss)(predictions, targets, weights, reduction, ignore_index)
+
+
+def lrn(
+    data: Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
+    bias: float = 2,
+) -> Any:  # fmt: skip
+    """Divide by the energy of neighbouring channels."""
+    return _over("lrn")(data, size, axis, bias, alpha, beta)
+
+
+def layout_transform(tensor: Any, current_layout: str, desired_layout: str) -> Any:
+    """Return a tensor in another layout."""
+    return over_tensors(op_registry.make("layout_transform"))(
+        tensor, current_layout, desired_layout
+    )
+
+
+def upsampling(
+    data: Tensor,
+    scale_h: float,
+    scale_w: float,
+    layout: str = "NCHW",
+    method: str = "nearest_neighbor",
+    align_corners: bool = False,
+    output_shape: Extents | None = None,
+) -> Any:
+    """Enlarge images by factors, which say the size; `output_shape` is the same again."""
+    return over_tensors(resize.upsampling)(data, scale_h, scale_w, layout, method, align_corners)
+
+
+def upsampling3d(
+    data: Tensor, scale_d: float, scale_h: float, scale_w: float, layout: str = "NCDHW",
+    method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
+    output_shape: Extents | None = None,
+) -> Any:  # fmt: skip
+    """Enlarge volumes by factors, which say the size; `output_shape` is the same again."""
+    return over_tensors(resize.upsampling3d)(
+        data, scale_d, scale_h, scale_w, layout, method, coordinate_transformation_mode
+    )
+
+
+def _transposed(
+    count: int, data: Any, kernel: Any, strides: Any, padding: Any, out_dtype: str | None,
+    output_padding: Any, groups: int = 1,
+) -> Any:  # fmt: skip
+    return _over(f"conv{count}d_transpose")(
+        data, kernel, strides=_many(strides, count), padding=padding, groups=groups,
+        output_padding=_many(output_padding, count), out_dtype=out_dtype or "",
+    )  # fmt: skip
+
+
+def _many(value: Any, count: int) -> tuple[int, ...]:
+    return (int(value),) * count if isinstance(value, int) else tuple(int(v) for v in value)
+
+
+def conv1d_transpose_ncw(
+    data: Tensor,
+    kernel: Tensor,
+    stride: Extents,
+    padding: Extents,
+    out_dtype: str | None,
+    output_padding: Extents,
+) -> Any:
+    """Convolve sequences transposed; the kernel is (I, O, KW)."""
+    return _transposed(1, data, kernel, stride, padding, out_dtype, output_padding)
+
+
+def conv2d_transpose_nchw(
+    Input: Tensor,
+    Filter: Tensor,
+    strides: Extents,
+    padding: Extents,
+    out_dtype: str | None,
+    output_padding: Extents,
+) -> Any:
+    """Convolve images transposed; the kernel is (I, O, KH, KW)."""
+    return _transposed(2, Input, Filter, strides, padding, out_dtype, output_padding)
+
+
+def group_conv2d_transpose_nchw(
+    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, out_dtype: str | None,
+    output_padding: Extents, groups: int,
+) -> Any:  # fmt: skip
+    """Convolve images transposed, in groups of channels."""
+    return _transposed(2, data, kernel, stride, padding, out_dtype, output_padding, groups)
+
+
+def conv3d_transpose_ncdhw(
+    Input: Tensor,
+    Filter: Tensor,
+    strides: Extents,
+    padding: Extents,
+    out_dtype: str | None,
+    output_padding: Extents,
+) -> Any:
+    """Convolve volumes transposed; the kernel is (I, O, KD, KH, KW)."""
+    return _transposed(3, Input, Filter, strides, padding, out_dtype, output_padding)
+
+
+def group_conv1d_ncw(
+    data: Tensor,
+    kernel: Tensor,
+    strides: Extents = 1,
+    padding: Extents | str = "VALID",
+    dilation: Extents = 1,
+    groups: int = 1,
+    out_dtype: str | None = None,
+) -> Any:
+    """Convolve sequences in groups of channels."""
+    pads = 0 if padding == "VALID" else padding
+    return _over("conv1d")(data, kernel, strides, pads, dilation, groups, out_dtype=out_dtype or "")
+
+
+def group_conv1d_nwc(
+    data: Tensor,
+    kernel: Tensor,
+    strides: Extents = 1,
+    padding: Extents | str = "VALID",
+    dilation: Extents = 1,
+    groups: int = 1,
+    out_dtype: str | None = None,
+) -> Any:
+    """Convolve sequences with the channels last in groups."""
+    pads = 0 if padding == "VALID" else padding
+    return _over("conv1d")(
+        data, kernel, strides, pads, dilation, groups, data_layout="NWC", kernel_layout="WIO",
+        out_dtype=out_dtype or "",
+    )  # fmt: skip
+
+
+def conv2d_NCHWc(
+    data: Tensor,
+    kernel: Tensor,
+    stride: Extents,
+    padding: Extents,
+    dilation: Extents,
+    layout: str,
+    out_layout: str,
+    out_dtype: str = "float32",
+) -> Any:
+    """Convolve images in blocks of channels; the kernel is OIHW in blocks of both, (…, i, o)."""
+    return _over("contrib_conv2d_nchwc")(
+        data, kernel, stride, padding, dilation, data_layout=layout, out_layout=out_layout,
+        kernel_layout=f"OIHW{kernel.shape[4]}i{kernel.shape[5]}o", out_dtype=out_dtype,
+    )  # fmt: skip
+
+
+def conv2d_NCHWc_int8(
+    data: Tensor,
+    kernel: Tensor,
+    stride: Extents,
+    padding: Extents,
+    dilation: Extents,
+    layout: str,
+    out_layout: str,
+    out_dtype: str = "int32",
+    n_elems: int = 4,
+) -> Any:
+    """Convolve bytes in blocks of channels; the kernel is (O, I, KH, KW, i / n, o, n)."""
+
+    def convolve(data: Any, kernel: Any) -> Any:
+        make = op_registry.make
+        outer, inner, high, wide, parts, units, last = kernel.tensor_type.shape
+        moved = make("transpose")(kernel, (0, 1, 2, 3, 4, 6, 5))
+        joined = make("reshape")(moved, (outer, inner, high, wide, parts * last, units))
+        return make("nn.contrib_conv2d_nchwc")(
+            make("cast")(data, out_dtype), make("cast")(joined, out_dtype), stride, padding,
+            dilation, data_layout=layout, out_layout=out_layout,
+            kernel_layout=f"OIHW{parts * last}i{units}o", out_dtype=out_dtype,
+        )  # fmt: skip
+
+    return over_tensors(convolve)(data, kernel)
+
+
+def depthwise_conv2d_NCHWc(
+    Input: Tensor,
+    Filter: Tensor,
+    stride: Extents,
+    padding: Extents,
+    dilation: Extents,
+    in_layout: str,
+    out_layout: str,
+    out_dtype: str | None = None,
+) -> Any:
+    """Convolve each channel by itself, in blocks; the kernel is (O, 1, KH, KW, 1, o)."""
+    channels = get_const_int(Filter.shape[0]) * get_const_int(Filter.shape[5])
+    return _over("contrib_depthwise_conv2d_nchwc")(
+        Input, Filter, stride, padding, dilation, channels, data_layout=in_layout,
+        kernel_layout=f"OIHW1i{Filter.shape[5]}o", out_layout=out_layout,
+        out_dtype=out_dtype or "",
+    )  # fmt: skip
+
+
+def deformable_conv2d_nchw(
+    data: Tensor,
+    offset: Any,
+    kernel: Tensor,
+    strides: Extents,
+    padding: Extents,
+    dilation: Extents,
+    deformable_groups: int,
+    groups: int,
+    out_dtype: str | None,
+) -> Any:
+    """Convolve windows whose elements are moved by `offset`."""
+    return over_tensors(regions.deformable_conv2d)(
+        data, offset, kernel, strides, padding, dilation, deformable_groups, groups
+    )
+
+
+def _pool(
+    count: int, data: Any, kernel: Any, stride: Any, dilation: Any, padding: Extents,
+    pool_type: str, ceil_mode: bool, layout: str, count_include_pad: bool,
+) -> Any:  # fmt: skip
+    more = {"count_include_pad": count_include_pad} if pool_type == "avg" else {}
+    return _over(f"{pool_type}_pool{count}d")(
+        data, _many(kernel, count), _many(stride, count), _many(dilation, count), padding,
+        layout=layout, ceil_mode=ceil_mode, **more,
+    )  # fmt: skip
+
+
+def pool1d(
+    data: Tensor,
+    kernel: Extents,
+    stride: Extents,
+    dilation: Extents,
+    padding: Extents,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCW",
+    count_include_pad: bool = True,
+) -> Any:
+    """Pool sequences by their maximum ("max") or by their mean ("avg")."""
+    return _pool(
+        1, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout,
+        count_include_pad,
+    )  # fmt: skip
+
+
+def pool3d(
+    data: Tensor,
+    kernel: Extents,
+    stride: Extents,
+    dilation: Extents,
+    padding: Extents,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCDHW",
+    count_include_pad: bool = True,
+) -> Any:
+    """Pool volumes by their maximum ("max") or by their mean ("avg")."""
+    return _pool(
+        3, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout,
+        count_include_pad,
+    )  # fmt: skip

@@ -1,0 +1,269 @@
+"""Operators that read and write at positions which follow from shapes, lengths or indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slipway.relay.expr import Tuple, TupleWrapper
+from slipway.relay.op_registry import BadArgument, as_expr, const
+from slipway.relay.ops.build import call, known, known_ints, scalar, take, typed, where
+from slipway.relay.ops.checks import (
+    broadcast_shapes,
+    integers,
+    need_integral,
+    need_rank,
+    normal_axis,
+)
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import ExprLike, Extents
+
+
+def meshgrid(data: Sequence[Any], indexing: str = "ij") -> TupleWrapper:
+    """Return one grid per vector; "xy" exchanges the first two axes."""
+    if indexing not in ("ij", "xy"):
+        raise BadArgument("indexing", f"is {indexing!r}; use 'ij' or 'xy'")
+    vectors = []
+    for value in data:
+        x, own = typed(value)
+        need_rank("data", own, 0, 1)
+        vectors.append((x, own.shape[0] if own.rank else 1))
+    order = list(range(len(vectors)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = [1, 0]
+    shape = [vectors[i][1] for i in order]
+    grids = []
+    for number, (x, extent) in enumerate(vectors):
+        place = [1] * len(shape)
+        place[order.index(number)] = extent
+        grids.append(call("broadcast_to", call("reshape", x, place), shape))
+    return TupleWrapper(Tuple(tuple(grids)), len(grids))
+
+
+def unravel_index(indices: ExprLike, shape: ExprLike) -> Any:
+    """Return the indices in `shape` of row-major positions, one row per axis."""
+    x, own = typed(indices)
+    need_integral("indices", own)
+    sizes = known_ints("shape", shape)
+    rows = []
+    for axis, size in enumerate(sizes):
+        step = scalar(int(np.prod(sizes[axis + 1 :])), own.dtype)
+        row = call("floor_divide", x, step)
+        rows.append(call("floor_mod", row, scalar(size, own.dtype)))
+    return call("stack", rows, 0)
+
+
+def adv_index(inputs: Sequence[Any]) -> Any:
+    """Read ``data[i0, i1, ...]`` as NumPy does; the indices broadcast with each other."""
+    fields = inputs.fields if isinstance(inputs, Tuple) else list(inputs)
+    x, own = typed(fields[0])
+    indices = [typed(i) for i in fields[1:]]
+    if not 1 <= len(indices) <= own.rank:
+        raise BadArgument("inputs", f"has {len(indices)} indices for {own}")
+    shape: tuple[int, ...] = ()
+    for _, kind in indices:
+        need_integral("inputs", kind)
+        shape = broadcast_shapes(shape, kind.shape, "inputs")
+    rows = [call("broadcast_to", call("cast", i, "int64"), shape) for i, _ in indices]
+    return call("gather_nd", x, call("stack", rows, 0))
+
+
+def sliding_window(data: ExprLike, axis: int, window_shape: Extents, strides: Extents) -> Any:
+    """Return windows over the axes from `axis` on: their positions, then what lies in each."""
+    x, own = typed(data)
+    first = normal_axis(axis, own.rank)
+    window, steps = integers("window_shape", window_shape), integers("strides", strides)
+    if len(window) != own.rank - first or len(steps) != len(window):
+        raise BadArgument("window_shape", f"{window} and the strides {steps} must have one number "
+                          f"for each axis of {own} from {first} on")  # fmt: skip
+    for i, (size, step) in enumerate(zip(window, steps, strict=True)):
+        extent = own.shape[first + i]
+        if not 1 <= size <= extent or step < 1:
+            raise BadArgument("window_shape", f"{window} with strides {steps} does not fit {own}")
+        starts = np.arange((extent - size) // step + 1) * step
+        x = take(x, starts[:, None] + np.arange(size), first + 2 * i)
+    count = len(window)
+    places = [*range(first), *(first + 2 * i for i in range(count))]
+    return call("transpose", x, [*places, *(first + 2 * i + 1 for i in range(count))])
+
+
+def sequence_mask(
+    data: ExprLike, valid_length: ExprLike, mask_value: float = 0, axis: int = 0
+) -> Any:
+    """Put `mask_value` behind the valid length of each sequence; `axis` 0 or 1 is time."""
+    (x, own), (lengths, kind) = typed(data), typed(valid_length)
+    if axis not in (0, 1) or own.rank < 2:
+        raise BadArgument("axis", f"is {axis} of {own}; time is axis 0 or 1, the batch the other")
+    if kind.shape != (own.shape[1 - axis],):
+        raise BadArgument("valid_length", f"must have one length per sequence of {own}, got {kind}")
+    time, batch = [1] * own.rank, [1] * own.rank
+    time[axis], batch[1 - axis] = own.shape[axis], own.shape[1 - axis]
+    step = const(np.arange(own.shape[axis]).reshape(time).astype(kind.dtype))
+    inside = call("less", step, call("reshape", lengths, batch))
+    return call("where", inside, x, scalar(mask_value, own.dtype))
+
+
+def reverse_sequence(
+    data: ExprLike, seq_lengths: ExprLike, seq_axis: int = 1, batch_axis: int = 0
+) -> Any:
+    """Turn the first ``seq_lengths[b]`` elements of each sequence around; the rest stays."""
+    (x, own), (lengths, kind) = typed(data), typed(seq_lengths)
+    along, beside = normal_axis(seq_axis, own.rank, "seq_axis"), normal_axis(batch_axis, own.rank)
+    if along == beside:
+        raise BadArgument("batch_axis", f"is the axis of the sequences, {along}")
+    if kind.shape != (own.shape[beside],):
+        raise BadArgument("seq_lengths", f"must have one length per sequence of {own}, got {kind}")
+    time, batch = [1] * own.rank, [1] * own.rank
+    time[along], batch[beside] = own.shape[along], own.shape[beside]
+    step = const(np.arange(own.shape[along]).reshape(time).astype("int32"))
+    count = call("reshape", call("cast", lengths, "int32"), batch)
+    turned = call("subtract", call("subtract", count, scalar(1, "int32")), step)
+    places = call("where", call("less", step, count), turned, step)
+    return call("gather", x, along, call("broadcast_to", places, own.shape))
+
+
+def strided_set(
+    data: ExprLike, v: ExprLike, begin: ExprLike, end: ExprLike, strides: ExprLike | None = None
+) -> Any:
+    """Return `data` with the slice begin:end:strides replaced by `v`."""
+    (x, own), (new, kind) = typed(data), typed(v)
+    first, last = known_ints("begin", begin), known_ints("end", end)
+    steps = (1,) * len(first) if strides is None else known_ints("strides", strides)
+    if not len(first) == len(last) == len(steps) <= own.rank or 0 in steps:
+        raise BadArgument("begin", f"{first}, end {last} and strides {steps} do not fit {own}")
+    inside: Any = np.ones(own.shape, bool)
+    sizes, sources = [], []
+    for axis, extent in enumerate(own.shape):
+        part = slice(first[axis], last[axis], steps[axis]) if axis < len(first) else slice(None)
+        places = np.arange(extent)[part]
+        sizes.append(len(places))
+        source = np.full(extent, -1)
+        source[places] = np.arange(len(places))
+        view = [1] * own.rank
+        view[axis] = extent
+        inside = inside & (source >= 0).reshape(view)
+        sources.append(source.clip(0))
+    if kind.shape != tuple(sizes):
+        raise BadArgument("v", f"must have the shape of the slice, {tuple(sizes)}, got {kind}")
+    if not inside.any():
+        return x
+    for axis, source in enumerate(sources):
+        new = take(new, source, axis)
+    return where(inside, new, x)
+
+
+def invert_permutation(data: ExprLike) -> Any:
+    """Return where each number of a permutation stands."""
+    x, own = typed(data)
+    need_rank("data", own, 1)
+    need_integral("data", own)
+    numbers = const(np.arange(own.shape[0], dtype=own.dtype))
+    return call("scatter_elements", const(np.zeros(own.shape, own.dtype)), x, numbers, 0)
+
+
+def scatter(data: ExprLike, indices: ExprLike, updates: ExprLike, axis: int) -> Any:
+    """Return `data` with `updates` put in along `axis` at `indices`."""
+    return call("scatter_elements", data, indices, updates, axis)
+
+
+def scatter_add(data: ExprLike, indices: ExprLike, updates: ExprLike, axis: int) -> Any:
+    """Return `data` with `updates` added along `axis` at `indices`."""
+    return call("scatter_elements", data, indices, updates, axis, "add")
+
+
+def segment_sum(data: ExprLike, segment_ids: ExprLike, num_segments: int | None = None) -> Any:
+    """Return the sum of the slices of each segment; `num_segments` None: as many as the ids say."""
+    (x, own), (ids, kind) = typed(data), typed(segment_ids)
+    need_integral("segment_ids", kind)
+    if kind.rank < 1 or kind.shape != own.shape[: kind.rank]:
+        raise BadArgument("segment_ids", f"is {kind}: it must have the first axes of {own}")
+    if num_segments is None:
+        num_segments = int(known("segment_ids", ids).max(initial=-1)) + 1
+    rest = own.shape[kind.rank :]
+    zeros = const(np.zeros((int(num_segments), *rest), own.dtype))
+    return call("scatter_nd", zeros, call("expand_dims", ids, 0), x, "add")
+
+
+def sparse_to_dense(
+    sparse_indices: ExprLike,
+    output_shape: ExprLike,
+    sparse_values: ExprLike,
+    default_value: ExprLike = 0,
+) -> Any:
+    """Return a tensor that holds `sparse_values` at `sparse_indices`, else `default_value`."""
+    (places, kind), (values, own) = typed(sparse_indices), typed(sparse_values)
+    need_integral("sparse_indices", kind)
+    need_rank("sparse_indices", kind, 0, 1, 2)
+    shape = known_ints("output_shape", output_shape)
+    count = kind.shape[0] if kind.rank else 1
+    depth = kind.shape[1] if kind.rank == 2 else 1
+    if depth != len(shape):
+        raise BadArgument("sparse_indices", f"is {kind}, but the result has {len(shape)} axes")
+    rows = call("transpose", call("reshape", places, (count, depth)), (1, 0))
+    filled = call("full", call("cast", as_expr(default_value), own.dtype), shape)
+    return call("scatter_nd", filled, rows, call("broadcast_to", values, (count,)))
+
+
+def trilu(data: ExprLike, k: ExprLike, upper: bool = True) -> Any:
+    """Keep the upper (or lower) triangle from diagonal `k` on, zeros elsewhere."""
+    x, own = typed(data)
+    if own.rank < 2:
+        raise BadArgument("data", f"must have at least 2 axes, got {own}")
+    rows, columns = own.shape[-2:]
+    diagonal = const(np.arange(columns)[None, :] - np.arange(rows)[:, None], "int64")
+    border = call("reshape", call("cast", as_expr(k), "int64"), ())
+    name = "greater_equal" if upper else "less_equal"
+    return call("where", call(name, diagonal, border), x, scalar(0, own.dtype))
+
+
+def matrix_set_diag(
+    data: ExprLike, diagonal: ExprLike, k: int | tuple[int, int] = 0, align: str = "RIGHT_LEFT"
+) -> Any:
+    """Return matrices with the diagonals `k` (one, or first and last) replaced.
+
+    Several diagonals lie in rows, that of the largest number first; `align` says on which side
+    the shorter ones above and below the main diagonal lie.
+    """
+    (x, own), (new, kind) = typed(data), typed(diagonal)
+    sides = align.split("_")
+    if len(sides) != 2 or set(sides) - {"LEFT", "RIGHT"}:
+        raise BadArgument("align", f"is {align!r}; use RIGHT_LEFT, LEFT_RIGHT, ...")
+    low, high = (int(k), int(k)) if np.ndim(k) == 0 else (int(v) for v in k)  # type: ignore[union-attr, arg-type]
+    rows, columns = own.shape[-2:]
+    if not -rows < low <= high < columns:
+        raise BadArgument("k", f"is {k}, and the matrices are {rows} by {columns}")
+    lengths = {d: min(rows + min(d, 0), columns - max(d, 0)) for d in range(low, high + 1)}
+    longest = max(lengths.values())
+    wanted = (*own.shape[:-2], *((high - low + 1,) if low != high else ()), longest)
+    if kind.shape != wanted:
+        raise BadArgument("diagonal", f"must have shape {wanted}, got {kind}")
+    r, c = np.indices((rows, columns))
+    number = c - r
+    inside = (number >= low) & (number <= high)
+    place = np.minimum(r, c)
+    for d, length in lengths.items():
+        if sides[0 if d >= 0 else 1] == "RIGHT":
+            place = place + np.where(number == d, longest - length, 0)
+    flat = np.where(inside, (high - number) * longest + place, 0)
+    new = call("reshape", new, (*own.shape[:-2], -1))
+    return where(inside, take(new, flat, own.rank - 2), x)
+
+
+def searchsorted(
+    sorted_sequence: ExprLike, values: ExprLike, right: bool = False, dtype: str = "int32"
+) -> Any:
+    """Return where values belong in sorted rows: before equal elements, or behind with `right`.
+
+    Every element of a row is compared: that is one pass over (values x elements).
+    """
+    (row, own), (v, kind) = typed(sorted_sequence), typed(values)
+    if own.rank < 1 or (own.rank > 1 and own.shape[:-1] != kind.shape[:-1]):
+        raise BadArgument("values", f"is {kind}: it must have the leading axes of {own}")
+    name = "less_equal" if right else "less"
+    if own.rank > 1:
+        row = call("expand_dims", row, own.rank - 1)
+    before = call(name, row, call("expand_dims", v, kind.rank))
+    return call("sum", call("cast", before, dtype), [-1])

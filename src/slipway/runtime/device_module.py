@@ -1,0 +1,74 @@
+"""`DeviceModule`: the code of a device, as a module that host functions import."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from slipway.errors import ArtifactError
+from slipway.runtime.module import Module
+from slipway.runtime.native_library import native_runtime
+
+METADATA_SUFFIX = ".tvm_meta.json"
+# How the name of a file with code ends -> kind of device, DLPack's number, and the formats that
+# `get_source` gives it in.
+LANGUAGES = {".cl": ("opencl", 4, ("opencl", "cl"))}
+
+
+class DeviceModule(Module):
+    """Kernels in a language of a device, which compile when the first of them is launched.
+
+    `type_key` is the kind of device.  Host functions find the code by its SHA-256 once it is loaded
+    into the process; `import_module` keeps the two together.
+    """
+
+    def __init__(
+        self, kind: str, device_type: int, text: str, kernels: Sequence[str], metadata: str = ""
+    ) -> None:
+        super().__init__()
+        self.type_key = kind
+        self.device_type = device_type
+        self.text = text
+        self.kernels = tuple(kernels)
+        self.metadata = metadata
+
+    def load(self) -> DeviceModule:
+        """Make the code known to the process; return self."""
+        native_runtime().packed("device_add_code")(self.device_type, self.text.encode())
+        return self
+
+    def get_source(self, fmt: str = "") -> str:
+        """Return the code as text; "" in a format that it does not have."""
+        formats = next((f for k, _, f in LANGUAGES.values() if k == self.type_key), ())
+        return self.text if not fmt or fmt in formats else ""
+
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write the code, and what is in it to ``<name>.tvm_meta.json`` beside it."""
+        path = Path(file_name)
+        path.write_text(self.text)
+        path.with_suffix(METADATA_SUFFIX).write_text(self.metadata or "{}\n")
+
+    def __repr__(self) -> str:
+        return f"<Module {self.type_key} with kernels {', '.join(self.kernels) or 'unknown'}>"
+
+
+def read_device_module(path: Path, text: bytes) -> DeviceModule:
+    """Return the module of a file of code, loaded.  Raises ArtifactError if it is no text."""
+    kind, device_type, _ = LANGUAGES[path.suffix]
+    beside = path.with_suffix(METADATA_SUFFIX)
+    metadata, names = "", []
+    if beside.is_file():
+        metadata = beside.read_text()
+        try:
+            names = list(json.loads(metadata).get("func_info", {}))
+        except (ValueError, AttributeError) as error:
+            raise ArtifactError(
+                f"{beside.name} does not say what {path.name} has: {error}. Save both again."
+            ) from error
+    try:
+        code = text.decode()
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{path.name} is not the text of kernels: {error}.") from error
+    return DeviceModule(kind, device_type, code, names, metadata).load()

@@ -1,0 +1,23 @@
+"""``topi.image``: a facade; see `slipway.relay.as_topi.image`."""
+
+from slipway.relay.as_topi.image import (
+    affine_grid,
+    crop_and_resize,
+    dilation2d_nchw,
+    dilation2d_nhwc,
+    grid_sample,
+    resize1d,
+    resize2d,
+    resize3d,
+)
+
+__all__ = [
+    "affine_grid",
+    "crop_and_resize",
+    "dilation2d_nchw",
+    "dilation2d_nhwc",
+    "grid_sample",
+    "resize1d",
+    "resize2d",
+    "resize3d",
+]

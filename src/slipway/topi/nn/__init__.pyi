@@ -1,0 +1,127 @@
+"""What type checkers see of slipway.topi.nn; written by tools/stubs.py."""
+
+from slipway.relay.as_topi.nn import batch_to_space_nd as batch_to_space_nd
+from slipway.relay.as_topi.nn import conv1d_transpose_ncw as conv1d_transpose_ncw
+from slipway.relay.as_topi.nn import conv2d_NCHWc as conv2d_NCHWc
+from slipway.relay.as_topi.nn import conv2d_NCHWc_int8 as conv2d_NCHWc_int8
+from slipway.relay.as_topi.nn import conv2d_transpose_nchw as conv2d_transpose_nchw
+from slipway.relay.as_topi.nn import conv3d_transpose_ncdhw as conv3d_transpose_ncdhw
+from slipway.relay.as_topi.nn import deformable_conv2d_nchw as deformable_conv2d_nchw
+from slipway.relay.as_topi.nn import depth_to_space as depth_to_space
+from slipway.relay.as_topi.nn import depthwise_conv2d_NCHWc as depthwise_conv2d_NCHWc
+from slipway.relay.as_topi.nn import fast_softmax as fast_softmax
+from slipway.relay.as_topi.nn import fifo_buffer as fifo_buffer
+from slipway.relay.as_topi.nn import group_conv1d_ncw as group_conv1d_ncw
+from slipway.relay.as_topi.nn import group_conv1d_nwc as group_conv1d_nwc
+from slipway.relay.as_topi.nn import group_conv2d_transpose_nchw as group_conv2d_transpose_nchw
+from slipway.relay.as_topi.nn import layout_transform as layout_transform
+from slipway.relay.as_topi.nn import lrn as lrn
+from slipway.relay.as_topi.nn import mirror_pad as mirror_pad
+from slipway.relay.as_topi.nn import nll_loss as nll_loss
+from slipway.relay.as_topi.nn import pool1d as pool1d
+from slipway.relay.as_topi.nn import pool3d as pool3d
+from slipway.relay.as_topi.nn import space_to_batch_nd as space_to_batch_nd
+from slipway.relay.as_topi.nn import space_to_depth as space_to_depth
+from slipway.relay.as_topi.nn import upsampling as upsampling
+from slipway.relay.as_topi.nn import upsampling3d as upsampling3d
+from slipway.topi.nn.activation import batch_norm as batch_norm
+from slipway.topi.nn.activation import leaky_relu as leaky_relu
+from slipway.topi.nn.activation import prelu as prelu
+from slipway.topi.nn.activation import relu as relu
+from slipway.topi.nn.activation import scale_shift_nchw as scale_shift_nchw
+from slipway.topi.nn.activation import scale_shift_nhwc as scale_shift_nhwc
+from slipway.topi.nn.activation import sigmoid as sigmoid
+from slipway.topi.nn.convolution import conv as conv
+from slipway.topi.nn.convolution import conv1d_ncw as conv1d_ncw
+from slipway.topi.nn.convolution import conv1d_nwc as conv1d_nwc
+from slipway.topi.nn.convolution import conv2d as conv2d
+from slipway.topi.nn.convolution import conv2d_hwcn as conv2d_hwcn
+from slipway.topi.nn.convolution import conv2d_nchw as conv2d_nchw
+from slipway.topi.nn.convolution import conv2d_nhwc as conv2d_nhwc
+from slipway.topi.nn.convolution import conv3d_ncdhw as conv3d_ncdhw
+from slipway.topi.nn.convolution import conv3d_ndhwc as conv3d_ndhwc
+from slipway.topi.nn.convolution import group_conv2d_nchw as group_conv2d_nchw
+from slipway.topi.nn.convolution import group_conv2d_nhwc as group_conv2d_nhwc
+from slipway.topi.nn.depthwise import depthwise_conv2d_nchw as depthwise_conv2d_nchw
+from slipway.topi.nn.depthwise import depthwise_conv2d_nhwc as depthwise_conv2d_nhwc
+from slipway.topi.nn.layers import batch_matmul as batch_matmul
+from slipway.topi.nn.layers import dense as dense
+from slipway.topi.nn.layers import flatten as flatten
+from slipway.topi.nn.layers import log_softmax as log_softmax
+from slipway.topi.nn.layers import softmax as softmax
+from slipway.topi.nn.padding import dilate as dilate
+from slipway.topi.nn.padding import pad as pad
+from slipway.topi.nn.pooling import adaptive_pool as adaptive_pool
+from slipway.topi.nn.pooling import global_pool as global_pool
+from slipway.topi.nn.pooling import pool as pool
+from slipway.topi.nn.pooling import pool2d as pool2d
+from slipway.topi.products import matmul as matmul
+from slipway.topi.sparse.products import sparse_add as sparse_add
+from slipway.topi.sparse.products import sparse_dense as sparse_dense
+from slipway.topi.sparse.products import sparse_dense_sp_lhs as sparse_dense_sp_lhs
+from slipway.topi.sparse.products import sparse_dense_sp_rhs as sparse_dense_sp_rhs
+from slipway.topi.sparse.products import sparse_transpose as sparse_transpose
+
+__all__ = [
+    "adaptive_pool",
+    "batch_matmul",
+    "batch_norm",
+    "batch_to_space_nd",
+    "conv",
+    "conv1d_ncw",
+    "conv1d_nwc",
+    "conv1d_transpose_ncw",
+    "conv2d",
+    "conv2d_NCHWc",
+    "conv2d_NCHWc_int8",
+    "conv2d_hwcn",
+    "conv2d_nchw",
+    "conv2d_nhwc",
+    "conv2d_transpose_nchw",
+    "conv3d_ncdhw",
+    "conv3d_ndhwc",
+    "conv3d_transpose_ncdhw",
+    "deformable_conv2d_nchw",
+    "dense",
+    "depth_to_space",
+    "depthwise_conv2d_NCHWc",
+    "depthwise_conv2d_nchw",
+    "depthwise_conv2d_nhwc",
+    "dilate",
+    "fast_softmax",
+    "fifo_buffer",
+    "flatten",
+    "global_pool",
+    "group_conv1d_ncw",
+    "group_conv1d_nwc",
+    "group_conv2d_nchw",
+    "group_conv2d_nhwc",
+    "group_conv2d_transpose_nchw",
+    "layout_transform",
+    "leaky_relu",
+    "log_softmax",
+    "lrn",
+    "matmul",
+    "mirror_pad",
+    "nll_loss",
+    "pad",
+    "pool",
+    "pool1d",
+    "pool2d",
+    "pool3d",
+    "prelu",
+    "relu",
+    "scale_shift_nchw",
+    "scale_shift_nhwc",
+    "sigmoid",
+    "softmax",
+    "space_to_batch_nd",
+    "space_to_depth",
+    "sparse_add",
+    "sparse_dense",
+    "sparse_dense_sp_lhs",
+    "sparse_dense_sp_rhs",
+    "sparse_transpose",
+    "upsampling",
+    "upsampling3d",
+]

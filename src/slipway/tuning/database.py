@@ -1,0 +1,185 @@
+"""Every trial that was ever made, in SQLite: what was tried, on what, and what came of it.
+
+Rows are only added.  The best of a task is the trial of the smallest score among those that were
+measured and whose results were held against the reference; there is no other way to be the best.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sqlite3
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from slipway.backends.choices import key_of, using_records
+from slipway.errors import TuningError
+from slipway.tuning.measure import Measured
+from slipway.tuning.space import Candidate
+from slipway.tuning.task import TuningTask
+from slipway.version import VERSION
+
+_TABLES = """
+create table if not exists task (
+    key text primary key, op text, attrs text, inputs text, target text, workload text
+);
+create table if not exists trial (
+    number integer primary key, task text, candidate text, device text, host text, compiler text,
+    time real, score real, seconds text, kind text, error text, verified integer
+);
+create index if not exists trial_of_task on trial (task, device);
+"""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A row: `score` is relative to the default choice, `seconds` are those of single turns."""
+
+    candidate: Candidate
+    score: float
+    seconds: tuple[float, ...]
+    kind: str
+    error: str
+    verified: bool
+
+
+class Database:
+    """The trials in a file; ``with database:`` lets `relay.build` use the best of them."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
+            self._connection.executescript(_TABLES)
+        except sqlite3.DatabaseError as error:
+            raise TuningError(
+                f"{self.path} is no database of trials ({error}). Give the tuner another folder, "
+                "or move this file away"
+            ) from error
+        self._active: list[Any] = []
+
+    def add(
+        self,
+        task: TuningTask,
+        device: str,
+        measured: Iterable[Measured],
+        verified: Candidate | None = None,
+    ) -> None:
+        """Keep what was measured; `verified` is the one whose results were right.
+
+        Raises TuningError when the file cannot be written.
+        """
+        op, attrs, *types = key_of(task.problem)
+        rows = [
+            (
+                task.key, m.candidate.text, device, platform.node(), VERSION, time.time(),
+                m.score, json.dumps(m.seconds), m.kind, m.error, int(m.candidate == verified),
+            )
+            for m in measured
+        ]  # fmt: skip
+        try:
+            with self._connection as connection:
+                connection.execute(
+                    "insert or ignore into task values (?, ?, ?, ?, ?, ?)",
+                    (task.key, op, attrs, json.dumps(types[:-1]), types[-1], str(task)),
+                )
+                connection.executemany(
+                    "insert into trial (task, candidate, device, host, compiler, time, score, "
+                    "seconds, kind, error, verified) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    rows,
+                )
+        except sqlite3.Error as error:
+            raise TuningError(f"a trial cannot be written to {self.path}: {error}") from error
+
+    def trials(self, task: TuningTask, device: str) -> list[Trial]:
+        """Return what is known of a task on a device, in the order in which it was measured."""
+        rows = self._connection.execute(
+            "select candidate, score, seconds, kind, error, verified from trial "
+            "where task = ? and device = ? order by number",
+            (task.key, device),
+        )
+        return [
+            Trial(_candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified))
+            for text, score, seconds, kind, error, verified in rows
+        ]
+
+    def best(self, task: TuningTask, device: str | None = None) -> Trial | None:
+        """Return the best trial of a task, on any device where none is named; None without one."""
+        where = "" if device is None else " and device = ?"
+        row = self._connection.execute(
+            "select candidate, score, seconds, kind, error, verified from trial where task = ? "
+            f"and kind = '' and verified = 1{where} order by score, number limit 1",
+            (task.key, *([] if device is None else [device])),
+        ).fetchone()
+        if row is None:
+            return None
+        text, score, seconds, kind, error, verified = row
+        return Trial(
+            _candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified)
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the best of each task as records, which "schedules.records" takes.
+
+        Of several devices the last one that was tuned counts.
+        """
+        rows = self._connection.execute(
+            "select task.op, attrs, inputs, target, candidate, min(score), workload from task "
+            "join trial on trial.task = task.key where kind = '' and verified = 1 and device = "
+            "(select device from trial t where t.task = task.key order by number desc limit 1) "
+            "group by task.key order by task.key"
+        )
+        found = []
+        for op, attrs, inputs, target, text, score, workload in rows:
+            candidate = _candidate(text)
+            found.append(
+                {
+                    "op": op, "attrs": attrs, "inputs": json.loads(inputs), "target": target,
+                    "strategy": candidate.strategy, "knobs": dict(candidate.knobs),
+                    "score": score, "workload": workload,
+                }
+            )  # fmt: skip
+        return found
+
+    def write_records(self, path: str | Path) -> Path:
+        """Write the best of each task as lines of JSON, whole or not at all."""
+        file = Path(path)
+        part = file.with_name(f".{file.name}.part")
+        part.write_text("".join(json.dumps(record) + "\n" for record in self.records()))
+        part.replace(file)
+        return file
+
+    def __len__(self) -> int:
+        """Return the number of trials."""
+        count: int = self._connection.execute("select count(*) from trial").fetchone()[0]
+        return count
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Database:
+        """Let every compilation in the block use the best choices."""
+        path = self.write_records(self.path.with_suffix(".records"))
+        context = using_records(str(path))
+        context.__enter__()
+        self._active.append(context)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._active.pop().__exit__(kind, error, trace)
+
+
+def _candidate(text: str) -> Candidate:
+    strategy, knobs = json.loads(text)
+    return Candidate(strategy, tuple(sorted(knobs.items())))

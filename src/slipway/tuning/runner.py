@@ -1,0 +1,82 @@
+"""Where candidates run: a process of its own on this machine, or devices over RPC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from slipway.rpc.client import RPCSession, connect
+from slipway.rpc.local import PopenSession
+from slipway.rpc.tracker_client import connect_tracker
+
+
+class Runner(Protocol):
+    """Opens sessions on the device that is tuned for."""
+
+    @property
+    def device(self) -> str:
+        """What the device is called in a database: trials of another one are not its own."""
+
+    def open(self) -> RPCSession:
+        """Return a fresh session; RPCError when there is none to be had."""
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """A process of its own here, which a candidate may crash; `timeout_s` for one call."""
+
+    timeout_s: float = 10.0
+
+    @property
+    def device(self) -> str:
+        """What stands for the machine, whichever it is."""
+        return "local"
+
+    def open(self) -> RPCSession:
+        """Start a server of this session's own."""
+        return _limited(PopenSession(), self.timeout_s)
+
+
+@dataclass(frozen=True)
+class DeviceRunner:
+    """The device server at `host`:`port`."""
+
+    host: str
+    port: int = 9090
+    key: str = ""
+    timeout_s: float = 10.0
+
+    @property
+    def device(self) -> str:
+        """Its kind where it has a key, else its address."""
+        return self.key or f"{self.host}:{self.port}"
+
+    def open(self) -> RPCSession:
+        """Connect to it."""
+        return _limited(connect(self.host, self.port, key=self.key), self.timeout_s)
+
+
+@dataclass(frozen=True)
+class TrackerRunner:
+    """Any device of kind `key` that a tracker hands out."""
+
+    host: str
+    port: int
+    key: str
+    timeout_s: float = 10.0
+    priority: int = 1
+
+    @property
+    def device(self) -> str:
+        """The kind of device."""
+        return self.key
+
+    def open(self) -> RPCSession:
+        """Wait for a device."""
+        tracker = connect_tracker(self.host, self.port)
+        return _limited(tracker.request(self.key, priority=self.priority), self.timeout_s)
+
+
+def _limited(session: RPCSession, timeout_s: float) -> RPCSession:
+    session.timeout = timeout_s
+    return session

@@ -1,0 +1,192 @@
+"""What to try next for one task, and which trial wins.
+
+The first batch are the candidates that the cost model likes, of every strategy some.  Each later
+one is made of the neighbours and crossings of the best so far, and of random candidates, ranked by
+a model that has learned from all trials; a part of it is taken at random, because the model errs.
+A candidate becomes the best when it is faster than the present best in a batch of both, and its
+results on the device are those of the reference.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from slipway.errors import RPCError, TuningError
+from slipway.tuning.measure import Bench, Decision, Measured, is_faster
+from slipway.tuning.model import ScoreModel
+from slipway.tuning.space import Candidate
+
+POOL = 512  # candidates that a batch is chosen from
+AT_RANDOM = 0.15  # part of a batch
+FINALISTS = 2  # of a batch, that meet the best so far
+SAME_ERRORS = 16  # trials in a row that end in one class of error: something is broken
+
+
+TaskT = TypeVar("TaskT", bound=Decision)
+
+
+class Trial(Protocol):
+    """What is known of a candidate that was tried."""
+
+    @property
+    def candidate(self) -> Candidate:
+        """What was tried."""
+
+    @property
+    def score(self) -> float:
+        """Its time over the default's; infinite for a failure."""
+
+
+class Trials(Protocol):
+    """Where trials are kept: a `Database`, or the log of a classic tuner."""
+
+    def add(
+        self,
+        task: Any,
+        device: str,
+        measured: Iterable[Measured],
+        verified: Candidate | None = None,
+    ) -> None:
+        """Keep what was measured; `verified` is the one whose results were right."""
+
+    def trials(self, task: Any, device: str) -> Sequence[Trial]:
+        """Return what is known of a task on a device."""
+
+    def best(self, task: Any, device: str | None = None) -> Trial | None:
+        """Return the best that was verified, None without one."""
+
+
+class TaskSearch(Generic[TaskT]):
+    """The search for one task; `step` makes a batch of trials.
+
+    What a database knows of the task and device is not measured again.
+    """
+
+    def __init__(self, task: TaskT, database: Trials, bench: Bench, seed: int = 0) -> None:
+        self.task, self.database, self.bench = task, database, bench
+        self.device = bench.runner.device
+        self.rng = random.Random(f"{seed} {task.key}")
+        self.model = ScoreModel(task.space)
+        self.scores: dict[Candidate, float] = {}
+        self.errors: Counter[str] = Counter()
+        self._in_a_row: tuple[str, int] = ("", 0)
+        self.fruitless = 0  # batches in a row that brought nothing
+        for trial in database.trials(task, self.device):
+            self.scores[trial.candidate] = trial.score
+        known = database.best(task, self.device)
+        default = task.space.default
+        assert default is not None
+        self.best = known.candidate if known is not None else default
+        self.best_score = known.score if known is not None else 1.0
+        self.default_seconds = 0.0
+
+    @property
+    def trials(self) -> int:
+        """How many candidates have been tried, in earlier runs too."""
+        return len(self.scores)
+
+    def step(self, size: int) -> int:
+        """Try up to `size` candidates and return how many there were; 0: none is left.
+
+        Raises TuningError when the trials keep ending in one class of error, with the first.
+        """
+        batch = self._proposals(size)
+        if not batch:
+            return 0
+        try:
+            measured = self.bench.measure(batch)
+        except RPCError as error:
+            raise TuningError(f"no session with {self.device} for {self.task}: {error}") from error
+        self._note(measured)
+        self.database.add(self.task, self.device, [m for m in measured if m.candidate in batch])
+        before = self.best
+        self._crown(measured)
+        self.fruitless = 0 if self.best != before else self.fruitless + 1
+        return len(batch)
+
+    # Proposing.
+
+    def _proposals(self, size: int) -> list[Candidate]:
+        if not self.scores:
+            return self._first(size)
+        self.model.learn(self.scores.items())
+        pool = [c for c in self._pool() if c not in self.scores]
+        ranked = self.model.ranked(list(dict.fromkeys(pool)))
+        wild = round(size * AT_RANDOM)
+        chosen = ranked[: size - wild]
+        rest = ranked[size - wild :]
+        return chosen + self.rng.sample(rest, min(wild, len(rest)))
+
+    def _first(self, size: int) -> list[Candidate]:
+        """Return the default of every strategy, then what their cost models like in turns."""
+        space = self.task.space
+        chosen = list(space.defaults.values())
+        by_strategy: dict[str, list[Candidate]] = {name: [] for name in space.values}
+        for candidate in dict.fromkeys(space.sample(self.rng) for _ in range(POOL)):
+            by_strategy[candidate.strategy].append(candidate)
+        ranked = [self.model.ranked(found) for found in by_strategy.values()]
+        for place in range(max(map(len, ranked), default=0)):
+            chosen += [found[place] for found in ranked if place < len(found)]
+        return list(dict.fromkeys(chosen))[:size]
+
+    def _pool(self) -> Iterable[Candidate]:
+        space = self.task.space
+        good = sorted(self.scores, key=self.scores.__getitem__)[:6]
+        for candidate in dict.fromkeys([self.best, *good]):
+            yield from space.neighbours(candidate)
+        for one in good:
+            for _ in range(8):
+                crossed = space.crossed(one, self.rng.choice(good), self.rng)
+                yield crossed
+                yield from list(space.neighbours(crossed))[:4]
+        for _ in range(POOL):
+            yield space.sample(self.rng)
+
+    # Judging.
+
+    def _note(self, measured: Sequence[Measured]) -> None:
+        for m in measured:
+            self.scores[m.candidate] = m.score
+            if m.candidate == self.task.space.default:
+                if m.seconds:
+                    self.default_seconds = sorted(m.seconds)[len(m.seconds) // 2]
+                continue  # it is in every batch, and no trial
+            kind, count = self._in_a_row
+            self._in_a_row = (m.kind, count + 1 if m.kind == kind else 1)
+            self.errors[m.kind] += 1
+            # A schedule may refuse what its space lists; a device that fails again and again is
+            # broken, and so is a compiler.
+            if m.kind == "run" and self._in_a_row[1] >= SAME_ERRORS:
+                self.database.add(self.task, self.device, measured)
+                raise TuningError(
+                    f"{SAME_ERRORS} trials of {self.task} on {self.device} failed one after the "
+                    f"other; the last: {m.error}"
+                )
+
+    def _crown(self, measured: Sequence[Measured]) -> None:
+        """Let the fastest of a batch meet the best so far; it wins if its results are right."""
+        better = [m for m in measured if not m.kind and m.score < self.best_score]
+        for challenger in sorted(better, key=lambda m: m.score)[:FINALISTS]:
+            duel = {
+                m.candidate: m
+                for m in self.bench.measure(
+                    [challenger.candidate, self.best], turns=self.bench.turns * 2
+                )
+            }
+            one, other = duel.get(challenger.candidate), duel.get(self.best)
+            if one is None or other is None or one.kind or other.kind or not is_faster(one, other):
+                continue
+            wrong = self.bench.verify(one.candidate)
+            if wrong:
+                one.kind, one.error, one.score = "wrong", wrong, float("inf")
+                self.errors["wrong"] += 1
+            self.database.add(
+                self.task, self.device, [one], verified=None if wrong else one.candidate
+            )
+            self.scores[one.candidate] = one.score
+            if not wrong:
+                self.best, self.best_score = one.candidate, one.score
+                return

@@ -1,0 +1,107 @@
+"""Tuning a whole model: trials go where the model's time is, and stop where nothing is gained."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slipway.errors import SlipwayError, TuningError
+from slipway.toolchain.tempdir import tempdir
+from slipway.tuning.database import Database
+from slipway.tuning.measure import kernel_bench
+from slipway.tuning.runner import Runner
+from slipway.tuning.search import TaskSearch
+from slipway.tuning.task import TuningTask
+
+FRUITLESS = 3  # batches without a better candidate, after which a task rests
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may cost: trials of a task, of all tasks together, and seconds; 0: any."""
+
+    per_task: int = 64
+    in_all: int = 0
+    seconds: float = 0.0
+    batch: int = 8
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a task stands after a batch."""
+
+    task: TuningTask
+    number: int  # of the task, from 0
+    trials: int
+    score: float  # of the best, relative to the default
+    default_seconds: float
+    errors: dict[str, int]
+    is_done: bool
+
+
+Watcher = Callable[[Progress], None]
+
+
+def tune_tasks(
+    tasks: Sequence[TuningTask],
+    runner: Runner,
+    database: Database,
+    budget: Budget | None = None,
+    watcher: Watcher | None = None,
+    seed: int = 0,
+) -> None:
+    """Search the tasks; what is found is in the database, after Ctrl-C and errors too.
+
+    After one batch of each, the next goes to the task whose calls take most of the model's time,
+    halved for every batch that brought it nothing.  Raises TuningError when the device fails.
+    """
+    spent, limit = 0, budget or Budget()
+    start = time.monotonic()
+    with tempdir() as folder:
+        searches = [
+            TaskSearch(task, database, kernel_bench(task, runner, Path(folder.path)), seed)
+            for task in tasks
+        ]
+        begun = {search.task.key: search.trials for search in searches}
+        waiting = list(searches)
+        first = list(searches)
+        while waiting:
+            search = first.pop(0) if first else max(waiting, key=_worth)
+            made = search.trials - begun[search.task.key]
+            size = min(limit.batch, limit.per_task - made)
+            if limit.in_all:
+                size = min(size, limit.in_all - spent)
+            tried = _step(search, size) if size > 0 else 0
+            spent += tried
+            made = search.trials - begun[search.task.key]
+            done = tried == 0 or made >= limit.per_task or search.fruitless >= FRUITLESS
+            if watcher is not None:
+                watcher(
+                    Progress(
+                        search.task, searches.index(search), search.trials, search.best_score,
+                        search.default_seconds,
+                        {kind: n for kind, n in search.errors.items() if kind}, done,
+                    )
+                )  # fmt: skip
+            if done:
+                waiting.remove(search)
+            over = limit.seconds and time.monotonic() - start > limit.seconds
+            if over or (limit.in_all and spent >= limit.in_all):
+                return
+
+
+def _worth(search: TaskSearch[TuningTask]) -> float:
+    seconds = search.default_seconds * search.best_score * search.task.weight
+    return seconds / 2.0**search.fruitless
+
+
+def _step(search: TaskSearch[TuningTask], size: int) -> int:
+    with search.bench:
+        try:
+            return search.step(size)
+        except TuningError:
+            raise
+        except SlipwayError as error:
+            raise TuningError(f"{search.task}: {error}") from error

@@ -1,0 +1,261 @@
+// A model in a page: pictures in, classes out, and where the time goes.  about.json says which.
+
+const TOP = 5, LAYERS = 12, PROFILE_RUNS = 5, FRAME_MS = 100;
+const at = (id) => document.getElementById(id);
+
+let about; // {title, model, bytes, input, image, labels}
+let worker;
+let calls = new Map();
+let isBusy = false;
+let stream;
+
+function ask(task, rest = {}) {
+  return new Promise((resolve, reject) => {
+    const id = calls.size ? Math.max(...calls.keys()) + 1 : 1;
+    calls.set(id, { resolve, reject });
+    worker.postMessage({ id, task, ...rest });
+  });
+}
+
+function start() {
+  worker = new Worker(new URL("./worker.mjs", import.meta.url), { type: "module" });
+  worker.onmessage = ({ data }) => {
+    if (data.progress) {
+      showProgress(data.progress);
+      return;
+    }
+    const { resolve, reject } = calls.get(data.id);
+    calls.delete(data.id);
+    if (data.error) {
+      reject(new Error(data.error.message));
+    } else {
+      resolve(data.result);
+    }
+  };
+  worker.onerror = (event) => {
+    event.preventDefault();
+    const waiting = calls;
+    calls = new Map();
+    waiting.forEach(({ reject }) => reject(new Error(event.message || "the worker ended")));
+  };
+}
+
+function sizeText(bytes) {
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+function showProgress({ loaded, total = about.bytes }) {
+  at("progress").value = Math.min(1, loaded / total);
+  at("loaded").textContent = `Loading the model: ${sizeText(loaded)} of ${sizeText(total)}`;
+}
+
+function show(state) {
+  at("state").textContent = state;
+  at("state").dataset.state = state;
+}
+
+function fail(error) {
+  show("failed");
+  at("loading").hidden = true;
+  at("problem").hidden = false;
+  at("words").textContent = error.message;
+}
+
+async function begin() {
+  at("problem").hidden = true;
+  at("loading").hidden = false;
+  show("loading");
+  try {
+    const response = await fetch("about.json", { cache: "no-cache" });
+    if (!response.ok) {
+      throw new Error(`about.json: the server answered ${response.status}`);
+    }
+    about = await response.json();
+    document.title = about.title;
+    at("title").textContent = about.title;
+    at("about").textContent = `${about.title} (${sizeText(about.bytes)}), compiled by Slipway ${about.version}. Nothing leaves this browser.`;
+    worker?.terminate();
+    start();
+    await ask("load", { url: new URL(about.model, location.href).href });
+    at("loading").hidden = true;
+    ["drop", "layers"].forEach((id) => {
+      at(id).hidden = false;
+    });
+    for (const id of ["file", "camera"]) {
+      at(id).disabled = !about.image;
+    }
+    if (!about.image) {
+      at("hint").textContent = "This model takes no picture: run it with random numbers.";
+      document.querySelectorAll(".seen, .button, #camera").forEach((one) => {
+        one.hidden = true;
+      });
+    }
+    show("ready");
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** Draw the middle of a picture as large as the model wants it; returns its pixels. */
+function pixelsOf(picture, width, height) {
+  const { image } = about;
+  const canvas = at("seen");
+  [canvas.width, canvas.height] = [image.width, image.height];
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.imageSmoothingQuality = "high";
+  const scale = Math.min(width / image.width, height / image.height);
+  const [w, h] = [image.width * scale, image.height * scale];
+  context.drawImage(picture, (width - w) / 2, (height - h) / 2, w, h, 0, 0, image.width, image.height);
+  return context.getImageData(0, 0, image.width, image.height).data;
+}
+
+/** The model's input from pixels: channels in its order, scaled as about.json says. */
+function inputOf(pixels) {
+  const { width, height, channels, layout, scale, mean, std } = about.image;
+  const plane = width * height;
+  const values = new Float32Array(plane * channels);
+  for (let i = 0; i < plane; ++i) {
+    for (let c = 0; c < channels; ++c) {
+      const grey = 0.299 * pixels[4 * i] + 0.587 * pixels[4 * i + 1] + 0.114 * pixels[4 * i + 2];
+      const value = channels === 1 ? grey : pixels[4 * i + c];
+      values[layout === "NCHW" ? c * plane + i : i * channels + c] = (value / scale - mean[c]) / std[c];
+    }
+  }
+  return about.input.dtype.startsWith("float") ? values : values.map(Math.round);
+}
+
+async function run(values) {
+  isBusy = true;
+  try {
+    const inputs = about.others.map((one) => [one.name, randomFor(one)]);
+    const { ms, values: found } = await ask("run", { inputs: Object.fromEntries([[about.input.name, values], ...inputs]) });
+    showAnswer(found, ms);
+    show(stream ? "camera" : "ready");
+  } catch (error) {
+    fail(error);
+  } finally {
+    isBusy = false;
+  }
+}
+
+function randomFor({ dtype, shape }) {
+  const size = shape.reduce((a, b) => a * b, 1);
+  const draw = dtype.startsWith("float") ? Math.random : dtype === "bool" ? () => 1 : () => Math.floor(Math.random() * 100);
+  return Array.from({ length: size }, draw);
+}
+
+/** Shares of the classes: as they are, where they are shares, else their softmax. */
+function sharesOf(values) {
+  const sum = values.reduce((a, b) => a + b, 0);
+  if (values.every((v) => v >= 0 && v <= 1) && Math.abs(sum - 1) < 0.02) {
+    return values;
+  }
+  if (values.every(Number.isInteger)) { // quantised shares, or scores
+    const least = Math.min(...values);
+    const total = values.reduce((a, b) => a + b - least, 0);
+    return values.map((v) => (total ? (v - least) / total : 0));
+  }
+  const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
+  const powers = values.map((v) => Math.exp(v - most));
+  const all = powers.reduce((a, b) => a + b, 0);
+  return powers.map((p) => p / all);
+}
+
+function row(name, text, share) {
+  const line = document.createElement("li");
+  const [title, amount, bar] = ["b", "span", "meter"].map((tag) => document.createElement(tag));
+  title.textContent = name;
+  amount.textContent = text;
+  bar.value = share;
+  line.append(title, amount, bar);
+  return line;
+}
+
+function showAnswer(values, ms) {
+  const shares = sharesOf(values);
+  const order = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, TOP);
+  at("classes").replaceChildren(...order.map((i) => (
+    row(about.labels?.[i] ?? `class ${i}`, `${(100 * shares[i]).toFixed(1)} %`, shares[i]))));
+  at("time").textContent = `${ms.toFixed(ms < 10 ? 2 : 1)} ms in this browser, one thread`;
+  at("answer").hidden = false;
+}
+
+async function measure() {
+  at("measure").disabled = true;
+  try {
+    const layers = await ask("profile", { repeat: PROFILE_RUNS });
+    const total = layers.reduce((sum, { ms }) => sum + ms, 0);
+    const slowest = [...layers].sort((a, b) => b.ms - a.ms).slice(0, LAYERS);
+    at("rows").replaceChildren(...slowest.map(({ layer, ms }) => row(layer, ms.toFixed(3), total ? ms / total : 0)));
+    const rest = layers.length - slowest.length;
+    at("sum").textContent = `${total.toFixed(2)} ms in all${rest > 0 ? `, ${rest} other layers included` : ""}`;
+  } catch (error) {
+    fail(error);
+  } finally {
+    at("measure").disabled = false;
+  }
+}
+
+async function takePicture(file) {
+  stopCamera();
+  let picture;
+  try {
+    picture = await createImageBitmap(file);
+  } catch {
+    at("hint").textContent = "That file is no picture which this browser can read.";
+    return;
+  }
+  at("hint").textContent = "";
+  await run(inputOf(pixelsOf(picture, picture.width, picture.height)));
+}
+
+function stopCamera() {
+  stream?.getTracks().forEach((track) => track.stop());
+  stream = undefined;
+  at("camera").textContent = "Camera";
+}
+
+async function startCamera() {
+  if (!navigator.mediaDevices) {
+    at("hint").textContent = "Browsers give the camera to pages from https or this machine only.";
+    return;
+  }
+  try {
+    stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } });
+  } catch (error) {
+    at("hint").textContent = `There is no camera: ${error.message}.`;
+    return;
+  }
+  const video = at("video");
+  video.srcObject = stream;
+  await video.play();
+  at("camera").textContent = "Stop";
+  at("hint").textContent = "";
+  while (stream) {
+    const next = new Promise((resolve) => {
+      setTimeout(resolve, FRAME_MS);
+    });
+    if (!document.hidden && !isBusy && video.videoWidth) {
+      await run(inputOf(pixelsOf(video, video.videoWidth, video.videoHeight)));
+    }
+    await next;
+  }
+}
+
+at("again").onclick = begin;
+at("measure").onclick = measure;
+at("file").onchange = ({ target }) => target.files[0] && takePicture(target.files[0]);
+at("camera").onclick = () => (stream ? stopCamera() : startCamera());
+at("random").onclick = () => {
+  stopCamera();
+  run(randomFor(about.input));
+};
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => {
+  event.preventDefault();
+  const [file] = event.dataTransfer.files;
+  if (file && about?.image && !at("drop").hidden) {
+    takePicture(file);
+  }
+});
+begin();

@@ -1,0 +1,68 @@
+"""Importing the package is cheap and needs nothing of the compiler."""
+
+import subprocess
+import sys
+
+import pytest
+
+import slipway
+
+COMPILER = ("llvmlite", "ziglang", "onnx", "tflite", "typer", "rich", "numpy", "tvm_ffi")
+
+
+def loaded_by(program: str) -> set[str]:
+    """Return the modules that a program of its own process has loaded at its end."""
+    command = [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+@pytest.mark.parametrize("facade", ["", ".relay", ".te", ".tir", ".ir", ".runtime", ".transform"])
+def test_import_loads_nothing(facade):
+    loaded = loaded_by(f"import slipway{facade}")
+    assert not loaded.intersection(COMPILER)
+    own = {name for name in loaded if name.partition(".")[0] == "slipway"}
+    tables = {"slipway", "slipway.lazy", "slipway.ir", "slipway.ir.offered"}
+    assert own <= {*tables, "slipway.relay.composites", f"slipway{facade}"}
+
+
+def test_a_kernel_is_compiled_without_graphs():
+    program = """
+import slipway as tvm
+from slipway import te
+a = te.placeholder((8,), name="a")
+b = te.compute((8,), lambda i: a[i] + 1.0, name="b")
+tvm.build(te.create_schedule(b.op), [a, b], target="llvm")
+"""
+    graphs = ("slipway.transform.graph", "slipway.relay.ops", "slipway.backends.cpu.lowering")
+    assert not [name for name in loaded_by(program) if name.startswith(graphs)]
+
+
+def test_import_takes_less_than_300_ms():
+    command = [sys.executable, "-X", "importtime", "-c", "import slipway"]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    (line,) = [line for line in report.splitlines() if line.endswith("| slipway")]
+    assert int(line.split("|")[1]) < 300_000
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'relya'"):
+        slipway.relya  # noqa: B018
+
+
+def test_version():
+    assert slipway.__version__.count(".") == 2
+
+
+@pytest.mark.parametrize("name", dir(slipway))
+def test_every_name_is_there(name):
+    assert getattr(slipway, name) is not None
+
+
+def test_functions_win_over_modules_of_their_name():
+    """`tvm.build` is called; a module of that name would take its place once it is imported."""
+    import slipway.relay.frontend
+    import slipway.runtime.graph_executor
+
+    assert callable(slipway.build)
+    assert callable(slipway.lower)
+    assert callable(slipway.relay.build)

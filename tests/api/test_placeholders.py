@@ -1,0 +1,40 @@
+"""What stands for the parts of classic TVM that are not there yet."""
+
+import pytest
+
+import slipway as tvm
+from slipway import auto_scheduler, autotvm, meta_schedule
+from slipway.autotvm.graph_tuner import DPTuner
+from slipway.errors import NotAvailableError
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: DPTuner(None),
+        lambda: autotvm.apply_graph_best("log"),
+        lambda: auto_scheduler.register_workload(len),
+        lambda: list(autotvm.FallbackContext),
+        lambda: (
+            type("Mine", (), {}) and exec("class Mine(f): pass", {"f": autotvm.DispatchContext})
+        ),
+        lambda: auto_scheduler.ApplyHistoryBest("log").__enter__(),
+    ],
+)
+def test_using_a_tuner_that_is_not_there_says_so(use):
+    with pytest.raises(NotAvailableError, match=r"^tvm\.\w+.*this tuner is not there"):
+        use()
+
+
+def test_what_meta_schedule_lacks_says_what_there_is():
+    with pytest.raises(NotAvailableError, match=r"tune_tir is not there: .*tune_tvm"):
+        meta_schedule.tune_tir(None, None)
+
+
+def test_classic_errors_are_ours():
+    assert issubclass(NotAvailableError, tvm.TVMError)
+    with pytest.raises(tvm.TVMError):
+        tvm.target.Target("no-such-kind")
+    with pytest.raises(tvm.error.DiagnosticError):
+        a, b = (tvm.relay.var(n, shape=(s,)) for n, s in (("a", 2), ("b", 3)))
+        tvm.relay.transform.InferType()(tvm.IRModule.from_expr(tvm.relay.Function([a, b], a + b)))

@@ -1,0 +1,207 @@
+"""Templates and kernels tuned in classic TVM's words."""
+
+import json
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import autotvm, relay, rpc, te
+from slipway.errors import TuningError
+
+
+@autotvm.template("test/matmul")
+def matmul(n, inner, m, dtype):
+    a = te.placeholder((n, inner), name="A", dtype=dtype)
+    b = te.placeholder((inner, m), name="B", dtype=dtype)
+    k = te.reduce_axis((0, inner), name="k")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    y, x = s[c].op.axis
+    (k,) = s[c].op.reduce_axis
+    cfg = autotvm.get_config()
+    cfg.define_split("tile_y", y, num_outputs=2)
+    cfg.define_split("tile_x", x, num_outputs=2)
+    cfg.define_knob("vectorize", [False, True])
+    yo, yi = cfg["tile_y"].apply(s, c, y)
+    xo, xi = cfg["tile_x"].apply(s, c, x)
+    s[c].reorder(yo, xo, k, yi, xi)
+    if cfg["vectorize"].val:
+        s[c].vectorize(xi)
+    return s, [a, b, c]
+
+
+OPTION = autotvm.measure_option(builder="local", runner=autotvm.LocalRunner(number=2))
+SIZES = (24, 16, 32, "float32")
+
+
+@pytest.mark.parametrize("name", ["XGBTuner", "GATuner", "RandomTuner", "GridSearchTuner"])
+def test_a_template_is_tuned_and_the_best_of_its_log_is_used(name, tmp_path):
+    """The tutorial of a blocked matrix product."""
+    log = tmp_path / "matmul.log"
+    task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
+    assert len(task.config_space) == 8 * 6 * 2
+    assert task.flop == 2 * 24 * 16 * 32
+    assert task.config_space.get(1)["tile_y"].size == (-1, 2)
+    seen = []
+    tuner = getattr(autotvm.tuner, name)(task)
+    tuner.tune(
+        n_trial=10,
+        measure_option=OPTION,
+        callbacks=[
+            autotvm.callback.log_to_file(str(log)),
+            autotvm.callback.progress_bar(10, prefix="[Task]"),
+            lambda _, inputs, results: seen.extend(zip(inputs, results, strict=True)),
+        ],
+    )
+    assert len(seen) == len(log.read_text().splitlines()) == 10
+    assert len({i.config.index for i, _ in seen}) == 10
+    assert tuner.best_flops > 0
+    with autotvm.apply_history_best(str(log)) as history:
+        best = history.query(task.target, task.workload)
+        with tvm.target.Target("llvm"):
+            s, args = matmul(*SIZES)
+            func = tvm.build(s, args)
+    assert best == tuner.best_config
+    wanted = tvm.lower(*task.instantiate(best), simple_mode=True)
+    assert str(tvm.lower(s, args, simple_mode=True)) == str(wanted)
+    a, b = (
+        np.random.default_rng(i).random(sh, "float32") for i, sh in ((0, (24, 16)), (1, (16, 32)))
+    )
+    c = tvm.nd.empty((24, 32))
+    func(tvm.nd.array(a), tvm.nd.array(b), c)
+    np.testing.assert_allclose(c.numpy(), a @ b, rtol=1e-5)
+
+
+def test_a_template_alone_uses_the_first_configuration(caplog):
+    with tvm.target.Target("llvm"):
+        s, args = matmul(*SIZES)
+    assert "the first of its space" in caplog.text
+    first = autotvm.task.create("test/matmul", SIZES, "llvm").config_space.get(0)
+    task = autotvm.task.create("test/matmul", SIZES, "llvm")
+    assert str(tvm.lower(s, args)) == str(tvm.lower(*task.instantiate(first)))
+
+
+def test_kernels_of_a_model_are_tuned_and_the_log_is_used(tmp_path):
+    x, w = relay.var("x", shape=(3, 40)), relay.var("w", shape=(24, 40))
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.dense(x, w))))
+    dense = relay.op.get("nn.dense")
+    assert not autotvm.task.extract_from_program(mod["main"], target="llvm", ops=["nn.conv2d"])
+    (task,) = autotvm.task.extract_from_program(mod["main"], target="llvm", params={}, ops=(dense,))
+    log, best = tmp_path / "all.log", tmp_path / "best.log"
+    tuner = autotvm.tuner.XGBTuner(task, loss_type="rank")
+    trials = min(6, len(task.config_space))
+    tuner.tune(
+        n_trial=trials, early_stopping=100, measure_option=OPTION,
+        callbacks=[autotvm.callback.log_to_file(log)],
+    )  # fmt: skip
+    assert len(list(autotvm.record.load_from_file(log))) == trials
+    # A line as another machine would have found it: another tile than the default's.
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    other = next(r for r in lines if r["result"][1] == 0 and r["score"] != 1.0)
+    log.write_text(json.dumps({**other, "score": 0.5, "verified": True}) + "\n")
+    autotvm.record.pick_best(log, best)
+    sources = []
+    for chosen in (best, None):
+        with (
+            autotvm.apply_history_best(chosen and str(chosen)),
+            tvm.transform.PassContext(opt_level=3),
+        ):
+            sources.append(relay.build(mod, target="llvm").get_source("ll"))
+    assert sources[0] != sources[1]
+
+
+def test_what_was_tried_is_not_tried_again(tmp_path):
+    log = tmp_path / "log"
+    for _ in range(2):
+        task = autotvm.task.create("test/matmul", (4, 2, 2, "float32"), "llvm")
+        tuner = autotvm.tuner.GridSearchTuner(task)
+        if log.exists():
+            tuner.load_history(autotvm.record.load_from_file(log))
+        tuner.tune(6, OPTION, callbacks=[autotvm.callback.log_to_file(log)])
+    assert [i.config.index for i, _ in autotvm.record.load_from_file(log)] == list(range(12))
+
+
+def test_devices_of_a_tracker_measure():
+    with (
+        rpc.Tracker("127.0.0.1", 0, silent=True) as tracker,
+        rpc.Server("127.0.0.1", 0, tracker_addr=("127.0.0.1", tracker.port), key="board"),
+    ):
+        runner = autotvm.RPCRunner("board", host="127.0.0.1", port=tracker.port, number=5)
+        tuner = autotvm.tuner.GATuner(autotvm.task.create("test/matmul", SIZES, "llvm"))
+        seen = []
+        tuner.tune(
+            4,
+            autotvm.measure_option(autotvm.LocalBuilder(), runner),
+            callbacks=[lambda _, i, r: seen.extend(r)],
+        )
+    assert [r.error_no for r in seen] == [0] * 4
+
+
+def test_a_classic_log_is_read(tmp_path):
+    """Its lines say nothing of a score: the smallest mean time is the best."""
+    log = tmp_path / "log"
+    rows = [
+        {"input": ["llvm -keys=cpu", "test/matmul", list(SIZES), {}],
+         "config": {"index": i, "code_hash": None, "entity": [
+             ["tile_y", "sp", [-1, size]], ["tile_x", "sp", [-1, 4]], ["vectorize", "ot", True]]},
+         "result": [[cost], 0, 1.0, 2.0], "version": 0.2, "tvm_version": "0.9"}
+        for i, (size, cost) in enumerate([(1, 0.3), (8, 0.1), (4, 0.2)])
+    ]  # fmt: skip
+    log.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    with autotvm.apply_history_best(log), tvm.target.Target("llvm"):
+        s, args = matmul(*SIZES)
+    task = autotvm.task.create("test/matmul", SIZES, "llvm")
+    config = autotvm.ApplyHistoryBest(log).query("llvm", task.workload)
+    assert config["tile_y"].size == (-1, 8)
+    assert str(tvm.lower(s, args)) == str(tvm.lower(*task.instantiate(config)))
+
+
+def test_a_wrong_configuration_cannot_win(tmp_path):
+    """Knob 1 computes something else, and faster."""
+
+    @autotvm.template("test/wrong")
+    def wrong(n):
+        cfg = autotvm.get_config()
+        a = te.placeholder((n,), name="A")
+        cfg.define_knob("wrong", [0, 1])
+        k = te.reduce_axis((0, 500), name="k")
+        if cfg["wrong"].val:
+            c = te.compute((n,), lambda i: a[i], name="C")
+        else:
+            c = te.compute((n,), lambda i: te.sum(te.sin(a[i] + k), axis=k), name="C")
+        return te.create_schedule(c.op), [a, c]
+
+    seen = []
+    tuner = autotvm.tuner.GridSearchTuner(autotvm.task.create("test/wrong", (256,), "llvm"))
+    tuner.tune(2, OPTION, callbacks=[lambda _, i, r: seen.extend(r)])
+    assert [r.error_no for r in seen] == [0, autotvm.MeasureErrorNo.WRONG_ANSWER]
+    assert tuner.best_config.index == 0
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (lambda: autotvm.task.create("test/matmull", (), "llvm"), "Did you mean 'test/matmul'"),
+        (autotvm.get_config, "while they run"),
+        (
+            lambda: autotvm.tuner.GATuner(autotvm.task.create("test/matmul", SIZES, "opencl")),
+            "measure on processors",
+        ),
+        (lambda: autotvm.measure_option(runner=3), "LocalRunner"),
+        (lambda: autotvm.apply_history_best("no-such-log"), "cannot be read"),
+        (
+            lambda: autotvm.task.create("test/matmul", SIZES, "llvm").config_space["tile_z"],
+            "Did you mean 'tile_",
+        ),
+    ],
+)
+def test_what_cannot_be_done_says_so(use, words):
+    with pytest.raises(TuningError, match=words):
+        use()
+
+
+def test_a_line_that_is_no_trial_is_named(tmp_path):
+    (tmp_path / "log").write_text("\n{}\n")
+    with pytest.raises(TuningError, match="line 2: this is no trial"):
+        autotvm.apply_history_best(tmp_path / "log")

@@ -1,0 +1,32 @@
+"""Building a schedule for OpenCL, and running it."""
+
+import numpy as np
+
+import slipway as tvm
+from slipway import te
+from slipway.target import Target
+
+OPENCL = Target("opencl", host="llvm")
+
+
+def axis(tag):
+    return te.thread_axis(tag)
+
+
+def built(schedule, args, target=OPENCL, name="kernel"):
+    return tvm.build(schedule, args, target, name=name)
+
+
+def source(function):
+    return function.imported_modules[0].get_source("opencl")
+
+
+def run(function, device, inputs, shape, dtype="float32"):
+    """Return what `function` computes of arrays on the device."""
+    out = tvm.nd.array(np.full(shape, 77, dtype), device)
+    function(*(tvm.nd.array(x, device) for x in inputs), out)
+    return out.numpy()
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")

@@ -1,0 +1,121 @@
+"""Whole models on OpenCL, against the same models on the processor."""
+
+import numpy as np
+import pytest
+from run_kernels import OPENCL
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+from slipway.errors import ExecutionError, TargetError
+from slipway.relay.backend import Executor
+
+
+def network():
+    """A convolution with padding and bias, a pool, a softmax, and what moves elements."""
+    x = relay.var("x", shape=(1, 3, 10, 10))
+    w, b = relay.var("w", shape=(8, 3, 3, 3)), relay.var("b", shape=(8,))
+    y = relay.nn.relu(relay.nn.bias_add(relay.nn.conv2d(x, w, padding=(1, 1), channels=8), b))
+    y = relay.nn.max_pool2d(y, pool_size=(2, 2), strides=(2, 2))
+    y = relay.concatenate([y, relay.transpose(y, (0, 1, 3, 2))], axis=1)
+    y = relay.nn.dense(relay.nn.batch_flatten(y), relay.var("d", shape=(10, 16 * 25)))
+    return relay.Function(relay.analysis.free_vars(y), relay.nn.softmax(y))
+
+
+@pytest.fixture(scope="module")
+def params():
+    rng = np.random.default_rng(0)
+    shapes = {"w": (8, 3, 3, 3), "b": (8,), "d": (10, 400)}
+    return {name: rng.standard_normal(s).astype("float32") * 0.2 for name, s in shapes.items()}
+
+
+@pytest.fixture(scope="module")
+def library(params):
+    return relay.build(tvm.IRModule.from_expr(network()), target=OPENCL, params=params)
+
+
+@pytest.fixture(scope="module")
+def wanted(params):
+    made = relay.build(tvm.IRModule.from_expr(network()), target="llvm", params=params)
+    module = graph_executor.GraphModule(made["default"](tvm.cpu(0)))
+    module.run(x=given())
+    return module.get_output(0).numpy()
+
+
+def given():
+    return np.random.default_rng(1).standard_normal((1, 3, 10, 10)).astype("float32")
+
+
+def test_a_model_runs_where_its_tensors_are(device, library, wanted):
+    module = graph_executor.GraphModule(library["default"](device))
+    module.run(x=given())
+    output = module.get_output(0)
+    assert output.device == device
+    np.testing.assert_allclose(output.numpy(), wanted, rtol=1e-5, atol=1e-6)
+    # An input that is there already is copied on the device.
+    module.set_input("x", tvm.nd.array(given(), device))
+    module.run()
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-5, atol=1e-6)
+    assert all(seconds > 0 for _, _, seconds in module.profile(number=1, repeat=1))
+
+
+@pytest.mark.parametrize("ending", ["so", "tar"])
+def test_an_exported_model_has_its_kernels(device, library, wanted, tmp_path, ending):
+    library.export_library(tmp_path / f"model.{ending}")
+    loaded = tvm.runtime.load_module(tmp_path / f"model.{ending}")
+    module = graph_executor.GraphModule(loaded["default"](device))
+    module.run(x=given())
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ExecutionError, match=r"compiled for opencl.*opencl\(0\)"):
+        loaded["default"](tvm.cpu(0))
+
+
+def test_a_model_for_the_processor_is_refused_on_a_device(device, params):
+    made = relay.build(tvm.IRModule.from_expr(network()), target="llvm", params=params)
+    with pytest.raises(ExecutionError, match=r"compiled for cpu.*cpu\(0\)"):
+        made["default"](device)
+
+
+def test_a_program_is_for_a_processor():
+    with pytest.raises(TargetError, match=r"aot\) runs on a processor"):
+        relay.build(tvm.IRModule.from_expr(network()), OPENCL, executor=Executor("aot"))
+
+
+def test_parts_that_are_used_again_are_computed_once(device):
+    """Each step uses the one before twice: written out, the text would double with each."""
+    x = relay.var("x", shape=(7,))
+    y = x
+    for _ in range(24):
+        y = relay.multiply(relay.add(y, relay.const(1.0)), relay.sqrt(relay.abs(y)))
+        y = relay.subtract(y, relay.floor(y))
+    made = relay.build(tvm.IRModule.from_expr(relay.Function([x], y)), target=OPENCL)
+    assert len(made.lib.imported_modules[0].get_source()) < 100_000
+
+
+def test_statements_that_no_schedule_divides_are_one_threads(device):
+    x = relay.var("x", shape=(3, 9))
+    made = relay.build(tvm.IRModule.from_expr(relay.Function([x], relay.argsort(x))), target=OPENCL)
+    module = graph_executor.GraphModule(made["default"](device))
+    values = np.random.default_rng(2).standard_normal((3, 9)).astype("float32")
+    module.run(x=values)
+    np.testing.assert_array_equal(module.get_output(0).numpy(), values.argsort(1))
+
+
+@pytest.mark.parametrize(("data", "weight", "options"), [
+    ((1, 32, 12, 12), (24, 32, 3, 3), {"padding": (1, 1)}),
+    ((2, 6, 9, 9), (10, 3, 3, 3), {"strides": (2, 2), "groups": 2}),
+])  # fmt: skip
+def test_tiles_give_the_numbers_of_single_elements(device, data, weight, options):
+    x, w = relay.var("x", shape=data), relay.var("w", shape=weight)
+    function = relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(x, w, **options)))
+    rng = np.random.default_rng(3)
+    values = {"x": rng.standard_normal(data), "w": rng.standard_normal(weight)}
+    results = []
+    for strategy in ("threads.tile", "threads.elements"):
+        forced = {"nn.conv2d": {"strategy": strategy}}
+        with tvm.transform.PassContext(opt_level=2, config={"schedules.force": forced}):
+            made = relay.build(tvm.IRModule.from_expr(function), target=OPENCL)
+        module = graph_executor.GraphModule(made["default"](device))
+        module.run(**{name: v.astype("float32") for name, v in values.items()})
+        results.append(module.get_output(0).numpy())
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-5, atol=1e-5)

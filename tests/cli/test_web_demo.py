@@ -1,0 +1,207 @@
+"""``slipway web-demo``: the folder runs a model in Chromium, from a file server."""
+
+import functools
+import http.server
+import json
+import struct
+import sys
+import threading
+import time
+import zlib
+from unittest import mock
+
+import numpy as np
+import pytest
+from selenium.webdriver.common.by import By
+
+import slipway as tvm
+from slipway.cli.main import main
+from slipway.contrib import graph_executor
+from slipway.runtime import cpu
+
+onnx = pytest.importorskip("onnx")
+SIZE, CLASSES = 20, 7
+
+
+def network(path):
+    """A classifier of random weights for pictures of 20 x 20."""
+    random = np.random.default_rng(11)
+    helper, real = onnx.helper, onnx.TensorProto.FLOAT
+    weights = {
+        "w": random.standard_normal((8, 3, 3, 3)).astype("float32"),
+        "m": random.standard_normal((8 * 81, CLASSES)).astype("float32"),
+    }
+    nodes = [
+        helper.make_node("Conv", ["picture", "w"], ["c"], strides=[2, 2]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Flatten", ["r"], ["f"]),
+        helper.make_node("MatMul", ["f", "m"], ["scores"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info("picture", real, (1, 3, SIZE, SIZE))],
+        [helper.make_tensor_value_info("scores", real, (1, CLASSES))],
+        [onnx.numpy_helper.from_array(v, k) for k, v in weights.items()],
+    )  # fmt: skip
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+
+
+def png(pixels):
+    """Return a PNG of (height, width, 3) bytes."""
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+
+    def chunk(kind, data):
+        check = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The folder of a demo, its address, and the path of its model."""
+    folder = tmp_path_factory.mktemp("demo")
+    network(folder / "tiny.onnx")
+    (folder / "labels.txt").write_text("\n".join(f"kind <b>{i}</b>" for i in range(CLASSES)))
+    out = folder / "page"
+    words = ["web-demo", folder / "tiny.onnx", "-o", out, "--labels", folder / "labels.txt"]
+    assert run(*words, "--mean", "0.5,0.4,0.3", "--std", "0.25") == 0
+    handler = functools.partial(Quiet, directory=str(out))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield out, f"http://127.0.0.1:{server.server_port}/", folder / "tiny.onnx"
+        server.shutdown()
+
+
+def run(*words):
+    line = ["slipway", *map(str, words)]
+    with mock.patch.object(sys, "argv", line), pytest.raises(SystemExit) as left:
+        main()
+    return left.value.code or 0
+
+
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def opened(browser, url, width=390):
+    metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get(url)
+
+    def text(name):
+        return browser.find_element(By.ID, name).text
+
+    return text
+
+
+def test_picture_in_classes_out(served, browser, tmp_path):
+    _, url, model = served
+    pixels = np.random.default_rng(3).integers(0, 256, (SIZE, SIZE, 3)).astype("uint8")
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(png(pixels))
+    text = opened(browser, url)
+    wait_for(lambda: text("state") == "ready")
+    assert text("title") == "tiny"
+    browser.find_element(By.ID, "file").send_keys(str(picture))
+    wait_for(lambda: text("classes"))
+    mod, params = tvm.relay.frontend.from_onnx(onnx.load(model))
+    here = graph_executor.GraphModule(tvm.relay.build(mod, "llvm", params=params)["default"](cpu()))
+    values = (pixels / 255 - [0.5, 0.4, 0.3]) / 0.25
+    here.set_input("picture", values.transpose(2, 0, 1)[None].astype("float32"))
+    here.run()
+    scores = here.get_output(0).numpy()[0].astype("float64")
+    shares = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    wanted = [
+        line
+        for i in np.argsort(-shares)[:5]
+        for line in (f"kind <b>{i}</b>", f"{100 * shares[i]:.1f} %")
+    ]
+    assert text("classes").split("\n") == wanted
+    assert "ms in this browser" in text("time")
+    browser.find_element(By.ID, "measure").click()
+    wait_for(lambda: "ms in all" in text("sum"))
+    rows = [row.text.split("\n") for row in browser.find_elements(By.CSS_SELECTOR, "#rows li")]
+    assert len(rows) >= 2
+    assert float(rows[0][1]) > 0
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    # What is no picture is said so, and the page lives on.
+    (tmp_path / "no.png").write_text("no picture")
+    browser.find_element(By.ID, "file").send_keys(str(tmp_path / "no.png"))
+    wait_for(lambda: "no picture" in text("hint"))
+    browser.find_element(By.ID, "random").click()
+    wait_for(lambda: text("state") == "ready")
+    assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
+
+
+def test_slow_network_and_a_missing_model(served, browser):
+    out, url, _ = served
+    about = json.loads((out / "about.json").read_text())
+    model = out / about["model"]
+    browser.execute_cdp_cmd("Network.enable", {})
+    slow = {"offline": False, "latency": 50, "downloadThroughput": 30_000, "uploadThroughput": -1}
+    browser.get(url)
+    browser.execute_script("return caches.delete('slipway')")
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", slow)
+    browser.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
+    try:
+        text = opened(browser, url)
+        wait_for(lambda: "of" in text("loaded") or text("state") == "ready")
+        wait_for(lambda: text("state") == "ready")
+    finally:
+        fast = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", fast)
+        browser.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
+    # It was kept: the page starts without the file, and says what is wrong without both.
+    moved = model.rename(out / "away.wasm")
+    try:
+        text = opened(browser, url)
+        wait_for(lambda: text("state") == "ready")
+        browser.execute_script("return caches.delete('slipway')")
+        text = opened(browser, url)
+        wait_for(lambda: "404" in text("words"))
+    finally:
+        moved.rename(model)
+    browser.find_element(By.ID, "again").click()
+    wait_for(lambda: text("state") == "ready")
+
+
+def test_wrong_options_are_refused(served, tmp_path, capsys):
+    model = served[2]
+    for words, said in (
+        (["--target", "llvm"], "web/wasm"),
+        (["--mean", "1,2"], "3 channels"),
+        (["--mean", "a"], "numbers with commas"),
+        (["--std", "0"], "not 0"),
+        (["--scale", "0"], "more than 0"),
+        (["--imagenet", "--std", "1"], "leave them out"),
+    ):
+        assert run("web-demo", model, "-o", tmp_path / "no", *words) == 1
+        assert said in capsys.readouterr().err
+        assert not (tmp_path / "no").exists()
+
+
+def test_compile_writes_wasm(served, tmp_path):
+    out = tmp_path / "tiny.wasm"
+    assert run("compile", served[2], "--target", "web/wasm", "-o", out) == 0
+    assert out.read_bytes()[:4] == b"\0asm"

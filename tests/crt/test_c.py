@@ -1,0 +1,68 @@
+"""The runtime in C: one page of functions, and two files that any project drops in."""
+
+import re
+import subprocess
+
+import pytest
+
+from slipway.toolchain.amalgamation import write_amalgamation
+
+from . import foreign
+
+CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+
+
+@pytest.fixture(params=["gcc", "clang"])
+def compiler(request):
+    return foreign.needed(request.param)
+
+
+@pytest.fixture(scope="module")
+def amalgamation(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("amalgamation")
+    write_amalgamation(folder)
+    return folder
+
+
+def test_two_files_run_a_model(compiler, amalgamation, model, tmp_path):
+    """Under sanitizers, without a warning; each mistake gets its error, and nothing leaks."""
+    damaged = tmp_path / "damaged.tar"
+    content = bytearray(model.archive.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    damaged.write_bytes(content)
+    program = tmp_path / "program"
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *CHECKS]
+    sources = [str(foreign.HERE / "c_program.c"), str(amalgamation / "slipway.c")]
+    command = [compiler, *flags, "-I", str(amalgamation), *sources, "-o", str(program)]
+    done = subprocess.run([*command, "-pthread", "-ldl"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    expected = EXPECTED.format(empty="", scores=" ".join(f"{value:.6f}" for value in model.output))
+    for path in (model.library, model.archive):
+        printed = foreign.run([program, path, damaged.name], cwd=tmp_path)
+        assert re.sub(r"is damaged: .*", "is damaged", printed) == expected
+
+
+EXPECTED = """\
+1 input 4
+{scores} 
+10 ExecutionError: the model has no input 'inputs'. Its inputs are: 'input'.
+12 ExecutionError: input input is float32 of shape (1, 3, 8, 8), which takes 768 bytes, and 3 were given.
+10 IndexError: there is no output 1, the model has 1
+12 ExecutionError: output 0 is float32 of shape (1, 4), which takes 16 bytes, and 4 were given.
+10 FileNotFoundError: cannot open no/such/file.so: No such file or directory. Check the path; export_library writes such files.
+11 ArtifactError: damaged.tar is damaged
+-1 ValueError: the global function 'my_add' is registered already; override it, or choose another name.
+7 0 1
+-1 TypeError: my_add takes two integers
+-1 TypeError: my_add takes two integers
+a text that is longer than eight bytes 11
+14 12
+-1 TypeError: the call of a function got a null handle instead of a function
+name my_add
+1
+0 {empty}
+101
+-1 ValueError: there is no global function 'my_add' to remove
+5 13 1
+406 1 -1
+"""  # noqa: E501, W291

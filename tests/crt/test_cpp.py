@@ -1,0 +1,145 @@
+"""The classic C++ interface: programs alone, beside Python, without exceptions, on a Cortex-M4."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from slipway.toolchain import native
+
+from . import foreign
+
+FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+
+
+@pytest.fixture(params=["g++", "clang++"])
+def compiler(request):
+    return foreign.needed(request.param)
+
+
+def build(compiler, source, out, *flags):
+    command = [compiler, *FLAGS, *foreign.compile_flags(), str(source), "-o", str(out), *flags]
+    done = subprocess.run([*command, *foreign.link_flags()], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_program_runs_a_model_and_survives_misuse(compiler, model, tmp_path):
+    """What it prints is the model's output three times, and one clear error for each mistake."""
+    damaged = tmp_path / "damaged.so"
+    damaged.write_bytes(model.library.read_bytes()[:3000])
+    program = build(compiler, foreign.HERE / "cpp_program.cc", tmp_path / "program", "-pthread")
+    for path in (model.library, model.archive):
+        printed = foreign.run([program, path, damaged]).splitlines()
+        outputs = " ".join(f"{value:.6f}" for value in model.output) + " "
+        assert [line for line in printed if line == outputs] == [outputs] * 3
+        assert printed[-1] == "done"
+        assert "nothing" not in printed, "a mistake went unnoticed"
+        errors = [line for line in printed if re.match(r"[A-Za-z]+Error: ", line)]
+        assert len(errors) == 20
+    for text in (
+        "the global function 'again' is registered already",
+        "argument 0: expected int, got str",
+        "asked for argument 1",
+        "the model has no input 'inputs'. Its inputs are: 'input'.",
+        "'input' has shape (1, 3, 8, 8) in this model, got (1, 3, 8, 9)",
+        "FileNotFoundError: cannot open no/such/file.so",
+        "ArtifactError: damaged.so is not a library",
+        "MemoryError: an array of shape (1125899906842624,)",
+    ):
+        assert any(text in line for line in errors), text
+
+
+@pytest.mark.parametrize("order", ["library first", "Python first"])
+def test_one_table_with_python(model, tmp_path, order):
+    """What C++ registers Python finds, and the reverse, whoever came first."""
+    compiler = foreign.needed("g++")
+    flags = ["-fPIC", "-shared"]
+    library = build(compiler, foreign.HERE / "cpp_functions.cc", tmp_path / "lib.so", *flags)
+    script = foreign.HERE / "cpp_beside_python.py"
+    assert foreign.run([sys.executable, script, order, library, model.library]).endswith("done\n")
+
+
+WITHOUT_EXCEPTIONS = """\
+3 []
+0 [TypeError: argument 1: expected int, got str]
+0 [TypeError: argument 0: expected int, got str]
+called
+7 []
+1 []
+3 []
+0 [ValueError: an array of shape (-2,) (1 dimensions) and dtype float32 cannot be made: \
+an argument is unusable]
+0 [TypeError: TVMModGetFunction takes a module of this runtime, not a null handle]
+0 [ValueError: this PackedFunc is empty: GetFunction or Registry::Get found no function of the \
+name it was given; compare with nullptr before the call]
+"""
+
+
+def test_without_exceptions(compiler, tmp_path):
+    source = foreign.HERE / "cpp_without_exceptions.cc"
+    program = build(compiler, source, tmp_path / "program", "-fno-exceptions", "-fno-rtti")
+    assert foreign.run([program]) == WITHOUT_EXCEPTIONS
+
+
+def test_on_a_cortex_m4(tmp_path):
+    """The same program, headers and C sources as firmware."""
+    foreign.needed("arm-none-eabi-g++")
+    qemu = foreign.needed("qemu-system-arm")
+    flags = ["-mcpu=cortex-m4", "-mthumb", "-Os", "-DSLW_NO_THREADS", "-Wall", "-Wextra", "-Werror"]
+    flags += ["-ffunction-sections", "-fdata-sections", "-I", str(native.include_path())]
+    parts = "registry object module error format tensor status device"
+    sources = [native.CRT / "src" / f"{part}.c" for part in parts.split()]
+    parts = "function value array module keep"
+    sources += [native.CRT / "classic" / f"classic_{part}.c" for part in parts.split()]
+    sources += [foreign.HERE / "cpp_platform.c", foreign.HERE / "cpp_vectors.c"]
+    compile_c = ["arm-none-eabi-gcc", "-std=c11", *flags, "-c", *map(str, sources)]
+    subprocess.run(compile_c, check=True, cwd=tmp_path)
+    link = ["--specs=rdimon.specs", "-Wl,--gc-sections,-u,vectors,--section-start=.vectors=0"]
+    program = str(foreign.HERE / "cpp_without_exceptions.cc")
+    no_exceptions = ["-fno-exceptions", "-fno-rtti", "-Wno-psabi"]
+    compile_cpp = ["arm-none-eabi-g++", "-std=c++14", *no_exceptions, *flags, *link, program]
+    objects = [path.name for path in tmp_path.glob("*.o")]
+    subprocess.run([*compile_cpp, *objects, "-o", "firmware"], check=True, cwd=tmp_path)
+    board = [qemu, "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none"]
+    done = subprocess.run(
+        [*board, "-semihosting", "-kernel", tmp_path / "firmware"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout + done.stderr == WITHOUT_EXCEPTIONS
+
+
+def test_registered_code_outlives_its_module(tmp_path):
+    """A library that load_module loaded for what it registers may be dropped by its user."""
+    compiler = foreign.needed("clang++")  # g++ marks symbols that keep a library in any case
+    flags = ["-fPIC", "-shared"]
+    library = build(compiler, foreign.HERE / "cpp_functions.cc", tmp_path / "lib.so", *flags)
+    script = (
+        "import sys, gc, slipway as tvm\n"
+        "tvm.runtime.load_module(sys.argv[1])\n"
+        "gc.collect()\n"
+        "assert tvm.get_global_func('cpp.add')(1, 2) == 3\n"
+    )
+    foreign.run([sys.executable, "-c", script, library])
+
+
+def test_tvm_ffi_headers_in_the_same_file(compiler, tmp_path):
+    """tvm-ffi's C++ API, which needs C++17, and the classic headers understand each other."""
+    source = tmp_path / "both.cc"
+    source.write_text(
+        "#include <tvm/ffi/tvm_ffi.h>\n"
+        "#include <tvm/runtime/registry.h>\n"
+        'TVM_REGISTER_GLOBAL("classic.add").set_body_typed([](int a, int b) { return a + b; });\n'
+        "int main() {\n"
+        '  tvm::ffi::Function add = tvm::ffi::Function::GetGlobalRequired("classic.add");\n'
+        "  tvm::ffi::Function::SetGlobal(\n"
+        '      "ffi.double", tvm::ffi::Function::FromTyped([](int x) { return 2 * x; }));\n'
+        '  int doubled = (*tvm::runtime::Registry::Get("ffi.double"))(21);\n'
+        "  return add(1, 2).cast<int>() == 3 && doubled == 42 ? 0 : 1;\n"
+        "}\n"
+    )
+    program = foreign.build_with_tvm_ffi(compiler, source, tmp_path / "both")
+    foreign.run([program])

@@ -1,0 +1,197 @@
+"""A model in three lines: compiled, called, checked, saved, loaded, carried to a device."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import slipway
+from slipway import relay, rpc
+from slipway.errors import ArtifactError, ExecutionError, ModelError, TargetError
+
+DIGITS = Path(str(files("slipway"))) / "models" / "digits"
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return slipway.compile(DIGITS / "digits.onnx", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def images():
+    with np.load(DIGITS / "digits_test.npz") as stored:
+        return stored["images"][:5], stored["logits"][:5]
+
+
+def two_in_two_out():
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("Add", ["a", "b"], ["the sum"]),
+            helper.make_node("ReduceMax", ["a"], ["top"], keepdims=0),
+        ],
+        "g",
+        [value("a", TensorProto.FLOAT, [2, 3]), value("b", TensorProto.FLOAT, [2, 3])],
+        [value("the sum", TensorProto.FLOAT, [2, 3]), value("top", TensorProto.FLOAT, [])],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return slipway.compile(two_in_two_out(), quiet=True)
+
+
+def test_it_is_called_in_every_way(digits, images):
+    image, logits = images[0][:1], images[1][0]
+    name = digits.inputs[0].name
+    for result in (digits(image), digits({name: image}), digits(**{name: image.tolist()})):
+        np.testing.assert_allclose(result[0], logits, atol=1e-4)
+    assert digits.inputs[0].shape == image.shape
+    assert [spec.dtype for spec in digits.outputs] == ["float32"]
+
+
+def test_batches_run_one_after_the_other(digits, images):
+    np.testing.assert_allclose(digits(images[0]), images[1], atol=1e-4)
+    assert digits(images[0][:0]).shape == (0, *images[1].shape[1:])
+
+
+def test_several_outputs_have_the_models_names(pair):
+    a, b = np.arange(6, dtype="float32").reshape(2, 3), np.ones((2, 3), "float32")
+    found = pair(a, b=b)
+    assert list(found) == ["the sum", "top"]
+    np.testing.assert_array_equal(found["the sum"], a + b)
+    assert found["top"] == 5
+    pair(b, b)
+    assert found["top"] == 5  # results are the caller's
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda m, x: m(), r"inputs are missing: a: float32\[2, 3\]; b"),
+        (lambda m, x: m(x, x, x), "3 inputs are given and the model has 2"),
+        (lambda m, x: m(x, c=x), "no input 'c'. Its inputs: a"),
+        (lambda m, x: m(x, a=x, b=x), "'a' is given by position and by name"),
+        (lambda m, x: m(x, x[0]), r"'b' is float32\[2, 3\], and .* shape \[3\]"),
+        (lambda m, x: m(np.tile(x, (2, 1)), x), "different numbers of runs"),
+        (lambda m, x: m(np.tile(x, (2, 1)), np.tile(x, (2, 1))), "the output top: float32"),
+    ],
+)
+def test_wrong_inputs_are_explained(pair, call, words):
+    with pytest.raises(ExecutionError, match=words):
+        call(pair, np.ones((2, 3), "float32"))
+
+
+def test_tensors_of_pytorch_are_taken():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(6, 4), torch.nn.GELU()).eval()
+    model = slipway.compile(net, example=torch.zeros(1, 2, 3), quiet=True)
+    x = torch.randn(1, 2, 3, requires_grad=True)
+    np.testing.assert_allclose(model(x), net(x).detach().numpy(), atol=1e-5)
+    agreement = model.check()
+    assert agreement
+    assert agreement.reference.startswith("PyTorch")
+
+
+def test_relay_is_taken():
+    x = relay.var("x", shape=(4,))
+    model = slipway.compile(relay.tanh(x), quiet=True)
+    np.testing.assert_allclose(model([0, 1, 2, 3]), np.tanh(np.arange(4.0)), rtol=1e-6)
+    with pytest.raises(ExecutionError, match="nothing is known to check against"):
+        model.check()
+    assert model.check(np.tanh)
+    assert not model.check(np.sin)
+
+
+def test_the_framework_agrees(digits, images):
+    pytest.importorskip("onnxruntime")
+    agreement = digits.check()
+    assert agreement
+    assert agreement.outputs[0].sqnr_db > 80
+    assert "agrees" in str(agreement)
+    wrong = digits.check(lambda image: np.zeros(digits.outputs[0].shape, "float32"))
+    assert not wrong
+    assert "DIFFERS" in str(wrong)
+
+
+def test_saved_loaded_and_carried(digits, images, tmp_path):
+    want = digits(images[0])
+    for path in (digits.save(tmp_path / "m.tar"), digits.save(tmp_path / "m.so")):
+        loaded = slipway.load(path)
+        np.testing.assert_array_equal(loaded(images[0]), want)
+        assert loaded.inputs == digits.inputs
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.so", "m.tar"]
+    with rpc.LocalSession() as session:
+        there = slipway.load(tmp_path / "m.tar").on(session)
+        np.testing.assert_array_equal(there(images[0]), want)
+        assert there.benchmark(number=1, repeat=1).mean > 0
+        assert there.where != digits.where
+    with pytest.raises(ExecutionError, match=r"saved as \.tar"):
+        slipway.load(tmp_path / "m.tar").save(tmp_path / "n.so")
+
+
+def test_a_server_by_its_address(digits, images):
+    server = rpc.Server("127.0.0.1", 0)
+    try:
+        there = digits.on(f"127.0.0.1:{server.port}")
+        np.testing.assert_array_equal(there(images[0][:1]), digits(images[0][:1]))
+    finally:
+        server.terminate()
+
+
+def test_a_model_for_another_processor_is_carried_but_not_called(tmp_path, images):
+    model = slipway.compile(DIGITS / "digits.onnx", "raspberry-pi/4b-aarch64", quiet=True)
+    with pytest.raises(ExecutionError, match="this machine is"):
+        model(images[0][:1])
+    loaded = slipway.load(model.save(tmp_path / "pi.tar"))
+    assert loaded.inputs == model.inputs
+    with pytest.raises(ArtifactError, match="aarch64"):
+        loaded(images[0][:1])
+
+
+def test_sizes_left_open_are_asked_for_in_these_words(tmp_path):
+    model = two_in_two_out()
+    for tensor in (*model.graph.input, model.graph.output[0]):
+        tensor.type.tensor_type.shape.dim[0].dim_param = "n"
+    with pytest.raises(ModelError, match=r"Pass shapes=\{'a': \(1, 3\)"):
+        slipway.compile(model, quiet=True)
+    path = tmp_path / "open.onnx"
+    onnx.save(model, path)
+    made = slipway.compile(path, shapes={"a": [4, 3], "b": (4, 3)}, quiet=True)
+    assert made(np.ones((4, 3), "float32"), np.ones((4, 3), "float32"))["the sum"].shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda m: slipway.compile("nothing.onnx"), FileNotFoundError, "nothing.onnx"),
+        (lambda m: slipway.compile("model.h5"), ModelError, "known: .onnx"),
+        (lambda m: slipway.compile(3), ModelError, "a int is no model"),
+        (lambda m: slipway.compile(DIGITS / "digits.onnx", "arm/cortex-m4"), TargetError, "micro"),
+        (lambda m: slipway.compile(DIGITS / "digits.onnx", "llwm"), TargetError, "llvm"),
+        (lambda m: slipway.load("nothing.tar"), FileNotFoundError, "slipway compile"),
+        (lambda m: slipway.load(DIGITS / "digits.onnx"), ArtifactError, "reads model files"),
+        (lambda m: m.on("host:port"), ExecutionError, "no port"),
+        (lambda m: m.on(""), ExecutionError, "no address"),
+        (lambda m: m.check(3), ExecutionError, "a int is no reference"),
+        (lambda m: m.check(lambda x: (x, x)), ExecutionError, "gives 2 outputs"),
+    ],
+)
+def test_what_cannot_be_done_is_explained(digits, call, error, words):
+    with pytest.raises(error, match=words):
+        call(digits)
+
+
+def test_it_shows_what_it_is(digits):
+    text = repr(digits)
+    for word in ("digits", "target", "float32", "bytes", "this machine"):
+        assert word in text
+        assert word in digits._repr_html_()
+    assert digits.size == digits.artifact.stat().st_size
+    table = str(digits.profile(number=1, repeat=1))
+    assert "conv2d" in table
+    assert "100.0%" in table or "ms  all" in table

@@ -1,0 +1,80 @@
+"""What the documents name is there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md")
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{p.name}" for p in sorted(ROOT.glob("docs/*.md"))),
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_named_files_exist(repository, document):
+    text = (repository / document).read_text(encoding="utf-8")
+    named = {name for name in re.findall(r"`([\w./]+)`", text) if "/" in name and "..." not in name}
+    named = {name for name in named if name.endswith(("/", ".py", ".c", ".h", ".md", "run"))}
+    places = (repository, repository / "src", repository / "src" / "slipway")
+    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    # Made by a command of the document, not part of the repository.
+    assert not set(missing) - {"dist/"}, missing
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    path = ROOT / page
+    prose = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose)
+    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_spelled_right(page):
+    """Every line `slipway ...` names a command and options that exist."""
+    typer = pytest.importorskip("typer")
+    from slipway.cli.app import app
+
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = re.findall(r"^\s*(?:\$ )?slipway (.+)$", text, re.MULTILINE)
+    assert lines or page != "README.md"
+    for line in lines:
+        command = typer.main.get_command(app)
+        words = shlex.split(re.split(r"#|\||&&", line)[0])
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        known = {spelling for option in command.params for spelling in option.opts}
+        used = {word for word in words if word.startswith("-") and not word.startswith("-m")}
+        assert used <= known, line
+
+
+def test_the_layers_table_is_the_tested_one(repository):
+    source = (repository / "tests" / "test_layering.py").read_text(encoding="utf-8")
+    table_of_tests = re.search(r"^LAYERS = \{\n(.*?)^\}", source, re.MULTILINE | re.DOTALL)
+    tested = {
+        int(layer): set(re.findall(r'"([\w.]+)"', packages))
+        for layer, packages in re.findall(r"(\d+): \(([^)]*)\),", table_of_tests[1])
+    }
+    table = (repository / "docs" / "architecture.md").read_text(encoding="utf-8")
+    written = {
+        int(layer): set(re.findall(r"`([\w.]+)`", packages))
+        for layer, packages in re.findall(r"^\| ([1-9]\d*) \| ([^|]*) \|", table, re.MULTILINE)
+    }
+    assert written == tested
+
+
+def test_the_page_on_code_generation_names_every_file(repository):
+    page = (repository / "docs" / "codegen.md").read_text(encoding="utf-8")
+    table = page.partition("| --- | --- |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line]
+    named = {name for cell in cells for name in re.findall(r"`([\w/.]+)`", cell)}
+    folder = repository / "src" / "slipway" / "codegen"
+    assert not [name for name in named if not (folder / name).exists()]
+    there = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    assert there <= named, there - named

@@ -1,0 +1,322 @@
+"""The search over strategies and knobs: what it tries, what may win, what it survives."""
+
+import json
+import math
+import random
+import sqlite3
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import meta_schedule as ms
+from slipway import relay
+from slipway.errors import RPCTimeoutError, ScheduleError, TuningError
+from slipway.tuning import measure, search
+from slipway.tuning.build import build_candidates
+from slipway.tuning.database import Database
+from slipway.tuning.measure import Bench, Measured, is_faster, kernel_bench
+from slipway.tuning.model import ScoreModel
+from slipway.tuning.runner import LocalRunner
+from slipway.tuning.search import TaskSearch
+from slipway.tuning.space import Candidate
+from slipway.tuning.task import extract_tasks
+from slipway.tuning.tune import Budget, tune_tasks
+
+
+def dense(rows=3, inner=40, units=24):
+    x = relay.var("x", shape=(rows, inner))
+    w = relay.var("w", shape=(units, inner))
+    return tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.dense(x, w))))
+
+
+@pytest.fixture(scope="module")
+def task():
+    tasks = extract_tasks(dense(), "llvm")
+    return next(t for t in tasks if "dense" in t.op)
+
+
+class FakeBench:
+    """Scores candidates by a function instead of a device; `wrong` compute something else."""
+
+    turns = 3
+
+    def __init__(self, task, score, wrong=(), fails=None):
+        self.task, self.score, self.wrong, self.fails = task, score, set(wrong), fails
+        self.runner = LocalRunner()
+        self.measured = []
+
+    def measure(self, candidates, turns=0):
+        found = []
+        for c in [self.task.space.default, *candidates]:
+            self.measured.append(c)
+            if self.fails is not None and self.fails(c):
+                found.append(Measured(c, kind="run", error="RPCError: it died"))
+            else:
+                seconds = self.score(c)
+                score = seconds / self.score(self.task.space.default)
+                found.append(Measured(c, [seconds * f for f in (1.0, 1.001, 0.999)], score))
+        return list({m.candidate: m for m in found}.values())
+
+    def verify(self, candidate):
+        return "output 0 is off by 1" if candidate in self.wrong else ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+def by_number(candidate):
+    """A score in which one knob matters, and small is good."""
+    return 0.5 + 0.02 * sum(math.log2(v + 1) for _, v in candidate.knobs if isinstance(v, int))
+
+
+def searched(task, tmp_path, bench, batches=6):
+    database = Database(tmp_path / "t.sqlite")
+    found = TaskSearch(task, database, bench)
+    for _ in range(batches):
+        found.step(8)
+    return found, database
+
+
+def test_a_space_holds_the_default_and_its_neighbours_are_legal(task):
+    space = task.space
+    assert len(space) > 4
+    entry = space.strategies[space.default.strategy]
+    rng = random.Random(0)
+    for candidate in [*space.neighbours(space.default), *(space.sample(rng) for _ in range(20))]:
+        legal = space.values[candidate.strategy]
+        assert all(v in legal[n] for n, v in candidate.knobs if n in legal)
+    assert entry.knobs_for(task.problem) is not None
+    one = next(iter(space.neighbours(space.default)))
+    assert sum(a != b for a, b in zip(one.knobs, space.default.knobs, strict=True)) == 1
+
+
+def test_every_candidate_computes_the_same(task, tmp_path):
+    """On the device, against the operators' NumPy definitions."""
+    rng = random.Random(1)
+    with kernel_bench(task, LocalRunner(), tmp_path) as bench:
+        for candidate in {task.space.sample(rng) for _ in range(4)}:
+            assert bench.verify(candidate) == ""
+
+
+def test_a_batch_is_one_library_and_scores_are_beside_the_default(task, tmp_path):
+    default = task.space.default
+    others = list(task.space.neighbours(default))[:2]
+    built = build_candidates(task, [default, *others], tmp_path / "c.tar")
+    assert len(set(built.functions.values())) == 3 - len(built.errors)
+    with kernel_bench(task, LocalRunner(), tmp_path, turns=3) as bench:
+        found = {m.candidate: m for m in bench.measure(others)}
+    assert found[default].score == 1.0
+    assert all(len(m.seconds) == 3 and m.score > 0 for m in found.values() if not m.kind)
+
+
+def test_the_best_is_found_and_can_be_applied(task, tmp_path):
+    found, database = searched(task, tmp_path, FakeBench(task, by_number))
+    assert by_number(found.best) < by_number(task.space.default)
+    best = database.best(task)
+    assert best.verified
+    assert best.candidate == found.best
+    (record,) = database.records()
+    assert record["strategy"] == best.candidate.strategy
+    x, w = (
+        np.random.default_rng(i).random(s, "float32") for i, s in enumerate([(3, 40), (24, 40)])
+    )
+    results = []
+    for config in ({}, {"relay.backend.use_meta_schedule": False}):
+        with database, tvm.transform.PassContext(opt_level=3, config=config):
+            lib = relay.build(dense(), "llvm")
+        model = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+        model.set_input(x=x, w=w)
+        model.run()
+        results.append((model.get_output(0).numpy(), lib.get_source("ll")))
+    for got, _ in results:
+        np.testing.assert_allclose(got, np.maximum(x @ w.T, 0), rtol=1e-5)
+    assert results[0][1] != results[1][1]  # the record took effect, and False takes it away
+
+
+def test_what_computes_something_else_cannot_win(task, tmp_path):
+    probe = searched(task, tmp_path / "a", FakeBench(task, by_number))[0]
+    bench = FakeBench(task, by_number, wrong=[probe.best])
+    found, database = searched(task, tmp_path / "b", bench)
+    assert found.best != probe.best
+    assert found.errors["wrong"] >= 1
+    assert all(
+        t.kind == "wrong"
+        for t in database.trials(task, "local")
+        if t.candidate == probe.best and t.score == float("inf")
+    )
+
+
+def test_an_unmeasured_best_cannot_exist(task, tmp_path):
+    database = Database(tmp_path / "t.sqlite")
+    default = task.space.default
+    database.add(task, "local", [Measured(default, [1.0], 0.5)])  # measured, never verified
+    database.add(task, "local", [Measured(default, kind="run", error="it died")])
+    assert database.best(task) is None
+    assert database.records() == []
+
+
+def test_a_search_goes_on_where_it_was(task, tmp_path):
+    first, database = searched(task, tmp_path, FakeBench(task, by_number), batches=2)
+    database.close()
+    bench = FakeBench(task, by_number)
+    again = TaskSearch(task, Database(tmp_path / "t.sqlite"), bench)
+    assert again.best == first.best
+    assert again.trials == first.trials
+    again.step(8)
+    tried = [c for c in bench.measured if c not in (task.space.default, again.best)]
+    assert not set(tried[:8]) & set(first.scores)
+
+
+def test_noise_is_no_progress():
+    base = Measured(Candidate("a", ()), [1.0, 1.1, 0.9, 1.05])
+    noisy = Measured(Candidate("b", ()), [0.9, 1.2, 0.95, 1.06])
+    better = Measured(Candidate("c", ()), [0.9, 0.99, 0.8, 0.94])
+    assert not is_faster(noisy, base)
+    assert not is_faster(base, base)
+    assert is_faster(better, base)
+
+
+def test_a_device_that_only_fails_ends_the_search(task, tmp_path):
+    bench = FakeBench(task, by_number, fails=lambda c: c != task.space.default)
+    with pytest.raises(TuningError, match=r"16 trials .* failed one after the other; .*it died"):
+        searched(task, tmp_path, bench)
+    kept = Database(tmp_path / "t.sqlite").trials(task, "local")
+    assert sum(t.kind == "run" for t in kept) >= search.SAME_ERRORS
+
+
+class Dying:
+    """A runner whose device dies when a library holds the bad candidate."""
+
+    device = "dying"
+
+    def __init__(self, bad):
+        self.bad = bad
+        self.sessions = 0
+
+    def open(self):
+        self.sessions += 1
+        return LocalRunner().open()
+
+
+def test_the_candidate_that_kills_the_device_is_told_apart(task, tmp_path, monkeypatch):
+    good, bad, other = list(task.space.neighbours(task.space.default))[:3]
+    times = Bench._times
+
+    def deadly(self, path, functions, turns):
+        if bad in functions:
+            raise RPCTimeoutError("the device is gone")
+        return times(self, path, functions, turns)
+
+    monkeypatch.setattr(measure.Bench, "_times", deadly)
+    with kernel_bench(task, Dying(bad), tmp_path, turns=1) as bench:
+        found = {m.candidate: m for m in bench.measure([good, bad, other])}
+    assert found[bad].kind == "run"
+    assert "is gone" in found[bad].error
+    assert found[good].kind == found[other].kind == ""
+
+
+def test_no_device_is_one_clear_error(task, tmp_path):
+    class Nobody:
+        device = "nobody"
+
+        def open(self):
+            raise RPCTimeoutError("nobody answers")
+
+    with pytest.raises(TuningError, match="nobody"):
+        tune_tasks([task], Nobody(), Database(tmp_path / "t.sqlite"), Budget(per_task=2))
+
+
+def test_a_damaged_database_is_said(tmp_path):
+    (tmp_path / "t.sqlite").write_bytes(b"no database at all" * 100)
+    with pytest.raises(TuningError, match="no database of trials"):
+        Database(tmp_path / "t.sqlite")
+
+
+def test_trials_go_where_the_time_is(tmp_path):
+    """The larger of two kernels gets more of them."""
+    x = relay.var("x", shape=(64, 64))
+    y = relay.nn.dense(
+        relay.nn.dense(x, relay.var("v", shape=(256, 64))), relay.var("w", shape=(8, 256))
+    )
+    tasks = [t for t in extract_tasks(tvm.IRModule.from_expr(y), "llvm") if "dense" in t.op]
+    big = max(tasks, key=lambda t: t.flops)
+    seen = []
+    small = {t.key: (1.0 if t is big else 1e-3) for t in tasks}
+    factory = {t.key: FakeBench(t, lambda c, t=t: small[t.key] * by_number(c)) for t in tasks}
+    import slipway.tuning.tune as module
+
+    original = module.kernel_bench
+    module.kernel_bench = lambda task, *_: factory[task.key]
+    try:
+        tune_tasks(
+            tasks, LocalRunner(), Database(tmp_path / "t.sqlite"), Budget(40, in_all=48),
+            lambda p: seen.append(p.task),
+        )  # fmt: skip
+    finally:
+        module.kernel_bench = original
+    assert sum(t is big for t in seen) > len(seen) / 2
+
+
+def test_the_model_learns_what_the_cost_model_does_not_know(task):
+    model = ScoreModel(task.space)
+    rng = random.Random(3)
+    seen = {task.space.sample(rng) for _ in range(40)}
+    model.learn((c, by_number(c)) for c in seen)
+    fresh = [c for c in (task.space.sample(rng) for _ in range(60)) if c not in seen]
+    ranked = model.ranked(fresh)
+    half = len(ranked) // 2
+    assert np.mean([by_number(c) for c in ranked[:half]]) < np.mean(
+        [by_number(c) for c in ranked[half:]]
+    )
+
+
+def test_meta_schedule_over_a_tracker(tmp_path):
+    """Seed 001's block: TuneConfig, RPCRunner, work_dir."""
+    tracker = tvm.rpc.Tracker("127.0.0.1", 0)
+    server = tvm.rpc.Server("127.0.0.1", 0, key="board", tracker_addr=("127.0.0.1", tracker.port))
+    try:
+        runner = ms.runner.RPCRunner(
+            rpc_config=ms.runner.RPCConfig(
+                tracker_host="127.0.0.1", tracker_port=tracker.port, tracker_key="board",
+                session_timeout_sec=60,
+            ),
+            max_workers=1,
+        )  # fmt: skip
+        database = ms.tune_tvm(
+            mod=dense(2, 16, 16), target="llvm",
+            config=ms.TuneConfig(
+                strategy="evolutionary", num_trials_per_iter=4, max_trials_per_task=4
+            ),
+            runner=runner, work_dir=tmp_path / "tune",
+        )  # fmt: skip
+    finally:
+        server.terminate()
+        tracker.terminate()
+    assert len(database) >= 4
+    rows = sqlite3.connect(tmp_path / "tune" / "tuning.sqlite").execute("select device from trial")
+    assert {row[0] for row in rows} == {"board"}
+    with (
+        database,
+        tvm.transform.PassContext(opt_level=3, config={"relay.backend.use_meta_schedule": True}),
+    ):
+        relay.build(dense(2, 16, 16), "llvm")
+    assert isinstance(database.get_all_tuning_records(), list)
+
+
+def test_records_of_another_problem_change_nothing(tmp_path):
+    record = {
+        "op": "nn.dense", "attrs": "None", "inputs": [], "target": "llvm", "strategy": "x",
+        "knobs": {},
+    }  # fmt: skip
+    (tmp_path / "r").write_text(json.dumps(record) + "\n")
+    with tvm.transform.PassContext(opt_level=3, config={"schedules.records": str(tmp_path / "r")}):
+        relay.build(dense(), "llvm")
+    with (
+        pytest.raises(ScheduleError, match="cannot be read"),
+        tvm.transform.PassContext(opt_level=3, config={"schedules.records": str(tmp_path / "no")}),
+    ):
+        relay.build(dense(), "llvm")
