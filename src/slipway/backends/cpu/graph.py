@@ -140,22 +140,22 @@ def _blocks(setting: Setting) -> bool:
 
 
 PACK_QUANTIZED = setting_pass(
-    "PackQuantizedWeights", 2, _pack, lambda s: bool(packing_instructions(s.target))
+    "PackQuantizedWeights", _pack, lambda s: bool(packing_instructions(s.target))
 )
-ALTER_LAYOUT = setting_pass("AlterOpLayout", 2, _layout, _is_blocked)
+ALTER_LAYOUT = setting_pass("AlterOpLayout", _layout, _is_blocked)
 LOWERING: tuple[Pass, ...] = (
-    setting_pass("FuseAttention", 2, _attention, lambda s: attention_lanes(s.target) > 0),
-    graph_pass("SubpixelConv", 0, subpixel_conv, _blocks),
+    setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
+    graph_pass("SubpixelConv", subpixel_conv, _blocks),
     ALTER_LAYOUT,
-    graph_pass("SimplifyExpr", 0, simplify_expr, _blocks),
-    graph_pass("FoldConstant", 0, fold_constant, _blocks),
+    graph_pass("SimplifyExpr", simplify_expr, _blocks),
+    graph_pass("FoldConstant", fold_constant, _blocks),
     PACK_QUANTIZED,
-    graph_pass("NarrowRescale", 2, narrow_rescale, lambda s: _is_llvm(s.target)),
+    graph_pass("NarrowRescale", narrow_rescale, lambda s: _is_llvm(s.target)),
 )
 PASSES: tuple[Pass, ...] = (
-    setting_pass("MoveActivations", 0, _move, _moves),
+    setting_pass("MoveActivations", _move, _moves),
     *OPENING,
-    setting_pass("WidenProducts", 2, _widen),
+    setting_pass("WidenProducts", _widen),
     *MIDDLE,
     *LOWERING,
     *ending(),
