@@ -11,7 +11,9 @@ from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode, KernelInfo, packed_code
-from slipway.codegen.gpu.dialect import OPENCL
+from slipway.codegen.gpu.cuda import CUDA
+from slipway.codegen.gpu.metal import METAL
+from slipway.codegen.gpu.opencl import OPENCL
 from slipway.codegen.narrow import widen_narrow
 from slipway.ir.function import PrimFunc
 from slipway.runtime.library import DEVICE_CODE_SYMBOL
@@ -35,7 +37,7 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(simplify),
     loop_pass(remove_unused),
 )
-_DIALECTS = {"opencl": OPENCL}
+_DIALECTS = {"opencl": OPENCL, "metal": METAL, "cuda": CUDA}
 
 
 class GpuBackend(Backend):
@@ -96,7 +98,7 @@ class GpuBackend(Backend):
 
             return data_object({DEVICE_CODE_SYMBOL: packed_code(target, program.text)}, host)
 
-        device = DeviceCode(target, dialect.name, dialect.suffix, program.text, infos, as_object)
+        device = DeviceCode(target, program.text, {dialect.name: program.text}, infos, as_object)
         return replace(made, device=device)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from math import prod
 
@@ -109,7 +108,7 @@ class KernelFunction(CFunction):
                 ty = spelling.c_type(buffer.dtype)
                 self.pointer_types[id(var)] = ty
                 self.spaces[id(var)] = "global"
-                restrict = "restrict " if noalias else ""
+                restrict = self.dialect.restrict if noalias else ""
                 pattern, kind = self.dialect.pointer, "p"
             else:
                 ty, restrict = spelling.c_type(var.dtype), ""
@@ -132,14 +131,11 @@ class KernelFunction(CFunction):
         self._mention_unused()
         threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in _AXES]
         known = [n for n in threads if n is not None]
-        head = dialect.head
-        if len(known) < 3:  # only the launch knows
-            head = re.sub(r" __attribute__\(\(\w+\(\{threads\}\)\)\)", "", head)
-        head = head.format(
+        bounds = dialect.bounds.format(threads=", ".join(map(str, known)), most=prod(known))
+        head = dialect.head.format(
+            bounds=bounds if len(known) == 3 else "",  # otherwise only the launch knows
             name=self.name,
             parameters=", ".join(words),
-            threads=", ".join(map(str, known)),
-            most=prod(known),
         )
         lines = [f"  {line}" for line in self.declared] + self.lines
         return f"{head} {{\n" + "\n".join(lines) + "\n}\n"
@@ -170,7 +166,7 @@ class KernelFunction(CFunction):
         self.element_dtype[id(buffer.data)] = buffer.dtype
         self.spaces[id(buffer.data)] = "shared" if shared else "local"
         count = max(1, size // max(1, dtypes.bits_of(buffer.dtype) // 8))
-        line = f"{self.dialect.spaces['shared' if shared else 'local']}{ty} {name}[{count}];"
+        line = f"{self.dialect.shared if shared else ''}{ty} {name}[{count}];"
         if shared:
             self.declared.append(line)
             self.shared_bytes += size
