@@ -78,6 +78,20 @@ def test_bounds_cost_one_instruction_each(target, low, high, strict):
     assert both[low] == both[high]
 
 
+def test_webassembly_has_a_choice_that_engines_make_one_instruction_of():
+    code = assembly("llvm -mtriple=wasm32", clipped)
+    found = re.findall(r"f32x4\.\w+|v128\.(?:andnot|bitselect)", code)
+    assert sorted(set(found)) == ["f32x4.lt", "f32x4.pmin", "v128.andnot"]  # max(x, 0) is no pmax
+    low = te.const(-1.0, "float32")
+    bounded = assembly(
+        "llvm -mtriple=wasm32",
+        lambda data: te.compute((64, 16), lambda i, j: te.max(low, data[i, j]), name="B"),
+    )
+    assert set(re.findall(r"f32x4\.\w+", bounded)) == {"f32x4.pmax"}
+    reduced = assembly("llvm -mtriple=wasm32", greatest_of_columns)
+    assert set(re.findall(r"f32x4\.\w+", reduced)) == {"f32x4.max"}
+
+
 def test_riscv_takes_two_for_a_bound():
     assert len(count(V, rectified)) == 2
 

@@ -15,7 +15,10 @@ from slipway.target.capability import Capability
 
 def propagating_word(node: E.BinaryOp, capability: Capability) -> str | None:
     """Return LLVM's name of the CPU's own NaN-propagating instruction for a Max or Min, if any."""
-    if "propagates" not in capability.extremes(dtypes.bits_of(node.dtype), node.lanes):
+    bits, lanes = dtypes.bits_of(node.dtype), node.lanes
+    if "propagates" not in capability.extremes(bits, lanes):
+        return None
+    if (is_number(node.a) or is_number(node.b)) and capability.chooses_extremes(bits, lanes):
         return None
     return "maximum" if isinstance(node, E.Max) else "minimum"
 

@@ -48,6 +48,13 @@ class Capability:
             return frozenset(("propagates",))
         return frozenset()
 
+    def chooses_extremes(self, bits: int, lanes: int) -> bool:
+        """Return whether a maximum with a known number is one instruction as comparison and choice.
+
+        In WebAssembly that is pmax; engines make 8 instructions of the one that propagates a NaN.
+        """
+        return self.target.parsed_triple.table == "wasm" and bits in (32, 64) and lanes > 1
+
     def combines_extremes(self, bits: int) -> bool:
         """Return whether LLVM makes maximum, comparison and choice of a maximum with NaN.
 

@@ -28,6 +28,7 @@ def _settings(target: Target) -> dict[str, Any]:
         "features": ",".join(target.llvm_features),
         "abi": abi,
         "level": int(target.attrs.get("opt-level", 3)),
+        "portable": triple.table == "wasm",
     }
 
 
