@@ -7,6 +7,8 @@ import zipfile
 
 import pytest
 
+from slipway.version import DISTRIBUTION
+
 
 @pytest.fixture(scope="module")
 def wheel_names(repository, tmp_path_factory):
@@ -25,7 +27,7 @@ def wheel_names(repository, tmp_path_factory):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (wheel,) = folder.glob("*.whl")
-    assert wheel.name.startswith("slipway-")
+    assert wheel.name.startswith(DISTRIBUTION.replace("-", "_") + "-")
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
