@@ -22,31 +22,32 @@ def device():
 
 @pytest.fixture(scope="session")
 def simulators(tmp_path_factory):
-    """A function from a kind of device that is not here to its simulation."""
+    """A function from a language of kernels to a simulated device that runs it."""
     from simulated import SimulatedDevice
 
     if shutil.which("clang++") is None and shutil.which("g++") is None:
         pytest.skip("no C++ compiler: apt-get install g++")
     made = {}
 
-    def find(kind):
-        if kind not in made:
-            made[kind] = SimulatedDevice(kind, tmp_path_factory.mktemp(kind))
-        return made[kind]
+    def find(language):
+        if language not in made:
+            made[language] = SimulatedDevice(language, tmp_path_factory.mktemp(language))
+        return made[language]
 
-    yield find
-    for simulator in made.values():
-        simulator.leave()
+    return find
 
 
-@pytest.fixture(params=["opencl", "metal", "cuda"])
+@pytest.fixture(params=["opencl", "metal", "cuda", "ll"])
 def any_device(request, monkeypatch):
-    """A device of each kind; `built` compiles for it."""
+    """A device for each language of kernels; `built` compiles for it."""
     import run_kernels
 
     if request.param == "opencl":
-        return request.getfixturevalue("device")
+        yield request.getfixturevalue("device")
+        return
     simulator = request.getfixturevalue("simulators")(request.param)
-    target = tvm.target.Target(request.param, host="llvm")
+    target = tvm.target.Target(simulator.kind, host="llvm")
     monkeypatch.setattr(run_kernels, "current", (target, simulator))
-    return tvm.device(request.param, 0)
+    simulator.enter()
+    yield tvm.device(simulator.kind, 0)
+    simulator.leave()

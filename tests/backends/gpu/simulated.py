@@ -1,7 +1,9 @@
-"""Devices that are not here: kernels in their language, compiled as C++, run on this processor.
+"""Devices that are not here: kernels in their language, compiled for this processor.
 
-`languages/` has the headers that stand for CUDA's and Metal's.  Such a device is entered into the
-runtime like a driver's (crt's device_api.h), so that whole programs launch its kernels.
+CUDA C and Metal's language compile as C++ with the headers of `languages/`; LLVM IR for NVIDIA's
+GPUs compiles for this processor once the functions that give a thread's number are renamed.  Such
+a device is entered into the runtime like a driver's (crt's device_api.h), so that whole programs
+launch its kernels.
 """
 
 import ctypes
@@ -11,10 +13,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from slipway.codegen.llvm.machine import CompiledText
 from slipway.runtime.native_library import native_runtime
+from slipway.target import Target
 
 HEADERS = Path(__file__).parent / "languages"
-_TYPES = {"cuda": 2, "metal": 8}
+_KINDS = {"cuda": ("cuda", 2), "metal": ("metal", 8), "ll": ("cuda", 2)}  # by language
 _C_TYPES = {
     "1": ctypes.c_int8, "2": ctypes.c_int16, "4": ctypes.c_int32, "8": ctypes.c_int64,
     "f": ctypes.c_float, "d": ctypes.c_double, "p": ctypes.c_void_p,
@@ -62,42 +66,32 @@ class _Api(ctypes.Structure):
 class SimulatedDevice:
     """A kind of device whose memory is this process's and whose kernels are C++."""
 
-    def __init__(self, kind, folder):
-        self.kind, self.folder = kind, folder
+    def __init__(self, language, folder):
+        self.language, self.folder = language, folder
+        self.kind, self.device_type = _KINDS[language]
         self.texts, self.libraries, self.memory = {}, {}, {}
         self.launched = []
-        self.compiler = shutil.which("clang++") or shutil.which("g++")
         calls = {name: call(getattr(self, "_" + name)) for name, call in _CALLS.items()}
-        self.api = _Api(kind.encode(), *calls.values())
-        native_runtime().lib.slw_device_register(_TYPES[kind], ctypes.byref(self.api))
+        self.api = _Api(self.kind.encode(), *calls.values())
+
+    def enter(self):
+        """Make the device known to the runtime."""
+        native_runtime().lib.slw_device_register(self.device_type, ctypes.byref(self.api))
 
     def leave(self):
         """Take the device out of the runtime."""
-        native_runtime().lib.slw_device_register(_TYPES[self.kind], None)
+        native_runtime().lib.slw_device_register(self.device_type, None)
 
     def learn(self, module):
         """Run the text of a module's kernels where a program launches what the driver compiles."""
         digest = hashlib.sha256(module.text.encode()).hexdigest()
-        self.texts[digest] = module.get_source(self.kind)
+        self.texts[digest] = module.get_source(self.language)
 
     def library(self, digest):
         """Return the compiled kernels of a program."""
         if digest not in self.libraries:
-            text = self.texts[digest]
-            names = re.findall(r"^(?:void |kernel void )?(\w+_kernel\d+)\(", text, re.MULTILINE)
-            entries = "".join(f"SLW_ENTRY({name})\n" for name in names)
-            source, made = (self.folder / f"{digest}.{suffix}" for suffix in ("cc", "so"))
-            if self.kind == "cuda":
-                text = '#include "cuda.h"\n' + text
-            # A variable of a block is static here; in the type of a pointer the word is nothing.
-            text = re.sub(
-                r"^(\s*)threadgroup (?=\w+ \w+\[)", r"\1static ", text, flags=re.MULTILINE
-            )
-            source.write_text(text + entries)
-            command = [self.compiler, "-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC"]
-            command += ["-Wno-unknown-attributes", "-Wno-attributes", "-Wno-unknown-pragmas"]
-            command += [f"-I{HEADERS}", str(source), "-o", str(made)]
-            subprocess.run(command, check=True, capture_output=True, text=True)
+            made = self.folder / f"{digest}.so"
+            _compile(self.texts[digest], self.language, made)
             self.libraries[digest] = ctypes.CDLL(str(made))
         return self.libraries[digest]
 
@@ -165,3 +159,61 @@ class SimulatedDevice:
     def _attribute(self, device_id, attribute, out):
         out[0] = _Any(_INT, 0, int(device_id == 0)) if attribute == _EXIST else _Any(0, 0, 0)
         return _OK
+
+
+def write_for_fake_cuda(module, folder):
+    """Put a module's kernels where the driver of `fake_cuda.cc` looks for those of its PTX."""
+    name = 14695981039346656037
+    for byte in module.text.encode():
+        name = (name ^ byte) * 1099511628211 % 2**64
+    _compile(module.get_source("ll"), "ll", Path(folder) / f"{name:016x}.so")
+
+
+def _compile(text, language, made):
+    """Compile kernels to a library with an entry for each (threads.h)."""
+    inputs = _inputs(text, language, made)
+    command = [shutil.which("clang++") or shutil.which("g++"), "-std=c++17", "-O1", "-shared"]
+    command += ["-fPIC", "-ffp-contract=off", "-Wno-unknown-attributes", "-Wno-attributes"]
+    command += ["-Wno-unknown-pragmas", f"-I{HEADERS}", *map(str, inputs), "-o", str(made)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def _inputs(text, language, path):
+    """Write what is compiled to files beside `path`; return them."""
+    source = path.with_suffix(".cc")
+    if language == "ll":
+        code = path.with_suffix(".o")
+        code.write_bytes(_object_of(text))
+        source.write_text('#include "nvptx.h"\n' + _declarations(text))
+        return source, code
+    names = re.findall(r"^(?:void |kernel void )?(\w+_kernel\d+)\(", text, re.MULTILINE)
+    if language == "cuda":
+        text = '#include "cuda.h"\n' + text
+    # A variable of a block is static here; in the type of a pointer the word is nothing.
+    text = re.sub(r"^(\s*)threadgroup (?=\w+ \w+\[)", r"\1static ", text, flags=re.MULTILINE)
+    source.write_text(text + "".join(f"SLW_ENTRY({name})\n" for name in names))
+    return (source,)
+
+
+_SCALARS = {"ptr": "void *", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
+            "float": "float", "double": "double", "i1": "bool"}  # fmt: skip
+
+
+def _declarations(text):
+    """Return C++ that declares the kernels of LLVM IR, and their entries."""
+    lines = []
+    for name, given in re.findall(r"^define ptx_kernel void @(\w+)\((.*)\) nounwind", text, re.M):
+        types_ = [_SCALARS[word.split()[0]] for word in given.split(", ")]
+        lines.append(f'extern "C" void {name}({", ".join(types_)});\nSLW_ENTRY({name})\n')
+    return "".join(lines)
+
+
+def _object_of(text):
+    """Return LLVM IR for NVIDIA's GPUs as an object for this processor."""
+    text = re.sub(r"llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])", r"slw_\1_\2", text)
+    text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
+    text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "")
+    text = re.sub(
+        r"= addrspacecast ptr (@[\w.]+) to ptr", r"= getelementptr i8, ptr \1, i64 0", text
+    )
+    return CompiledText(text, Target("llvm"), "kernels").object_bytes

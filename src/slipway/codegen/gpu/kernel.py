@@ -19,7 +19,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.visit import children, post_order, walk
 
 _SIGNATURE = {("float", 32): "f", ("float", 64): "d"}
-_AXES = ("x", "y", "z")
+AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class KernelText:
 
     def grid(self) -> list[E.PrimExpr]:
         """Return the blocks along x, y and z, then the threads of a block."""
-        tags = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in _AXES]
+        tags = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in AXES]
         return [self.extents.get(tag, ops.const(1)) for tag in tags]
 
 
@@ -129,7 +129,7 @@ class KernelFunction(CFunction):
     def text(self, dialect: Dialect, words: list[str], extents: dict[str, E.PrimExpr]) -> str:
         """Return the whole function."""
         self._mention_unused()
-        threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in _AXES]
+        threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in AXES]
         known = [n for n in threads if n is not None]
         bounds = dialect.bounds.format(threads=", ".join(map(str, known)), most=prod(known))
         head = dialect.head.format(
