@@ -3,13 +3,14 @@
     tall[h, w] = max over r of x[h * s + r, w]      out[h, w] = max over c of tall[h, w * s + c]
 
 A run of windows shares its columns: of 3 x 3 with stride 1, eight windows take 36 steps in place of
-64, and 30 loads in place of 72.  Both are expressions without a first value, so none is compared
-with it.  Taps in the padding are left out as in `pool.blocked`.
+64, and 30 loads in place of 72.  Both are expressions without a first value, so that none is
+compared with it, and that the tests for a NaN are few (`codegen.extremes`).  Columns that one
+window has alone are not kept apart.  Taps in the padding are left out as in `pool.blocked`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from slipway.backends.cpu.schedules.pool.blocked import (
     run_space,
     window_loops,
 )
+from slipway.backends.cpu.schedules.pool.largest import Along, largest
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import vector_registers
 from slipway.backends.strategy import Problem, register_strategy
@@ -41,35 +43,6 @@ _LONGEST = 16
 _MOST_TAPS = 10  # of rows and of columns, together: all are unrolled
 
 
-def _largest(
-    taps: Sequence[tuple[int, ...]],
-    read: Callable[[Sequence[Any]], Any],
-    geometry: Sequence[tuple[Any, int, int, int, int, int]],
-    dtype: str,
-) -> Any:
-    """Return the largest of what is read at `taps`, those in the padding left out.
-
-    `geometry` has, for each axis: index and extent of the results, stride, dilation, padding
-    before, and size of the data.
-    """
-    found = None
-    for tap in taps:
-        place, tests = [], []
-        for at, (index, extent, stride, dilation, before, size) in zip(tap, geometry, strict=True):
-            shift = at * dilation - before
-            position = index * stride + shift
-            place.append(position)
-            if shift < 0:
-                tests.append(position >= 0)
-            if (extent - 1) * stride + shift >= size:
-                tests.append(position < size)
-        value: Any = read(place)
-        if tests:
-            value = te.if_then_else(te.all(*tests), value, te.lowest(dtype))
-        found = value if found is None else te.max(found, value)
-    return found
-
-
 def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RunKnobs) -> list[te.Tensor]:
     """The windows without their last axis, then that axis."""
     (data,), (out,), attrs = inputs, problem.out_types, problem.attrs
@@ -79,34 +52,23 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RunKnobs) -> 
     size, extents = shape_of(data)[first:-1], out.shape[first:-1]
     width = out.rank - 2
 
-    def geometry(indices: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-        return [
-            (
-                *(indices[first + a], extents[a], attrs.strides[a], attrs.dilation[a]),
-                *(attrs.padding[a], size[a]),
-            )
-            for a in axes
-        ]
+    axes = [
+        Along(extents[a], attrs.strides[a], attrs.dilation[a], attrs.padding[a], size[a])
+        for a in range(count)
+    ]
 
     def rows(*indices: Any) -> Any:
+        place = zip(indices[first:width], axes, strict=False)
         taps = list(product(*map(range, attrs.pool_size[:-1])))
-        others = range(count - 1)
-        return _largest(
-            taps,
-            lambda place: data[(*indices[:first], *place, *indices[width:])],
-            geometry(indices, others),
-            data.dtype,
+        return largest(
+            taps, list(place), lambda at: data[(*indices[:first], *at, *indices[width:])]
         )
 
     tall = te.compute((*out.shape[:width], size[-1], out.shape[-1]), rows, "tall", "pool_rows")
 
     def columns(*indices: Any) -> Any:
-        return _largest(
-            [(tap,) for tap in range(attrs.pool_size[-1])],
-            lambda place: tall[(*indices[:width], *place, indices[-1])],
-            geometry(indices, [count - 1]),
-            data.dtype,
-        )
+        place, taps = [(indices[width], axes[-1])], [(n,) for n in range(attrs.pool_size[-1])]
+        return largest(taps, place, lambda at: tall[(*indices[:width], *at, indices[-1])])
 
     return [te.compute(out.shape, columns, "pool_max", "pool_max")]
 
@@ -148,11 +110,12 @@ def schedule_columns(
     wide = next(op.output(0) for op in producers(outs) if op.tag == "pool_max")
     (tall,) = (t for t in wide.op.input_tensors if t.op.tag == "pool_rows")
     schedule = te.create_schedule([t.op for t in outs])
-    inline_injective(schedule, outs, keep=[tall, wide])
     *others, last = problem.attrs.pool_size
+    shares = last > problem.attrs.strides[-1]
+    stages = [tall] if shares else []
+    inline_injective(schedule, outs, keep=[*stages, wide])
     stage, steps = schedule[output], prod(others) + last
     runs = window_loops(stage, problem.target, knobs, len(others) + 1, steps, unrolled=True)
-    stages = [tall]
     if output.op is not wide.op:
         stages.append(wide)
     for tensor in stages:
