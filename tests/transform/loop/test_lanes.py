@@ -114,7 +114,7 @@ def test_a_guarded_store_runs_in_lanes_where_all_of_them_are_inside(kind, likely
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", ["padding", "two loads", "both conditions"])
+@pytest.mark.parametrize("form", ["padding", "mirrored", "two loads", "both conditions"])
 def test_a_choice_runs_in_lanes_where_all_of_them_choose_alike(kind, form):
     for n, row in enumerate(ROWS):
         extent, first = (5, 16, 17, 33, 2)[n % 5], (0, 3)[n % 2]
@@ -122,7 +122,8 @@ def test_a_choice_runs_in_lanes_where_all_of_them_choose_alike(kind, form):
         if form == "both conditions":
             condition = E.And(condition, asked(E.GE, also))
         other = B[V + 1] if form == "two loads" else ops.const(7.0, "float32")
-        value = E.Call("float32", "if_then_else", (condition, A[V], other))
+        sides = (other, A[V]) if form == "mirrored" else (A[V], other)
+        value = E.Call("float32", "if_then_else", (condition, *sides))
         made = in_lanes(store(value), extent, first, outer=4)
         expected = []
         for o in range(4):
@@ -131,7 +132,7 @@ def test_a_choice_runs_in_lanes_where_all_of_them_choose_alike(kind, form):
                     holds(kind, row, o, v) and (form[0] != "b" or holds(E.GE, also, o, v))
                     for v in part
                 ]
-                alike = all(yes) or (form == "two loads" and not any(yes))
+                alike = all(yes) or (form in ("mirrored", "two loads") and not any(yes))
                 expected.append([len(part)] if alike or len(part) == 1 else [1] * len(part))
         got = ran(made)
         if (
