@@ -45,6 +45,7 @@ JUDGES: dict[str, tuple[str, ...]] = {
     ),
     "slipway.transform.loop.vectorize_loop": (
         f"{_LOOPS}/test_lanes.py",
+        f"{_LOOPS}/test_lane_values.py",
         f"{_LOOPS}/test_vectorize_loop.py",
         _PROGRAMS,
     ),
