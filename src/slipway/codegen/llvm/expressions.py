@@ -214,14 +214,26 @@ class ExpressionEmitter:
             return self.of_two(known, ty, a, b)
         first, second, is_number = number_first(node)
         a, b = self.value(first), self.value(second)
-        if not is_number and self.capability.combines_extremes(dtypes.bits_of(scalar)):
+        combines = not is_number and self.capability.combines_extremes(dtypes.bits_of(scalar))
+        in_vectors = combines and self.capability.compares_into_vectors(node.lanes)
+        if combines and not in_vectors:
             return self.of_two(type(node).__name__.lower() + "imum", ty, a, b, "nsz ")
         test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
         chosen = self._select(node.dtype, test, a, b, node.lanes)  # b where one is a NaN
         if is_number:
             return chosen
         no_number = self.w.put(f"fcmp uno {ty} {a}, {a}")
+        if in_vectors:
+            return self._nan_where(no_number, chosen, node)
         return self._select(node.dtype, no_number, a, chosen, node.lanes)
+
+    def _nan_where(self, test: str, value: str, node: E.PrimExpr) -> str:
+        """Return `value` with all bits set, which is a NaN, where `test` holds."""
+        mask = f"<{node.lanes} x i1>"
+        ty, bits = self.ty(node.dtype), f"<{node.lanes} x i{dtypes.bits_of(node.dtype)}>"
+        ones = self.w.put(f"sext {mask} {test} to {bits}")
+        word = self.w.put(f"bitcast {ty} {value} to {bits}")
+        return self.w.put(f"bitcast {bits} {self.w.put(f'or {bits} {ones}, {word}')} to {ty}")
 
     def of_two(self, name: str, ty: str, a: str, b: str, flags: str = "") -> str:
         """Call the overloaded LLVM intrinsic ``llvm.<name>`` on two operands of a type."""
