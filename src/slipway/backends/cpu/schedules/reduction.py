@@ -24,18 +24,20 @@ from slipway.backends.cpu.knobs import (
     sum_cost,
     sum_knobs,
     sum_space,
+    vector_lanes,
 )
 from slipway.backends.cpu.schedules.generic import (
+    schedule_elementwise_stage,
+    vectorize,
+)
+from slipway.backends.stages import (
     Loop,
     extent_of,
     fuse,
     inline_injective,
     is_injective,
     producers,
-    schedule_elementwise_stage,
     shape_of,
-    vector_lanes,
-    vectorize,
 )
 from slipway.backends.strategy import Problem, register_pattern
 from slipway.ir.expr import ProducerLoad

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from slipway.backends.cpu.schedules.generic import vector_lanes
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.tile import (
     Tile,
     step_cost,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.halo import cut, window_at
-from slipway.backends.cpu.schedules.generic import inline_injective, new_schedule, shape_of
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
     Tile,
@@ -18,6 +17,7 @@ from slipway.backends.cpu.tile import (
     vector_registers,
     worth_sharing,
 )
+from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import taps_of
 from slipway.relay.types import TensorType

@@ -16,13 +16,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.conv.halo import cut, taps_inside, window_at
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    new_schedule,
-    shape_of,
-    vector_lanes,
-)
 from slipway.backends.cpu.schedules.matmul.lane_fma import conv_uses_lane_fma
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
@@ -36,6 +31,7 @@ from slipway.backends.cpu.tile import (
     vector_registers,
     worth_sharing,
 )
+from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.windows import conv_extents
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, taps_of

@@ -12,14 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from slipway import dtypes, te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    new_schedule,
-    shape_of,
-    vector_lanes,
-)
 from slipway.backends.cpu.schedules.matmul.gemm import (
     PanelTile,
     packed_columns,
@@ -40,6 +34,7 @@ from slipway.backends.cpu.tile import (
     vector_registers,
     worth_sharing,
 )
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 

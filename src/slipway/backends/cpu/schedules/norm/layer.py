@@ -17,18 +17,11 @@ from slipway.backends.cpu.knobs import (
     RowSumKnobs,
     row_sum_space,
     streamed_cycles,
-)
-from slipway.backends.cpu.schedules.generic import (
-    Loop,
-    fuse,
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.reduction import reduce_row, row_axes
 from slipway.backends.cpu.schedules.register_tile import vector_loop
+from slipway.backends.stages import Loop, fuse, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 

@@ -11,20 +11,25 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import STEPS, SUMS, RowSumKnobs, row_sum_space
-from slipway.backends.cpu.schedules.generic import (
-    Loop,
-    extent_of,
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    STEPS,
+    SUMS,
+    RowSumKnobs,
+    row_sum_space,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.norm.exponential import power
 from slipway.backends.cpu.schedules.norm.softmax import softmax_cost
 from slipway.backends.cpu.schedules.reduction import reduce_row
 from slipway.backends.cpu.schedules.register_tile import vector_loop
+from slipway.backends.stages import (
+    Loop,
+    extent_of,
+    inline_injective,
+    new_schedule,
+    producers,
+    shape_of,
+)
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 

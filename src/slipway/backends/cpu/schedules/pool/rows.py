@@ -13,12 +13,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    producers,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    RowKnobs,
+    row_space,
+    streamed_cycles,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.register_tile import (
@@ -26,6 +24,7 @@ from slipway.backends.cpu.schedules.register_tile import (
     sums_in_registers,
     vector_loop,
 )
+from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type

@@ -11,15 +11,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import dividing_lanes
-from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    is_injective,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    dividing_lanes,
     vector_lanes,
 )
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import (
     COPY_LANES,
@@ -29,6 +25,7 @@ from slipway.backends.cpu.schedules.register_tile import (
     sums_in_registers,
 )
 from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, worth_sharing
+from slipway.backends.stages import extent_of, inline_injective, is_injective, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 
 if TYPE_CHECKING:

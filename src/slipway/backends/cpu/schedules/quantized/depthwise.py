@@ -15,13 +15,6 @@ from slipway import dtypes, te
 from slipway.backends.cpu.lowering.pack_quantized import TAPS
 from slipway.backends.cpu.predict import product_cycles, weight_products
 from slipway.backends.cpu.schedules.conv.halo import cut
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-)
 from slipway.backends.cpu.schedules.register_tile import (
     COPY_LANES,
     copy_of_image,
@@ -29,6 +22,13 @@ from slipway.backends.cpu.schedules.register_tile import (
     sums_in_registers,
 )
 from slipway.backends.cpu.tile import worth_sharing
+from slipway.backends.stages import (
+    inline_injective,
+    is_injective,
+    new_schedule,
+    producers,
+    shape_of,
+)
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic

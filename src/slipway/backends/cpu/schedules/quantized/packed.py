@@ -11,16 +11,9 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.lowering.pack_quantized import INSTRUCTIONS
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-    vector_lanes,
-)
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, load_groups
 from slipway.backends.cpu.schedules.register_tile import copy_of_image, image_tiles, register_tile
 from slipway.backends.cpu.tile import (
@@ -31,6 +24,13 @@ from slipway.backends.cpu.tile import (
     tiles_in_registers,
     vector_registers,
     worth_sharing,
+)
+from slipway.backends.stages import (
+    inline_injective,
+    is_injective,
+    new_schedule,
+    producers,
+    shape_of,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
