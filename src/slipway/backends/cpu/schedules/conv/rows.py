@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs
     from slipway.target import Target
 
-_LEAST_STEPS = 5  # of the innermost loop, which is not unrolled as that over a copy is
-
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     attrs, (data, kernel) = problem.attrs, inputs
@@ -167,7 +165,8 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
         and not target.arch.startswith("x86")
     ):
         return False  # windows of known size are unrolled, for which alone addresses fit registers
-    if kernel.shape[1] > 1 and kernel.shape[-3] * kernel.shape[-2] < _LEAST_STEPS:
+    steps = kernel.shape[-3] * kernel.shape[-2]
+    if kernel.shape[1] > 1 and steps < target.core.costs.row_steps:
         return False  # an image's three planes, say
     costs = _Costs(attrs, data.shape, kernel.shape, dtype, target)
     return costs.of_rows(costs.best_of_rows()) < costs.of_copy()

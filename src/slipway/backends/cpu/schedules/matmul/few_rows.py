@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from slipway.relay.ops.packed.blocked import DensePackAttrs
     from slipway.target import Target
 
-FEW_ROWS = 4
-
 
 def _sides(problem: Problem) -> tuple[int, int, str, Target, bool]:
     (out,) = problem.out_types
@@ -77,7 +75,8 @@ def _many_rows(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     assert isinstance(data, TensorType)
     assert isinstance(weight, TensorType)
     lanes = vector_lanes(target, data.dtype)
-    enough = data.rank == 2 and data.shape[0] >= FEW_ROWS and weight.shape[0] >= lanes
+    packed_from = target.core.costs.packed_matrix_rows
+    enough = data.rank == 2 and data.shape[0] >= packed_from and weight.shape[0] >= lanes
     return enough and data.dtype == weight.dtype and dtypes.is_float(data.dtype)
 
 
@@ -140,7 +139,7 @@ def _few_rows(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> b
         and a.dtype == b.dtype
         and not target.has_lane_fma
         and not attrs.transpose_b
-        and 0 < rows < FEW_ROWS
+        and 0 < rows < target.core.costs.packed_matrix_rows
         and b.shape[-1] >= vector_lanes(target, a.dtype)
     )
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 ROWS = 8
 _VECTORS = {3: 2, 2: 4}  # of weights in a block: pairs of k in a step
-_FEW_NODES = 16
 _PAIR = 2  # k whose weights one instruction loads
 
 
@@ -151,4 +150,4 @@ def _short_epilogue(schedule: te.Schedule, output: te.Tensor, target: Target) ->
     LLVM holds the constants of functions in registers all the time, which more steps at once would
     need.
     """
-    return reading_of(schedule, output, target).size <= _FEW_NODES
+    return reading_of(schedule, output, target).size <= target.core.costs.epilogue_nodes

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import (
-    STEPS,
-    SUMS,
     RowSumKnobs,
     row_sum_space,
     vector_lanes,
@@ -123,14 +121,14 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     assert isinstance(data, TensorType)
     lanes = vector_lanes(target, data.dtype)
     last = attrs.axis % data.rank == data.rank - 1
-    long = data.rank >= 2 and 1 < lanes * SUMS <= data.shape[-1]
+    long = data.rank >= 2 and 1 < lanes * target.core.costs.sum_vectors <= data.shape[-1]
     return data.dtype == "float32" and last and long and not target.is_strict
 
 
 def _default(problem: Problem) -> RowSumKnobs:
     (data,), target = problem.in_types, problem.target
-    lanes = vector_lanes(target, data.dtype)
-    return RowSumKnobs(lanes, target.core.costs.share_elements // 8, SUMS, STEPS)
+    lanes, costs = vector_lanes(target, data.dtype), target.core.costs
+    return RowSumKnobs(lanes, costs.share_elements // 8, costs.sum_vectors, costs.sum_steps)
 
 
 def _space(problem: Problem) -> Space:

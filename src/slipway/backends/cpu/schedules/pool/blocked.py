@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from slipway.relay.ops.nn.pool import PoolAttrs
     from slipway.target import Target
 
-_RUN = 8
-_UNROLLED = 128
 _KINDS = ("max", "avg")
 
 
@@ -65,7 +63,8 @@ class WindowKnobs(Knobs):
 def _default(problem: Problem) -> WindowKnobs:
     (data,), (out,) = problem.in_types, problem.out_types
     lanes = min(vector_lanes(problem.target, data.dtype), data.shape[-1])
-    return WindowKnobs(lanes, min(_RUN, out.shape[-2]), _UNROLLED)
+    costs = problem.target.core.costs
+    return WindowKnobs(lanes, min(costs.window_positions, out.shape[-2]), costs.window_products)
 
 
 def _space(problem: Problem) -> Space:
@@ -74,8 +73,8 @@ def _space(problem: Problem) -> Space:
     lanes = row_space(problem, channels)["lanes"]
     return {
         "lanes": [n for n in lanes if channels % n == 0] or (channels,),
-        "run": range(1, min(2 * _RUN, out.shape[-2]) + 1),
-        "unrolled": (0, 32, _UNROLLED, 256),
+        "run": range(1, min(16, out.shape[-2]) + 1),
+        "unrolled": (0, 32, 128, 256),
     }
 
 

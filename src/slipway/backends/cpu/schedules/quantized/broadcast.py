@@ -31,8 +31,6 @@ from slipway.backends.strategy import Problem, Space, register_strategy
 if TYPE_CHECKING:
     from slipway.target import Target
 
-UNROLL_LIMIT = 128  # copies of a multiply-add
-
 
 def _lanes(channels: int, target: Target, dtype: str) -> int:
     """Return the widest vector that divides the channels; 1 if there is none worth it."""
@@ -92,7 +90,7 @@ def schedule_qnn_conv(
     reduced = list(inner.op.reduce_axis)
     register_tile(inner, [n_in, y_in, *reduced], [x_in, vector], lane)
     window = prod(extent_of(axis) for axis in reduced)
-    if depthwise and window * rows <= UNROLL_LIMIT:
+    if depthwise and window * rows <= target.core.costs.window_products:
         for axis in reduced:
             inner.unroll(axis)
     parallel = height > 1 and worth_sharing(prod(shape_of(conv)) * window, target)

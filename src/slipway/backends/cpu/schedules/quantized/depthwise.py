@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from slipway.relay.types import Type
     from slipway.target import Target
 
-UNROLL_LIMIT = 40  # steps
-
 
 def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
     """Return the cheapest instruction for all channels that `target` has, or None."""
@@ -82,7 +80,8 @@ def _default(problem: Problem) -> BandKnobs:
     width = max(left + data.shape[2] + right, reach)
     row_bytes = width * data.shape[3] * dtypes.bytes_of(data_kind(data.dtype, weight.dtype))
     most = problem.target.core.l2_bytes // 4 // max(1, row_bytes * rows // height)
-    return BandKnobs(max(d for d in _divisors(height) if d <= max(1, most)), UNROLL_LIMIT)
+    band = max(d for d in _divisors(height) if d <= max(1, most))
+    return BandKnobs(band, problem.target.core.costs.window_dots)
 
 
 def _divisors(number: int) -> list[int]:
@@ -97,7 +96,7 @@ def _cost(problem: Problem, knobs: BandKnobs) -> float:
 
 def _space(problem: Problem) -> Space:
     return {
-        "rows": _divisors(problem.out_types[0].shape[1]), "unrolled": (0, UNROLL_LIMIT, 80)
+        "rows": _divisors(problem.out_types[0].shape[1]), "unrolled": (0, 40, 80)
     }  # fmt: skip
 
 

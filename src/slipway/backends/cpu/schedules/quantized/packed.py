@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
-_FEW = 16  # instructions of a tile in a step that make counting steps dear
-
-
 def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsic | None:
     """Return the instruction of `target` for data of `dtype` and these packed weights."""
     kind = data_kind("uint8" if dtype == "int32" else dtype, weight.dtype)
@@ -161,7 +158,7 @@ def schedule_packed(
     b, p, o, lane = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
     if group == 1:
-        few = _FEW // (tile.rows * tile.vectors)
+        few = target.core.costs.tile_instructions // (tile.rows * tile.vectors)
         chunk, step = inner.split(chunk, factor=gcd(few, shape_of(weight)[3]) if few else 1)
         unrolled = [step, p, o]
     else:
