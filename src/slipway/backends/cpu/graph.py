@@ -24,6 +24,7 @@ from slipway.relay.expr import Function
 from slipway.relay.ops.nn.attention import fills_vectors
 from slipway.target import Target
 from slipway.target.cores import Core
+from slipway.target.costs import ANY_CORE, Costs
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.pipeline import (
@@ -118,8 +119,17 @@ def _layout(function: Function, setting: Setting) -> Function:
     return alter_layout(function, lanes, winograd, units, _pairs(setting), _core(setting))
 
 
+def _costs(setting: Setting) -> Costs:
+    return setting.target.core.costs if setting.target is not None else ANY_CORE
+
+
 def _pack(function: Function, setting: Setting) -> Function:
-    return sink_reshape(pack_quantized(function, packing_instructions(setting.target)))
+    instructions = packing_instructions(setting.target)
+    return sink_reshape(pack_quantized(function, instructions, _costs(setting)))
+
+
+def _subpixel(function: Function, setting: Setting) -> Function:
+    return subpixel_conv(function, _costs(setting))
 
 
 def _moves(setting: Setting) -> bool:
@@ -145,7 +155,7 @@ PACK_QUANTIZED = setting_pass(
 ALTER_LAYOUT = setting_pass("AlterOpLayout", _layout, _is_blocked)
 LOWERING: tuple[Pass, ...] = (
     setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
-    graph_pass("SubpixelConv", subpixel_conv, _blocks),
+    setting_pass("SubpixelConv", _subpixel, _blocks),
     ALTER_LAYOUT,
     graph_pass("SimplifyExpr", simplify_expr, _blocks),
     graph_pass("FoldConstant", fold_constant, _blocks),

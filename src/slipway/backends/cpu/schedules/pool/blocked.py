@@ -20,17 +20,13 @@ from slipway.backends.cpu.knobs import (
     sum_cost,
     sum_knobs,
     sum_space,
-)
-from slipway.backends.cpu.schedules.conv.halo import cut
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    producers,
     vector_lanes,
 )
+from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import rows_per_part, worth_sharing
+from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
@@ -39,8 +35,6 @@ if TYPE_CHECKING:
     from slipway.relay.ops.nn.pool import PoolAttrs
     from slipway.target import Target
 
-_RUN = 8
-_UNROLLED = 128
 _KINDS = ("max", "avg")
 
 
@@ -86,17 +80,19 @@ def run_space(problem: Problem) -> dict[str, Sequence[int]]:
     lanes = row_space(problem, channels)["lanes"]
     return {
         "lanes": [n for n in lanes if channels % n == 0] or (channels,),
-        "run": range(1, min(2 * _RUN, out.shape[-2]) + 1),
+        "run": range(1, min(16, out.shape[-2]) + 1),
     }
 
 
 def _default(problem: Problem) -> WindowKnobs:
-    (out,) = problem.out_types
-    return WindowKnobs(channel_lanes(problem), min(_RUN, out.shape[-2]), _UNROLLED)
+    (out,), costs = problem.out_types, problem.target.core.costs
+    assert isinstance(out, TensorType)
+    run = min(costs.window_positions, out.shape[-2])
+    return WindowKnobs(channel_lanes(problem), run, costs.window_products)
 
 
 def _space(problem: Problem) -> Space:
-    return {**run_space(problem), "unrolled": (0, 32, _UNROLLED, 256)}
+    return {**run_space(problem), "unrolled": (0, 32, 128, 256)}
 
 
 def _cost(problem: Problem, knobs: WindowKnobs) -> float:

@@ -17,11 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import streamed_cycles
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    producers,
-    shape_of,
-)
 from slipway.backends.cpu.schedules.pool.blocked import (
     RunKnobs,
     channel_lanes,
@@ -32,6 +27,7 @@ from slipway.backends.cpu.schedules.pool.blocked import (
 from slipway.backends.cpu.schedules.pool.largest import Along, largest
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import vector_registers
+from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import TensorType, Type
 
