@@ -10,6 +10,7 @@ from slipway.cli.check import check
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
+from slipway.cli.doctor import doctor
 from slipway.cli.profile import profile
 from slipway.cli.quantize import quantize
 from slipway.cli.rpc_proxy import rpc_proxy
@@ -48,6 +49,7 @@ app.command("web-device")(web_device)
 app.command("web-demo")(web_demo)
 app.command("targets")(targets)
 app.command("demo")(demo)
+app.command("doctor")(doctor)
 app.command("quantize")(quantize)
 app.command("fit")(micro.fit)
 app.command("size")(micro.size)
