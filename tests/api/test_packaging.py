@@ -37,6 +37,7 @@ CARRIED = (
     ("slipway", {".py", ".pyi"}),
     ("slipway/crt", {".c", ".h"}),
     ("slipway/boards", {".c", ".h", ".toml"}),
+    ("slipway/report", {".py", ".html", ".css", ".js"}),
     ("slipway/rust", {".rs", ".toml"}),
     ("slipway/models", {".onnx", ".npz"}),
 )

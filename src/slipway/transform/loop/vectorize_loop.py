@@ -216,7 +216,8 @@ class _Lanes:
         reading = {id(n) for n in choices if _reads_memory(n.args[0])}
         inside = (part for n in choices for side in n.args[1:] for part in walk(side))
         return bool(reading) and any(
-            id(part) in reading and self.expr(part.args[0]).lanes > 1 for part in inside
+            isinstance(part, E.Call) and id(part) in reading and self.expr(part.args[0]).lanes > 1
+            for part in inside
         )
 
     def _choice_of_loads(self, value: PrimExpr) -> E.Call | None:
