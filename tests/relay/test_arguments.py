@@ -25,7 +25,7 @@ def weights(*shape):
 REFUSED = {
     "exclude": lambda x: relay.argmax(x, axis=1, exclude=True),
     "argmin": lambda x: relay.argmin(x, axis=1, exclude=True),
-    "valid_count": lambda x: relay.argsort(x, relay.const(np.array([1]))),
+    "valid_count": lambda x: relay.argsort(x, valid_count=relay.const(np.array([1]))),
     "layout": lambda x: relay.image.grid_sample(x, weights(1, 2, 2, 2), layout="NHWC"),
     "roi": lambda x: relay.image.resize2d(x, (2, 2), roi=(0, 0, 2, 2)),
     "extrapolation": lambda x: relay.image.resize2d(x, (2, 2), extrapolation_value=1.0),
@@ -172,3 +172,14 @@ def test_one_section_count_of_any_kind():
 def test_what_is_no_integer_is_named(argument, call):
     with pytest.raises(TypeInferenceError, match=f"argument '{argument}' must be integers"):
         call(images())
+
+
+def test_arguments_in_classic_order():
+    """Scripts pass them without names."""
+    x = relay.var("x", shape=(1, 4, 5, 5))
+    made = relay.nn.conv2d_transpose(x, weights(4, 3, 3, 3), 2, 1, 1, 2, 6, (3, 3))
+    assert relay.testing.run_infer_type(made).checked_type.shape == (1, 6, 9, 9)
+    row = relay.var("row", shape=(2, 3))
+    rows = np.array([[2.0, 1, 3], [1, 3, 2]], "float32")
+    order = relay.argsort(row, 1, False, "int64")
+    np.testing.assert_array_equal(relay.interpret.interpret(order, rows), [[2, 0, 1], [1, 2, 0]])

@@ -32,6 +32,27 @@ def number_first(node: E.BinaryOp) -> tuple[E.PrimExpr, E.PrimExpr, bool]:
     return node.b, node.a, False
 
 
+def compared(node: E.BinaryOp) -> tuple[list[E.PrimExpr], list[E.PrimExpr]]:
+    """Return all that a nest of Max (or of Min) compares, as those to test for a NaN, and others.
+
+    Others are numbers, and one more, the last one: compared last, it needs no test.
+    """
+    numbers: list[E.PrimExpr] = []
+    found: list[E.PrimExpr] = []
+    seen: set[int] = set()
+    left: list[E.PrimExpr] = [node]
+    while left:
+        operand = left.pop()
+        if id(operand) in seen:
+            continue
+        seen.add(id(operand))
+        if isinstance(operand, type(node)):
+            left += [operand.b, operand.a]
+        else:
+            (numbers if is_number(operand) else found).append(operand)
+    return found[1:], numbers + found[:1]
+
+
 def is_number(node: E.PrimExpr) -> bool:
     """Return whether a float is known not to be a NaN: a constant, or made of an integer."""
     match node:

@@ -30,6 +30,8 @@ _HOMES = {
     **{name: f"slipway.relay.{name}" for name in _MODULES.split()},
     **composites._HOMES,
     "Any": "slipway.relay.types:OpenDim",
+    "Module": "slipway.ir.function:IRModule",
+    "module": "slipway.ir.function",
     "bind_params_by_name": "slipway.relay.construct:bind",
     "function": "slipway.relay.expr",
     "ty": "slipway.relay.types",

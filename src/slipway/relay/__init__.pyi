@@ -2,6 +2,8 @@
 
 from slipway.compiler.create_executor import create_executor as create_executor
 from slipway.compiler.relay_build import build as build
+from slipway.ir import function as module
+from slipway.ir.function import IRModule as Module
 from slipway.relay import analysis as analysis
 from slipway.relay import annotation as annotation
 from slipway.relay import backend as backend
@@ -152,6 +154,7 @@ __all__ = [
     "Let",
     "MixedModeMutator",
     "MixedModeVisitor",
+    "Module",
     "Op",
     "ScopeBuilder",
     "TensorType",
@@ -255,6 +258,7 @@ __all__ = [
     "min",
     "minimum",
     "mod",
+    "module",
     "multiply",
     "ndarray_size",
     "negative",

@@ -62,6 +62,14 @@ class Capability:
         """
         return self.target.parsed_triple.table == "x86" and bits in (32, 64)
 
+    def compares_into_vectors(self) -> bool:
+        """Return whether comparisons of vectors give all ones where they hold, and not a mask.
+
+        Such a lane of float32 or float64 is a NaN: ``or`` puts it where a choice would.
+        """
+        has = self.target.features.__contains__
+        return self.target.parsed_triple.table == "x86" and not has("avx512vl")
+
 
 @lru_cache(maxsize=64)
 def capability_of(target: Target) -> Capability:

@@ -21,7 +21,10 @@ from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import streamed_cycles
+from slipway.backends.cpu.knobs import (
+    streamed_cycles,
+    vector_lanes,
+)
 from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.attention.blocks import (
     AttentionKnobs,
@@ -31,17 +34,18 @@ from slipway.backends.cpu.schedules.attention.blocks import (
     knob_space,
 )
 from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
     schedule_elementwise_stage,
-    shape_of,
-    vector_lanes,
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, schedule_lane_fma
 from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
 from slipway.backends.cpu.schedules.register_tile import register_tile
+from slipway.backends.stages import (
+    inline_injective,
+    is_injective,
+    new_schedule,
+    producers,
+    shape_of,
+)
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.attention import Operands, extents, fills_vectors
 from slipway.relay.types import TensorType, Type

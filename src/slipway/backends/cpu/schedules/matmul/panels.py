@@ -13,8 +13,8 @@ from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import extent_of
 from slipway.backends.cpu.tile import Tile, vector_registers
+from slipway.backends.stages import extent_of
 
 if TYPE_CHECKING:
     from slipway.target import Target

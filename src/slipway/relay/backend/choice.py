@@ -1,4 +1,4 @@
-"""``relay.backend``: `Executor` and `Runtime`, the values that ``relay.build`` takes.
+"""`Executor` and `Runtime`, the values that ``relay.build`` takes.
 
 Both hold a kind and options, and read options with ``[]``, in the classic spelling:
 ``Executor("aot", {"unpacked-api": True})["unpacked-api"]``.
