@@ -130,8 +130,14 @@ def test_what_no_fact_touches_is_kept():
     assert an.linear(mine).key != stale.key
     assert an.bounds(mine) == (0, 30)
     assert an.linear(mine).terms.keys() != stale.terms.keys()
-    (atom,) = an.linear(mine).terms
-    assert atom.variables == {an.var_atom(x)}
+    rounded = E.Cast("int32", E.Cast("float32", x) + Var("f", "float32"))
+    for expr in (mine, rounded):
+        before = an.linear(expr)
+        assert [a.variables for a in before.terms] == [{an.var_atom(x)}]
+        an.bind(x, 0, before.const + 40)
+        assert an.linear(expr).terms.keys() != before.terms.keys()
+        assert [a.variables for a in an.linear(expr).terms] == [{an.var_atom(x)}]
+        an.bind(x, 0, 30)
 
 
 # -- names of atoms --------------------------------------------------------------------------------
@@ -308,6 +314,41 @@ def test_bounds_of_products_with_one_and_without_end():
     assert an.bounds(x * n) == an.bounds(n * x) == an.bounds(n * m) == (0, INF)
     an.bind(x, -1, 3)
     assert an.bounds(x * n) == (-INF, INF)
+    an, x, y, below = Analyzer(), Var("x"), Var("y"), Var("below")
+    an.bind(x, 0, 3)
+    an.bind(below, -INF, 5)
+    an.linear(x)  # its atom comes first
+    assert an.bounds(x * y) == an.bounds(y * x) == (-INF, INF)
+    assert an.bounds(x * below) == (-INF, 15)
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (4, 4), (16, 1), (17, 1), (3, 6), (5, 4)])
+def test_products_of_long_sums_stay_products(first, second):
+    """Of up to 16 terms they are multiplied out; the value is that of the product either way."""
+    an = Analyzer()
+    names = [Var(f"v{n}") for n in range(first + second)]
+    one, other = names[0] * 2, names[first] * 3
+    for n, var in enumerate(names[1:first]):
+        one = one + var * (n + 1)
+    for n, var in enumerate(names[first + 1 :]):
+        other = other - var * (n + 2)
+    product = an.linear(one * other)
+    assert len(product.terms) == (first * second if first * second <= 16 else 1)
+    assert an.can_prove_equal(other * one + 1, one * other + 1)
+    assert frozenset().union(*(a.variables for a in product.terms)) == set(map(an.var_atom, names))
+    made = an.simplify(one * other)
+    assert an.simplify(made) is made
+    if first * second > 16:
+        assert not an.can_prove_equal(one * other, one * (other + 1))
+        small = Analyzer()
+        for n, name in enumerate(names):
+            small.bind(name, n % 3 - 1, n % 3)
+        ends = [p * q for p in small.bounds(one) for q in small.bounds(other)]
+        assert small.bounds(one * other) == (min(ends), max(ends))
+    numbers = {an.var_atom(var): an.constant(n % 5 - 1) for n, var in enumerate(names)}
+    ends = [an.substitute(an.linear(part), numbers) for part in (one, other)]
+    found = an.substitute(product, numbers)
+    assert (found.terms, found.const) == ({}, ends[0].const * ends[1].const)
 
 
 def test_what_reads_memory_anywhere_is_not_pure():

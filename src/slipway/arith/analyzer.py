@@ -226,7 +226,16 @@ class Analyzer:
         return result
 
     def _product_of_sums(self, x: Linear, y: Linear) -> Linear:
-        return self.opaque(E.Mul(self.to_expr(x), self.to_expr(y)))
+        """Return a product as one atom: multiplied out it would be too long."""
+        key = ("other", "product", frozenset((x.key, y.key)), x.dtype)
+        atom = self._atoms.get(key)
+        if atom is None:
+            expr = E.Mul(self.to_expr(x), self.to_expr(y))
+            atom = self._atoms[key] = Atom(
+                "other", self._next(), expr, *_times(x.bounds(), y.bounds())
+            )
+            atom.variables = frozenset().union(*(a.variables for a in (*x.terms, *y.terms)))
+        return Linear({atom: 1}, 0, x.dtype)
 
     def _product(self, a: Atom, b: Atom) -> Atom:
         factors = tuple(sorted((a.factors or (a,)) + (b.factors or (b,)), key=lambda f: f.uid))
@@ -237,8 +246,7 @@ class Analyzer:
             low, high = factors[0].low, factors[0].high
             for factor in factors[1:]:
                 expr = E.Mul(expr, factor.expr)
-                corners = [_times(p, q) for p in (low, high) for q in (factor.low, factor.high)]
-                low, high = min(corners), max(corners)
+                low, high = _times((low, high), (factor.low, factor.high))
             atom = self._atoms[key] = Atom("product", self._next(), expr, low, high)
             atom.factors = factors
             atom.variables = frozenset().union(*(f.variables for f in factors))
@@ -521,8 +529,10 @@ class Analyzer:
         return same if kind is E.EQ else not same
 
 
-def _times(a: Bound, b: Bound) -> Bound:
-    return 0 if a == 0 or b == 0 else a * b
+def _times(one: tuple[Bound, Bound], other: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
+    """Return the bounds of a product; zero times what has no end is zero."""
+    ends = [0 if p == 0 or q == 0 else p * q for p in one for q in other]
+    return min(ends), max(ends)
 
 
 _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
