@@ -59,9 +59,12 @@ from slipway.ir.ops import floordiv as floordiv
 from slipway.ir.ops import floormod as floormod
 from slipway.ir.ops import truncdiv as truncdiv
 from slipway.ir.ops import truncmod as truncmod
+from slipway.ir.serialize import load_json as load_json
+from slipway.ir.serialize import save_json as save_json
 from slipway.runtime import NDArray as NDArray
 from slipway.runtime import PackedFunc as PackedFunc
 from slipway.runtime import cl as cl
+from slipway.runtime import container as container
 from slipway.runtime import context as context
 from slipway.runtime import convert as convert
 from slipway.runtime import cpu as cpu
@@ -79,6 +82,7 @@ from slipway.runtime import rocm as rocm
 from slipway.runtime import vpi as vpi
 from slipway.runtime import vulkan as vulkan
 from slipway.runtime import webgpu as webgpu
+from slipway.script import hybrid as hybrid
 from slipway.te import abs as abs
 from slipway.te import all as all
 from slipway.te import any as any
@@ -103,6 +107,7 @@ from slipway.te import max_value as max_value
 from slipway.te import min as min
 from slipway.te import min_value as min_value
 from slipway.te import placeholder as placeholder
+from slipway.te import popcount as popcount
 from slipway.te import power as power
 from slipway.te import reduce_axis as reduce_axis
 from slipway.te import round as round
@@ -119,6 +124,8 @@ from slipway.te import tanh as tanh
 from slipway.te import thread_axis as thread_axis
 from slipway.te import trunc as trunc
 from slipway.te import var as var
+from slipway.te.declare import tag_scope as tag_scope
+from slipway.te.tracing import trace as trace
 from slipway.transform.loop.older import build_config as build_config
 from slipway.transform.loop.older import float16 as float16
 from slipway.transform.loop.older import float32 as float32
@@ -166,6 +173,7 @@ __all__ = [
     "compile",
     "compute",
     "const",
+    "container",
     "context",
     "contrib",
     "convert",
@@ -197,6 +205,7 @@ __all__ = [
     "get_global_func",
     "gpu",
     "hexagon",
+    "hybrid",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -211,6 +220,7 @@ __all__ = [
     "ir_pass",
     "libinfo",
     "load",
+    "load_json",
     "log",
     "lower",
     "make",
@@ -228,6 +238,7 @@ __all__ = [
     "opencl",
     "parser",
     "placeholder",
+    "popcount",
     "power",
     "quantize",
     "reduce_axis",
@@ -240,6 +251,7 @@ __all__ = [
     "rpc",
     "rsqrt",
     "runtime",
+    "save_json",
     "scan",
     "schedule",
     "script",
@@ -250,6 +262,7 @@ __all__ = [
     "sqrt",
     "stmt",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
     "target",
@@ -260,6 +273,7 @@ __all__ = [
     "tir",
     "toolchain",
     "topi",
+    "trace",
     "transform",
     "trunc",
     "truncdiv",

@@ -16,10 +16,13 @@ from slipway.relay.as_topi.indexing import sparse_to_dense as sparse_to_dense
 from slipway.relay.as_topi.indexing import strided_set as strided_set
 from slipway.te.tensor import Tensor
 from slipway.topi import arm_cpu as arm_cpu
+from slipway.topi import elementwise as broadcast
+from slipway.topi import elementwise as math
 from slipway.topi import generic as generic
 from slipway.topi import image as image
 from slipway.topi import nn as nn
 from slipway.topi import sparse as sparse
+from slipway.topi import tag as tag
 from slipway.topi import testing as testing
 from slipway.topi import utils as utils
 from slipway.topi import vision as vision
@@ -86,6 +89,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "broadcast",
     "broadcast_add",
     "broadcast_div",
     "broadcast_maximum",
@@ -140,6 +144,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "math",
     "matmul",
     "matrix_set_diag",
     "max",
@@ -186,6 +191,7 @@ __all__ = [
     "strided_slice",
     "subtract",
     "sum",
+    "tag",
     "take",
     "tan",
     "tanh",
