@@ -13,6 +13,26 @@ os.environ.setdefault("SLIPWAY_VERIFY", "1")
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
+class _AtOnce:
+    """Names a failure when it happens: a run that is ended, or its log cut, has told it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            last = str(report.longrepr).strip().splitlines()[-12:]
+            terminal.ensure_newline()
+            terminal.write_line("\n".join([f"{report.when} of {report.nodeid} failed:", *last]))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # a worker of xdist has no terminal
+        config.pluginmanager.register(_AtOnce(config))
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the checkout."""

@@ -9,6 +9,7 @@ functions is listed, with what it saves.
 
 import ast
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -38,7 +39,7 @@ LAYERS = {
     10: (
         "_ffi", "cli", "exec", "contrib", "driver", "nd", "tir", "transform", "__init__",
         "__main__", "testing", "error", "instrument", "parser", "autotvm", "auto_scheduler",
-        "meta_schedule", "deploy",
+        "meta_schedule", "deploy", "doctor", "report",
     ),
 }  # fmt: skip
 LAYER_OF = {package: layer for layer, packages in LAYERS.items() for package in packages}
@@ -466,3 +467,23 @@ def test_no_tag_is_parsed_for_data():
         and ".tag" in ast.unparse(node)
     ]
     assert not parsed, "\n".join(parsed)
+
+
+# Words of processors; to register an operator is none of them.
+PROCESSORS = re.compile(
+    r"\b(x86|arm|neon|avx\w*|sse\d?|vnni|amx|aarch64|riscv|thumb|triples?|mcpu|isa|instructions?"
+    r"|(?:vector|of|in) registers)\b",
+    re.IGNORECASE,
+)
+
+
+def test_the_graph_language_names_no_processor():
+    """What an operator's packed form is packed for, a backend knows."""
+    named = [
+        f"{path.relative_to(SOURCE)}:{number}: {line.strip()}"
+        for module, path in MODULES.items()
+        if f"{module}.".startswith("slipway.relay.")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if PROCESSORS.search(line)
+    ]
+    assert not named, "\n".join(named)

@@ -157,7 +157,15 @@ class InternalError(SlipwayError, RuntimeError):
 
 
 class RPCError(SlipwayError, RuntimeError):
-    """A remote session failed."""
+    """A remote session failed.
+
+    `failure` is the protocol's number for why the peer refused a greeting (3: the token), 0 where
+    it is about something else.
+    """
+
+    def __init__(self, message: str = "", failure: int = 0) -> None:
+        super().__init__(message)
+        self.failure = int(failure)
 
 
 class RPCConnectionError(RPCError, ConnectionError):

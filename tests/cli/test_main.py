@@ -8,7 +8,7 @@ import pytest
 
 COMMANDS = (
     "compile", "bisect", "check", "run", "profile", "rpc-server", "device-server", "targets",
-    "demo", "quantize", "rpc-tracker", "rpc-query", "rpc-proxy",
+    "demo", "quantize", "rpc-tracker", "rpc-query", "rpc-proxy", "doctor", "report", "compare",
 )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_debug_shows_the_traceback():
 
 
 READERS = (
-    ("compile",), ("bisect",), ("check",), ("profile",), ("demo",), ("fit",),
+    ("compile",), ("bisect",), ("check",), ("profile",), ("demo",), ("fit",), ("report",),
     ("micro", "create"),
 )  # fmt: skip
 

@@ -60,6 +60,16 @@ def test_half_sent_requests_keep_nobody_out(site, case):
             assert time.monotonic() - start < 5
 
 
+def test_body_that_ends_in_its_middle_is_no_defect_of_ours(site, caplog):
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", site.port), timeout=20) as link:
+            link.sendall(HALVES["half a body"])
+            time.sleep(0.2)  # until the head is being answered
+    assert site.ask("GET", "/api/farm")[0] == 200
+    time.sleep(0.2)
+    assert not caplog.records
+
+
 def test_readers_of_events_are_no_more_than_allowed(site):
     """All at once: a place is taken when it is asked for, not when the first event goes out."""
     links = []

@@ -7,11 +7,14 @@ import typer
 from slipway.cli import micro
 from slipway.cli.bisect import bisect
 from slipway.cli.check import check
+from slipway.cli.compare import compare
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
+from slipway.cli.doctor import doctor
 from slipway.cli.profile import profile
 from slipway.cli.quantize import quantize
+from slipway.cli.report import report
 from slipway.cli.rpc_proxy import rpc_proxy
 from slipway.cli.rpc_query import rpc_query
 from slipway.cli.rpc_server import rpc_server
@@ -38,6 +41,8 @@ app.command("run")(run)
 app.command("profile")(profile)
 app.command("tune")(tune)
 app.command("bisect")(bisect)
+app.command("report")(report)
+app.command("compare")(compare)
 app.command("rpc-server")(rpc_server)
 app.command("rpc-proxy")(rpc_proxy)
 app.command("rpc-tracker")(rpc_tracker)
@@ -48,6 +53,7 @@ app.command("web-device")(web_device)
 app.command("web-demo")(web_demo)
 app.command("targets")(targets)
 app.command("demo")(demo)
+app.command("doctor")(doctor)
 app.command("quantize")(quantize)
 app.command("fit")(micro.fit)
 app.command("size")(micro.size)

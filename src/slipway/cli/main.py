@@ -13,6 +13,7 @@ import traceback
 from typing import NoReturn
 
 from slipway.errors import InternalError, SlipwayError, internal_error
+from slipway.version import install_line
 
 FAILED = 1
 DEFECT = 3
@@ -26,7 +27,7 @@ def main() -> NoReturn:
 
         del rich, typer
     except ModuleNotFoundError as missing:
-        fail(f'the command line needs {missing.name}: pip install "slipway[cli]"')
+        fail(f"the command line needs {missing.name}: {install_line('cli')}")
     from slipway.cli.app import app
 
     try:

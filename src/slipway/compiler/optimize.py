@@ -67,7 +67,7 @@ def optimize_steps(
     yield INLINE.name, main_function(start)
     passes = [*rule_passes(), *passes_for(target)]
     cut = next((i for i, step in enumerate(passes) if step.name == LAST_OF_GRAPH), len(passes))
-    loops = Pass("OptimizeLoops", 0, partial(_with_loops, mod, passes[:cut], passes[cut:]))
+    loops = Pass("OptimizeLoops", None, partial(_with_loops, mod, passes[:cut], passes[cut:]))
     for step, module in run_passes([*passes[:cut], loops, *passes[cut:]], start, setting):
         yield step.name, main_function(module)
 

@@ -18,7 +18,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -162,10 +162,13 @@ def _number(text: str) -> int:
 
 async def _body(request: Request) -> dict[str, Any]:
     raw = b""
-    async for part in request.stream():
-        raw += part
-        if len(raw) > _MAX_BODY_BYTES:
-            raise HTTPException(413, "That is too long.")
+    try:
+        async for part in request.stream():
+            raw += part
+            if len(raw) > _MAX_BODY_BYTES:
+                raise HTTPException(413, "That is too long.")
+    except ClientDisconnect as error:  # nobody reads the answer, but this is no defect of ours
+        raise HTTPException(400, "The request ended in its middle.") from error
     try:
         content = json.loads(raw or b"{}")
     except (ValueError, RecursionError) as error:  # of 4,000 brackets, too

@@ -48,12 +48,27 @@ class Capability:
             return frozenset(("propagates",))
         return frozenset()
 
+    def chooses_extremes(self, bits: int, lanes: int) -> bool:
+        """Return whether a maximum with a known number is one instruction as comparison and choice.
+
+        In WebAssembly that is pmax; engines make 8 instructions of the one that propagates a NaN.
+        """
+        return self.target.parsed_triple.table == "wasm" and bits in (32, 64) and lanes > 1
+
     def combines_extremes(self, bits: int) -> bool:
         """Return whether LLVM makes maximum, comparison and choice of a maximum with NaN.
 
         On x86; elsewhere, and from comparisons alone, it takes more instructions.
         """
         return self.target.parsed_triple.table == "x86" and bits in (32, 64)
+
+    def compares_into_vectors(self) -> bool:
+        """Return whether comparisons of vectors give all ones where they hold, and not a mask.
+
+        Such a lane of float32 or float64 is a NaN: ``or`` puts it where a choice would.
+        """
+        has = self.target.features.__contains__
+        return self.target.parsed_triple.table == "x86" and not has("avx512vl")
 
 
 @lru_cache(maxsize=64)

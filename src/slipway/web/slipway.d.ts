@@ -16,6 +16,8 @@ export interface LoadOptions {
   onProgress?: (loaded: number, total: number | undefined) => void;
   /** The name of a browser's cache to keep the file in. */
   cache?: string;
+  /** How many threads; all where the module and the page allow it, else one, if left out. */
+  threads?: number;
 }
 
 export interface TensorInfo {
@@ -77,6 +79,8 @@ export class Module implements Disposable {
 export class Runtime {
   readonly memory: WebAssembly.Memory;
   readonly metadata: Record<string, any>;
+  readonly numThreads: number;
+  stopThreads(): void;
   systemLib(): Module;
   cpu(index?: number): Device;
   device(type: string, index?: number): Device;

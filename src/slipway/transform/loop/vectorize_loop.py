@@ -188,7 +188,7 @@ class _Lanes:
 
     def guarded_store(self, node: S.BufferStore) -> S.Stmt:
         """A store whose value is chosen lane by lane: in vectors where all lanes choose alike."""
-        if _chooses_by_name(node.value):
+        if _chooses_by_name(node.value) or self.asks_too_early(node.value):
             raise _CannotVectorizeError
         between = self._choice_of_loads(node.value)
         if between is not None:
@@ -207,13 +207,30 @@ class _Lanes:
             self.steps(node),
         )
 
+    def asks_too_early(self, value: PrimExpr) -> bool:
+        """Return whether a choice reads memory to choose lane by lane, where another guards it.
+
+        Such conditions are asked before the store; what guards this one would come after it.
+        """
+        choices = [n for n in walk(value) if isinstance(n, E.Call) and n.op == "if_then_else"]
+        reading = {id(n) for n in choices if _reads_memory(n.args[0])}
+        inside = (part for n in choices for side in n.args[1:] for part in walk(side))
+        return bool(reading) and any(
+            isinstance(part, E.Call) and id(part) in reading and self.expr(part.args[0]).lanes > 1
+            for part in inside
+        )
+
     def _choice_of_loads(self, value: PrimExpr) -> E.Call | None:
-        """The first choice between two loads whose condition differs between lanes."""
+        """The first choice that differs between lanes, and loads where its condition fails."""
         for n in walk(value):
-            if isinstance(n, E.Call) and n.op == "if_then_else" and type(n.args[0]) in _OPPOSITES:
-                chooses = _reads_memory(n.args[1]) and _reads_memory(n.args[2])
-                if chooses and self.expr(n.args[0]).lanes > 1:
-                    return n
+            if (
+                isinstance(n, E.Call)
+                and n.op == "if_then_else"
+                and type(n.args[0]) in _OPPOSITES
+                and _reads_memory(n.args[2])
+                and self.expr(n.args[0]).lanes > 1
+            ):
+                return n
         return None
 
     def either(self, node: S.BufferStore, choice: E.Call) -> S.Stmt:
@@ -257,14 +274,14 @@ class _Lanes:
 
     def _lane_choices(self, value: PrimExpr) -> list[PrimExpr]:
         """Conditions of if_then_else that differ between lanes and guard a load."""
-        found: list[PrimExpr] = []
-        for n in walk(value):
-            if isinstance(n, E.Call) and n.op == "if_then_else" and _reads_memory(n.args[1]):
-                if _reads_memory(n.args[2]):
-                    continue
-                if self.expr(n.args[0]).lanes > 1:
-                    found.append(n.args[0])
-        return found
+        return [
+            n.args[0]
+            for n in walk(value)
+            if isinstance(n, E.Call)
+            and n.op == "if_then_else"
+            and _reads_memory(n.args[1])
+            and self.expr(n.args[0]).lanes > 1
+        ]
 
     def steps(self, node: S.Stmt) -> S.Stmt:
         """Return `node` once per lane, in a serial loop."""
