@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError
+from slipway.ir import ops
 from slipway.ir.expr import IntImm, PrimExpr, ProducerLoad
 from slipway.te.operation import ComputeOp, Operation
 from slipway.te.rewrite import replace_nodes, rewrite
@@ -54,8 +55,13 @@ def _inline(
         op, output = node.producer.op, node.producer.value_index
         key = (id(op), output, *map(_name, node.indices))
         if key not in known:
-            axes = (a.var for a in op.axis)
-            mapping = dict(zip(axes, node.indices, strict=True))
+            # What is read lies in the axis, so that an index that counts further fits its type.
+            axes = [a.var for a in op.axis]
+            places = (
+                index if index.dtype == var.dtype else ops.cast(index, var.dtype)
+                for var, index in zip(axes, node.indices, strict=True)
+            )
+            mapping = dict(zip(axes, places, strict=True))
             known[key] = node, replace_nodes(inlined[op][output], mapping)  # it keeps the ids
         return known[key][1]
 
