@@ -13,7 +13,8 @@ SQUARE = {"kernel_shape": [3, 3]}
 
 def imported(kind, attributes, *, shape=(1, 2, 7, 9), constants=(), dtype=1, opset=19):
     names = [f"c{n}" if value is not None else "" for n, value in enumerate(constants)]
-    node = helper.make_node(kind, ["x", *names], ["y"], name="n0", **attributes)
+    outputs = ["y", "z"] if kind == "TopK" else ["y"]
+    node = helper.make_node(kind, ["x", *names], outputs, name="n0", **attributes)
     graph = helper.make_graph(
         [node], "g",
         [helper.make_tensor_value_info("x", dtype, shape)],
@@ -129,3 +130,31 @@ def test_operators_that_are_expanded_are_checked_as_well():
         )
     with pytest.raises(ModelError, match=r"Mish x 1 \(n0\): it has the attribute 'slope'"):
         imported("Mish", {"slope": 1.0})
+
+
+@pytest.mark.parametrize("kind", ["QuantizeLinear", "DequantizeLinear"])
+def test_there_is_a_scale_for_each_element_of_an_axis_that_there_is(kind):
+    dtype = 1 if kind == "QuantizeLinear" else 3
+    scales = (np.float32([1, 2]),)
+    imported(kind, {"axis": 1}, constants=scales, dtype=dtype)
+    with pytest.raises(ModelError, match="its axis is 9, where its input has 4"):
+        imported(kind, {"axis": 9}, constants=scales, dtype=dtype)
+    with pytest.raises(ModelError, match="2 scales for 1 elements of its axis"):
+        imported(kind, {"axis": 0}, constants=scales, dtype=dtype)
+
+
+@pytest.mark.parametrize("axis", [19, -19])
+@pytest.mark.parametrize(
+    ("kind", "constants"),
+    [
+        ("Compress", (np.array([True, False]),)), ("Flatten", ()), ("TopK", (np.int64([1]),)),
+        ("LayerNormalization", (np.ones(9, "float32"),)), ("Split", (np.int64([1]),)),
+        ("OneHot", (np.int64(2), np.float32([0, 1]))), ("Softmax", ()), ("Unique", ()),
+        ("Concat", (np.ones((1, 2, 7, 9), "float32"),)), ("Gather", (np.int64([0]),)),
+        ("ReduceSum", (np.int64([19]),)), ("CumSum", (np.int64(19),)), ("ArgMax", ()),
+    ],
+)  # fmt: skip
+def test_an_axis_is_one_that_the_data_has(kind, constants, axis):
+    attributes = {} if kind in ("ReduceSum", "CumSum") else {"axis": axis}
+    with pytest.raises(ModelError, match=rf"{kind} x 1 \(n0\): .*ax(is|es)"):
+        imported(kind, attributes, constants=constants)

@@ -56,11 +56,15 @@ def test_axes_that_an_int32_does_not_count_are_read_in_whole(target):
     x, many = relay.var("x", shape=(1, 2, 7, 9)), 1 << 33
     long = relay.tile(x, (1, 1, 1 << 30, 1))
     ends = relay.const(np.array([0, 7 * (1 << 30) - 1]), "int64")
+    joined = x
+    for _ in range(34):
+        joined = relay.concatenate([joined, joined], 0)
     for body in (
         long,
         relay.nn.pad(x, ((many, 0), (0, 0), (0, 0), (0, 0))),
         relay.take(long, ends, 2),
         relay.reverse(relay.broadcast_to(x, (many, 2, 7, 9)), 0),
+        joined,
     ):
         relay.build(tvm.IRModule.from_expr(body), target=target)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from slipway.errors import ScheduleError
-from slipway.ir import deep
+from slipway.ir import deep, ops
 from slipway.ir.expr import IntImm, PrimExpr, ProducerLoad
 from slipway.ir.visit import map_children, post_order_by
 from slipway.te.operation import ComputeOp, Operation
@@ -58,7 +58,11 @@ def _inline(
             op, output = made.producer.op, made.producer.value_index
             key = (id(op), output, *map(_name, made.indices))
             if key not in known:
-                there = {id(a.var): i for a, i in zip(op.axis, made.indices, strict=True)}
+                # What is read lies in the axis: an index that counts further fits its type.
+                there = {
+                    id(a.var): i if i.dtype == a.var.dtype else ops.cast(i, a.var.dtype)
+                    for a, i in zip(op.axis, made.indices, strict=True)
+                }
                 known[key] = made, (yield _inline(op.body[output], there, inlined, known))
             made = known[key][1]
         done[id(node)] = made

@@ -48,6 +48,13 @@ WINDOWS = {
 _EACH = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 1, "pads": 2}
 
 
+# Operators with an axis of their first input -> how many positions there are beyond its last axis.
+ONE_AXIS = {
+    "Compress": 0, "DFT": 0, "LayerNormalization": 0, "RMSNormalization": 0, "Split": 0,
+    "SplitToSequence": 0, "TopK": 0, "Unique": 0, "Flatten": 1, "OneHot": 1,
+}  # fmt: skip
+
+
 def check_attributes(node: Any) -> None:
     """Raise UnsupportedNode where an attribute of a node has a value that means nothing."""
     for attribute in node.attribute:
@@ -65,6 +72,20 @@ def check_attributes(node: Any) -> None:
         if value not in choices:
             known = ", ".join(repr(c) for c in choices if c != "")
             raise UnsupportedNode(f"its attribute {name!r} is {value!r}; there are {known}")
+
+
+def check_axis(view: NodeView) -> None:
+    """Raise UnsupportedNode where an operator works along an axis that its data does not have."""
+    axis = view.attr("axis")
+    if axis is None or not isinstance(view.inputs[0] if view.inputs else None, Expr):
+        return
+    rank = view.rank()
+    beyond = ONE_AXIS.get(view.kind)
+    if beyond is None:
+        return
+    least = -rank - (view.kind == "OneHot")
+    if not least <= axis < rank + beyond:
+        raise view.unsupported(f"its attribute 'axis' is {axis}, where its data has {rank} axes")
 
 
 def check_windows(view: NodeView) -> None:

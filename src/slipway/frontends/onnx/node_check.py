@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from slipway.frontends.converter_table import UnsupportedNode
-from slipway.frontends.onnx.attribute_check import check_attributes, check_windows
+from slipway.frontends.onnx.attribute_check import check_attributes, check_axis, check_windows
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.functions import schema_of, type_proto
 from slipway.frontends.onnx.isolated import objection
@@ -107,6 +107,7 @@ def check_values(view: NodeView) -> None:
     Scales are numbers, and not zero where they divide; positions lie inside the data; windows have
     a number for each axis.
     """
+    check_axis(view)
     check_windows(view)
     factors, divisors = SCALES.get(view.kind, ((), ()))
     for index in (*factors, *divisors):

@@ -18,6 +18,7 @@ from slipway.frontends.product import product_of
 from slipway.relay.expr import Constant
 from slipway.relay.ops.qnn.affine import STORED
 from slipway.relay.ops.tensor.small_types import FORMATS
+from slipway.relay.types import ANY
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
@@ -27,6 +28,8 @@ def along_axis(node: NodeView, value: Expr, axis: int) -> Any:
     """Return a scale or zero point shaped to broadcast against input 0."""
     shape, target = value.tensor_type.shape, node.type().shape
     block = node.attr("block_size", 0)
+    if (block or shape not in ((), (1,))) and not -len(target) <= axis < len(target):
+        raise node.unsupported(f"its axis is {axis}, where its input has {len(target)}")
     if block:
         axis %= len(target)
         value = relay.repeat(value, block, axis)
@@ -40,6 +43,8 @@ def along_axis(node: NodeView, value: Expr, axis: int) -> Any:
         return relay.reshape(value, ())
     if len(shape) != 1:
         raise node.unsupported(f"scales of shape {shape}")
+    if target[axis] is not ANY and target[axis] != shape[0]:
+        raise node.unsupported(f"it has {shape[0]} scales for {target[axis]} elements of its axis")
     view = [1] * len(target)
     view[axis % len(target)] = shape[0]
     return relay.reshape(value, view)
