@@ -263,6 +263,7 @@ FAMILIES = {
             lambda x: F.rms_norm(x, (8,), torch.arange(8.0), 1e-3),
             lambda x: F.batch_norm(x, torch.zeros(4), torch.ones(4), torch.arange(4.0)),
             lambda x: F.local_response_norm(x, 3),
+            lambda x: F.batch_norm(x, None, None, training=True),
         ],
         [IMAGE],
     ),
@@ -285,6 +286,19 @@ def test_family(family):
     functions, inputs = FAMILIES[family]
     module = Several(functions).eval()
     assert_same(interpreted(module, inputs), expected(module, inputs))
+
+
+@pytest.mark.parametrize("x", [IMAGE, IMAGE[0, :, :, 0], IMAGE[None]], ids=["2d", "rows", "3d"])
+def test_a_norm_without_stored_statistics_has_those_of_the_batch(x):
+    """So weights are standardised: by way of one such norm with a channel for each filter."""
+    width = x.shape[1]
+    module = Several([
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda x: F.batch_norm(x, None, None, torch.arange(1.0, width + 1), training=True, eps=0.1),
+        lambda x: F.batch_norm(
+            x, None, None, torch.arange(1.0, width + 1), -torch.arange(0.0, width), training=True),
+    ]).eval()  # fmt: skip
+    assert_same(interpreted(module, [x]), expected(module, [x]))
 
 
 CONVOLUTIONS = {
