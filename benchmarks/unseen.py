@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import cpu
+from benchmarks._unseen_networks import NETWORKS
 from benchmarks.fuzz_graphs import campaign
-from benchmarks.unseen_worker import NETWORKS
 
 HERE = Path(__file__).parent
 EXPORT_LIMIT_S = 600
