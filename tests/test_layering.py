@@ -89,7 +89,7 @@ MODULES = {module_name(path): path for path in PATHS}
 # A facade -> the modules that have the functions which lower modules of its package call.
 LATE_OF = {
     "slipway.ir": ("slipway.ir.ops", "slipway.ir.printer", "slipway.ir.script_text",
-                   "slipway.ir.serialize"),
+                   "slipway.ir.serialize", "slipway.ir.stmt"),
     "slipway.relay": ("slipway.relay.construct", "slipway.relay.op_registry", "slipway.relay.text",
                       "slipway.relay.visit"),
     "slipway.runtime": ("slipway.runtime.native_module",),

@@ -37,8 +37,8 @@ _OF_IR = {
 }
 # Modules of TVM 0.6 -> what holds their names now.
 _OLD_MODULES = {
-    "expr": "tir", "stmt": "tir", "schedule": "te", "tensor": "te", "api": "te", "module":
-    "runtime", "ndarray": "nd", "ir_builder": "ir.builder", "intrin": "te",
+    "expr": "tir", "stmt": "tir", "schedule": "te.schedule", "tensor": "te", "api": "te", "module":
+    "runtime.classic_module", "ndarray": "nd", "ir_builder": "ir.builder", "intrin": "te",
 }  # fmt: skip
 
 # Name -> "module" or "module:attribute" that holds it.
@@ -49,6 +49,7 @@ _HOMES = {
     "call_pure_intrin": "slipway.ir.calls:call_intrin",
     "IRModule": "slipway.ir.function:IRModule",
     "_ffi": "slipway._ffi",
+    "codegen": "slipway.codegen",
     "container": "slipway.runtime.container",
     "hybrid": "slipway.script.hybrid",
     "load_json": "slipway.ir.serialize:load_json",

@@ -3,6 +3,7 @@
 from slipway import arith as arith
 from slipway import auto_scheduler as auto_scheduler
 from slipway import autotvm as autotvm
+from slipway import codegen as codegen
 from slipway import contrib as contrib
 from slipway import driver as driver
 from slipway import dtypes as dtypes
@@ -20,13 +21,11 @@ from slipway import nd as ndarray
 from slipway import parser as parser
 from slipway import relay as relay
 from slipway import rpc as rpc
-from slipway import runtime as module
 from slipway import runtime as runtime
 from slipway import script as script
 from slipway import target as target
 from slipway import te as api
 from slipway import te as intrin
-from slipway import te as schedule
 from slipway import te as te
 from slipway import te as tensor
 from slipway import testing as testing
@@ -64,6 +63,7 @@ from slipway.ir.serialize import save_json as save_json
 from slipway.runtime import NDArray as NDArray
 from slipway.runtime import PackedFunc as PackedFunc
 from slipway.runtime import cl as cl
+from slipway.runtime import classic_module as module
 from slipway.runtime import container as container
 from slipway.runtime import context as context
 from slipway.runtime import convert as convert
@@ -113,6 +113,7 @@ from slipway.te import reduce_axis as reduce_axis
 from slipway.te import round as round
 from slipway.te import rsqrt as rsqrt
 from slipway.te import scan as scan
+from slipway.te import schedule as schedule
 from slipway.te import select as select
 from slipway.te import sigmoid as sigmoid
 from slipway.te import sin as sin
@@ -169,6 +170,7 @@ __all__ = [
     "call_pure_intrin",
     "ceil",
     "cl",
+    "codegen",
     "comm_reducer",
     "compile",
     "compute",

@@ -41,9 +41,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.tir.tvm_thread_allreduce": "bind a reduction axis to threadIdx",
     "tvm.tir.Layout": "layouts are strings here: 'NCHW16c'",
     "tvm.topi": "write the computation with te.compute, or the model with slipway.relay",
-    "tvm.topi.cuda": GPU_SCHEDULE, "tvm.topi.gpu": GPU_SCHEDULE, "tvm.topi.mali": GPU_SCHEDULE,
-    "tvm.topi.bifrost": GPU_SCHEDULE, "tvm.topi.intel_graphics": GPU_SCHEDULE,
-    "tvm.topi.rocm": GPU_SCHEDULE, "tvm.topi.adreno": GPU_SCHEDULE,
+    "tvm.topi.adreno": GPU_SCHEDULE,
     "tvm.topi.hls": ACCELERATOR, "tvm.topi.hexagon": ACCELERATOR,
     "tvm.topi.x86": "topi.generic.schedule_injective schedules any expression",
     "tvm.topi.arm_cpu": "topi.generic.schedule_injective schedules any expression",
@@ -65,8 +63,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
     "tvm.runtime.system_lib": "link the exported .a into the program and call it from C",
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
-    "tvm.target": "no counterpart here", "tvm.target.bifrost": GPU, "tvm.target.rocm": GPU,
-    "tvm.target.vta": ACCELERATOR,
+    "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
     "tvm.target.datatype": "custom datatypes are not there: float16 and bfloat16 are built in",
     "tvm.driver.tvmc": "tvmc has load, compile and run; the commands are `slipway compile` and "
     "`slipway run`",
@@ -101,6 +98,11 @@ DIFFERENT: dict[str, str] = {
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
     "tvm.te.hybrid": "script; functions without threads of a GPU",
+    **{
+        f"tvm.topi.{name}": "schedules of plain threads, one for each element; code is made for "
+        "opencl"
+        for name in ("bifrost", "cuda", "gpu", "intel_graphics", "mali", "rocm")
+    },
     "tvm.te.trace": "in a process with Python",
     "tvm.tir.trace": "in a process with Python",
     "tvm.tir.transform.StorageFlatten": "the size of a cache line plays no part",

@@ -4,7 +4,7 @@ from slipway.lazy import by_module, offer
 
 _HOMES = {
     **by_module({"slipway.runtime.packed_func": "get_global_func register_func"}),
-    "base": "slipway.error",
+    "base": "slipway._ffi.base",
     "function": "slipway.runtime.packed_func",
     "registry": "slipway.runtime.packed_func",
 }

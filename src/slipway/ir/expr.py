@@ -25,7 +25,7 @@ dictionary keys; compare across variables with `structural_equal`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from slipway import dtypes
 from slipway.errors import LoweringError
@@ -459,6 +459,17 @@ class IterVar(ExprOperators, Node):
     var: Var
     kind: str = "data"
     thread_tag: str = ""
+
+    # Kinds under their classic names; the last four are those of loops in a schedule.
+    DataPar: ClassVar[str] = "data"
+    ThreadIndex: ClassVar[str] = "thread"
+    CommReduce: ClassVar[str] = "reduce"
+    Ordered: ClassVar[str] = "ordered"
+    DimInfo: ClassVar[str] = "opaque"
+    Unrolled: ClassVar[str] = "unrolled"
+    Vectorized: ClassVar[str] = "vectorized"
+    Parallelized: ClassVar[str] = "parallel"
+    Tensorized: ClassVar[str] = "tensorized"
 
     @property
     def name(self) -> str:

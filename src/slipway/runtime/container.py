@@ -27,6 +27,11 @@ class ShapeTuple(tuple[int, ...]):
                 raise ArgumentValueError(f"a shape is made of whole numbers, got {value!r}")
         return super().__new__(cls, (int(v) for v in values))
 
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == (tuple(other) if isinstance(other, list) else other)
+
+    __hash__ = tuple.__hash__
+
 
 class ADT(tuple[Any, ...]):
     """A tagged tuple: `tag` and the fields.  What models return for tuples has tag 0."""

@@ -1,5 +1,6 @@
 """Targets: what a program is compiled for (see `slipway.target.target.Target`)."""
 
+from slipway.target import codegen
 from slipway.target.generic import (
     GenericFunc,
     generic_func,
@@ -7,7 +8,17 @@ from slipway.target.generic import (
     override_native_generic_func,
 )
 from slipway.target.kinds import TargetKind, list_kinds
-from slipway.target.models import arm_cpu, cuda, hexagon, intel_graphics, mali, micro, riscv_cpu
+from slipway.target.models import (
+    arm_cpu,
+    bifrost,
+    cuda,
+    hexagon,
+    intel_graphics,
+    mali,
+    micro,
+    riscv_cpu,
+    rocm,
+)
 from slipway.target.tags import list_tags, register_tag
 from slipway.target.target import Target, create
 
@@ -16,6 +27,8 @@ __all__ = [
     "Target",
     "TargetKind",
     "arm_cpu",
+    "bifrost",
+    "codegen",
     "create",
     "cuda",
     "generic_func",
@@ -29,4 +42,5 @@ __all__ = [
     "override_native_generic_func",
     "register_tag",
     "riscv_cpu",
+    "rocm",
 ]

@@ -146,6 +146,11 @@ class Target:
         return str(self.attrs.get("device", ""))
 
     @property
+    def target_name(self) -> str:
+        """The kind's name (the classic attribute)."""
+        return self.kind.name
+
+    @property
     def libs(self) -> tuple[str, ...]:
         """Names of external libraries that may be called."""
         return tuple(self.attrs.get("libs", ()))

@@ -10,6 +10,7 @@ from slipway.lazy import load, paths
 _MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls", "custom")
 # Name -> "module" or "module:attribute" that holds it, where it is none of these modules.
 _HOMES = {
+    "Expr": "slipway.ir.expr:PrimExpr",
     "Any": "slipway.relay.types:OpenDim",
     "buffer": "slipway.ir.buffer",
     "expr": "slipway.ir.expr",

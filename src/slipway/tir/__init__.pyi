@@ -54,6 +54,7 @@ from slipway.ir.expr import NE as NE
 from slipway.ir.expr import Not as Not
 from slipway.ir.expr import Or as Or
 from slipway.ir.expr import PrimExpr
+from slipway.ir.expr import PrimExpr as Expr
 from slipway.ir.expr import PrimExpr as PrimExpr
 from slipway.ir.expr import PrimExprLike
 from slipway.ir.expr import ProducerLoad as ProducerLoad
@@ -200,6 +201,7 @@ __all__ = [
     "Div",
     "EQ",
     "Evaluate",
+    "Expr",
     "ExternOp",
     "FloatImm",
     "FloorDiv",

@@ -263,9 +263,15 @@ __all__ = [
 ]
 
 _LATE = {
+    "bifrost": "slipway.topi.cuda",
     "broadcast": "slipway.topi.elementwise",
+    "cuda": "slipway.topi.cuda",
+    "gpu": "slipway.topi.cuda",
     "image": "slipway.topi.image",
+    "intel_graphics": "slipway.topi.cuda",
+    "mali": "slipway.topi.cuda",
     "math": "slipway.topi.elementwise",
+    "rocm": "slipway.topi.cuda",
     "tag": "slipway.topi.tag",
     "testing": "slipway.topi.testing",
     "vision": "slipway.topi.vision",

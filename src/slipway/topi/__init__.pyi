@@ -16,6 +16,12 @@ from slipway.relay.as_topi.indexing import sparse_to_dense as sparse_to_dense
 from slipway.relay.as_topi.indexing import strided_set as strided_set
 from slipway.te.tensor import Tensor
 from slipway.topi import arm_cpu as arm_cpu
+from slipway.topi import cuda as bifrost
+from slipway.topi import cuda as cuda
+from slipway.topi import cuda as gpu
+from slipway.topi import cuda as intel_graphics
+from slipway.topi import cuda as mali
+from slipway.topi import cuda as rocm
 from slipway.topi import elementwise as broadcast
 from slipway.topi import elementwise as math
 from slipway.topi import generic as generic
@@ -85,6 +91,7 @@ __all__ = [
     "asinh",
     "atan",
     "atanh",
+    "bifrost",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",
@@ -103,6 +110,7 @@ __all__ = [
     "concatenate",
     "cos",
     "cosh",
+    "cuda",
     "cumprod",
     "cumsum",
     "divide",
@@ -125,10 +133,12 @@ __all__ = [
     "gather",
     "gather_nd",
     "generic",
+    "gpu",
     "greater",
     "greater_equal",
     "identity",
     "image",
+    "intel_graphics",
     "invert_permutation",
     "isfinite",
     "isinf",
@@ -144,6 +154,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "mali",
     "math",
     "matmul",
     "matrix_set_diag",
@@ -167,6 +178,7 @@ __all__ = [
     "reshape",
     "reverse_sequence",
     "right_shift",
+    "rocm",
     "round",
     "rsqrt",
     "scatter",

@@ -12,7 +12,7 @@ from slipway.runtime.devices import Device
 from slipway.runtime.ndarray import array
 from slipway.target.target import Target
 from slipway.te.declare import placeholder
-from slipway.topi import arm_cpu, generic, nn, x86
+from slipway.topi import arm_cpu, cuda, generic, nn, x86
 
 T = TypeVar("T")
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -22,14 +22,17 @@ INJECTIVE: dict[str, Callable[..., Any]] = {
     "generic": generic.schedule_injective,
     "cpu": x86.schedule_injective,
     "arm_cpu": arm_cpu.schedule_injective,
+    "gpu": cuda.schedule_injective,
 }
 REDUCE: dict[str, Callable[..., Any]] = {
     "generic": generic.schedule_reduce,
     "cpu": x86.schedule_reduce,
+    "gpu": cuda.schedule_reduce,
 }
 CONV2D = {
     "generic": (nn.conv2d_nchw, generic.schedule_conv2d_nchw),
     "cpu": (nn.conv2d_nchw, x86.schedule_conv2d_nchw),
+    "gpu": (nn.conv2d_nchw, cuda.schedule_conv2d_nchw),
 }
 
 
