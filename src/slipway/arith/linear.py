@@ -42,6 +42,7 @@ class Atom:
         "uid",
         "variables",
     )
+    divisor: int  # there is one in "div" and "mod" only
 
     def __init__(self, kind: str, uid: int, expr: PrimExpr, low: Bound, high: Bound) -> None:
         self.kind = kind
@@ -51,7 +52,6 @@ class Atom:
         self.high = high
         self.arg: Linear | None = None
         self.other: Linear | None = None
-        self.divisor = 0
         self.factors: tuple[Atom, ...] = ()
         self.pure = kind != "other"
         self.variables: frozenset[Atom] = frozenset((self,)) if kind == "var" else frozenset()
@@ -161,25 +161,22 @@ class Linear:
         if not self.terms:
             return make_const(self.const, dtype)
         ordered = sorted(self.terms.items(), key=_term_order)
-        result: Any = None
-        if ordered[0][1] < 0:
-            result = make_const(self.const, dtype)
+        is_added = ordered[0][1] > 0
+        result: Any = None if is_added else make_const(self.const, dtype)
         for atom, k in ordered:
-            size = k if k > 0 else -k
-            term = atom.expr if size == 1 else E.Mul(atom.expr, make_const(size, dtype))
+            term = atom.expr if abs(k) == 1 else E.Mul(atom.expr, make_const(abs(k), dtype))
             if result is None:
                 result = term
             elif k > 0:
                 result = E.Add(result, term)
             else:
                 result = E.Sub(result, term)
-        if ordered[0][1] > 0 and self.const > 0:
-            result = E.Add(result, make_const(self.const, dtype))
-        elif ordered[0][1] > 0 and self.const < 0:
-            result = E.Sub(result, make_const(-self.const, dtype))
+        if is_added and self.const:
+            more = E.Add if self.const > 0 else E.Sub
+            result = more(result, make_const(abs(self.const), dtype))
         return result
 
 
-def _term_order(item: tuple[Atom, int]) -> tuple[int, int, int]:
+def _term_order(item: tuple[Atom, int]) -> tuple[bool, int, int]:
     atom, k = item
-    return (0 if k > 0 else 1, -abs(k), atom.uid)
+    return k < 0, -abs(k), atom.uid
