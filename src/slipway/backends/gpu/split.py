@@ -15,7 +15,7 @@ from slipway import dtypes
 from slipway.backends.gpu.lowering.threads import is_thread_loop
 from slipway.codegen.c.function import CModule
 from slipway.codegen.gpu.dialect import Dialect
-from slipway.codegen.gpu.kernel import KernelText, emit_kernel
+from slipway.codegen.gpu.kernel import DeviceKernel, emit_kernel
 from slipway.codegen.gpu.source import source_text
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -33,15 +33,15 @@ class DeviceProgram:
 
     text: str
     digest: str
-    kernels: tuple[KernelText, ...]
+    kernels: tuple[DeviceKernel, ...]
 
 
 def emit_kernels(
     functions: Mapping[str, PrimFunc], target: Target, dialect: Dialect, compiler: str
-) -> tuple[DeviceProgram, dict[int, KernelText]]:
+) -> tuple[DeviceProgram, dict[int, DeviceKernel]]:
     """Return the kernels of `functions`, and each by the id of the loops it was made of."""
     module = CModule(capability_of(target))
-    by_loop: dict[int, KernelText] = {}
+    by_loop: dict[int, DeviceKernel] = {}
     for name, func in functions.items():
         noalias = bool(func.attr("noalias", True))
         for number, root in enumerate(_roots(func.body)):
@@ -62,7 +62,7 @@ def _roots(node: S.Stmt) -> list[S.For]:
 
 
 def host_function(
-    func: PrimFunc, digest: str, by_loop: Mapping[int, KernelText], device_type: int
+    func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], device_type: int
 ) -> PrimFunc:
     """Return `func` with launches in place of its kernels."""
     body = _Host(func, digest, by_loop, device_type).visit(func.body)
@@ -72,7 +72,7 @@ def host_function(
 
 class _Host:
     def __init__(
-        self, func: PrimFunc, digest: str, by_loop: Mapping[int, KernelText], device_type: int
+        self, func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], device_type: int
     ) -> None:
         self.func = func
         self.digest = digest
@@ -100,7 +100,7 @@ class _Host:
                             "decides which kernels run reads it. Put that into the kernel"
                         )
 
-    def _launch(self, kernel: KernelText) -> S.Stmt:
+    def _launch(self, kernel: DeviceKernel) -> S.Stmt:
         texts = (self.digest, kernel.name, kernel.signature)
         args = [self.workspaces.get(id(var), var) for var in kernel.params]
         grid = [ops.cast(extent, "int64") for extent in kernel.grid()]

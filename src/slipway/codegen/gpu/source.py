@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from slipway.codegen.c import spelling
 from slipway.codegen.gpu.dialect import Dialect
-from slipway.codegen.gpu.kernel import KernelText
+from slipway.codegen.gpu.kernel import DeviceKernel
 
 
-def source_text(kernels: Iterable[KernelText], dialect: Dialect, compiler: str) -> str:
+def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str) -> str:
     """Return one program with all kernels, and the small functions that they call."""
     listed = list(kernels)
     helpers = set().union(*(kernel.helpers for kernel in listed))

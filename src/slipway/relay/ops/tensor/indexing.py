@@ -120,8 +120,8 @@ def reverse_sequence(
     time[along], batch[beside] = own.shape[along], own.shape[beside]
     step = const(np.arange(own.shape[along]).reshape(time).astype("int32"))
     count = call("reshape", call("cast", lengths, "int32"), batch)
-    turned = call("subtract", call("subtract", count, scalar(1, "int32")), step)
-    places = call("where", call("less", step, count), turned, step)
+    mirrored = call("subtract", call("subtract", count, scalar(1, "int32")), step)
+    places = call("where", call("less", step, count), mirrored, step)
     return call("gather", x, along, call("broadcast_to", places, own.shape))
 
 
