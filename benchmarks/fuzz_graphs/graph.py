@@ -95,7 +95,7 @@ def results(graph: Graph) -> list[Value]:
 
 
 def merged(graphs: list[Graph]) -> Graph:
-    """Several graphs as one, side by side."""
+    """Several graphs as one, without edges between them."""
     nodes: list[Node] = []
     outputs: list[int] = []
     for graph in graphs:

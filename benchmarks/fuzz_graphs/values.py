@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 UNIT = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-51}
-GREATEST = {"float16": 65504.0, "float32": 3.4028234e38, "float64": 1.7976931348623157e308}
+LARGEST = {"float16": 65504.0, "float32": 3.4028234e38, "float64": 1.7976931348623157e308}
 # What a denormal number may be flushed to: NEON of ARMv7 keeps none, softmax makes none.
 LEAST = {"float16": 2.0**-24, "float32": 2.0**-125, "float64": 2.0**-1020}
 ULPS = 4.0  # of one operator's own arithmetic, in units of the last place
@@ -66,7 +66,7 @@ def result(exact, error, dtype: str, ulps: float = ULPS, size=None) -> Value:
         error = np.asarray(error, np.float64) + ulps * UNIT[dtype] * size
         if ulps:
             error = error + LEAST[dtype]
-        error = np.where(np.abs(exact) + error > GREATEST[dtype], np.inf, error)
+        error = np.where(np.abs(exact) + error > LARGEST[dtype], np.inf, error)
         error = np.where(np.isfinite(exact), error, np.inf)
     else:
         exact = exact.astype(dtype)

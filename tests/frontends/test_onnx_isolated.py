@@ -6,7 +6,7 @@ from graphs import helper, model
 from slipway import relay
 from slipway.errors import ModelError
 from slipway.frontends.onnx.importer import check_onnx
-from slipway.frontends.onnx.isolated import Refused, converted, inferred, objection
+from slipway.frontends.onnx.isolated import ModelRefused, converted, inferred, objection
 
 
 def foreign(kind="Ghost", domain="com.example"):
@@ -79,7 +79,7 @@ def test_a_sound_model_meets_no_objection_and_a_broken_one_does():
 
 def test_the_version_converter_says_why_not():
     ghost = model([helper.make_node("Ghost", ["x"], ["y"])], {"x": ("float32", (2,))}, ["y"])
-    with pytest.raises(Refused):
+    with pytest.raises(ModelRefused):
         converted(ghost, 21)
 
 

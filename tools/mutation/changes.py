@@ -1,8 +1,8 @@
 """The wrong changes of a source file: one mutant per operator, constant and statement.
 
-A mutant is one change of the syntax tree: a comparison at its boundary or turned round, + for -,
+A mutant is one change of the syntax tree: a comparison at its boundary or reversed, + for -,
 `and` for `or`, a `not` left out, a whole number one higher or lower, True for False, min for max,
-any for all, a condition turned round, a statement or a return value left out.  Texts, annotations,
+any for all, a condition negated, a statement or a return value left out.  Texts, annotations,
 assertions, what an error says and tables of names stay as they are.
 """
 

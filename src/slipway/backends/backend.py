@@ -1,14 +1,15 @@
 """`Backend`: all that depends on a kind of target, and how the one for a target is found.
 
 A backend is a package with a module `backend` that holds its object under the name ``BACKEND``.
-Those in this folder are found by themselves; `register_backend` adds one that lives elsewhere.
+Those in this folder are found by themselves, and loaded one by one until a target has its own;
+`register_backend` adds one that lives elsewhere.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,21 +109,26 @@ def unregister_backend(backend: Backend) -> None:
     _REGISTERED.remove(backend)
 
 
-def backends() -> list[Backend]:
-    """Return all backends: the registered ones, then those of this folder."""
-    return [*_REGISTERED, *_ours()]
+def backends() -> Iterator[Backend]:
+    """Yield the registered backends, then those of this folder, each loaded when asked for."""
+    yield from list(_REGISTERED)
+    yield from map(_ours, _folders())
 
 
 def strategy_packages() -> frozenset[str]:
-    """Return all packages whose strategies are some backend's, and nobody else's."""
-    return frozenset(_PACKAGES.union(*(backend.strategies for backend in backends())))
+    """Return the packages whose strategies are some backend's, and nobody else's."""
+    return frozenset({"slipway.backends", *_PACKAGES})
 
 
 @lru_cache(maxsize=1)
-def _ours() -> list[Backend]:
-    folders = [i.name for i in pkgutil.iter_modules([str(Path(__file__).parent)]) if i.ispkg]
-    modules = [importlib.import_module(f"slipway.backends.{name}.backend") for name in folders]
-    return [module.BACKEND for module in modules]
+def _folders() -> list[str]:
+    return [i.name for i in pkgutil.iter_modules([str(Path(__file__).parent)]) if i.ispkg]
+
+
+@lru_cache(maxsize=64)
+def _ours(folder: str) -> Backend:
+    backend: Backend = importlib.import_module(f"slipway.backends.{folder}.backend").BACKEND
+    return backend
 
 
 def find_backend(target: Target) -> Backend | None:

@@ -243,8 +243,11 @@ def choose_plain(problem: Problem) -> Choice | None:
 @lru_cache(maxsize=4096)
 def _is_of(module: str, packages: tuple[str, ...], every: frozenset[str]) -> bool:
     """Return whether a module lies in one of `packages`, or in no backend's."""
-    inside = [name for name in every if module.startswith(f"{name}.")]
-    return not inside or any(name in packages for name in inside)
+
+    def inside(names: Iterable[str]) -> bool:
+        return any(module.startswith(f"{name}.") for name in names)
+
+    return inside(packages) or not inside(every)
 
 
 def applicable(problem: Problem) -> list[Strategy]:

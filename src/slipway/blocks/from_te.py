@@ -96,22 +96,22 @@ def _block_of(op: Operation, buffers: dict[Tensor, Buffer], name: str) -> S.Stmt
         axes.append(own)
         values[axis.var] = own.var
     own_of = dict(zip((*op.axis, *op.reduce_axis), axes, strict=True))
-    place = tuple(own_of[a].var for a in op.axis)
+    indices = tuple(own_of[a].var for a in op.axis)
     targets = [buffers[t] for t in op.outputs]
     init: S.Stmt | None = None
     if op.reduce_axis:
         first = op.body[0]
         assert isinstance(first, Reduce)
         sources = [substitute(rewrite(s, loaded), values) for s in first.source]
-        body = _update(first, targets, place, sources, values, loaded)
+        body = _update(first, targets, indices, sources, values, loaded)
         start = first.init or first.combiner.identity
         init = S.seq(
-            S.BufferStore(t, substitute(rewrite(v, loaded), values), place)
+            S.BufferStore(t, substitute(rewrite(v, loaded), values), indices)
             for t, v in zip(targets, start, strict=True)
         )
     else:
         body = S.seq(
-            S.BufferStore(t, substitute(rewrite(v, loaded), values), place)
+            S.BufferStore(t, substitute(rewrite(v, loaded), values), indices)
             for t, v in zip(targets, op.body, strict=True)
         )
     loops = [Var(axis.name, axis.dtype) for axis in (*op.axis, *op.reduce_axis)]
@@ -130,7 +130,7 @@ def _from(dom: Range | None, loop: Var) -> PrimExpr:
 def _update(
     reduce: Reduce,
     targets: list[Buffer],
-    place: tuple[PrimExpr, ...],
+    indices: tuple[PrimExpr, ...],
     sources: list[PrimExpr],
     values: dict[Any, Any],
     loaded: Any,
@@ -139,14 +139,14 @@ def _update(
     combiner = reduce.combiner
     mapping: dict[Any, Any] = dict(zip(combiner.rhs, sources, strict=True))
     mapping.update(
-        (lhs, BufferLoad(t, place)) for lhs, t in zip(combiner.lhs, targets, strict=True)
+        (lhs, BufferLoad(t, indices)) for lhs, t in zip(combiner.lhs, targets, strict=True)
     )
     results = [substitute(r, mapping) for r in combiner.result]
     if len(results) == 1:
-        body: S.Stmt = S.BufferStore(targets[0], results[0], place)
+        body: S.Stmt = S.BufferStore(targets[0], results[0], indices)
     else:  # all results are made of what was there before any of them
         held = [Var(f"{t.name}_next", r.dtype) for t, r in zip(targets, results, strict=True)]
-        body = S.seq(S.BufferStore(t, v, place) for t, v in zip(targets, held, strict=True))
+        body = S.seq(S.BufferStore(t, v, indices) for t, v in zip(targets, held, strict=True))
         for var, result in zip(reversed(held), reversed(results), strict=True):
             body = S.LetStmt(var, result, body)
     condition = substitute(rewrite(reduce.condition, loaded), values)

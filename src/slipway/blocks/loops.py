@@ -43,7 +43,7 @@ def split(root: Any, loop: S.For, factors: Sequence[Any]) -> tuple[Any, list[Var
                 f"split of loop {name!r} into {[str(e) for e in extents]}: it has {loop.extent} "
                 f"steps, and these make {total}"
             )
-    variables = [Var(f"{name}_{place}", loop.loop_var.dtype) for place in range(len(extents))]
+    variables = [Var(f"{name}_{position}", loop.loop_var.dtype) for position in range(len(extents))]
     value: PrimExpr = ops.const(0, loop.loop_var.dtype)
     for var, extent in zip(variables, extents, strict=True):
         value = ops.add(ops.mul(value, extent), var)
@@ -132,9 +132,9 @@ def reorder(root: Any, loops: Sequence[S.For]) -> Any:
     wanted = iter(loops)
     order = [next(wanted) if any(x is one for one in loops) else x for x in chain]
     body = chain[-1].body
-    for place in range(len(order) - 1, -1, -1):
-        loop = order[place]
-        for inner in order[place + 1 :]:
+    for position in range(len(order) - 1, -1, -1):
+        loop = order[position]
+        for inner in order[position + 1 :]:
             if tree.uses(loop.extent, inner.loop_var) or tree.uses(loop.min, inner.loop_var):
                 raise ScheduleError(
                     f"cannot reorder: the bounds of loop {loop.loop_var.name!r} depend on "

@@ -25,16 +25,16 @@ def _single_store(block: S.Block, what: str) -> S.BufferStore:
 
 def _axes_of(block: S.Block, indices: tuple[PrimExpr, ...], what: str) -> list[int]:
     """Return which axis of a block each index is.  Raises ScheduleError for another index."""
-    places = []
+    positions = []
     for index in indices:
         found = [n for n, axis in enumerate(block.axes) if axis.var is index]
-        if not found or found[0] in places:
+        if not found or found[0] in positions:
             raise ScheduleError(
                 f"cannot {what} block {block.name!r}: it accesses the buffer at {index}, where an "
                 "axis of its own is needed, each once"
             )
-        places.append(found[0])
-    return places
+        positions.append(found[0])
+    return positions
 
 
 def compute_inline(root: Any, block: S.Block) -> Any:
@@ -142,8 +142,8 @@ def _copy(source: Buffer, target: Buffer, name: str) -> S.Stmt:
     axes = tuple(
         IterVar(Range.of(s), Var(f"v{n}", s.dtype), "data") for n, s in enumerate(source.shape)
     )
-    place = tuple(axis.var for axis in axes)
-    store = S.BufferStore(target, BufferLoad(source, place), place)
+    indices = tuple(axis.var for axis in axes)
+    store = S.BufferStore(target, BufferLoad(source, indices), indices)
     block = S.Block(name, axes, tuple(var for var, _ in loops), ops.TRUE, store)
     return tree.nest(loops, block)
 
@@ -359,24 +359,24 @@ def _region(
                 relaxed[an.var_atom(one.loop_var)] = (an.constant(0, one.loop_var.dtype), last)
         values = {a.var: v for a, v in zip(block.axes, block.bindings, strict=True)}
         for dimension, index in enumerate(indices):
-            place = interval_of(an, an.linear(substitute(index, values)), relaxed)
+            interval = interval_of(an, an.linear(substitute(index, values)), relaxed)
             if not known[dimension]:
-                found[dimension], known[dimension] = place, True
+                found[dimension], known[dimension] = interval, True
             elif found[dimension] is not None:
                 both = found[dimension]
                 assert both is not None
-                found[dimension] = None if place is None else union(an, both, place)
+                found[dimension] = None if interval is None else union(an, both, interval)
     region = []
-    for dimension, place in enumerate(found):
+    for dimension, interval in enumerate(found):
         whole = (ops.const(0, buffer.shape[dimension].dtype), buffer.shape[dimension])
-        if place is None:
+        if interval is None:
             region.append(whole)
             continue
-        size = an.recombine(place[1].minus(place[0])).shifted(1)
+        size = an.recombine(interval[1].minus(interval[0])).shifted(1)
         if not size.is_const:
             region.append(whole)
         else:
-            region.append((an.to_expr(place[0]), an.to_expr(size)))
+            region.append((an.to_expr(interval[0]), an.to_expr(size)))
     return an, region
 
 

@@ -279,8 +279,8 @@ class Schedule:
         if left is None:
             raise ScheduleError(f"the extent of loop {loop} is not known")
         found: list[int] = []
-        for place in range(n - 1):
-            limit = max_innermost_factor if place == 0 else left
+        for position in range(n - 1):
+            limit = max_innermost_factor if position == 0 else left
             found.append(
                 self._random.choice([f for f in range(1, min(limit, left) + 1) if left % f == 0])
             )

@@ -153,18 +153,18 @@ def check_scopes(func: PrimFunc) -> None:
         stack += [(child, known) for child in children(node)]
 
 
-def check_ready(root: Node, block: S.Block, place: S.Block, but: Buffer) -> None:
-    """Raise ScheduleError unless what `block` reads, `but` aside, is there when `place` runs."""
+def check_ready(root: Node, block: S.Block, at: S.Block, but: Buffer) -> None:
+    """Raise ScheduleError unless what `block` reads, `but` aside, is there when `at` runs."""
     before: set[Buffer] = set()
     for one in blocks_of(root):
-        if one is place:
+        if one is at:
             break
         before.update(written(one))
     every = {buffer for one in blocks_of(root) if one is not block for buffer in written(one)}
     late = [b for b in read(block) if b is not but and b in every and b not in before]
     if late:
         raise ScheduleError(
-            f"cannot move block {block.name!r} up to {place.name!r}: it reads {late[0].name!r}, "
+            f"cannot move block {block.name!r} up to {at.name!r}: it reads {late[0].name!r}, "
             "which is computed later"
         )
 

@@ -8,7 +8,7 @@ _WIDE = (-(2**62), 2**62)
 Interval = tuple[int, int]
 
 
-class Bounds:
+class ValueBounds:
     """Smallest and largest values of expressions, from the loop ranges entered so far."""
 
     def __init__(self) -> None:

@@ -8,12 +8,12 @@ first.  "quotient" and "remainder" are the bare instructions.
 from __future__ import annotations
 
 from slipway import dtypes
-from slipway.codegen.bounds import Bounds
+from slipway.codegen.bounds import ValueBounds
 from slipway.codegen.legalize import call, like, share
 from slipway.ir import expr as E
 
 
-def truncated(node: E.Div | E.Mod, bounds: Bounds) -> E.PrimExpr:
+def truncated(node: E.Div | E.Mod, bounds: ValueBounds) -> E.PrimExpr:
     """Division of integers toward zero, or its remainder, for every divisor."""
     quotient = isinstance(node, E.Div)
     word = "quotient" if quotient else "remainder"
@@ -29,7 +29,7 @@ def truncated(node: E.Div | E.Mod, bounds: Bounds) -> E.PrimExpr:
     return share(node.a, lambda x: share(node.b, lambda y: general(x, y)))
 
 
-def floor_div(node: E.FloorDiv, bounds: Bounds) -> E.PrimExpr:
+def floor_div(node: E.FloorDiv, bounds: ValueBounds) -> E.PrimExpr:
     """FloorDiv as a truncating division, or a shift."""
     a, b = node.a, node.b
     shift = _power_of_two(b)
@@ -70,7 +70,7 @@ def _floored(x: E.PrimExpr, y: E.PrimExpr, rising: bool) -> E.PrimExpr:
     return share(call("quotient", x, y), fix)
 
 
-def floor_mod(node: E.FloorMod, bounds: Bounds) -> E.PrimExpr:
+def floor_mod(node: E.FloorMod, bounds: ValueBounds) -> E.PrimExpr:
     """FloorMod as a truncating remainder, or a mask."""
     a, b = node.a, node.b
     shift = _power_of_two(b)
@@ -92,13 +92,13 @@ def floor_mod(node: E.FloorMod, bounds: Bounds) -> E.PrimExpr:
     return share(b, lambda y: share(_replaced(_is_special(y, bounds), y), divided, "d"))
 
 
-def _is_safe(a: E.PrimExpr, b: E.PrimExpr, bounds: Bounds) -> bool:
+def _is_safe(a: E.PrimExpr, b: E.PrimExpr, bounds: ValueBounds) -> bool:
     """Return whether `b` is surely not 0, nor -1 where that matters: any CPU divides by it."""
     low, high = bounds.of(b)
     return low >= 1 or high <= -2
 
 
-def _is_special(y: E.PrimExpr, bounds: Bounds) -> E.PrimExpr:
+def _is_special(y: E.PrimExpr, bounds: ValueBounds) -> E.PrimExpr:
     """Whether a divisor is 0 or -1."""
     zero = E.EQ(y, like(0, y))
     if dtypes.is_uint(y.dtype) or bounds.is_nonnegative(y):

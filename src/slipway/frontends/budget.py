@@ -34,14 +34,14 @@ def set_default_factor(factor: int) -> None:
     _factor = factor
 
 
-class Node(Protocol):
+class ModelNode(Protocol):
     """A node of any format."""
 
     def unsupported(self, why: str, /) -> Exception:
         """Return the error to raise."""
 
 
-class Budget:
+class ImportBudget:
     """What is left to one import; `node` is the name of the node at work, for the error."""
 
     def __init__(self, weights_bytes: int, factor: int) -> None:
@@ -84,16 +84,16 @@ class Budget:
         )
 
 
-_current: ContextVar[Budget | None] = ContextVar("import_budget", default=None)
+_current: ContextVar[ImportBudget | None] = ContextVar("import_budget", default=None)
 
 
 @contextmanager
-def import_budget(weights_bytes: int) -> Iterator[Budget]:
+def import_budget(weights_bytes: int) -> Iterator[ImportBudget]:
     """Open the budget of one import, whose file has so many bytes of weights."""
     factor = PassContext.current().option("relay.frontend.budget", _factor)
     if factor < 1:
         raise ModelError(f"the budget of an import is {factor} times the usual; give 1 or more")
-    made = Budget(weights_bytes, factor)
+    made = ImportBudget(weights_bytes, factor)
     token = _current.set(made)
     try:
         yield made
@@ -101,9 +101,9 @@ def import_budget(weights_bytes: int) -> Iterator[Budget]:
         _current.reset(token)
 
 
-def current_budget() -> Budget:
+def current_budget() -> ImportBudget:
     """Return the budget of the import at work, or outside of any the usual one."""
-    return _current.get() or Budget(0, 1)
+    return _current.get() or ImportBudget(0, 1)
 
 
 def take_bytes(count: int) -> None:
@@ -120,7 +120,7 @@ def take_nodes(count: int) -> None:
         budget.take_nodes(count)
 
 
-def check_table(node: Node, *extents: int) -> None:
+def check_table(node: ModelNode, *extents: int) -> None:
     """Take a table of these extents from the budget.
 
     Raises ModelError when that is spent, the node's error when no table has such extents.

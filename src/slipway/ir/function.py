@@ -91,7 +91,7 @@ class GlobalVar(Node):
         return NODE_CLASSES["relay.Call"](self, args)  # type: ignore[call-arg]
 
 
-class FunctionTable(tuple[tuple[str, BaseFunc], ...]):
+class FunctionPairs(tuple[tuple[str, BaseFunc], ...]):
     """The (name, function) pairs of a module, which also reads like a mapping."""
 
     __slots__ = ()
@@ -134,10 +134,10 @@ class IRModule(Node):
     attrs: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        if type(self.functions) is not FunctionTable:
+        if type(self.functions) is not FunctionPairs:
             given = self.functions
             pairs = given.items() if isinstance(given, Mapping) else given or ()
-            table = FunctionTable((_function_name(key), value) for key, value in pairs)
+            table = FunctionPairs((_function_name(key), value) for key, value in pairs)
             object.__setattr__(self, "functions", table)
 
     @staticmethod

@@ -95,11 +95,11 @@ def _constant(array: np.ndarray[Any, Any]) -> Any:
     if steps is not None:
         first = array[(0,) * array.ndim].item() if array.size else 0
 
-        def element(*places: Any) -> Any:
+        def element(*positions: Any) -> Any:
             total: Any = m.const(first, dtype)
-            for place, step in zip(places, steps, strict=True):
+            for position, step in zip(positions, steps, strict=True):
                 if step:
-                    total = total + place.astype(dtype) * m.const(step, dtype)
+                    total = total + position.astype(dtype) * m.const(step, dtype)
             return total
 
         return m.compute(array.shape, element, name="constant", tag="broadcast")
@@ -112,8 +112,8 @@ def _constant(array: np.ndarray[Any, Any]) -> Any:
     def fill(ins: Any, outs: Any) -> Any:
         ib = builder.create()
         out = ib.buffer_ptr(outs[0])
-        for place in np.ndindex(*array.shape):
-            out[tuple(place)] = m.const(array[place].item(), dtype)
+        for position in np.ndindex(*array.shape):
+            out[tuple(position)] = m.const(array[position].item(), dtype)
         return ib.get()
 
     return m.extern([array.shape], [], fill, dtype=[dtype], name="constant")
@@ -131,9 +131,9 @@ def _steps(array: np.ndarray[Any, Any]) -> list[Any] | None:
         return None
     steps, made = [], np.full(array.shape, int(origin), object)
     for axis, extent in enumerate(array.shape):
-        place = [0] * array.ndim
-        place[axis] = min(1, extent - 1)
-        step = int(array[tuple(place)]) - int(origin)
+        position = [0] * array.ndim
+        position[axis] = min(1, extent - 1)
+        step = int(array[tuple(position)]) - int(origin)
         shape = [1] * array.ndim
         shape[axis] = extent
         made = made + (np.arange(extent).astype(object) * step).reshape(shape)

@@ -44,7 +44,7 @@ class Grant:
     The device may have gone to somebody else by the time that anybody looks at it again.
     """
 
-    device: Device
+    device: FarmDevice
     lease: str
     address: str
     port: int
@@ -65,7 +65,7 @@ class Request:
 
 
 @dataclass(eq=False)
-class Device:
+class FarmDevice:
     """One registered device; `session` is the public name of its `lease`, which is a secret."""
 
     number: int
@@ -119,11 +119,11 @@ class Farm:
 
     def __init__(self) -> None:
         self.journal = Journal()
-        self.devices: dict[int, Device] = {}  # those connected
-        self.offline: dict[tuple[str, str, int, str], Device] = {}
+        self.devices: dict[int, FarmDevice] = {}  # those connected
+        self.offline: dict[tuple[str, str, int, str], FarmDevice] = {}
         self.waiting: dict[str, list[Request]] = {}
-        self._places: dict[tuple[str, str, int, str], Device] = {}  # of the connected
-        self._free: dict[str, dict[Device, None]] = {}  # the longest free one first
+        self._places: dict[tuple[str, str, int, str], FarmDevice] = {}  # of the connected
+        self._free: dict[str, dict[FarmDevice, None]] = {}  # the longest free one first
         self._held: Counter[str] = Counter()
         self._numbers = itertools.count(1)
 
@@ -138,7 +138,7 @@ class Farm:
         link: DeviceLink,
         lease: str = "",
         behind: str = "",
-    ) -> Device:
+    ) -> FarmDevice:
         """Take a device in; with `lease` it is busy with a session of before.
 
         `behind` tells the devices behind one proxy, which share its address, apart.
@@ -154,7 +154,7 @@ class Farm:
         returns = device is not None
         if device is None:
             description = clean_text(description)
-            device = Device(next(self._numbers), key, address, port, description, link, behind)
+            device = FarmDevice(next(self._numbers), key, address, port, description, link, behind)
         device.link = link
         self.devices[device.number] = self._places[place] = device
         self.journal.registered(device, returns)
@@ -165,7 +165,7 @@ class Farm:
         self._match(key)
         return device
 
-    def remove(self, device: Device, reason: str, link: DeviceLink | None = None) -> None:
+    def remove(self, device: FarmDevice, reason: str, link: DeviceLink | None = None) -> None:
         """A device's connection is over: free it, remember it as offline.
 
         With `link`, only if that is its connection still, and it has not registered anew.
@@ -181,7 +181,7 @@ class Farm:
         if request is not None and not request.is_over:
             self._enqueue(request)
 
-    def idle(self, device: Device, lease: str, reason: str = "") -> None:
+    def idle(self, device: FarmDevice, lease: str, reason: str = "") -> None:
         """The device says that the session of `lease` is over; `reason` says what went wrong."""
         if device.state not in (ASSIGNED, BUSY) or (lease and lease != device.lease):
             return
@@ -225,7 +225,7 @@ class Farm:
                 del self.waiting[request.key]
         self.journal.request_ended(request, result, self._is_known(request.key))
 
-    def answered(self, device: Device, lease: str, accepted: bool, reason: str = "") -> None:
+    def answered(self, device: FarmDevice, lease: str, accepted: bool, reason: str = "") -> None:
         """A device answered, or did not answer, to a lease."""
         if device.state != ASSIGNED or device.lease != lease:
             return
@@ -296,7 +296,7 @@ class Farm:
         """Highest priority; among equals who holds the fewest devices, then who came first."""
         return min(queue, key=lambda r: (-r.priority, self._held[r.holder], r.number))
 
-    def _become(self, device: Device, state: str, lease: str = "", holder: str = "") -> None:
+    def _become(self, device: FarmDevice, state: str, lease: str = "", holder: str = "") -> None:
         if device.holder:
             self._held[device.holder] -= 1
             if not self._held[device.holder]:
@@ -328,7 +328,7 @@ class Farm:
             self._match(device.key)
         return True
 
-    def _remember(self, device: Device) -> None:
+    def _remember(self, device: FarmDevice) -> None:
         self.offline[device.place] = device
         oldest = time.time() - _OFFLINE_KEPT_S
         for place, other in list(self.offline.items()):

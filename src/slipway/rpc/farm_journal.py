@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from slipway.rpc.log import tell
 
 if TYPE_CHECKING:
-    from slipway.rpc.farm import Device, Request
+    from slipway.rpc.farm import FarmDevice, Request
 
 _log = logging.getLogger("slipway.rpc.tracker")
 SAMPLE_S = 5.0
@@ -77,12 +77,12 @@ class Journal:
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self._finished = 0
 
-    def registered(self, device: Device, returns: bool) -> None:
+    def registered(self, device: FarmDevice, returns: bool) -> None:
         """A device came, or came back."""
         _count(self.registrations, device.key, "returned" if returns else "new")
         tell(_log, "registered", f"{device.name} registered", **_names(device))
 
-    def lost(self, device: Device, reason: str, had_session: bool) -> None:
+    def lost(self, device: FarmDevice, reason: str, had_session: bool) -> None:
         """A device's connection is over, and with it its session if it had one."""
         _count(self.registrations, device.key, "lost")
         tell(_log, "lost", f"{device.name} is gone: {reason}", **_names(device), reason=reason)
@@ -91,7 +91,7 @@ class Journal:
         else:
             self._trouble("offline", device.name, device.session, reason)
 
-    def granted(self, request: Request, device: Device) -> None:
+    def granted(self, request: Request, device: FarmDevice) -> None:
         """A request got its device."""
         waited_s = max(0.0, time.time() - request.since)
         _count(self.requests, request.key, "granted")
@@ -112,7 +112,7 @@ class Journal:
             self._trouble("timeout", "", "", text)
             tell(_log, "timeout", text, key=request.key, holder=request.holder)
 
-    def session_ended(self, device: Device, result: str, reason: str) -> None:
+    def session_ended(self, device: FarmDevice, result: str, reason: str) -> None:
         """Count a session; `result` is ok, failed, kicked or lost."""
         length_s = max(0.0, time.time() - device.since)
         _count(self.sessions, device.key, result)
@@ -128,7 +128,7 @@ class Journal:
             **_names(device), result=result, reason=reason, length_s=round(length_s, 4),
         )  # fmt: skip
 
-    def refused(self, device: Device, reason: str) -> None:
+    def refused(self, device: FarmDevice, reason: str) -> None:
         """A device did not take a lease."""
         self._trouble("refused", device.name, device.session, reason)
         tell(_log, "refused", f"{device.name}: {reason}", **_names(device), reason=reason)
@@ -139,7 +139,7 @@ class Journal:
         self._trouble("peer", peer, "", reason)
         tell(_log, "peer_refused", f"refused {peer}: {reason}", peer=peer, reason=reason)
 
-    def administered(self, device: Device, act: str) -> None:
+    def administered(self, device: FarmDevice, act: str) -> None:
         """An administrator did something to a device."""
         tell(_log, act, f"an administrator: {act} {device.name}", **_names(device))
 
@@ -157,7 +157,7 @@ def _count(counts: Counter[tuple[str, str]], key: str, result: str) -> None:
     counts[(key if (key, result) in counts or len(counts) < _MAX_KINDS else ""), result] += 1
 
 
-def _names(device: Device) -> dict[str, str | int]:
+def _names(device: FarmDevice) -> dict[str, str | int]:
     return {
         "key": device.key,
         "device": f"{device.address}:{device.port}",

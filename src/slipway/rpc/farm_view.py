@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from slipway.rpc.farm import ASSIGNED, BUSY, FREE, OFFLINE, Device, Farm
+from slipway.rpc.farm import ASSIGNED, BUSY, FREE, OFFLINE, Farm, FarmDevice
 from slipway.rpc.farm_journal import Sample
 
 DRAINED = "drained"  # free, and not handed out
@@ -22,13 +22,13 @@ def devices_of(farm: Farm) -> list[dict[str, Any]]:
     return [_device(device) for device in sorted(every, key=lambda device: device.number)]
 
 
-def _device(device: Device) -> dict[str, Any]:
+def _device(device: FarmDevice) -> dict[str, Any]:
     if device.view is None:
         device.view = _shown(device)
     return device.view
 
 
-def _shown(device: Device) -> dict[str, Any]:
+def _shown(device: FarmDevice) -> dict[str, Any]:
     return {
         "id": device.number,
         "key": device.key,
@@ -46,7 +46,7 @@ def _shown(device: Device) -> dict[str, Any]:
     }
 
 
-def _state(device: Device) -> str:
+def _state(device: FarmDevice) -> str:
     return DRAINED if device.state == FREE and device.is_drained else device.state
 
 

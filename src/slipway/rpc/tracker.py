@@ -14,7 +14,7 @@ import ssl
 import struct
 from typing import Any
 
-from slipway.rpc.farm import Device, Farm, Grant
+from slipway.rpc.farm import Farm, FarmDevice, Grant
 from slipway.rpc.farm_journal import SAMPLE_S
 from slipway.rpc.farm_view import classic_summary, take_sample, why_not
 from slipway.rpc.greeting import (
@@ -60,7 +60,7 @@ class _Link:
         self._lease = ""
         self._asked = 0  # id of the ASSIGN that is not answered yet
         self._timer: asyncio.TimerHandle | None = None
-        self.device: Device | None = None
+        self.device: FarmDevice | None = None
 
     def assign(self, lease: str) -> None:
         """Send ASSIGN; no answer within `ASSIGN_TIMEOUT_S` is a refusal."""

@@ -11,7 +11,7 @@
         return c
 
 Called with tensors it is read, and gives the tensors it returns; with NumPy arrays it runs as
-Python.  Loops are range, parallel, vectorize, unroll, and const_range, which is written out; local
+Python.  Loops are range, parallel, vectorize, unroll, and const_range, which is unrolled; local
 memory is `allocate`, and variables that are assigned again.
 """
 
@@ -295,16 +295,16 @@ class _Reader:
         bounds = [self.value(argument) for argument in call.args]
         begin, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1, 1)[:3]
         if kind == "const" or not (isinstance(step, int) and step == 1):
-            places = [getattr(v, "value", v) for v in (begin, end, step)]
-            if not all(isinstance(v, int) for v in places):
+            bounds = [getattr(v, "value", v) for v in (begin, end, step)]
+            if not all(isinstance(v, int) for v in bounds):
                 raise self.error(node, "the bounds and the step of this loop are numbers known now")
             if kind == "const":
-                for item in range(*places):
+                for item in range(*bounds):
                     self.names[name] = item
                     self.block(node.body)
                 return
-            first, _, stride = places
-            with self.ib.for_range(0, len(range(*places)), name, kind=kind) as i:
+            first, _, stride = bounds
+            with self.ib.for_range(0, len(range(*bounds)), name, kind=kind) as i:
                 self._body(node, name, ops.add(first, ops.mul(i, stride)))
             return
         with self.ib.for_range(begin, end, name, kind=kind) as i:

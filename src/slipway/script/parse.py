@@ -230,12 +230,12 @@ class _Reader:
                     for name, one in zip(names, found, strict=True):
                         self._bind(node, name, one)
                 return S.NOP
-            case ast.Assign(targets=[ast.Subscript() as place]):
-                return self._store(place, self.value(node.value))
-            case ast.AugAssign(target=ast.Subscript() as place):
-                loaded = ast.Subscript(place.value, place.slice, ast.Load())
+            case ast.Assign(targets=[ast.Subscript() as stored]):
+                return self._store(stored, self.value(node.value))
+            case ast.AugAssign(target=ast.Subscript() as stored):
+                loaded = ast.Subscript(stored.value, stored.slice, ast.Load())
                 whole = ast.copy_location(ast.BinOp(loaded, node.op, node.value), node)
-                return self._store(place, self.value(whole))
+                return self._store(stored, self.value(whole))
             case ast.For():
                 return self._for(node)
             case ast.With():
@@ -253,21 +253,21 @@ class _Reader:
                 raise self.error(node, f"`{ast.unparse(node).splitlines()[0]}` is no statement of "
                                  "TVMScript here")  # fmt: skip
 
-    def _store(self, place: ast.Subscript, value: Any) -> S.Stmt:
-        buffer = self.value(place.value)
+    def _store(self, target: ast.Subscript, value: Any) -> S.Stmt:
+        buffer = self.value(target.value)
         if not isinstance(buffer, Buffer):
-            raise self.error(place, f"{ast.unparse(place.value)} is no buffer")
-        picked = self.value(place.slice)
+            raise self.error(target, f"{ast.unparse(target.value)} is no buffer")
+        picked = self.value(target.slice)
         indices = tuple(map(ops.as_expr, picked if isinstance(picked, tuple) else (picked,)))
         if len(indices) != buffer.ndim:
-            raise self.error(place, f"buffer {buffer.name!r} has {buffer.ndim} dimensions, but is "
+            raise self.error(target, f"buffer {buffer.name!r} has {buffer.ndim} dimensions, but is "
                              f"indexed with {len(indices)}")  # fmt: skip
         try:
             given = ops.as_expr(value, buffer.dtype)
         except (TypeError, ValueError, SlipwayError) as error:
-            raise self.error(place, str(error)) from error
+            raise self.error(target, str(error)) from error
         if given.dtype == "handle":
-            raise self.error(place, f"{value!r} is no value of a program")
+            raise self.error(target, f"{value!r} is no value of a program")
         if given.lanes == 1:
             given = ops.cast(given, buffer.dtype)
         return S.BufferStore(buffer, given, indices)

@@ -175,7 +175,7 @@ def unroll(
     end: PrimExprLike | None = None,
     annotations: Mapping[str, object] | None = None,
 ) -> Loops:
-    """Loop that is written out."""
+    """Loop that is unrolled."""
     return _loop(begin, end, S.ForKind.UNROLLED, annotations)
 
 

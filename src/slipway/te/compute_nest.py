@@ -14,8 +14,8 @@ from slipway.ir.calls import prefetch
 from slipway.ir.expr import IterVar, PrimExpr, Reduce, Var
 from slipway.ir.visit import substitute
 from slipway.te.buffer_reads import Converter
-from slipway.te.infer_bound import Storage
-from slipway.te.loop_nest import Loop, LoopNest
+from slipway.te.infer_bound import TensorStorage
+from slipway.te.loop_nest import LeafLoop, LoopNest
 from slipway.te.operation import ComputeOp
 from slipway.te.stage import IMPORTS, Stage
 from slipway.te.tensor import Tensor
@@ -72,7 +72,7 @@ class ComputeNest:
         sums = [converter.values[self.an.var_atom(a.var)] for a in self.op.axis]
         return storage.buffer, self.shifted(sums, storage)
 
-    def shifted(self, sums: list[Linear], storage: Storage) -> tuple[PrimExpr, ...]:
+    def shifted(self, sums: list[Linear], storage: TensorStorage) -> tuple[PrimExpr, ...]:
         """Return tensor indices as indices into the storage."""
         an = self.an
         if storage.mins is None:
@@ -154,7 +154,7 @@ class ComputeNest:
             for tensor, indices in mark.prefetch_at
         ]
 
-    def loop(self, loop: Loop, body: S.Stmt, var: Var | None = None) -> S.Stmt:
+    def loop(self, loop: LeafLoop, body: S.Stmt, var: Var | None = None) -> S.Stmt:
         """Return one loop with the marks that the schedule put on its axis."""
         mark = self.stage.iter_var_attrs.get(loop.axis)
         extent = self.an.to_expr(loop.extent)
@@ -241,7 +241,7 @@ class ComputeNest:
         an, loops = self.an, self.nest.loops
         fresh: dict[Atom, Linear] = {}
         renamed: dict[Any, Any] = {}
-        kept: list[tuple[int, Loop, Var | None]] = []
+        kept: list[tuple[int, LeafLoop, Var | None]] = []
         for position, loop in enumerate(loops[begin:], begin):
             if loop.reduces:
                 continue

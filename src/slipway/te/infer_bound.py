@@ -18,7 +18,7 @@ from slipway.ir import ops
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.te.inline import inline_bodies
-from slipway.te.loop_nest import Loop, LoopNest
+from slipway.te.loop_nest import LeafLoop, LoopNest
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, loads_in
 from slipway.te.scan_loop import find_aliases, scan_ranges, scan_reads
 from slipway.te.schedule import Schedule
@@ -26,7 +26,7 @@ from slipway.te.stage import INLINE, ROOT, SCOPE, Stage
 from slipway.te.tensor import Tensor
 
 
-class Storage:
+class TensorStorage:
     """Where a tensor lives: its buffer, and the tensor index of the buffer's first element."""
 
     __slots__ = ("buffer", "mins")
@@ -76,7 +76,7 @@ class Bounds:
 
     # -- where a stage is computed ---------------------------------------------------------------
 
-    def path(self, stage: Stage) -> list[Loop]:
+    def path(self, stage: Stage) -> list[LeafLoop]:
         """Return the loops of other stages that enclose the place where `stage` is computed."""
         if stage.attach_type != SCOPE:
             return []
@@ -127,7 +127,7 @@ class Bounds:
                 self.loop_ranges[loop.atom] = (an.constant(0, loop.var.dtype), last)
 
     @staticmethod
-    def _shared_threads(stage: Stage, path: list[Loop]) -> set[Atom]:
+    def _shared_threads(stage: Stage, path: list[LeafLoop]) -> set[Atom]:
         """Thread loops that all see one copy of the stage's storage, by its scope."""
         shared = {
             "global": ("threadIdx", "blockIdx", "vthread"),
@@ -144,7 +144,7 @@ class Bounds:
                 found.add(loop.atom)
         return found
 
-    def _check_consumers(self, stage: Stage, path: list[Loop]) -> None:
+    def _check_consumers(self, stage: Stage, path: list[LeafLoop]) -> None:
         if not path:
             return
         for consumer in self.consumers.get(stage.op, ()):
@@ -269,7 +269,7 @@ class Bounds:
 
     # -- storage ---------------------------------------------------------------------------------
 
-    def allocate(self, tensor: Tensor, stage: Stage, scope: str) -> Storage:
+    def allocate(self, tensor: Tensor, stage: Stage, scope: str) -> TensorStorage:
         """Return new storage for the region of `tensor` that is computed."""
         an = self.an
         region = self.regions[tensor]
@@ -282,7 +282,7 @@ class Bounds:
             shape.append(an.to_expr(extent))
         strides = self._aligned_strides(stage, shape)
         buffer = decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, scope=scope)
-        return Storage(buffer, mins)
+        return TensorStorage(buffer, mins)
 
     def _aligned_strides(self, stage: Stage, shape: list[PrimExpr]) -> list[PrimExpr]:
         """Strides padded as storage_align asked; empty for a compact buffer."""
@@ -301,7 +301,7 @@ class Bounds:
         return strides[::-1]
 
 
-def _thread_of(loop: Loop, axis: IterVar, stage: Stage) -> str:
+def _thread_of(loop: LeafLoop, axis: IterVar, stage: Stage) -> str:
     parent = stage.attach_stage
     while parent is not None:
         mark = parent.iter_var_attrs.get(axis)
@@ -311,4 +311,4 @@ def _thread_of(loop: Loop, axis: IterVar, stage: Stage) -> str:
     return ""
 
 
-__all__ = ["Any", "Bounds", "Storage"]
+__all__ = ["Any", "Bounds", "TensorStorage"]

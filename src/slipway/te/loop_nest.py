@@ -25,7 +25,7 @@ from slipway.te.stage import Stage
 _MOST_STEPS = (1 << 31) - 1  # of a loop that counts in int32
 
 
-class Loop:
+class LeafLoop:
     """One leaf loop: its axis, loop variable (counting from 0), extent, and where it came from."""
 
     __slots__ = ("atom", "axis", "extent", "reduces", "var")
@@ -51,10 +51,10 @@ class LoopNest:
         self.stage = stage
         self.ranges: dict[IterVar, tuple[Linear, Linear]] = {}
         self.values: dict[Atom, Linear] = {}
-        self.loops: list[Loop] = []
+        self.loops: list[LeafLoop] = []
         self.guards: list[tuple[Linear, Linear]] = []
         self.repeats: list[tuple[Linear, Linear]] = []
-        self.path: list[Loop] = []
+        self.path: list[LeafLoop] = []
         self.unsure: list[tuple[IterVar, E.PrimExpr]] = []  # axes, and their steps in int64
         self.wide: set[IterVar] = set()  # axes that count in int64 though declared in int32
 
@@ -139,12 +139,12 @@ class LoopNest:
         dtype = self.dtype(axis)
         var = Var(name, dtype)
         if extent.high <= 1:  # one step, also where a symbolic extent cannot be more
-            self.loops.append(Loop(axis, var, None, an.constant(1, dtype)))
+            self.loops.append(LeafLoop(axis, var, None, an.constant(1, dtype)))
             offsets[axis] = an.constant(0, dtype)
             return
         an.bind(var, 0, max(extent.high - 1, 0) if extent.high < INF else INF)
         atom = an.var_atom(var)
-        self.loops.append(Loop(axis, var, atom, extent))
+        self.loops.append(LeafLoop(axis, var, atom, extent))
         offsets[axis] = Linear({atom: 1}, 0, dtype)
 
     def _offsets_up(
@@ -238,4 +238,4 @@ def ceil_divide(an: Analyzer, x: Linear, y: Linear) -> Linear:
     return an.linear(E.FloorDiv(top, an.to_expr(y)))
 
 
-__all__ = ["Any", "Loop", "LoopNest", "ceil_divide"]
+__all__ = ["Any", "LeafLoop", "LoopNest", "ceil_divide"]

@@ -144,9 +144,9 @@ class _Replay:
             self.stage(number).prefetch(tensor, axis, offset)
         elif name == "prefetch_at":
             tensor, axis, text, *axes = arguments
-            places, named = load_json(text)
+            positions, named = load_json(text)
             given = {var: axis.var for var, axis in zip(named, axes, strict=True)}
-            self.stage(number).prefetch_at(tensor, axis, [substitute(p, given) for p in places])
+            self.stage(number).prefetch_at(tensor, axis, [substitute(p, given) for p in positions])
         elif name == "tensorize":
             axis, intrin = arguments
             if intrin not in self.intrinsics:

@@ -69,7 +69,7 @@ from slipway.ir.expr import Sub as Sub
 from slipway.ir.expr import SupportsPrimExpr as SupportsPrimExpr
 from slipway.ir.expr import Var as Var
 from slipway.ir.function import BaseFunc as BaseFunc
-from slipway.ir.function import FunctionTable as FunctionTable
+from slipway.ir.function import FunctionPairs as FunctionPairs
 from slipway.ir.function import GlobalVar as GlobalVar
 from slipway.ir.function import IRModule as IRModule
 from slipway.ir.function import PrimFunc as PrimFunc
@@ -208,7 +208,7 @@ __all__ = [
     "FloorMod",
     "For",
     "ForKind",
-    "FunctionTable",
+    "FunctionPairs",
     "GE",
     "GT",
     "GlobalVar",

@@ -106,12 +106,12 @@ def full_like(x: Tensor, fill_value: Any) -> Tensor:
 def broadcast_shape(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the shape that the given ones broadcast to; InvalidShapeError when they do not."""
     result: list[Any] = []
-    for place in range(1, max(len(s) for s in shapes) + 1):
+    for position in range(1, max(len(s) for s in shapes) + 1):
         extent: Any = ops.const(1)
         for shape in shapes:
-            if place > len(shape):
+            if position > len(shape):
                 continue
-            given = shape[-place]
+            given = shape[-position]
             if ops.as_int(given) == 1 or given is extent:
                 continue
             if ops.as_int(extent) not in (1, ops.as_int(given)):

@@ -158,8 +158,8 @@ def reverse_sequence(
     def element(*i: PrimExpr) -> Any:
         length = ops.cast(seq_lengths(i[batch]), i[at].dtype)
         mirrored = ops.sub(ops.sub(length, 1), i[at])
-        place = ops.select(ops.less(i[at], length), mirrored, i[at])
-        return a(*i[:at], place, *i[at + 1 :])
+        position = ops.select(ops.less(i[at], length), mirrored, i[at])
+        return a(*i[:at], position, *i[at + 1 :])
 
     return compute(a.shape, element, "reverse_sequence")  # type: ignore[no-any-return]
 

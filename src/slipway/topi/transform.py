@@ -24,10 +24,10 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
         raise InvalidShapeError(f"transpose of {a.ndim} dimensions by {tuple(axes or ())}")
 
     def element(*i: PrimExpr) -> Any:
-        place: list[Any] = [None] * a.ndim
+        position: list[Any] = [None] * a.ndim
         for index, axis in zip(i, order, strict=True):
-            place[axis] = index
-        return a(*place)
+            position[axis] = index
+        return a(*position)
 
     return compute(tuple(a.shape[x] for x in order), element, "transpose")  # type: ignore[no-any-return]
 
@@ -65,10 +65,10 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
     kept = [x for x in range(a.ndim) if x not in gone]
 
     def element(*i: PrimExpr) -> Any:
-        place: list[Any] = [0] * a.ndim
+        position: list[Any] = [0] * a.ndim
         for index, x in zip(i, kept, strict=False):
-            place[x] = index
-        return a(*place)
+            position[x] = index
+        return a(*position)
 
     shape = tuple(a.shape[x] for x in kept) or (1,)
     return compute(shape, element, "squeeze")  # type: ignore[no-any-return]
@@ -185,13 +185,17 @@ def strided_slice(
     starts: list[Any] = [0] * a.ndim
     steps, shape = [1] * a.ndim, list(a.shape)
     given = list(strides or ()) if slice_mode == "end" else []
-    for place, axis in enumerate(meant):
+    for position, axis in enumerate(meant):
         if axis >= a.ndim:
             raise InvalidShapeError(f"strided_slice of {a.shape} names dimension {axis}")
-        step = get_const_int(given[place]) if place < len(given) else 1
+        step = get_const_int(given[position]) if position < len(given) else 1
         extent = get_const_int(a.shape[axis])
-        low = get_const_int(begin[place]) if begin[place] is not None else None
-        high = get_const_int(end[place]) if place < len(end) and end[place] is not None else None
+        low = get_const_int(begin[position]) if begin[position] is not None else None
+        high = (
+            get_const_int(end[position])
+            if position < len(end) and end[position] is not None
+            else None
+        )
         if slice_mode == "size" and high is not None:
             first = slice(low, None).indices(extent)[0]
             high = None if high < 0 else first + high

@@ -75,7 +75,7 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelSubject:
     """A model's kernel as the subject; the reference are the operators' NumPy definitions."""
 
     task: TuningTask
@@ -227,7 +227,7 @@ class Bench:
 
 def kernel_bench(task: TuningTask, runner: Runner, folder: Path, turns: int = 9) -> Bench:
     """Return the bench of a model's kernel."""
-    return Bench(task, Kernel(task), runner, folder, turns)
+    return Bench(task, KernelSubject(task), runner, folder, turns)
 
 
 def _scored(candidate: Candidate, seconds: list[float], default: Sequence[float]) -> Measured:

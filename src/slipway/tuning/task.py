@@ -67,7 +67,7 @@ def extract_tasks(
 ) -> list[TuningTask]:
     """Return the kernels of "main" that can be computed in more than one way, by their work.
 
-    Kernels of one problem are one task, whatever is fused behind it: they share a record.  The
+    Kernels of one problem are one task, whatever their epilogues are: they share a record.  The
     PassContext decides about the graph as it does for `relay.build`.
     """
     chosen = compile_target(target)

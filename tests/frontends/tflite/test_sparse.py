@@ -160,5 +160,5 @@ def test_a_small_file_does_not_make_a_huge_tensor():
         entry.arraySegments.values, entry.arrayIndices.values = [0, 1], [0]
     packer = flatbuffers.Builder(1024)
     packer.Finish(whole.Pack(packer), b"TFL3")
-    with pytest.raises(ModelError, match="at most 67108864 are written out"):
+    with pytest.raises(ModelError, match="at most 67108864 are expanded"):
         relay.frontend.from_tflite(bytes(packer.Output()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from slipway.codegen.gpu.kernel import KernelText
+from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.errors import CodegenError
 from slipway.ir import ops
 from slipway.target import Target
@@ -34,7 +34,7 @@ def shared_bytes(target: Target) -> int:
     return int(given) if given else SHARED_BYTES.get(target.kind.name, 16384)
 
 
-def check_limits(kernel: KernelText, target: Target) -> None:
+def check_limits(kernel: DeviceKernel, target: Target) -> None:
     """Raise CodegenError for a kernel that takes more than the target has."""
     name, kind = kernel.name, target.kind.name
     axes = [f"threadIdx.{axis}" for axis in "xyz" if f"threadIdx.{axis}" in kernel.extents]

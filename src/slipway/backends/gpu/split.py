@@ -17,7 +17,7 @@ from slipway.backends.gpu.limits import check_limits
 from slipway.backends.gpu.lowering.threads import is_thread_loop
 from slipway.codegen.c.function import CModule
 from slipway.codegen.gpu.dialect import Dialect
-from slipway.codegen.gpu.kernel import KernelText, emit_kernel
+from slipway.codegen.gpu.kernel import DeviceKernel, emit_kernel
 from slipway.codegen.gpu.nvptx import nvptx_ir, ptx_text
 from slipway.codegen.gpu.source import source_text
 from slipway.errors import CodegenError
@@ -40,10 +40,10 @@ class DeviceProgram:
 
     text: str
     sources: Mapping[str, str]
-    by_loop: Mapping[int, KernelText]
+    by_loop: Mapping[int, DeviceKernel]
 
     @property
-    def kernels(self) -> tuple[KernelText, ...]:
+    def kernels(self) -> tuple[DeviceKernel, ...]:
         """All kernels."""
         return tuple(self.by_loop.values())
 
@@ -58,7 +58,7 @@ def emit_kernels(
 ) -> DeviceProgram:
     """Return the kernels of `functions`, checked against the target's limits."""
     module = CModule(capability_of(target))
-    made: list[tuple[KernelText, S.For]] = []
+    made: list[tuple[DeviceKernel, S.For]] = []
     for name, func in functions.items():
         noalias = bool(func.attr("noalias", True))
         for number, root in enumerate(_roots(func.body)):
@@ -82,7 +82,7 @@ def _roots(node: S.Stmt) -> list[S.For]:
 
 
 def host_function(
-    func: PrimFunc, digest: str, by_loop: Mapping[int, KernelText], device_type: int
+    func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], device_type: int
 ) -> PrimFunc:
     """Return `func` with launches in place of its kernels."""
     body = _Host(func, digest, by_loop, device_type).visit(func.body)
@@ -92,7 +92,7 @@ def host_function(
 
 class _Host:
     def __init__(
-        self, func: PrimFunc, digest: str, by_loop: Mapping[int, KernelText], device_type: int
+        self, func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], device_type: int
     ) -> None:
         self.func = func
         self.digest = digest
@@ -120,7 +120,7 @@ class _Host:
                             "decides which kernels run reads it. Put that into the kernel"
                         )
 
-    def _launch(self, kernel: KernelText) -> S.Stmt:
+    def _launch(self, kernel: DeviceKernel) -> S.Stmt:
         texts = (self.digest, kernel.name, kernel.signature)
         args = [self.workspaces.get(id(var), var) for var in kernel.params]
         grid = [ops.cast(extent, "int64") for extent in kernel.grid()]

@@ -12,7 +12,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.codegen import divide, legalize
-from slipway.codegen.bounds import Bounds
+from slipway.codegen.bounds import ValueBounds
 from slipway.codegen.c import spelling
 from slipway.codegen.extremes import number_first
 from slipway.errors import CodegenError
@@ -33,7 +33,7 @@ class CExpressions:
 
     def __init__(self, capability: Capability) -> None:
         self.capability = capability
-        self.bounds = Bounds()
+        self.bounds = ValueBounds()
         self.lines: list[str] = []
         self.depth = 1
         self.helpers: set[str] = set()

@@ -62,8 +62,8 @@ def store_hardware(out: CFunction, node: S.BufferStore) -> None:
     sums = _array(out, c, const=False)
     out.line(f"{_symbol(entry)}({sums}, {left}, {right});")
     for lane in range(entry.c_size):
-        place = out.element(node.buffer, node.indices, lane if entry.c_size > 1 else None)
-        out.line(f"{place} = {sums}[{lane}];")
+        element = out.element(node.buffer, node.indices, lane if entry.c_size > 1 else None)
+        out.line(f"{element} = {sums}[{lane}];")
 
 
 def _contiguous(value: E.PrimExpr) -> bool:

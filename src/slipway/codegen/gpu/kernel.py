@@ -24,7 +24,7 @@ AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
-class KernelText:
+class DeviceKernel:
     """A kernel's text, and what the host says to launch it.
 
     `signature` is that of crt's device_api.h for `params`; `extents` has the steps of each axis.
@@ -55,10 +55,10 @@ def axes_of(node: S.Stmt) -> tuple[dict[str, S.For], S.Stmt]:
 
 def emit_kernel(
     name: str, root: S.For, dialect: Dialect, module: CModule, noalias: bool = True
-) -> KernelText:
+) -> DeviceKernel:
     """Return the text of one kernel.  Raises CodegenError for what the language cannot express."""
     loops, body = axes_of(root)
-    out = KernelFunction(module, name, dialect)
+    out = KernelEmitter(module, name, dialect)
     params = captured(root)
     extents = {tag: loop.extent for tag, loop in loops.items()}
     for extent in extents.values():  # which the host computes
@@ -69,7 +69,7 @@ def emit_kernel(
         out.bind_axis(tag, loop)
     out.stmt(body)
     text = out.text(dialect, words, extents)
-    return KernelText(
+    return DeviceKernel(
         name, text, tuple(params), signature, extents, out.shared_bytes, frozenset(out.helpers)
     )
 
@@ -78,7 +78,7 @@ def _uses(node: S.Stmt, var: E.Var) -> bool:
     return any(n is var for n in walk(node))
 
 
-class KernelFunction(CFunction):
+class KernelEmitter(CFunction):
     """Emits one kernel: the walk of C with memory in spaces, and threads."""
 
     def __init__(self, module: CModule, name: str, dialect: Dialect) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 
 from slipway import dtypes
-from slipway.codegen.gpu.kernel import AXES, KernelText, axes_of
+from slipway.codegen.gpu.kernel import AXES, DeviceKernel, axes_of
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
 from slipway.codegen.llvm.machine import assembly_of
 from slipway.codegen.llvm.module import emit_part
@@ -42,7 +42,7 @@ def ptx_text(ir: str, target: Target) -> str:
     return assembly_of(ir, ptx_target(target), "the kernels of a GPU")
 
 
-def nvptx_ir(kernels: Iterable[tuple[KernelText, S.For]], target: Target) -> str:
+def nvptx_ir(kernels: Iterable[tuple[DeviceKernel, S.For]], target: Target) -> str:
     """Return LLVM IR of kernels, whose names, parameters and axes are those of their texts.
 
     Raises CodegenError for what a kernel cannot do.
@@ -88,7 +88,7 @@ class _Kernel(FunctionEmitter):
         self.statics = statics
         self.inside_parallel = True  # a parallel loop in a kernel is a thread's own
 
-    def emit(self, kernel: KernelText, root: S.For) -> None:
+    def emit(self, kernel: DeviceKernel, root: S.For) -> None:
         """Append the kernel to the module."""
         loops, body = axes_of(root)
         params = list(kernel.params)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from slipway.codegen.c import spelling
 from slipway.codegen.gpu.dialect import Dialect
-from slipway.codegen.gpu.kernel import KernelText
+from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.errors import CodegenError
 
 
-def source_text(kernels: Iterable[KernelText], dialect: Dialect, compiler: str) -> str:
+def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str) -> str:
     """Return one program with all kernels, and the small functions that they call.
 
     Raises CodegenError for float64 where the language has none.

@@ -11,7 +11,7 @@ from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.machine import CompiledText, Job, text_key, with_parts
 from slipway.codegen.llvm.module import (
-    KernelText,
+    ModuleText,
     arena_symbol,
     emit_kernel,
     emit_shell,
@@ -63,12 +63,12 @@ class _Kernel:
         self.arena_bytes = self._shared_text.arena_bytes
         self._job = Job(self._shared_text.text, self.target, f"the kernel {self.source.name}")
 
-    def _emit(self, func: PrimFunc) -> KernelText:
+    def _emit(self, func: PrimFunc) -> ModuleText:
         symbol, arena = self.compiled_as
         return emit_kernel(symbol, func, self.target, arena)
 
     @cached_property
-    def _shared_text(self) -> KernelText:
+    def _shared_text(self) -> ModuleText:
         """The LLVM IR under shared names; a function that came from the cache is lowered for it."""
         return self._emit(widen_narrow(self.source.lower()))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.codegen import divide, legalize
-from slipway.codegen.bounds import Bounds
+from slipway.codegen.bounds import ValueBounds
 from slipway.codegen.extremes import compared, number_first, propagating_word
 from slipway.codegen.llvm import types
 from slipway.codegen.llvm.address import Addresses
@@ -49,7 +49,7 @@ class ExpressionEmitter:
         self.strict = strict
         self.word = f"i{capability.pointer_bits}"
         self.address = Addresses(self)
-        self.bounds = Bounds()
+        self.bounds = ValueBounds()
         self.values: dict[int, str] = {}  # id(Var) -> operand
         self.wide_values: dict[int, str] = {}  # id(Var) -> operand in pointer width
         self.pointers: dict[int, str] = {}  # id(data Var) -> operand

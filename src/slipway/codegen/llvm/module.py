@@ -49,7 +49,7 @@ def _glue(part: str, bits: int) -> str:
 
 
 @dataclass(frozen=True)
-class KernelText:
+class ModuleText:
     """LLVM IR of one function's module, and the bytes of the shared arena that it may use."""
 
     text: str
@@ -61,7 +61,7 @@ def arena_symbol(first: str) -> str:
     return "slw_arena_" + re.sub(r"\W", "_", first)
 
 
-def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> KernelText:
+def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> ModuleText:
     """Return the LLVM IR of `func`, exported as `name`: a module of its own.
 
     So functions compile in parallel, and stay as they are when others change.
@@ -73,7 +73,7 @@ def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> Kernel
         arena=arena,
     )
     text = _function_text(name, func, state, target)
-    return KernelText(text, state.arena_bytes)
+    return ModuleText(text, state.arena_bytes)
 
 
 def emit_shell(metadata: str, arena: str, arena_bytes: int, target: Target) -> str:

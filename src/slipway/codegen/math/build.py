@@ -10,7 +10,7 @@ from slipway.ir import expr as E
 from slipway.ir.ops import const
 
 
-class Block:
+class Bindings:
     """Collects ``name = value`` bindings; `close` wraps a result in them."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from slipway.codegen.math import coefficients as table
 from slipway.codegen.math.build import (
-    Block,
+    Bindings,
     as_bits,
     as_float,
     copysign,
@@ -40,7 +40,7 @@ class _Whole(NamedTuple):
     i: E.PrimExpr
 
 
-def _reduced(b: Block, x: E.PrimExpr, per_n: float, high: E.PrimExpr, low: E.PrimExpr
+def _reduced(b: Bindings, x: E.PrimExpr, per_n: float, high: E.PrimExpr, low: E.PrimExpr
              ) -> tuple[_Whole, E.PrimExpr]:  # fmt: skip
     """Return (n, x - n * (high + low)) with n = nearest(x * per_n)."""
     magic = num(round_magic(x), x)
@@ -50,7 +50,7 @@ def _reduced(b: Block, x: E.PrimExpr, per_n: float, high: E.PrimExpr, low: E.Pri
     return _Whole(n, b.let(E.Sub(as_bits(t), as_bits(magic)), "i")), r
 
 
-def _ln2_reduced(b: Block, x: E.PrimExpr) -> tuple[_Whole, E.PrimExpr]:
+def _ln2_reduced(b: Bindings, x: E.PrimExpr) -> tuple[_Whole, E.PrimExpr]:
     high = pick(x, 0.693359375, 6.93147180369123816490e-01)  # few bits: n * high is exact
     low = pick(x, -2.12194440054690582e-4, 1.90821492927058770002e-10)
     return _reduced(b, x, LOG2_E, high, low)
@@ -69,7 +69,7 @@ def _scaled(value: E.PrimExpr, whole: _Whole) -> E.PrimExpr:
 
 def scale_by_power(value: E.PrimExpr, n: E.PrimExpr, i: E.PrimExpr) -> E.PrimExpr:
     """Value * 2^i, in two halves."""
-    b = Block()
+    b = Bindings()
     i = b.let(i, "i")
     half = b.let(shift_right(i, 1))
     scaled = E.Mul(value, power_of_two(half, value))
@@ -86,7 +86,7 @@ def _clamped(x: E.PrimExpr, low: E.PrimExpr, high: E.PrimExpr) -> E.PrimExpr:
     return E.Min(high, E.Max(low, x))
 
 
-def _exp_shifted(b: Block, x: E.PrimExpr, shift: int) -> E.PrimExpr:
+def _exp_shifted(b: Bindings, x: E.PrimExpr, shift: int) -> E.PrimExpr:
     """exp(x) * 2^shift, without overflow in between."""
     x = b.let(_clamped(x, pick(x, -104.0, -746.0), pick(x, 90.0, 711.0)), "x")
     whole, r = _ln2_reduced(b, x)
@@ -97,13 +97,13 @@ def _exp_shifted(b: Block, x: E.PrimExpr, shift: int) -> E.PrimExpr:
 
 def exp(x: E.PrimExpr) -> E.PrimExpr:
     """e^x."""
-    b = Block()
+    b = Bindings()
     return b.close(_exp_shifted(b, b.let(x, "x"), 0))
 
 
 def exp2(x: E.PrimExpr) -> E.PrimExpr:
     """2^x."""
-    b = Block()
+    b = Bindings()
     x = b.let(_clamped(x, pick(x, -151.0, -1076.0), pick(x, 129.0, 1025.0)), "x")
     whole, r = _reduced(b, x, 1.0, num(1.0, x), num(0.0, x))
     r = b.let(E.Mul(r, num(LN2, x)))
@@ -112,7 +112,7 @@ def exp2(x: E.PrimExpr) -> E.PrimExpr:
 
 def exp10(x: E.PrimExpr) -> E.PrimExpr:
     """10^x."""
-    b = Block()
+    b = Bindings()
     x = b.let(_clamped(x, pick(x, -46.0, -324.5), pick(x, 39.0, 309.0)), "x")
     high = pick(x, 0.301025390625, 3.01029995663611771306e-01)
     low = pick(x, 4.6050389811952137e-06, 3.69423907715893078616e-13)
@@ -121,14 +121,14 @@ def exp10(x: E.PrimExpr) -> E.PrimExpr:
     return b.close(_scaled(b.let(_of_remainder(r)), whole))
 
 
-def _exp_of_nonpositive(b: Block, x: E.PrimExpr) -> E.PrimExpr:
+def _exp_of_nonpositive(b: Bindings, x: E.PrimExpr) -> E.PrimExpr:
     """exp(x) for x <= 0."""
     x = b.let(E.Max(pick(x, -104.0, -746.0), x), "x")
     whole, r = _ln2_reduced(b, x)
     return b.let(E.Call(x.dtype, "scale_down_by_power", (_of_remainder(r), *whole)))
 
 
-def _expm1_of_nonpositive(b: Block, x: E.PrimExpr) -> E.PrimExpr:
+def _expm1_of_nonpositive(b: Bindings, x: E.PrimExpr) -> E.PrimExpr:
     """exp(x) - 1 for x <= 0, but for the sign of zero."""
     x = b.let(E.Max(pick(x, -40.0, -80.0), x), "x")
     (_, i), r = _ln2_reduced(b, x)
@@ -137,7 +137,7 @@ def _expm1_of_nonpositive(b: Block, x: E.PrimExpr) -> E.PrimExpr:
     return b.let(E.Add(E.Mul(p, power), E.Sub(power, num(1.0, x))))
 
 
-def _expm1(b: Block, x: E.PrimExpr) -> E.PrimExpr:
+def _expm1(b: Bindings, x: E.PrimExpr) -> E.PrimExpr:
     given = b.let(x, "x")
     x = b.let(_clamped(given, pick(x, -40.0, -80.0), pick(x, 90.0, 711.0)), "x")
     whole, r = _ln2_reduced(b, x)
@@ -154,13 +154,13 @@ def _expm1(b: Block, x: E.PrimExpr) -> E.PrimExpr:
 
 def expm1(x: E.PrimExpr) -> E.PrimExpr:
     """e^x - 1, exact near zero."""
-    b = Block()
+    b = Bindings()
     return b.close(_expm1(b, x))
 
 
 def tanh(x: E.PrimExpr) -> E.PrimExpr:
     """The hyperbolic tangent: -e / (2 + e) with e = expm1(-2 |x|)."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     e = _expm1_of_nonpositive(b, b.let(E.Mul(fabs(x), num(-2.0, x))))
     return b.close(copysign(E.Div(e, E.Add(e, num(2.0, x))), x))
@@ -168,7 +168,7 @@ def tanh(x: E.PrimExpr) -> E.PrimExpr:
 
 def sigmoid(x: E.PrimExpr) -> E.PrimExpr:
     """1 / (1 + exp(-x)), through exp(-|x|), which does not overflow."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     z = _exp_of_nonpositive(b, b.let(E.Sub(num(-0.0, x), fabs(x))))
     one = num(1.0, x)
@@ -177,7 +177,7 @@ def sigmoid(x: E.PrimExpr) -> E.PrimExpr:
 
 def sinh(x: E.PrimExpr) -> E.PrimExpr:
     """The hyperbolic sine."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     a = b.let(fabs(x), "a")
     z = b.let(E.Mul(x, x), "z")
@@ -189,12 +189,12 @@ def sinh(x: E.PrimExpr) -> E.PrimExpr:
 
 def cosh(x: E.PrimExpr) -> E.PrimExpr:
     """The hyperbolic cosine."""
-    b = Block()
+    b = Bindings()
     half = _exp_shifted(b, b.let(fabs(x), "a"), -1)
     return b.close(E.Add(half, E.Div(num(0.25, x), half)))
 
 
-def exp_of_sum(b: Block, high: E.PrimExpr, low: E.PrimExpr) -> E.PrimExpr:
+def exp_of_sum(b: Bindings, high: E.PrimExpr, low: E.PrimExpr) -> E.PrimExpr:
     """exp(high + low) for a float64 `high` with a small correction `low`; used by pow."""
     x = b.let(_clamped(high, num(-746.0, high), num(711.0, high)), "x")
     low = select(E.EQ(x, high), low, num(0.0, high))  # beyond the range it says nothing

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from slipway.codegen.math import coefficients as table
 from slipway.codegen.math.build import (
-    Block,
+    Bindings,
     as_bits,
     as_float,
     bias,
@@ -46,7 +46,7 @@ class Parts:
     tail: E.PrimExpr  # s * (f^2 / 2 + R)
 
 
-def split(b: Block, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
+def split(b: Bindings, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     """Return (k as a float, f) for a positive x, denormal or not."""
     lift = 25 if bits_of(x) == 32 else 54
     least = num(2.0 ** (1 - bias(x)), x)
@@ -61,7 +61,7 @@ def split(b: Block, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     return k, b.let(E.Sub(m, num(1.0, x)), "f")
 
 
-def parts(b: Block, x: E.PrimExpr) -> Parts:
+def parts(b: Bindings, x: E.PrimExpr) -> Parts:
     """Return the pieces of log(x) for a positive x."""
     k, f = split(b, x)
     s = b.let(E.Div(f, E.Add(f, num(2.0, x))), "s")
@@ -91,14 +91,14 @@ def _sum(p: Parts, correction: E.PrimExpr | None = None) -> E.PrimExpr:
 
 def log(x: E.PrimExpr) -> E.PrimExpr:
     """The natural logarithm."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     return b.close(_specials(x, _sum(parts(b, x))))
 
 
 def log1p(x: E.PrimExpr) -> E.PrimExpr:
     """log(1 + x), exact near zero: the rounding error of 1 + x is added back."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     one = num(1.0, x)
     u = b.let(E.Add(x, one), "u")
@@ -111,7 +111,7 @@ def log1p(x: E.PrimExpr) -> E.PrimExpr:
 def _in_base(x: E.PrimExpr, inverse: tuple[E.PrimExpr, E.PrimExpr],
              per_k: tuple[E.PrimExpr, E.PrimExpr]) -> E.PrimExpr:  # fmt: skip
     """log(x) / log(base): `inverse` is 1 / log(base) and `per_k` log(2) / log(base), in parts."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     p = parts(b, x)
     mask = -(1 << 12) if bits_of(x) == 32 else -(1 << 32)
@@ -145,7 +145,7 @@ def log10(x: E.PrimExpr) -> E.PrimExpr:
 
 def asinh(x: E.PrimExpr) -> E.PrimExpr:
     """The inverse hyperbolic sine: log1p(a + a^2 / (1 + sqrt(1 + a^2))), a = |x|."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     a = b.let(fabs(x), "a")
     one = num(1.0, x)
@@ -160,7 +160,7 @@ def asinh(x: E.PrimExpr) -> E.PrimExpr:
 
 def acosh(x: E.PrimExpr) -> E.PrimExpr:
     """The inverse hyperbolic cosine: log1p(t + sqrt(2 t + t^2)), t = x - 1."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     huge = b.let(E.GT(x, pick(x, 1e9, 1e18)))
     t = b.let(E.Sub(select(huge, num(2.0, x), x), num(1.0, x)), "t")
@@ -172,7 +172,7 @@ def acosh(x: E.PrimExpr) -> E.PrimExpr:
 
 def atanh(x: E.PrimExpr) -> E.PrimExpr:
     """The inverse hyperbolic tangent: log1p(2 a / (1 - a)) / 2, a = |x|."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     a = b.let(fabs(x), "a")
     ratio = E.Div(E.Add(a, a), E.Sub(num(1.0, x), a))

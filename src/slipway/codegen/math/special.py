@@ -5,7 +5,7 @@ from __future__ import annotations
 from slipway import dtypes
 from slipway.codegen.math import coefficients as table
 from slipway.codegen.math.build import (
-    Block,
+    Bindings,
     as_bits,
     as_float,
     bit_and,
@@ -26,7 +26,7 @@ from slipway.ir import expr as E
 
 def erf(x: E.PrimExpr) -> E.PrimExpr:
     """The error function: x + x P(x^2) up to 1.5, then 1 - exp(log(erfc(|x|)))."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     if bits_of(x) == 32:
         return b.close(_erf_single(b, x))
@@ -50,7 +50,7 @@ _EXP2 = (0.6931472420692444, 0.24022234976291656, 0.055503085255622864, 0.009671
          0.0013407259248197079)  # fmt: skip
 
 
-def _erf_single(b: Block, x: E.PrimExpr) -> E.PrimExpr:
+def _erf_single(b: Bindings, x: E.PrimExpr) -> E.PrimExpr:
     """As above, with erfc(a) = 2^(n + r): n is small and negative, so one scaling is enough."""
     a = b.let(E.Min(num(4.0, x), fabs(x)), "a")
     small = E.Add(x, E.Mul(x, poly(b.let(E.Mul(x, x), "z"), _ERF_SINGLE)))
@@ -66,7 +66,7 @@ def _erf_single(b: Block, x: E.PrimExpr) -> E.PrimExpr:
 
 def power(x: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
     """x^y with the special cases of IEEE 754 (C's pow); squares and cubes are products."""
-    b = Block()
+    b = Bindings()
     constant = y.value if isinstance(y, E.Broadcast) else y
     x = b.let(x, "x")
     if isinstance(constant, E.FloatImm) and constant.value in (2.0, 3.0):
@@ -78,7 +78,7 @@ def power(x: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
     return b.close(_pow_specials(b, x, y, a, size))
 
 
-def _single(b: Block, a: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
+def _single(b: Bindings, a: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
     """a^y in float64, which leaves 29 bits more than the result needs."""
     wide = dtypes.with_lanes("float64", a.lanes)
     exponent = E.Mul(b.let(log2(b.let(E.Cast(wide, a)))), E.Cast(wide, y))
@@ -90,7 +90,7 @@ def _head(x: E.PrimExpr) -> E.PrimExpr:
     return as_float(bit_and(as_bits(x), -(1 << 27)))
 
 
-def _product(b: Block, x: E.PrimExpr, y: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
+def _product(b: Bindings, x: E.PrimExpr, y: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     """Return (x * y rounded, its rounding error) (Dekker)."""
     p = b.let(E.Mul(x, y), "p")
     xh, yh = b.let(_head(x), "h"), b.let(_head(y), "h")
@@ -99,14 +99,14 @@ def _product(b: Block, x: E.PrimExpr, y: E.PrimExpr) -> tuple[E.PrimExpr, E.Prim
     return p, b.let(E.Add(error, E.Mul(xl, yl)), "e")
 
 
-def _joined(b: Block, big: E.PrimExpr, small: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
+def _joined(b: Bindings, big: E.PrimExpr, small: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     """Return (big + small rounded, its rounding error) for any two numbers (Knuth)."""
     total = b.let(E.Add(big, small), "s")
     part = b.let(E.Sub(total, big), "v")
     return total, b.let(E.Add(E.Sub(big, E.Sub(total, part)), E.Sub(small, part)), "e")
 
 
-def _double(b: Block, a: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
+def _double(b: Bindings, a: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
     """a^y with log(a) to about 2^-66, as the sum of two float64."""
     limit = 2.0**70
     y = b.let(E.Min(num(limit, y), E.Max(num(-limit, y), y)), "y")
@@ -140,7 +140,7 @@ def _double(b: Block, a: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
     return exp_of_sum(b, t, t_low)
 
 
-def _pow_specials(b: Block, x: E.PrimExpr, y: E.PrimExpr, a: E.PrimExpr,
+def _pow_specials(b: Bindings, x: E.PrimExpr, y: E.PrimExpr, a: E.PrimExpr,
                   size: E.PrimExpr) -> E.PrimExpr:  # fmt: skip
     """Put in what arithmetic does not give: zeros, infinities, signs, NaN."""
     zero, one = num(0.0, x), num(1.0, x)

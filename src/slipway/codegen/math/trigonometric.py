@@ -10,7 +10,7 @@ from __future__ import annotations
 from slipway import dtypes
 from slipway.codegen.math import coefficients as table
 from slipway.codegen.math.build import (
-    Block,
+    Bindings,
     as_bits,
     bit_and,
     bits_of,
@@ -32,7 +32,7 @@ _PI_2 = (
 )
 
 
-def _reduced(b: Block, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
+def _reduced(b: Bindings, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     """Return (quadrant as an integer of x's width, remainder in [-pi / 4, pi / 4])."""
     single = bits_of(x) == 32
     wide = E.Cast(dtypes.with_lanes("float64", x.lanes), x) if single else x
@@ -61,7 +61,7 @@ def _reduced(b: Block, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     return b.let(quadrant, "q"), r
 
 
-def _carefully(b: Block, x: E.PrimExpr, n: E.PrimExpr) -> E.PrimExpr:
+def _carefully(b: Bindings, x: E.PrimExpr, n: E.PrimExpr) -> E.PrimExpr:
     """X - n pi / 2 to a relative 2^-53, in parts of 33 bits whose products with n are exact."""
     parts = (1.57079632673412561417e00, 6.07710050630396597660e-11,
              2.02226624871116645580e-21, 8.47842766036889956997e-32)  # fmt: skip
@@ -73,7 +73,7 @@ def _carefully(b: Block, x: E.PrimExpr, n: E.PrimExpr) -> E.PrimExpr:
     return b.let(E.Add(r1, E.Sub(e1, low)), "r")
 
 
-def _kernels(b: Block, r: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
+def _kernels(b: Bindings, r: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     """Return (sin(r), cos(r)) for |r| <= pi / 4."""
     z = b.let(E.Mul(r, r), "z")
     sine = b.let(E.Add(r, E.Mul(E.Mul(r, z), poly(z, table.SIN))), "s")
@@ -92,7 +92,7 @@ def _signed_zero(x: E.PrimExpr, sine: E.PrimExpr) -> E.PrimExpr:
 
 
 def _wave(x: E.PrimExpr, quarter: int) -> E.PrimExpr:
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     q, r = _reduced(b, x)
     sine, cosine = _kernels(b, r)
@@ -115,7 +115,7 @@ def cos(x: E.PrimExpr) -> E.PrimExpr:
 
 def tan(x: E.PrimExpr) -> E.PrimExpr:
     """The tangent: sin / cos, or -cos / sin in odd quadrants."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     q, r = _reduced(b, x)
     sine, cosine = _kernels(b, r)
@@ -126,7 +126,7 @@ def tan(x: E.PrimExpr) -> E.PrimExpr:
     return b.close(E.Div(top, bottom))
 
 
-def _asin_pieces(b: Block, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr, E.PrimExpr]:
+def _asin_pieces(b: Bindings, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr, E.PrimExpr]:
     """Return (|x| <= 1/2, t, t^3 P(t^2)) with t = |x|, or sqrt((1 - |x|) / 2)."""
     a = b.let(fabs(x), "a")
     small = b.let(E.LE(a, num(0.5, x)))
@@ -138,7 +138,7 @@ def _asin_pieces(b: Block, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr, E.Pri
 
 def asin(x: E.PrimExpr) -> E.PrimExpr:
     """The arc sine."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     small, t, p = _asin_pieces(b, x)
     high, low = (pick(x, _PI_2[0][i], _PI_2[1][i]) for i in (0, 1))
@@ -149,7 +149,7 @@ def asin(x: E.PrimExpr) -> E.PrimExpr:
 
 def acos(x: E.PrimExpr) -> E.PrimExpr:
     """The arc cosine."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     small, t, p = _asin_pieces(b, x)
     high, low = (pick(x, _PI_2[0][i], _PI_2[1][i]) for i in (0, 1))
@@ -162,7 +162,7 @@ def acos(x: E.PrimExpr) -> E.PrimExpr:
     return b.close(select(small, middle, select(negative, far, outer)))
 
 
-def _atan_positive(b: Block, a: E.PrimExpr) -> E.PrimExpr:
+def _atan_positive(b: Bindings, a: E.PrimExpr) -> E.PrimExpr:
     """atan(a) for a >= 0 (or NaN), through the ranges below and above tan(pi/8), tan(3 pi/8)."""
     one = num(1.0, a)
     big, middle = (b.let(E.GT(a, num(v, a))) for v in (2.414213562373095, 0.4142135623730950))
@@ -180,14 +180,14 @@ def _atan_positive(b: Block, a: E.PrimExpr) -> E.PrimExpr:
 
 def atan(x: E.PrimExpr) -> E.PrimExpr:
     """The arc tangent."""
-    b = Block()
+    b = Bindings()
     x = b.let(x, "x")
     return b.close(copysign(_atan_positive(b, b.let(fabs(x), "a")), x))
 
 
 def atan2(y: E.PrimExpr, x: E.PrimExpr) -> E.PrimExpr:
     """The angle of the point (x, y), in [-pi, pi]."""
-    b = Block()
+    b = Bindings()
     y, x = b.let(y, "y"), b.let(x, "x")
     ay, ax = b.let(fabs(y), "a"), b.let(fabs(x), "b")
     steep = b.let(E.GT(ay, ax))

@@ -13,7 +13,7 @@ from slipway import dtypes
 from slipway.codegen.c.spelling import c_type
 from slipway.codegen.c.unpacked import constant_text
 from slipway.compiler.aot.emit_header import emit_header, in_workspace, run_parameters
-from slipway.compiler.aot.program import Argument, Call, Location
+from slipway.compiler.aot.program import Argument, KernelCall, Location
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
 from slipway.runtime.ndarray import PACKED, pack_halves
 
@@ -162,7 +162,7 @@ class _Emitter:
         lines += [f"  return {self.upper}_STATUS_OK;", "}", ""]
         return "\n".join(lines)
 
-    def _call(self, call: Call) -> list[str]:
+    def _call(self, call: KernelCall) -> list[str]:
         if not call.kernel:
             source, target = call.arguments
             given, made = self._raw(source.location), self._raw(target.location)

@@ -40,7 +40,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelCall:
     """One step: a kernel with its operands, inputs first; `kernel` empty copies one tensor."""
 
     kernel: str
@@ -67,7 +67,7 @@ class AotProgram:
     name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[KernelCall, ...]
     constants: tuple[str, ...]
     plan: Plan
 
@@ -195,11 +195,11 @@ class _Planner:
             if number in scratch:
                 block = scratch[number]
                 own = Location("workspace", result.pool_index(block), result.offsets[block])
-            calls.append(Call(node.function, operands, node.name, node.layer, own))
+            calls.append(KernelCall(node.function, operands, node.name, node.layer, own))
         for ref, output in self.copies:
             type_ = graph.type_of(ref)
             to = Argument(self._output_location(output, location), type_)
-            calls.append(Call("", (Argument(location(ref), type_), to), f"copy_{output}"))
+            calls.append(KernelCall("", (Argument(location(ref), type_), to), f"copy_{output}"))
         taken: set[str] = set()
         ports_in = tuple(
             Port(n, c_name(n, taken), graph.type_of(r), location(r) if self.workspace_io else None)

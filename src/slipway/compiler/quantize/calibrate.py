@@ -55,8 +55,8 @@ def magnitudes(
 def _percentile(statistics: Statistics) -> float:
     """Return the magnitude that all but one in 100,000 elements do not exceed."""
     total = np.cumsum(statistics.magnitudes)
-    place = int(np.searchsorted(total, total[-1] * PERCENTILE, side="left"))
-    return statistics.largest() * (place + 1) / total.size
+    position = int(np.searchsorted(total, total[-1] * PERCENTILE, side="left"))
+    return statistics.largest() * (position + 1) / total.size
 
 
 def _entropy(statistics: Statistics) -> float:

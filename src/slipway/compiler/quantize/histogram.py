@@ -90,12 +90,12 @@ def _divergence(counts: Array, stop: int) -> float:
     kept = counts[:stop].astype(np.float64)
     reference = kept.copy()
     reference[-1] += counts[stop:].sum()
-    place = (np.arange(stop) * LEVELS) // stop
+    position = (np.arange(stop) * LEVELS) // stop
     filled = kept > 0
-    sums = np.bincount(place, kept, LEVELS)
-    used = np.bincount(place, filled, LEVELS)
+    sums = np.bincount(position, kept, LEVELS)
+    used = np.bincount(position, filled, LEVELS)
     spread = np.divide(sums, used, out=np.zeros(LEVELS), where=used > 0)
-    coarse = np.where(filled, spread[place], 0.0)
+    coarse = np.where(filled, spread[position], 0.0)
     if reference.sum() == 0 or coarse.sum() == 0:
         return np.inf
     p, q = reference / reference.sum(), coarse / coarse.sum()

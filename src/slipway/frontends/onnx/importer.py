@@ -36,7 +36,7 @@ from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
-from slipway.frontends.onnx.open_sizes import OpenSizes, Trial, open_sizes
+from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes
 from slipway.frontends.onnx.reader import array_of, load_model, value_type, weights_bytes
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
@@ -138,7 +138,7 @@ def check_onnx(
     return importer.book.entries
 
 
-def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]) -> Trial:
+def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]) -> SizeTrial:
     """Read the model with these shapes; return how many nodes fail, and the outputs' shapes."""
     with import_budget(weights_bytes(like.proto)):
         importer = _Importer(like.proto, like.opset, True, like.constants)
@@ -146,7 +146,7 @@ def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]
     names = [o.name for o in importer.graph.output]
     pairs = zip(names, results, strict=False)  # fewer results where there are problems
     made = {name: value.tensor_type.shape for name, value in pairs if isinstance(value, Expr)}
-    return Trial(len(importer.book.problems), made)
+    return SizeTrial(len(importer.book.problems), made)
 
 
 class _Poisoned(Exception):

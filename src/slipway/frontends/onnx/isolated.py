@@ -58,12 +58,12 @@ sys.stdout.buffer.write(made if isinstance(made, bytes) else made.SerializeToStr
 """
 
 
-class Refused(Exception):
+class ModelRefused(Exception):
     """What onnx said against a model; an empty text when its process died or ran out of time."""
 
 
 def inferred(proto: Any) -> Any:
-    """Return the model with the types that ONNX's shape inference finds, or raise `Refused`."""
+    """Return the model with the types that ONNX's inference finds, or raise `ModelRefused`."""
     return _run("infer", proto)
 
 
@@ -74,13 +74,13 @@ def objection(proto: Any) -> str:
     """
     try:
         _run("check", proto)
-    except Refused as refused:
+    except ModelRefused as refused:
         return str(refused)
     return ""
 
 
 def converted(proto: Any, opset: int) -> Any:
-    """Return the model in another opset, or raise `Refused`."""
+    """Return the model in another opset, or raise `ModelRefused`."""
     return _run(str(opset), proto)
 
 
@@ -97,14 +97,14 @@ def _run(task: str, proto: Any) -> Any:
             check=False,
         )
     except Exception as error:  # no interpreter, too slow, more than protobuf can write
-        raise Refused("") from error
+        raise ModelRefused("") from error
     if ended.returncode == REFUSED:
-        raise Refused(ended.stderr.decode(errors="replace").strip())
+        raise ModelRefused(ended.stderr.decode(errors="replace").strip())
     made = onnx_package().ModelProto()
     try:
         if ended.returncode == 0 and ended.stdout:
             made.ParseFromString(ended.stdout)
             return made
     except Exception as error:  # protobuf's DecodeError lives in a private module
-        raise Refused("") from error
-    raise Refused("")
+        raise ModelRefused("") from error
+    raise ModelRefused("")

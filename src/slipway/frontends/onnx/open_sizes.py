@@ -29,7 +29,7 @@ class OpenSizes(Exception):
 
 
 @dataclass(frozen=True)
-class Trial:
+class SizeTrial:
     """What came of reading the model with some shapes."""
 
     problems: int
@@ -38,7 +38,7 @@ class Trial:
 
 @contextmanager
 def open_sizes(
-    proto: Any, given: Mapping[str, Any] | None, trial: Callable[[dict[str, Any]], Trial]
+    proto: Any, given: Mapping[str, Any] | None, trial: Callable[[dict[str, Any]], SizeTrial]
 ) -> Iterator[None]:
     """Turn `OpenSizes` into the error that says which inputs are open, and which sizes fit them."""
     try:
@@ -48,7 +48,7 @@ def open_sizes(
 
 
 def _open_shape_error(
-    proto: Any, given: dict[str, Any], trial: Callable[[dict[str, Any]], Trial]
+    proto: Any, given: dict[str, Any], trial: Callable[[dict[str, Any]], SizeTrial]
 ) -> OpenShapeError:
     known = {t.name for t in proto.graph.initializer}
     open_inputs = {}
@@ -70,7 +70,7 @@ def _open_shape_error(
 
 def _search(
     proto: Any, open_inputs: dict[str, Dims], given: dict[str, Any],
-    trial: Callable[[dict[str, Any]], Trial],
+    trial: Callable[[dict[str, Any]], SizeTrial],
 ) -> tuple[dict[str, Any], int]:  # fmt: skip
     """Return the shapes, given ones included, with which fewest nodes fail, and how many do."""
     count = min(MAX_TRIALS, max(1, MAX_NODES_TRIED // max(len(proto.graph.node), 1)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from slipway.errors import SlipwayError
-from slipway.frontends.onnx.isolated import Refused, inferred
+from slipway.frontends.onnx.isolated import ModelRefused, inferred
 from slipway.frontends.onnx.reader import onnx_package, value_type
 from slipway.relay.expr import Var
 from slipway.relay.types import ANY, TensorType
@@ -50,7 +50,7 @@ class StandIns:
                     dim.dim_value = size
         try:
             return _types(inferred(bare).graph)
-        except Refused:  # what it finds inconsistent we find too, and say where
+        except ModelRefused:  # what it finds inconsistent we find too, and say where
             return {}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
-from slipway.frontends.tflite.reader import Array, Operator, Quantization, SubGraph, Tensor
+from slipway.frontends.tflite.reader import Array, FileTensor, Operator, Quantization, SubGraph
 from slipway.frontends.tflite.schema import ACTIVATIONS, PADDINGS
 from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.types import TensorType
@@ -103,13 +103,13 @@ class NodeView:
         """Return whether the input at `position` is given."""
         return position < len(self.operator.inputs) and self.operator.inputs[position] >= 0
 
-    def tensor(self, position: int = 0) -> Tensor:
+    def tensor(self, position: int = 0) -> FileTensor:
         """Return the description of an input."""
         if not self.has(position):
             raise self.unsupported(f"it has no input {position}")
         return self.graph.tensors[self.operator.inputs[position]]
 
-    def out(self, position: int = 0) -> Tensor:
+    def out(self, position: int = 0) -> FileTensor:
         """Return the description of an output."""
         if position >= len(self.operator.outputs):
             raise self.unsupported(f"it has no output {position}")
@@ -154,7 +154,7 @@ class NodeView:
         """Return the per-tensor quantisation of an output."""
         return self._per_tensor(self.out(position))
 
-    def _per_tensor(self, tensor: Tensor) -> Quantization:
+    def _per_tensor(self, tensor: FileTensor) -> Quantization:
         found = tensor.quantization
         if found is None:
             raise self.unsupported(f"the {tensor.dtype} tensor {tensor.name!r} has no scale")

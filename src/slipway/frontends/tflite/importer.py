@@ -22,12 +22,12 @@ from slipway.errors import (
     internal_error,
 )
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
-from slipway.frontends.budget import Budget, import_budget
+from slipway.frontends.budget import ImportBudget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
 from slipway.frontends.tflite.converters import NodeView, Program, load_converters
-from slipway.frontends.tflite.reader import Model, Operator, SubGraph, Tensor, load_model
+from slipway.frontends.tflite.reader import FileModel, FileTensor, Operator, SubGraph, load_model
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
@@ -122,7 +122,7 @@ def initial_state(
 
 @contextmanager
 def _importing(
-    model: Model, shapes: dict[str, Sequence[int]], dtypes: dict[str, str]
+    model: FileModel, shapes: dict[str, Sequence[int]], dtypes: dict[str, str]
 ) -> Iterator[_Importer]:
     """Open the budget of an import, and its importer."""
     arrays = [t.data for graph in model.subgraphs for t in graph.tensors if t.data is not None]
@@ -138,10 +138,10 @@ class _Poisoned(Exception):
 class _Importer(Program):
     def __init__(
         self,
-        model: Model,
+        model: FileModel,
         shapes: dict[str, Sequence[int]],
         dtypes: dict[str, str],
-        budget: Budget,
+        budget: ImportBudget,
     ) -> None:
         super().__init__()
         self.model = model
@@ -214,7 +214,7 @@ class _Importer(Program):
         names = [graph.tensors[i].name for i in graph.inputs]
         check_input_names((*self.shapes, *self.dtypes, *self.constants), names)
 
-    def _input(self, tensor: Tensor, name: str) -> Expr:
+    def _input(self, tensor: FileTensor, name: str) -> Expr:
         shape = tensor.signature if -1 in tensor.signature else tensor.shape
         given = self.shapes.get(tensor.name)
         if given is not None:
@@ -355,7 +355,7 @@ def _state(graph: SubGraph) -> tuple[int, ...]:
     return tuple(dict.fromkeys(i for o in graph.operators for i in _state_of(graph, o)))
 
 
-def _zero(tensor: Tensor) -> int:
+def _zero(tensor: FileTensor) -> int:
     """Return what a variable tensor stores for zero when it is reset."""
     found = tensor.quantization
     return found.zero_point if found is not None and tensor.dtype == "int8" else 0

@@ -13,7 +13,7 @@ from slipway.frontends.steps import run_steps
 from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.lstm_float import FloatCell
 from slipway.frontends.tflite.lstm_integer import integer_cell
-from slipway.frontends.tflite.lstm_parts import BACKWARD, FORWARD, OUTPUT, WHOLE, Parts
+from slipway.frontends.tflite.lstm_parts import BACKWARD, FORWARD, OUTPUT, WHOLE, LstmParts
 
 
 @converter("UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -58,7 +58,7 @@ def _given(out: Any, early: bool, keeps_time: bool = True) -> Any:
 
 
 def _run(
-    node: NodeView, parts: Parts, cell: Any, data: Any, other: Any = None, reverse: bool = False
+    node: NodeView, parts: LstmParts, cell: Any, data: Any, other: Any = None, reverse: bool = False
 ) -> list[Any]:
     """Return the outputs (time, batch, units) and both states, in the shapes of the file."""
     steps, batch = data.tensor_type.shape[:2]

@@ -10,7 +10,7 @@ from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
 from slipway.frontends.tflite.floating import activated, float_weights
 from slipway.frontends.tflite.hybrid import quantized_rows
-from slipway.frontends.tflite.lstm_parts import CELL, FORGET, INPUT, OUTPUT, Parts
+from slipway.frontends.tflite.lstm_parts import CELL, FORGET, INPUT, OUTPUT, LstmParts
 from slipway.relay.op_registry import const
 
 GUARD = 1e-8  # beside the variance of layer normalisation
@@ -60,7 +60,7 @@ def products_of(matrices: list[Product], data: Any) -> list[Any]:
 class FloatCell:
     """The cell of one direction."""
 
-    def __init__(self, node: NodeView, parts: Parts) -> None:
+    def __init__(self, node: NodeView, parts: LstmParts) -> None:
         self.gates = parts.gates(node)
         self.activation = node.activation
         self.clips = (node.option("cell_clip"), node.option("proj_clip"))

@@ -16,7 +16,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
 from slipway.frontends.tflite.fixed16 import looked_up, sigmoid_table, tanh_table
-from slipway.frontends.tflite.lstm_parts import ABSENT, CELL, FORGET, INPUT, OUTPUT, Parts
+from slipway.frontends.tflite.lstm_parts import ABSENT, CELL, FORGET, INPUT, OUTPUT, LstmParts
 from slipway.frontends.tflite.reader import Quantization
 from slipway.frontends.tflite.sigmoid16 import logistic_of, tanh_of
 from slipway.relay.op_registry import const
@@ -156,7 +156,7 @@ class _LiteCell(_Cell):
         return out
 
 
-def integer_cell(node: NodeView, parts: Parts) -> Any:
+def integer_cell(node: NodeView, parts: LstmParts) -> Any:
     """Return the cell of an integer LSTM: LiteRT's where products round once, or TFLM lacks it."""
     node.need_dtype("int8", "int16")
     dtype = node.tensor(0).dtype

@@ -11,7 +11,7 @@ ABSENT = 1 << 20  # no operator has an input there
 
 
 @dataclass(frozen=True)
-class Parts:
+class LstmParts:
     """The first position of each group of inputs; most groups have one for each gate."""
 
     weights: int
@@ -73,9 +73,9 @@ class Parts:
                 )
 
 
-WHOLE = Parts(weights=1, recurrent=5, peephole=9, bias=12, projection=16, hidden=18, state=19,
+WHOLE = LstmParts(weights=1, recurrent=5, peephole=9, bias=12, projection=16, hidden=18, state=19,
               norm=20)  # fmt: skip
-FORWARD = Parts(weights=1, recurrent=5, peephole=9, bias=12, projection=16, hidden=35, state=36,
+FORWARD = LstmParts(weights=1, recurrent=5, peephole=9, bias=12, projection=16, hidden=35, state=36,
                 aux=40)  # fmt: skip
-BACKWARD = Parts(weights=18, recurrent=22, peephole=26, bias=29, projection=33, hidden=37,
+BACKWARD = LstmParts(weights=18, recurrent=22, peephole=26, bias=29, projection=33, hidden=37,
                  state=38, aux=44)  # fmt: skip

@@ -46,7 +46,7 @@ class Quantization:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class FileTensor:
     """One tensor of a subgraph; `data` is its value when it is constant."""
 
     index: int
@@ -77,26 +77,26 @@ class SubGraph:
     """Tensors and operators in order of execution."""
 
     name: str
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[FileTensor, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     operators: tuple[Operator, ...]
 
 
 @dataclass(frozen=True)
-class Model:
+class FileModel:
     """A whole file; subgraph 0 is the main one."""
 
     subgraphs: tuple[SubGraph, ...]
     description: str
 
 
-def load_model(model: Any) -> Model:
+def load_model(model: Any) -> FileModel:
     """Read a model: bytes, a path, or an object of the `tflite` package (``tflite.Model``).
 
     Raises ModelError for what is no TFLite file, and for one that contradicts itself.
     """
-    if isinstance(model, Model):
+    if isinstance(model, FileModel):
         return model
     if isinstance(model, (str, os.PathLike)):
         try:
@@ -116,7 +116,7 @@ def load_model(model: Any) -> Model:
     return parse(bytes(held))
 
 
-def parse(data: bytes) -> Model:
+def parse(data: bytes) -> FileModel:
     """Return the description of the file `data`."""
     root = Flatbuffer(data).root(b"TFL3")
     version = root.scalar(0, "uint")
@@ -127,7 +127,7 @@ def parse(data: bytes) -> Model:
     graphs = tuple(_subgraph(graph, codes, buffers, data) for graph in root.tables(2))
     if not graphs:
         raise ModelError("the TFLite file holds no subgraph")
-    return Model(graphs, root.text(3))
+    return FileModel(graphs, root.text(3))
 
 
 def _operator_code(code: Table) -> tuple[str, int]:
@@ -204,13 +204,13 @@ def _options(operator: Table) -> dict[str, Any]:
     return found
 
 
-def _tensor(index: int, table: Table, buffers: list[Table], data: bytes) -> Tensor:
+def _tensor(index: int, table: Table, buffers: list[Table], data: bytes) -> FileTensor:
     name = table.text(3) or f"tensor_{index}"
     code = table.scalar(1, "byte")
     dtype = schema.DTYPES.get(code, schema.TYPE_NAMES.get(code, f"type {code}"))
     shape = _shape(table, 0, name)
     signature = _shape(table, 7, name) if table.numbers(7, "int") is not None else shape
-    return Tensor(
+    return FileTensor(
         index, name, shape, signature, dtype, _quantization(table, name, shape),
         _data(table, name, shape, dtype, buffers, data), bool(table.scalar(5, "bool", False)),
     )  # fmt: skip

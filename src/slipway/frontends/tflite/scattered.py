@@ -28,9 +28,9 @@ def scatter_nd(node: NodeView) -> Any:
     shape, indices = node.integers(2), node[0]
     _check_places(node, indices, shape)
     rank = len(node.shape(0))
-    turned = relay.transpose(indices, (rank - 1, *range(rank - 1)))
+    transposed = relay.transpose(indices, (rank - 1, *range(rank - 1)))
     dtype = node[1].tensor_type.dtype
-    return relay.scatter_nd(relay.zeros(shape, dtype), turned, node[1], "add")
+    return relay.scatter_nd(relay.zeros(shape, dtype), transposed, node[1], "add")
 
 
 @converter("SPARSE_TO_DENSE")

@@ -56,7 +56,7 @@ def transpose(node: NodeView) -> Any:
 
 @converter("CONCATENATION")
 def concatenate(node: NodeView) -> Any:
-    """Side by side; quantised inputs of another scale are brought to the output's."""
+    """Concatenate; quantised inputs of another scale are brought to the output's."""
     axis = node.option("axis")
     values = node.inputs
     if is_quantized(node):
@@ -80,7 +80,7 @@ def _with_scale_of_output(node: NodeView, position: int) -> Any:
 
 @converter("PACK")
 def pack(node: NodeView) -> Any:
-    """Side by side along a new axis."""
+    """Concatenate along a new axis."""
     return relay.stack(node.inputs, node.option("axis"))
 
 

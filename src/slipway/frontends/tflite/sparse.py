@@ -24,7 +24,7 @@ _INDEX_KINDS = {1: "int", 2: "ushort", 3: "ubyte"}
 
 
 @dataclass(frozen=True)
-class Level:
+class TraversedAxis:
     """One axis in the order of traversal: its extent, or where the indices of each parent lie."""
 
     extent: int
@@ -55,7 +55,7 @@ def dense_array(sparsity: Table, values: Array, shape: tuple[int, ...], name: st
     if prod(shape) > max(MAX_DENSE, 64 * values.size):
         raise ModelError(
             f"the sparse tensor {name!r} of shape {shape} would take {prod(shape)} elements, of "
-            f"which {values.size} are stored; at most {MAX_DENSE} are written out"
+            f"which {values.size} are stored; at most {MAX_DENSE} are expanded"
         )
     places = _places(levels, extents, values.size, damaged)
     position = [np.zeros(values.size, np.int64) for _ in range(rank)]
@@ -75,9 +75,9 @@ def _numbers(table: Table, column: int) -> list[int]:
     return [] if found is None else [int(v) for v in found]
 
 
-def _level(table: Table, damaged: Any) -> Level:
+def _level(table: Table, damaged: Any) -> TraversedAxis:
     if table.scalar(0, "byte") == DENSE:
-        return Level(table.scalar(1, "int"))
+        return TraversedAxis(table.scalar(1, "int"))
     if table.scalar(0, "byte") != SPARSE_CSR:
         raise damaged(f"an axis has the format {table.scalar(0, 'byte')}")
     found = []
@@ -93,11 +93,15 @@ def _level(table: Table, damaged: Any) -> Level:
         or (np.diff(segments) < 0).any()
     ):  # fmt: skip
         raise damaged("the segments of an axis do not divide its indices")
-    return Level(0, segments, indices)
+    return TraversedAxis(0, segments, indices)
 
 
 def _extents(
-    levels: list[Level], order: list[int], blocked: list[int], shape: tuple[int, ...], damaged: Any
+    levels: list[TraversedAxis],
+    order: list[int],
+    blocked: list[int],
+    shape: tuple[int, ...],
+    damaged: Any,
 ) -> list[int]:
     """Return the extent of each level: of a blocked axis the number of its blocks."""
     rank = len(shape)
@@ -123,7 +127,9 @@ def _extents(
     return extents
 
 
-def _places(levels: list[Level], extents: list[int], count: int, damaged: Any) -> list[Array]:
+def _places(
+    levels: list[TraversedAxis], extents: list[int], count: int, damaged: Any
+) -> list[Array]:
     """Return the index along each level of every stored value, in the order they are stored."""
     places: list[Array] = []
     total = 1

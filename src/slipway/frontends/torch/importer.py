@@ -21,7 +21,7 @@ from slipway.errors import (
     passed_through_others,
 )
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
-from slipway.frontends.budget import Budget, import_budget
+from slipway.frontends.budget import ImportBudget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
@@ -125,7 +125,7 @@ class _Importer:
         self.folder = ConstantFolder()
         self.book = ReportBook()
         self.params: dict[str, np.ndarray[Any, Any]] = {}
-        self.budget = Budget(0, 1)
+        self.budget = ImportBudget(0, 1)
 
     def weights_bytes(self) -> int:
         """Return the bytes of the tensors that the program holds."""

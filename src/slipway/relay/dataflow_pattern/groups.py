@@ -26,7 +26,7 @@ from slipway.relay.visit import children
 
 
 @dataclass(frozen=True)
-class Group:
+class MatchedGroup:
     """One match: its result, what it reads, and what lies between, the result included."""
 
     root: Any
@@ -37,7 +37,7 @@ class Group:
 
 def find_groups(
     pattern: DFPattern, expr: Expr, check: Callable[[Expr], bool] = lambda x: True
-) -> list[Group]:
+) -> list[MatchedGroup]:
     """Return the groups of `pattern` in `expr` whose result passes `check`."""
     order = post_order_by([expr], _outside_of_groups)
     users: dict[int, list[int]] = {}
@@ -71,7 +71,7 @@ def _outside_of_groups(expr: Expr) -> tuple[Expr, ...]:
     return children(expr)
 
 
-def _group(pattern: DFPattern, root: Any, found: dict[DFPattern, list[Any]]) -> Group:
+def _group(pattern: DFPattern, root: Any, found: dict[DFPattern, list[Any]]) -> MatchedGroup:
     between = _on_paths(pattern, found)
     leaves: dict[int, Any] = {}
     embedded: set[int] = set()
@@ -105,7 +105,7 @@ def _group(pattern: DFPattern, root: Any, found: dict[DFPattern, list[Any]]) -> 
         if not isinstance(expr, Function):
             waiting += [expr.op, *expr.args] if isinstance(expr, Call) else children(expr)
     inputs = tuple(expr for number, expr in leaves.items() if number in reached)
-    return Group(root, inputs, frozenset(inside), found)
+    return MatchedGroup(root, inputs, frozenset(inside), found)
 
 
 def _takes_any(part: DFPattern) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.ir.structural import structural_equal
-from slipway.relay.dataflow_pattern.groups import Group, find_groups
+from slipway.relay.dataflow_pattern.groups import MatchedGroup, find_groups
 from slipway.relay.dataflow_pattern.patterns import ENGINE, DFPattern
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem, TupleWrapper, Var
 from slipway.relay.visit import post_order, rebuild, substitute
@@ -119,7 +119,7 @@ def partition(
 ENGINE.partition = partition
 
 
-def as_function(group: Group, attrs: dict[str, Any]) -> Function:
+def as_function(group: MatchedGroup, attrs: dict[str, Any]) -> Function:
     """Return a match as a function of its inputs."""
     params = tuple(Var(f"FunctionVar_{i}", e.type) for i, e in enumerate(group.inputs))
     body = substitute(group.root, dict(zip(group.inputs, params, strict=True)))

@@ -54,9 +54,9 @@ def where(mask: np.ndarray[Any, Any], chosen: ExprLike, other: ExprLike) -> Any:
     return call("where", const(mask), chosen, other)
 
 
-def take(data: ExprLike, places: np.ndarray[Any, Any], axis: int) -> Any:
+def take(data: ExprLike, positions: np.ndarray[Any, Any], axis: int) -> Any:
     """Return the slices of `data` along `axis` at positions known now."""
-    return call("take", data, const(places.astype(np.int32)), axis)
+    return call("take", data, const(positions.astype(np.int32)), axis)
 
 
 def scalar(value: float, dtype: str) -> Constant:

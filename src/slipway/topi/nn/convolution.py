@@ -73,15 +73,15 @@ def conv(
 
     def element(*i: PrimExpr) -> Any:
         at = dict(zip(data_layout, i, strict=True))
-        place = {"O": at["C"], "I": rc.var}
+        position = {"O": at["C"], "I": rc.var}
         source = {"N": at["N"], "C": rc.var}
         if groups > 1:
             group = ops.floordiv(at["C"], per_group)
             source["C"] = ops.add(ops.mul(group, kernel["I"]), rc.var)
         for c, axis, step, gap in zip(spatial, over, steps, gaps, strict=True):
-            place[c] = axis.var
+            position[c] = axis.var
             source[c] = ops.add(ops.mul(at[c], step), ops.mul(axis.var, gap))
-        value, weight = x(*(source[c] for c in data_layout)), filt(*(place[c] for c in order))
+        value, weight = x(*(source[c] for c in data_layout)), filt(*(position[c] for c in order))
         return R.sum(ops.mul(ops.cast(value, dtype), ops.cast(weight, dtype)), axis=[rc, *over])
 
     shape = tuple(made[c] for c in data_layout)

@@ -25,12 +25,12 @@ def pad(
     )
 
     def element(*i: Any) -> Any:
-        tests, place = [], []
+        tests, position = [], []
         for index, n, b, a in zip(i, data.shape, before, after, strict=True):
-            place.append(ops.sub(index, b))
+            position.append(ops.sub(index, b))
             tests += [ops.greater_equal(index, b)] if b else []
             tests += [ops.less(index, ops.add(n, b))] if a else []
-        value = data(*place)
+        value = data(*position)
         fill = const(pad_value, data.dtype)
         return ops.if_then_else(ops.all_of(tests), value, fill) if tests else value
 

@@ -57,10 +57,10 @@ def pool2d(
     reducer = R.max if largest else R.sum
 
     def element(*i: PrimExpr) -> Any:
-        place: list[Any] = list(i)
+        position: list[Any] = list(i)
         for axis, step, gap, k in zip(axes, steps, gaps, over, strict=True):
-            place[axis] = ops.add(ops.mul(i[axis], step), ops.mul(k.var, gap))
-        return reducer(x(*place), axis=over)
+            position[axis] = ops.add(ops.mul(i[axis], step), ops.mul(k.var, gap))
+        return reducer(x(*position), axis=over)
 
     found = compute(tuple(shape), element, "pool2d")
     if largest:
@@ -80,8 +80,8 @@ def pool2d(
         start = ops.sub(ops.mul(index, steps[n]), first[n])
         count: Any = ops.const(0)
         for k in range(sizes[n]):
-            place = ops.add(start, k * gaps[n])
-            counts = ops.logical_and(ops.greater_equal(place, low), ops.less(place, high))
+            position = ops.add(start, k * gaps[n])
+            counts = ops.logical_and(ops.greater_equal(position, low), ops.less(position, high))
             count = ops.add(count, ops.cast(counts, "int32"))
         return ops.maximum(count, 1)
 
@@ -126,13 +126,13 @@ def adaptive_pool(
         return begin, ops.floordiv(ops.add(ops.mul(ops.add(index, 1), extent), size - 1), size)
 
     def element(*i: PrimExpr) -> Any:
-        place: list[Any] = list(i)
+        position: list[Any] = list(i)
         tests = []
         for axis, extent, size, k in zip(axes, extents, wanted, over, strict=True):
             begin, end = ends(i[axis], extent, size)
-            place[axis] = ops.add(begin, k.var)
-            tests.append(ops.less(place[axis], end))
-        return reducer(ops.if_then_else(ops.all_of(tests), data(*place), neutral), axis=over)
+            position[axis] = ops.add(begin, k.var)
+            tests.append(ops.less(position[axis], end))
+        return reducer(ops.if_then_else(ops.all_of(tests), data(*position), neutral), axis=over)
 
     found = compute(tuple(shape), element, "adaptive_pool")
     if largest:

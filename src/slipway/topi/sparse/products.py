@@ -32,9 +32,9 @@ def _blocks_of_rows(
             first = ops.cast(indptr[row], "int32")
             last = ops.cast(indptr[row + 1], "int32")
             with ib.for_range(0, last - first, "k") as k:
-                place = first + k
-                column = ops.cast(indices[place], "int32")
-                use(column, lambda r, c: data[place, r, c] if is_blocked else data[place])
+                position = first + k
+                column = ops.cast(indices[position], "int32")
+                use(column, lambda r, c: data[position, r, c] if is_blocked else data[position])
 
         visit(row, walk)
 
@@ -136,7 +136,7 @@ def sparse_add(
 
     def body(ins: Any, outs: Any) -> Any:
         ib = builder.create()
-        x, elements, places, starts = (ib.buffer_ptr(b) for b in ins)
+        x, elements, positions, starts = (ib.buffer_ptr(b) for b in ins)
         out = ib.buffer_ptr(outs[0])
 
         def visit(row: Any, walk: Any) -> None:
@@ -148,7 +148,7 @@ def sparse_add(
 
             walk(use)
 
-        _blocks_of_rows(ib, elements, places, starts, False, rows, visit)
+        _blocks_of_rows(ib, elements, positions, starts, False, rows, visit)
         return ib.get()
 
     return extern(  # type: ignore[no-any-return]
@@ -182,10 +182,10 @@ def sparse_transpose(
             first = ops.cast(starts[row], "int32")
             with ib.for_range(0, ops.cast(starts[row + 1], "int32") - first, "k") as k:
                 column = ops.cast(columns[first + k], "int32")
-                place = ib.allocate("int32", (1,), "place", scope="local")
-                place[0] = ops.cast(begins[column], "int32")
-                made[place[0]] = elements[first + k]
-                rows[place[0]] = ops.cast(row, kind)
+                position = ib.allocate("int32", (1,), "place", scope="local")
+                position[0] = ops.cast(begins[column], "int32")
+                made[position[0]] = elements[first + k]
+                rows[position[0]] = ops.cast(row, kind)
                 begins[column] = begins[column] + ops.const(1, pointer)
         with ib.for_range(0, size, "i") as i:
             begins[size - i] = begins[size - i - 1]

@@ -98,10 +98,10 @@ class Affine:
             return None
         bounds = []
         for bound in (self.low, self.high):
-            place = bound / float(self.scale) + int(self.zero)
-            if np.isfinite(bound) and not self.sums and abs(place - round(place)) > 1e-6:
+            position = bound / float(self.scale) + int(self.zero)
+            if np.isfinite(bound) and not self.sums and abs(position - round(position)) > 1e-6:
                 return None
-            bounds.append(place)
+            bounds.append(position)
         low, high = dtypes.int_range(self.dtype)
         first = max(low, round(bounds[0])) if np.isfinite(bounds[0]) else low
         final = min(high, round(bounds[1])) if np.isfinite(bounds[1]) else high

@@ -333,13 +333,13 @@ def _mean(given: Affine | None, axes: tuple[int, ...], keepdims: bool) -> Affine
         return None
     last = found.last and keepdims
     plain = found if last else found.channels_second()
-    places = axes
+    positions = axes
     if last:
-        places = tuple(a if a == 0 else found.rank - 1 if a == 1 else a - 1 for a in axes)
-    count = int(np.prod([plain.value.tensor_type.shape[a] for a in places]))
+        positions = tuple(a if a == 0 else found.rank - 1 if a == 1 else a - 1 for a in axes)
+    count = int(np.prod([plain.value.tensor_type.shape[a] for a in positions]))
     if not 0 < count < 1 << 23:
         return None
-    total = call_of("sum", call_of("cast", plain.value, "int32"), places, keepdims)
+    total = call_of("sum", call_of("cast", plain.value, "int32"), positions, keepdims)
     if int(found.zero):
         total = call_of("subtract", total, const(count * int(found.zero), "int32"))
     return Affine(total, found.scale / count, NOTHING, last=last, sums=True)

@@ -23,7 +23,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, post_order, rebuild
-from slipway.transform.graph.channel_ranges import Array, Range, channel_ranges
+from slipway.transform.graph.channel_ranges import Array, ChannelRange, channel_ranges
 
 SUMS = ("qnn.conv2d_nhwc", "qnn.dense_packed")
 DEPTHWISE = "qnn.depthwise_conv2d_nhwc"
@@ -144,7 +144,7 @@ class _Groups:
         for child in children(expr):
             self._block(child)
 
-    def live_channels(self, ranges: dict[int, Range]) -> dict[int, Array]:
+    def live_channels(self, ranges: dict[int, ChannelRange]) -> dict[int, Array]:
         """Return the indices to keep, for each group (by id) that loses channels."""
         kept: dict[int, Array] = {}
         for group in {id(g.root()): g.root() for g in self.of.values()}.values():
@@ -169,7 +169,7 @@ def _is_per_channel(constant: Constant) -> bool:
     return all(d == 1 for d in constant.array.shape[:-1])
 
 
-def _removable(reader: Call, ranges: dict[int, Range]) -> Array:
+def _removable(reader: Call, ranges: dict[int, ChannelRange]) -> Array:
     """Which channels of its data have one value for `reader`, on the padding too."""
     known = ranges.get(id(reader.args[0]))
     if known is None:
@@ -181,7 +181,9 @@ def _removable(reader: Call, ranges: dict[int, Range]) -> Array:
 
 
 class _Rewrite:
-    def __init__(self, groups: _Groups, ranges: dict[int, Range], kept: dict[int, Array]) -> None:
+    def __init__(
+        self, groups: _Groups, ranges: dict[int, ChannelRange], kept: dict[int, Array]
+    ) -> None:
         self.groups = groups
         self.ranges = ranges
         self.kept = kept

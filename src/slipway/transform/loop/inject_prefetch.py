@@ -49,9 +49,9 @@ def _ahead(loop: S.For, buffer: Buffer, offset: E.PrimExpr) -> list[S.Stmt]:
     for inner in walk(loop.body):
         if isinstance(inner, S.For):
             later[inner.loop_var] = inner.min
-    places: dict[Any, E.PrimExpr] = {}
+    positions: dict[Any, E.PrimExpr] = {}
     for load in walk(loop.body):
         if isinstance(load, E.BufferLoad) and load.buffer is buffer:
             at = an.linear(substitute(load.indices[0], later))
-            places.setdefault(at.key, an.to_expr(at))
-    return [prefetch(buffer, (at,)) for at in places.values()]
+            positions.setdefault(at.key, an.to_expr(at))
+    return [prefetch(buffer, (at,)) for at in positions.values()]

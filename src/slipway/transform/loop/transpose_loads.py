@@ -83,14 +83,14 @@ def _transposed(block: S.SeqStmt) -> S.Stmt:
         _, _, stride, lanes = key
         for first in sorted(columns):
             tile = range(first, first + lanes)
-            if not all(place in columns for place in tile):
+            if not all(position in columns for position in tile):
                 continue
             buffer = columns[first][0].buffer
             start = an.to_expr(starts[key].shifted(first))
-            for place, column in zip(
+            for position, column in zip(
                 tile, _load_tile(buffer, start, stride, lanes, lets), strict=True
             ):
-                values.update((id(load), column) for load in columns.pop(place))
+                values.update((id(load), column) for load in columns.pop(position))
     if not values:
         return block
 
@@ -138,8 +138,8 @@ def _load_tile(
         rows = transposed
     # Row 4 * g + s now has, in its four number q, rows 4 * g .. 4 * g + 3 of column 4 * q + j.
     columns: dict[int, E.Var] = {}
-    for place, j in enumerate((0, 2, 1, 3)):
-        blocks = _turn_fours([rows[g + place] for g in fours], lanes, pick)
+    for position, j in enumerate((0, 2, 1, 3)):
+        blocks = _turn_fours([rows[g + position] for g in fours], lanes, pick)
         columns.update((4 * q + j, block) for q, block in enumerate(blocks))
     return [columns[c] for c in range(lanes)]
 

@@ -271,7 +271,7 @@ class _AlterLayout:
                 in_block = best_block(data.shape[1], self.lanes)
             layouts = self.layouts(call, in_block, in_block, out_block)
             return self.winograd_conv(call, layouts, tile)
-        # The kernel skips the channels that fill up the data.
+        # The kernel skips the channels that pad the data.
         layouts = self.layouts(call, in_block, gcd(data.shape[1], in_block), out_block)
         return self.blocked_conv("conv", call, call.args[0], call.args[1], layouts)
 

@@ -124,8 +124,8 @@ def _with_four_axes(expr: Any) -> Any:
     first = axes[0]
     shape = source.tensor_type.shape
     four = reshaped(source, (*shape[:first], *split[:2], *shape[first + 1 :]))
-    places = [first, first + 1, *(a + (a > first) for a in axes[1:])]
-    return call_of("transpose", four, places)
+    positions = [first, first + 1, *(a + (a > first) for a in axes[1:])]
+    return call_of("transpose", four, positions)
 
 
 def _before_repeat(expr: Any, layout: str) -> Expr | None:

@@ -54,7 +54,7 @@ def joined_kernel(kernel: np.ndarray[Any, Any], groups: int, together: int) -> n
     each = filters // groups
     made = np.zeros((filters, together * depth, *kernel.shape[2:]), kernel.dtype)
     for group in range(groups):
-        place = group % together * depth
+        position = group % together * depth
         rows = slice(group * each, (group + 1) * each)
-        made[rows, place : place + depth] = kernel[rows]
+        made[rows, position : position + depth] = kernel[rows]
     return made

@@ -55,8 +55,8 @@ def _narrowed(expr: Any) -> Expr | None:
         power = power - excess
     if data is None or factor.size == 0 or power.min() < MIN_SHIFT:
         return None
-    places = -1 - power
-    made: Expr = _high(data, factor, np.int64(1) << (places - 1), places, expr)
+    shifts = -1 - power
+    made: Expr = _high(data, factor, np.int64(1) << (shifts - 1), shifts, expr)
     return made
 
 
@@ -97,9 +97,9 @@ def _with_zero_point(call: Any) -> Expr | None:
     data, multiplier, offset, shift = inner.args
     if not isinstance(zero, Constant) or zero.array.size != 1:
         return None
-    places = shift.array.astype(np.int64)
-    moved = offset.array + (int(zero.array.reshape(())) << places)
+    shifts = shift.array.astype(np.int64)
+    moved = offset.array + (int(zero.array.reshape(())) << shifts)
     if np.abs(moved).max() >= 1 << 30:  # the product's high half has 31 bits
         return None
-    made: Expr = _high(data, multiplier.array, moved, places, inner)
+    made: Expr = _high(data, multiplier.array, moved, shifts, inner)
     return made

@@ -72,11 +72,11 @@ def _joined(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
     taps = weight.shape[2:]
     make = op_registry.make
     many = _conv(call, weight, tuple(t - 1 for t in taps))
-    places = many.tensor_type.shape[2:]
-    spread = make("reshape")(many, (batch, channels, *strides, *places))
+    positions = many.tensor_type.shape[2:]
+    spread = make("reshape")(many, (batch, channels, *strides, *positions))
     order = [axis for a in range(count) for axis in (2 + count + a, 2 + a)]
     spread = make("transpose")(spread, (0, 1, *order))
-    extents = [place * stride for place, stride in zip(places, strides, strict=True)]
+    extents = [position * stride for position, stride in zip(positions, strides, strict=True)]
     whole = make("reshape")(spread, (batch, channels, *extents))
     first = attrs.padding[:count]
     ends = [begin + extent for begin, extent in zip(first, size, strict=True)]
@@ -135,8 +135,8 @@ class _Axis:
         """What is multiplied for all rests: one by one, and with taps and places as for all."""
         longest = -(-self.window // self.stride)
         one_by_one = sum(len(self.taps(r)) for r in range(self.stride))
-        places = self.data + longest - 1
-        return one_by_one * self.wanted // self.stride, longest * self.stride * places
+        positions = self.data + longest - 1
+        return one_by_one * self.wanted // self.stride, longest * self.stride * positions
 
 
 def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
@@ -161,9 +161,9 @@ def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
         around = [axis.padding(r) for axis, r in pairs]
         parts.append(_conv(call, weight, [p[0] for p in around] + [p[1] for p in around]))
     make = op_registry.make
-    places = [extent // stride for extent, stride in zip(size, strides, strict=True)]
+    positions = [extent // stride for extent, stride in zip(size, strides, strict=True)]
     spread = make("reshape")(
-        make("concatenate")(parts, axis=1), (batch, *strides, channels, *places)
+        make("concatenate")(parts, axis=1), (batch, *strides, channels, *positions)
     )
     order = [axis for a in range(count) for axis in (2 + count + a, 1 + a)]
     spread = make("transpose")(spread, (0, 1 + count, *order))

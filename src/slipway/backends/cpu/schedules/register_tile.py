@@ -97,7 +97,7 @@ def matrix_tiles(stage: te.Stage, tile: Tile, lanes: int) -> tuple[te.IterVar, t
 def image_tiles(
     stage: te.Stage,
     around: tuple[te.IterVar, te.IterVar],
-    place: Sequence[te.IterVar],
+    position: Sequence[te.IterVar],
     vectors: te.IterVar,
     lane: te.IterVar,
     *,
@@ -107,13 +107,13 @@ def image_tiles(
     rows_first: bool = False,
     tail: str = "shift",
 ) -> te.IterVar:
-    """Cut the positions `place` of images into parts, and those into tiles; return their loop.
+    """Cut the positions `position` of images into parts, and those into tiles; return their loop.
 
     `around` are the loops of images and of panels, `vectors` that of the vectors of a panel.  All
     panels of a part are computed before the next part.  Cores share the tiles of all of them.
     """
     image, panel = around
-    p_part, p_tiles = stage.split(stage.fuse(*place), factor=part, tail=tail)
+    p_part, p_tiles = stage.split(stage.fuse(*position), factor=part, tail=tail)
     p_outer, p_inner = stage.split(p_tiles, factor=rows, tail=tail)
     unrolled = [p_inner, vectors] if rows_first else [vectors, p_inner]
     register_tile(stage, [image, p_part, panel, p_outer], unrolled, lane)

@@ -137,7 +137,7 @@ class _Loop:
     def _once(self) -> S.Stmt:
         """Return one step: the kernels of the body, then the new states."""
         self._bind_parameters()
-        places = self._places()
+        buffers = self._buffers()
         done: list[S.Stmt] = []
         for expr in post_order(self.body.body, into_functions=False):
             match expr:
@@ -146,7 +146,7 @@ class _Loop:
                 case TupleGetItem():
                     self.values[id(expr)] = [self.values[id(expr.tuple_value)][expr.index]]
                 case Call() if is_primitive(expr.op):
-                    done.append(self._kernel(expr, places))
+                    done.append(self._kernel(expr, buffers))
                 case Var() | Function():
                     pass
                 case _:
@@ -175,7 +175,7 @@ class _Loop:
     def _rows(self) -> list[Buffer]:
         return [self._row(output) for output in self.outputs]
 
-    def _places(self) -> dict[tuple[int, int], Buffer]:
+    def _buffers(self) -> dict[tuple[int, int], Buffer]:
         """Return which results of kernels are written where they belong, by call and field."""
         found: dict[tuple[int, int], Buffer] = {}
         results = self.body.body.fields if isinstance(self.body.body, Tuple) else ()
@@ -186,7 +186,7 @@ class _Loop:
                 found.setdefault((id(result), 0), row)
         return found
 
-    def _kernel(self, call: Call, places: dict[tuple[int, int], Buffer]) -> S.Stmt:
+    def _kernel(self, call: Call, buffers: dict[tuple[int, int], Buffer]) -> S.Stmt:
         arguments = [b for a in call.args for b in self.values[id(a)]]
         if _is_reshape(call.op):
             (source,) = arguments
@@ -194,7 +194,7 @@ class _Loop:
             return S.NOP
         outs = []
         for number, type_ in enumerate(flatten(call.checked_type)):
-            buffer = places.get((id(call), number))
+            buffer = buffers.get((id(call), number))
             if buffer is None:
                 buffer = decl_buffer(type_.shape, type_.dtype, f"step{len(self.temporaries)}")
                 self.temporaries.append(buffer)

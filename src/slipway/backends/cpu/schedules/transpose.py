@@ -29,7 +29,7 @@ _MOST_INLINED = 16
 
 
 @dataclass(frozen=True)
-class Tile:
+class SquareTile:
     """Positions of the axes that are read along and across memory, and the extent of the tile."""
 
     along: tuple[int, ...]
@@ -38,7 +38,7 @@ class Tile:
     shifts: bool  # a last tile along memory may begin anywhere
 
 
-def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> Tile | None:
+def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> SquareTile | None:
     """Return the tile of a stage that reads across memory; None for one that does not."""
     if dtypes.bits_of(op.output(0).dtype) != 32 or op.num_outputs != 1 or lanes < SIZES[-1]:
         return None
@@ -54,7 +54,7 @@ def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> Tile | Non
 def schedule_transposed(
     schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int
 ) -> bool:
-    """Schedule a stage in square tiles if it reads across memory; tell whether it does."""
+    """Schedule a stage in square tiles if it reads across memory; return whether it does."""
     if target.kind.name != "llvm":
         return False
     if target.arch.startswith("aarch64"):
@@ -116,7 +116,7 @@ class _Reading:
             extent *= self.extents[axes[0]]
         return tuple(axes)
 
-    def tile(self, lanes: int) -> Tile | None:
+    def tile(self, lanes: int) -> SquareTile | None:
         """Return the largest tile that fits."""
         last = len(self.extents) - 1
         stride = self.steps(self.variables[last], self.flat)
@@ -129,11 +129,11 @@ class _Reading:
                 along = self.run(axis, free)
                 fitting = [s for s in sizes if s <= prod(self.extents[a] for a in along)]
                 if fitting:
-                    return Tile(along, across, fitting[0], True)
+                    return SquareTile(along, across, fitting[0], True)
             # Blocks that divide the axis first: the others leave some of it element by element.
             for size in sorted(sizes, key=lambda s: (self.extents[axis] % s != 0, -s)):
                 if size <= self.extents[axis] and self.runs_in_blocks(axis, size):
-                    return Tile((axis,), across, size, False)
+                    return SquareTile((axis,), across, size, False)
         return None
 
     def runs_in_blocks(self, axis: int, size: int) -> bool:
@@ -141,8 +141,8 @@ class _Reading:
         outer, inner = Var("outer"), Var("inner")
         self.an.bind(outer, 0, -(-self.extents[axis] // size) - 1)
         self.an.bind(inner, 0, size - 1)
-        place = self.an.linear(outer * size + inner)
-        cut = self.an.substitute(self.flat, {self.an.var_atom(self.variables[axis]): place})
+        position = self.an.linear(outer * size + inner)
+        cut = self.an.substitute(self.flat, {self.an.var_atom(self.variables[axis]): position})
         return self.steps(inner, cut) == 1
 
 
@@ -178,8 +178,8 @@ def _only_large_load(schedule: te.Schedule, op: te.ComputeOp) -> ProducerLoad | 
             if inlined > _MOST_INLINED:
                 return None
             variables = [axis.var for axis in made.axis]
-            place = dict(zip(variables, node.indices, strict=True))
-            stack.append(substitute(made.body[node.producer.value_index], place))
+            values = dict(zip(variables, node.indices, strict=True))
+            stack.append(substitute(made.body[node.producer.value_index], values))
         elif 2 * prod(ops.as_int(d) or 0 for d in node.producer.shape) >= size:
             found.append(node)
     return found[0] if len(found) == 1 else None

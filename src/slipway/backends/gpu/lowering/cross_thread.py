@@ -151,8 +151,8 @@ class CrossThread:
 
     def _step(self, stmt: S.Stmt, at: ThreadContext, tests: tuple[E.PrimExpr, ...]) -> S.Stmt:
         """Return a step of the tree: every thread takes part, whatever its own conditions."""
-        place = replace(at, conditions=tests, path=(*at.path, self.kernel.token()))
-        return self._leaf(stmt, place)
+        inside = replace(at, conditions=tests, path=(*at.path, self.kernel.token()))
+        return self._leaf(stmt, inside)
 
     def _leaf(self, stmt: S.Stmt, at: ThreadContext) -> S.Stmt:
         every = frozenset(self.kernel.extents)  # also those along which each row does the same
@@ -179,13 +179,13 @@ class CrossThread:
         return stmt
 
 
-def _redirect(node: Any, places: dict[int, Buffer]) -> Any:
+def _redirect(node: Any, buffers: dict[int, Buffer]) -> Any:
     """Return `node` with element 0 of other memory in place of every access of some buffers."""
-    if isinstance(node, E.BufferLoad) and id(node.buffer) in places:
-        return places[id(node.buffer)][0]
-    if isinstance(node, S.BufferStore) and id(node.buffer) in places:
-        value = _redirect(node.value, places)
-        return S.BufferStore(places[id(node.buffer)], value, (ops.const(0),))
+    if isinstance(node, E.BufferLoad) and id(node.buffer) in buffers:
+        return buffers[id(node.buffer)][0]
+    if isinstance(node, S.BufferStore) and id(node.buffer) in buffers:
+        value = _redirect(node.value, buffers)
+        return S.BufferStore(buffers[id(node.buffer)], value, (ops.const(0),))
     if isinstance(node, (E.PrimExpr, S.Stmt)):
-        return map_children(node, lambda child: _redirect(child, places))
+        return map_children(node, lambda child: _redirect(child, buffers))
     return node

@@ -110,18 +110,18 @@ def only_reader(
             if any(t.op is op for t in other.input_tensors) and stage.attach_type != "inline":
                 return None
             continue
-        places = _places(schedule, other, op)
-        if places:
-            readers.append((other, places))
+        positions = _places(schedule, other, op)
+        if positions:
+            readers.append((other, positions))
     if len(readers) != 1 or len(op.outputs) != 1:
         return None
-    reader, places = readers[0]
+    reader, positions = readers[0]
     own = [axis.var for axis in reader.axis]
     shape = shape_of(op.output(0))
     if reader.reduce_axis or shape != shape_of(reader.output(0)):
         return None
-    for place in places:
-        if any(i is not v and n > 1 for i, v, n in zip(place, own, shape, strict=True)):
+    for position in positions:
+        if any(i is not v and n > 1 for i, v, n in zip(position, own, shape, strict=True)):
             return None
     return next((t for t in outs if t.op is reader), None)
 

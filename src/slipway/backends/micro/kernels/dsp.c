@@ -62,7 +62,7 @@ static void slw_column(const struct slw_layer *layer, const int8_t *data, int32_
   const int32_t left = x * layer->stride_x - layer->pad_left;
   const int32_t last = left + (layer->kernel_width - 1) * layer->dilation_x;
   if (bytes != NULL) {
-    /* What is gathered is filled up with zeros once, by whoever gave the memory. */
+    /* What is gathered is padded with zeros once, by whoever gave the memory. */
     (void)slw_widen(to, slw_gather(layer, data, y, x, bytes, 4u), padded);
     return;
   }
@@ -134,7 +134,7 @@ static inline void slw_store_channels(const struct slw_output *output, const int
 }
 
 /* A product of one row of a multiple of 8 elements.  weights: for each four output channels their
- * words in turn, a word being 4 elements of the row; filled up with zeros, as are the biases. */
+ * words in turn, a word being 4 elements of the row; padded with zeros, as are the biases. */
 static SLW_SHARED void slw_dense_int8(const struct slw_layer *layer, const int8_t *data,
                                       const uint32_t *weights, const struct slw_scales *scales,
                                       int8_t *out, uint8_t *workspace) {
@@ -159,7 +159,7 @@ static SLW_SHARED void slw_dense_int8(const struct slw_layer *layer, const int8_
 }
 
 /* weights: for each pair of output channels the words of both in turn, a word being 4 elements of
- * the window, which is filled up to a multiple of 8; biases for pairs.
+ * the window, which is padded to a multiple of 8; biases for pairs.
  * workspace: 6 bytes per element, and 1 more where channels are no multiple of 4. */
 static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t *data,
                                      const uint32_t *weights, const struct slw_scales *scales,
@@ -206,8 +206,8 @@ static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t
   }
 }
 
-/* weights: [channels / 4][kernel][4] int16, each four channels in the order 0, 2, 1, 3, filled up
- * with zeros.  workspace: channels bytes of border, then a pointer for each kernel element. */
+/* weights: [channels / 4][kernel][4] int16, each four channels in the order 0, 2, 1, 3, padded
+ * with zeros.  workspace: channels bytes of padding, then a pointer for each kernel element. */
 static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const int8_t *data,
                                           const uint32_t *weights,
                                           const struct slw_scales *scales, int8_t *out,
@@ -219,9 +219,9 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
   const int32_t twice_zero = output.twice_zero;
   const uint32_t is_3x3 = (uint32_t)(layer->kernel_height == 3 && layer->kernel_width == 3 &&
                                      layer->dilation_y == 1 && layer->dilation_x == 1);
-  int8_t *border = (int8_t *)workspace;
+  int8_t *padding = (int8_t *)workspace;
   const int8_t **window = (const int8_t **)(void *)(workspace + ((channels + 15u) & ~15u));
-  slw_fill(border, layer->pad_value, channels);
+  slw_fill(padding, layer->pad_value, channels);
   for (int32_t y = 0; y < layer->out_height; ++y) {
     for (int32_t x = 0; x < layer->out_width; ++x) {
       const int32_t top = y * layer->stride_y - layer->pad_top;
@@ -237,7 +237,7 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
         corner = data + (uint32_t)top * line + (uint32_t)left * channels;
       }
       if (corner == NULL || channels % 4u != 0u) {
-        end = slw_window(layer, data, top, left, border, window);
+        end = slw_window(layer, data, top, left, padding, window);
       }
       for (; c + 4u <= channels; c += 4u) {
         const int32_t *bias = scales->bias + c;

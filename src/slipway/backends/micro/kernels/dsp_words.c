@@ -48,8 +48,8 @@ static inline int8_t slw_saturate_half(int32_t value) {
 }
 
 /* Two output channels of three pixels: sums[2 * pixel + channel] = bias + weights x columns.  This
- * takes every register.  gcc does not give away r7 where it keeps a frame pointer there, so that the
- * others are named, and r7 is saved beside the end of the weights. */
+ * takes every register.  gcc does not give away r7 where it keeps a frame pointer there: the others
+ * are named, and r7 is saved with the end of the weights. */
 static SLW_SHARED void slw_dot_2x3(const uint32_t *weights, const uint32_t *columns,
                                    uint32_t words, const int32_t *bias, int32_t *sums) {
   register int32_t a0 __asm__("r0") = bias[0];

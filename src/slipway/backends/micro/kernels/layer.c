@@ -3,7 +3,7 @@
 #include <arm_mve.h>
 #endif
 
-/* What every integer kernel knows of its layer.  Zero points are folded into the biases; the border
+/* What every integer kernel knows of its layer.  Zero points are folded into the biases; the padding
  * holds the data's zero point.
  */
 struct slw_layer {
@@ -24,9 +24,9 @@ struct slw_scales {
   const int32_t *bias, *multiplier, *shift;
 };
 
-/* Point at each element of a window; those outside point at `border`. Returns the end. */
+/* Point at each element of a window; those outside point at `padding`. Returns the end. */
 static SLW_SHARED const int8_t **slw_window(const struct slw_layer *layer, const int8_t *data,
-                                            int32_t top, int32_t left, const int8_t *border,
+                                            int32_t top, int32_t left, const int8_t *padding,
                                             const int8_t **window) {
   for (int32_t ky = 0; ky < layer->kernel_height; ++ky) {
     const int32_t row = top + ky * layer->dilation_y;
@@ -36,7 +36,7 @@ static SLW_SHARED const int8_t **slw_window(const struct slw_layer *layer, const
           row >= 0 && row < layer->in_height && column >= 0 && column < layer->in_width;
       *window++ = inside ? data + (uint32_t)(row * layer->in_width + column) *
                                       layer->in_channels
-                         : border;
+                         : padding;
     }
   }
   return window;
@@ -44,7 +44,7 @@ static SLW_SHARED const int8_t **slw_window(const struct slw_layer *layer, const
 
 /* The window of output pixel (y, x), from that of the pixel before. Returns its end. */
 static inline const int8_t **slw_next_window(const struct slw_layer *layer, const int8_t *data,
-                                             int32_t y, int32_t x, const int8_t *border,
+                                             int32_t y, int32_t x, const int8_t *padding,
                                              const int8_t **window) {
   const int32_t left = x * layer->stride_x - layer->pad_left;
   const int32_t top = y * layer->stride_y - layer->pad_top;
@@ -60,5 +60,5 @@ static inline const int8_t **slw_next_window(const struct slw_layer *layer, cons
     }
     return end;
   }
-  return slw_window(layer, data, top, left, border, window);
+  return slw_window(layer, data, top, left, padding, window);
 }

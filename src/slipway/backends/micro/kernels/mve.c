@@ -246,8 +246,8 @@ static inline void slw_store_16(int8_t *to, const slw_quad *quads, int32_t low, 
 }
 #endif
 
-/* weights: [out_channels / 4][window / 16][4][16], scales for full fours of channels, both filled up
- * with zeros.  workspace: two windows, each filled up to 16. */
+/* weights: [out_channels / 4][window / 16][4][16], scales for full fours of channels, both padded
+ * with zeros.  workspace: two windows, each padded to 16. */
 static SLW_SHARED void slw_conv_mve(const struct slw_layer *layer, const int8_t *data,
                                     const int8_t *weights, const struct slw_scales *scales,
                                     int8_t *out, uint8_t *workspace) {
@@ -317,24 +317,24 @@ static SLW_SHARED void slw_dense_mve(const struct slw_layer *layer, const int8_t
 }
 
 /* weights: [channels / 16][window][16], an even number of window elements, scales for full sixteens
- * of channels in the order of slw_store_16, all filled up with zeros.
- * workspace: channels bytes of border, then a pointer for each window element. */
+ * of channels in the order of slw_store_16, all padded with zeros.
+ * workspace: channels bytes of padding, then a pointer for each window element. */
 static SLW_SHARED void slw_depthwise_mve(const struct slw_layer *layer, const int8_t *data,
                                          const int8_t *weights, const struct slw_scales *scales,
                                          int8_t *out, uint8_t *workspace) {
   const uint32_t channels = layer->in_channels;
   const uint32_t step = 4u * layer->per_channel;
-  int8_t *border = (int8_t *)workspace;
+  int8_t *padding = (int8_t *)workspace;
   const int8_t **window = (const int8_t **)(void *)(workspace + ((channels + 15u) & ~15u));
-  slw_fill(border, layer->pad_value, channels);
+  slw_fill(padding, layer->pad_value, channels);
   for (int32_t y = 0; y < layer->out_height; ++y) {
     for (int32_t x = 0; x < layer->out_width; ++x) {
-      const int8_t **end = slw_next_window(layer, data, y, x, border, window);
+      const int8_t **end = slw_next_window(layer, data, y, x, padding, window);
       const int32_t *multiplier = scales->multiplier;
       const int32_t *shift = scales->shift;
       const int8_t *w = weights;
       if (((uint32_t)(end - window) & 1u) != 0u) {
-        *end++ = border; /* its weights are zero */
+        *end++ = padding; /* its weights are zero */
       }
       for (uint32_t c = 0; c < channels; c += 16u) {
         const uint32_t lanes = channels - c < 16u ? channels - c : 16u;

@@ -95,7 +95,7 @@ static SLW_SHARED void slw_pixel(const struct slw_layer *layer, const int8_t *wi
   }
 }
 
-/* weights: [out_channels / 4][window][4], and biases, filled up with zeros; scales as slw_scale wants
+/* weights: [out_channels / 4][window][4], and biases, padded with zeros; scales as slw_scale wants
  * them.  workspace: four windows. */
 static SLW_SHARED void slw_conv_scalar(const struct slw_layer *layer, const int8_t *data,
                                        const int8_t *weights, const struct slw_scales *scales,
@@ -144,7 +144,7 @@ static SLW_SHARED void slw_dense_scalar(const struct slw_layer *layer, const int
 
 /* The window of output pixel (y, x) into every fourth pointer, from that of four pixels before. */
 static inline void slw_fourth_window(const struct slw_layer *layer, const int8_t *data, int32_t y,
-                                     int32_t x, const int8_t *border, const int8_t **window) {
+                                     int32_t x, const int8_t *padding, const int8_t **window) {
   const int32_t left = x * layer->stride_x - layer->pad_left;
   const int32_t top = y * layer->stride_y - layer->pad_top;
   const int32_t right = layer->in_width - (layer->kernel_width - 1) * layer->dilation_x;
@@ -165,14 +165,14 @@ static inline void slw_fourth_window(const struct slw_layer *layer, const int8_t
     for (int32_t kx = 0; kx < layer->kernel_width; ++kx, column += layer->dilation_x, window += 4) {
       const int inside = has_row && column >= 0 && column < layer->in_width;
       *window = inside ? data + (uint32_t)(row * layer->in_width + column) * layer->in_channels
-                       : border;
+                       : padding;
     }
   }
 }
 
 /* weights: [channels / 4][window][4]; the last four overlap those before where channels are no
- * multiple of four, and are filled up with zeros where there are less.
- * workspace: channels bytes of border, then four pointers for each window element. */
+ * multiple of four, and are padded with zeros where there are less.
+ * workspace: channels bytes of padding, then four pointers for each window element. */
 static SLW_SHARED void slw_depthwise_scalar(const struct slw_layer *layer, const int8_t *data,
                                             const int8_t *weights,
                                             const struct slw_scales *scales, int8_t *out,
@@ -180,19 +180,19 @@ static SLW_SHARED void slw_depthwise_scalar(const struct slw_layer *layer, const
   const uint32_t channels = layer->in_channels;
   const uint32_t pixels = (uint32_t)(layer->out_height * layer->out_width);
   const uint32_t taps = (uint32_t)(layer->kernel_height * layer->kernel_width);
-  int8_t *border = (int8_t *)workspace;
+  int8_t *padding = (int8_t *)workspace;
   const int8_t **window = (const int8_t **)(void *)(workspace + ((channels + 15u) & ~15u));
   int32_t y = 0;
   int32_t x = 0;
-  slw_fill(border, layer->pad_value, channels);
+  slw_fill(padding, layer->pad_value, channels);
   for (uint32_t i = 0; i < 4u * taps; ++i) {
-    window[i] = border; /* what pixels behind the last one read */
+    window[i] = padding; /* what pixels behind the last one read */
   }
   for (uint32_t pixel = 0; pixel < pixels; pixel += 4u) {
     const uint32_t count = pixels - pixel < 4u ? pixels - pixel : 4u;
     const int8_t *w = weights;
     for (uint32_t i = 0; i < count; ++i) {
-      slw_fourth_window(layer, data, y, x, border, window + i);
+      slw_fourth_window(layer, data, y, x, padding, window + i);
       if (++x == layer->out_width) {
         x = 0;
         ++y;

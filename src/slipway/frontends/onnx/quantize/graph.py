@@ -9,7 +9,7 @@ import numpy as np
 
 from slipway.errors import ModelError
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
-from slipway.frontends.onnx.isolated import Refused, converted
+from slipway.frontends.onnx.isolated import ModelRefused, converted
 from slipway.frontends.onnx.reader import array_of, load_model, onnx_package, value_type
 
 Array = np.ndarray[Any, Any]
@@ -129,7 +129,7 @@ def _upgraded(proto: Any, least: int) -> Any:
         return proto
     try:
         made = converted(proto, least)
-    except Refused as error:
+    except ModelRefused as error:
         reason = (str(error).splitlines() or ["its converter came to no end"])[0][:200]
         raise ModelError(
             f"the model has opset {version}, quantising needs {least}, and onnx cannot convert "

@@ -61,11 +61,11 @@ def crop_and_resize(
 
     places = [view(positions(axis), axis) for axis in (0, 1)]
     inside = None
-    for place, extent in zip(places, extents, strict=True):
+    for position, extent in zip(places, extents, strict=True):
         within = call(
             "logical_and",
-            call("greater_equal", place, scalar(0, kind.dtype)),
-            call("less_equal", place, scalar(extent - 1, kind.dtype)),
+            call("greater_equal", position, scalar(0, kind.dtype)),
+            call("less_equal", position, scalar(extent - 1, kind.dtype)),
         )
         inside = within if inside is None else call("logical_and", inside, within)
     image = call("reshape", call("cast", which, "int32"), (count, 1, 1, 1))
@@ -75,8 +75,8 @@ def crop_and_resize(
 
     def read(y: Any, z: Any) -> Any:
         indices = []
-        for place, extent in ((y, extents[0]), (z, extents[1])):
-            indices.append(call("cast", call("clip", place, 0, extent - 1), "int32"))
+        for position, extent in ((y, extents[0]), (z, extents[1])):
+            indices.append(call("cast", call("clip", position, 0, extent - 1), "int32"))
         row = call("add", call("multiply", line, scalar(extents[0], "int32")), indices[0])
         spot = call("add", call("multiply", row, scalar(extents[1], "int32")), indices[1])
         return call("take", flat, spot)

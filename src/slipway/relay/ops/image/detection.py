@@ -72,9 +72,9 @@ def _select_reference(
         low = np.minimum(boxes[sample, :, :2], boxes[sample, :, 2:])
         high = np.maximum(boxes[sample, :, :2], boxes[sample, :, 2:])
         area = (high - low).prod(1)
-        for kind, places in enumerate(by_class):
+        for kind, positions in enumerate(by_class):
             chosen: list[int] = []
-            for rank, box in enumerate(places):
+            for rank, box in enumerate(positions):
                 if len(chosen) >= most:
                     break
                 if not scores[sample, kind, rank] > least:
@@ -139,10 +139,10 @@ def _select_compute(
                         with ib.if_scope(shared / joined > overlap[()]):
                             free[0] = te().const(False, "bool")
                     with ib.if_scope(free[0]):
-                        place = count[0].astype("int32")
-                        rows[place, 0] = b.astype("int64")
-                        rows[place, 1] = k.astype("int64")
-                        rows[place, 2] = order[b, k, i]
+                        position = count[0].astype("int32")
+                        rows[position, 0] = b.astype("int64")
+                        rows[position, 1] = k.astype("int64")
+                        rows[position, 2] = order[b, k, i]
                         count[0] = count[0] + te().const(1, "int64")
         return ib.get()
 

@@ -199,12 +199,12 @@ def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExp
     """
     if attrs.method != "nearest_neighbor":
         return None
-    places = taps_of(attrs, axis, extent, out)[0][:, 0]
+    positions = taps_of(attrs, axis, extent, out)[0][:, 0]
     at = np.arange(out)
-    if out % extent == 0 and (places == at // (out // extent)).all():
+    if out % extent == 0 and (positions == at // (out // extent)).all():
         return te().floordiv(i, out // extent)
-    if extent % out == 0 and (places == at * (extent // out) + places[0]).all():
-        return i * (extent // out) + int(places[0])
+    if extent % out == 0 and (positions == at * (extent // out) + positions[0]).all():
+        return i * (extent // out) + int(positions[0])
     return None
 
 

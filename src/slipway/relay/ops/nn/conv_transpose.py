@@ -95,11 +95,11 @@ def _reference(attrs: ConvTransposeAttrs, data: Array, weight: Array) -> Any:
         kernels = weight[g * per_in : (g + 1) * per_in]
         for offset in np.ndindex(*kernel):
             found = np.tensordot(chunk, kernels[(..., *offset)], axes=((1,), (0,)))
-            place = tuple(
+            position = tuple(
                 slice(o * d, o * d + (n - 1) * s + 1, s)
                 for o, d, n, s in zip(offset, attrs.dilation, size, attrs.strides, strict=True)
             )
-            out[(slice(None), slice(g * per_out, (g + 1) * per_out), *place)] += np.moveaxis(
+            out[(slice(None), slice(g * per_out, (g + 1) * per_out), *position)] += np.moveaxis(
                 found, -1, 1
             )
     ends = _extents(attrs, size, kernel)
@@ -132,12 +132,12 @@ def _compute(
             stride = attrs.strides[a]
             reach = at[a] + attrs.padding[a] - taps[a] * attrs.dilation[a]
             if stride == 1:
-                place = reach
+                position = reach
             else:
-                place = te().floordiv(reach, stride)
+                position = te().floordiv(reach, stride)
                 inside.append(ops.equal(te().floormod(reach, stride), 0))
-            inside += [place >= 0, place < size[a]]
-            source.append(place)
+            inside += [position >= 0, position < size[a]]
+            source.append(position)
         zero = te().const(0, data.dtype)
         value = te().if_then_else(te().all(*inside), data(n, first, *source), zero)
         product = value.astype(out.dtype) * weight(first, column, *taps).astype(out.dtype)

@@ -63,10 +63,10 @@ def nll_loss(
     need_shape("targets", kind, (own.shape[0], *own.shape[2:]), "predictions without their classes")
     need_shape("weights", weight, (own.shape[1],), "one factor per class")
     used = call("not_equal", classes, scalar(ignore_index, kind.dtype))
-    place = call("where", used, classes, scalar(0, kind.dtype))
-    factor = call("take", factors, place, 0)
+    position = call("where", used, classes, scalar(0, kind.dtype))
+    factor = call("take", factors, position, 0)
     factor = call("where", used, factor, scalar(0, weight.dtype))
-    picked = call("squeeze", call("gather", x, 1, call("expand_dims", place, 1)), [1])
+    picked = call("squeeze", call("gather", x, 1, call("expand_dims", position, 1)), [1])
     loss = call("negative", call("multiply", picked, factor))
     if reduction == "none":
         return loss

@@ -27,11 +27,11 @@ def dilate(data: ExprLike, strides: Extents, dilation_value: float = 0.0) -> Any
     for axis, step in enumerate(steps):
         if step == 1:
             continue
-        place = np.arange(shape[axis])
+        position = np.arange(shape[axis])
         view = [1] * own.rank
         view[axis] = shape[axis]
-        inside = inside & (place % step == 0).reshape(view)
-        x = take(x, place // step, axis)
+        inside = inside & (position % step == 0).reshape(view)
+        x = take(x, position // step, axis)
     return where(inside, x, scalar(dilation_value, own.dtype))
 
 
@@ -51,8 +51,8 @@ def mirror_pad(data: ExprLike, pad_width: Sequence[Extents], mode: str = "SYMMET
         most = extent if kind == "symmetric" else extent - 1
         if not (0 <= before <= most and 0 <= after <= most):
             raise BadArgument("pad_width", f"{pad_width} reaches beyond {own}")
-        places = np.pad(np.arange(extent), (before, after), kind)  # type: ignore[call-overload]
-        x = take(x, places, axis)
+        positions = np.pad(np.arange(extent), (before, after), kind)  # type: ignore[call-overload]
+        x = take(x, positions, axis)
     return x
 
 
@@ -79,7 +79,7 @@ def bitpack(
     x, own = typed(data)
     need_integral("data", own)
     axis = normal_axis(pack_axis, own.rank, "pack_axis")
-    place = normal_axis(bit_axis, own.rank + 1, "bit_axis")
+    position = normal_axis(bit_axis, own.rank + 1, "bit_axis")
     if not pack_type.startswith("uint"):
         raise BadArgument("pack_type", f"is {pack_type!r}; use uint8, uint16, uint32 or uint64")
     width = 8 * dtypes.bytes_of(pack_type)
@@ -98,4 +98,4 @@ def bitpack(
         plane = call("bitwise_and", shifted, scalar(1, pack_type))
         weighted = call("multiply", plane, const(worth.reshape(view)))
         planes.append(call("sum", weighted, [axis + 1]))
-    return call("stack", planes, place)
+    return call("stack", planes, position)

@@ -7,7 +7,7 @@ channels of a block of data, w the window::
     conv     data (N, C/c, ..., c)   kernel (O/o, I/i, w..., i/d, o, d)   result (N, O/o, ..., o)
     dense    data (M, K)             weight (N/o, K/d, o, d)              result (M, N)
 
-i divides c, and d divides i; a kernel may leave out channels that fill up the last block of data.
+i divides c, and d divides i; a kernel may leave out channels that pad the last block of data.
 """
 
 from __future__ import annotations

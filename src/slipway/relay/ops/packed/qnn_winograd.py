@@ -202,9 +202,9 @@ def contrib_conv2d_winograd(
     return WINOGRAD(data, weight, attrs=attrs)
 
 
-_BORDER = IntegerConvAttrs((1, 1), (1, 1, 1, 1), pad_value=9)
+_PADDED = IntegerConvAttrs((1, 1), (1, 1, 1, 1), pad_value=9)
 for _data, _weight, _kind in (
     ((1, 7, 6, 16), (2, 4, 4, 8, 8, 2), "uint8"),
     ((2, 5, 8, 8), (1, 4, 4, 4, 4, 2), "int8"),
 ):
-    WINOGRAD.sample_case(_data, _weight, attrs=_BORDER, dtypes=(_kind, "int16"), low=-128, high=127)
+    WINOGRAD.sample_case(_data, _weight, attrs=_PADDED, dtypes=(_kind, "int16"), low=-128, high=127)

@@ -232,9 +232,9 @@ def softmax(data: ExprLike, scale: float, beta: float = 1.0, out_dtype: str = ""
     make = op_registry.make
     maximum = make("cast")(make("max")(data, axis=-1, keepdims=True), "int32")
     below = make("subtract")(maximum, make("cast")(data, "int32"))
-    place = make("cast")(make("subtract")(op_registry.const(255, "int32"), below), "uint8")
-    exponentials = make("qnn.lookup")(place, table)
-    parts = make("qnn.lookup")(place, rule.rounding_divide_by_power_of_two(table, SUM_BITS))
+    position = make("cast")(make("subtract")(op_registry.const(255, "int32"), below), "uint8")
+    exponentials = make("qnn.lookup")(position, table)
+    parts = make("qnn.lookup")(position, rule.rounding_divide_by_power_of_two(table, SUM_BITS))
     total = make("sum")(parts, axis=-1, keepdims=True)
     return normalize(  # the exponentials are looked up again: cheaper than to keep them
         exponentials, reciprocal(total), total, out_dtype or data.tensor_type.dtype

@@ -60,10 +60,10 @@ def _words_compute(attrs: Any, inputs: list[Any], out_types: list[TensorType]) -
     def element(n: PrimExpr, y: PrimExpr, x: PrimExpr, w: PrimExpr) -> Any:
         word = None
         for k in range(min(BYTES, channels)):
-            place = w * BYTES + k
-            byte = data(n, place, y, x).astype("int32")
+            position = w * BYTES + k
+            byte = data(n, position, y, x).astype("int32")
             if channels % BYTES and channels > BYTES:
-                byte = te().if_then_else(place < channels, byte, te().const(0, "int32"))
+                byte = te().if_then_else(position < channels, byte, te().const(0, "int32"))
             byte = byte << te().const(8 * k, "int32")
             word = byte if word is None else word | byte
         return word

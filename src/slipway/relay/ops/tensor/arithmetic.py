@@ -24,7 +24,7 @@ def trunc_divide(lhs: ExprLike, rhs: ExprLike) -> Any:
 
 
 def trunc_mod(lhs: ExprLike, rhs: ExprLike) -> Any:
-    """Return the rest of a division towards zero, which has the sign of `lhs`."""
+    """Return the remainder of a division towards zero, which has the sign of `lhs`."""
     return call("subtract", lhs, call("multiply", rhs, trunc_divide(lhs, rhs)))
 
 

@@ -124,8 +124,8 @@ def reverse_sequence(
     step = const(np.arange(own.shape[along]).reshape(time).astype("int32"))
     count = call("minimum", call("cast", lengths, "int32"), scalar(own.shape[along], "int32"))
     count = call("reshape", count, batch)
-    turned = call("subtract", call("subtract", count, scalar(1, "int32")), step)
-    places = call("where", call("less", step, count), turned, step)
+    mirrored = call("subtract", call("subtract", count, scalar(1, "int32")), step)
+    places = call("where", call("less", step, count), mirrored, step)
     return call("gather", x, along, call("broadcast_to", places, own.shape))
 
 

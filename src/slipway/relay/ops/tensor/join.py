@@ -210,8 +210,8 @@ def _split_compute(attrs: SplitAttrs, inputs: list[Any], out_types: list[TensorT
 def split(data: ExprLike, indices_or_sections: Extents, axis: int = 0) -> TupleWrapper:
     """Cut the tensor into equal sections (an int) or at indices; returns a tuple."""
     given = as_expr(data)
-    place = normal_axis(axis, given.tensor_type.rank)
-    extent = given.tensor_type.shape[place]
+    position = normal_axis(axis, given.tensor_type.rank)
+    extent = given.tensor_type.shape[position]
     sections = one_integer(indices_or_sections)
     if sections is not None:
         if sections < 1 or extent % sections:
@@ -221,7 +221,7 @@ def split(data: ExprLike, indices_or_sections: Extents, axis: int = 0) -> TupleW
         cuts = tuple(range(extent // sections, extent, extent // sections)) if extent else ()
     else:
         cuts = integers("indices_or_sections", indices_or_sections)
-    return TupleWrapper(SPLIT(given, attrs=SplitAttrs(cuts, place)), len(cuts) + 1)
+    return TupleWrapper(SPLIT(given, attrs=SplitAttrs(cuts, position)), len(cuts) + 1)
 
 
 SPLIT.sample_case((6, 4), attrs=SplitAttrs((2, 3), 0))

@@ -91,5 +91,5 @@ def reverse_reshape(data: ExprLike, newshape: ExprLike) -> Any:
     codes = known_ints("newshape", newshape)
     if -4 in codes:
         raise BadArgument("newshape", f"{codes} has -4, which splits an axis: write the sizes")
-    turned = call("reshape", Var("turned", TensorType(own.shape[::-1])), codes[::-1])
-    return call("reshape", x, turned.tensor_type.shape[::-1])
+    flipped = call("reshape", Var("flipped", TensorType(own.shape[::-1])), codes[::-1])
+    return call("reshape", x, flipped.tensor_type.shape[::-1])

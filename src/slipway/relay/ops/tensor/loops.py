@@ -13,9 +13,9 @@ WORTH_SHARING = 1 << 15  # elements
 def nest(ib: Any, extents: Sequence[int], shared: bool = False) -> Iterator[list[Any]]:
     """Open one loop for each extent; with `shared` the first that has steps is parallel."""
     with ExitStack() as loops:
-        places: list[Any] = []
+        positions: list[Any] = []
         for extent in extents:
             kind = "parallel" if shared and extent > 1 else "serial"
             shared = shared and extent == 1
-            places.append(loops.enter_context(ib.for_range(0, extent, "i", kind=kind)))
-        yield places
+            positions.append(loops.enter_context(ib.for_range(0, extent, "i", kind=kind)))
+        yield positions

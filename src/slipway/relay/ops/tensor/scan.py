@@ -43,8 +43,8 @@ def _scan_rows(
     """Along the last axis: `beside` rows at a time, whose sums do not wait for each other."""
     *outer, rows, length = (1, *out.shape) if out.rank == 1 else out.shape
     beside = next(n for n in (8, 4, 2, 1) if rows % n == 0)
-    with nest(ib, [*outer, rows // beside], out.size >= WORTH_SHARING) as places:
-        *before, part = places
+    with nest(ib, [*outer, rows // beside], out.size >= WORTH_SHARING) as positions:
+        *before, part = positions
         sums = ib.allocate(out.dtype, (beside,), "sums", scope="local")
 
         def each() -> Any:
@@ -53,9 +53,9 @@ def _scan_rows(
         with each() as r:
             sums[r] = start
         with ib.for_range(0, length, "k") as k:
-            place = length - 1 - k if attrs.reverse else k
+            position = length - 1 - k if attrs.reverse else k
             with each() as r:
-                at = (*before, part * beside + r, place)[-out.rank :]
+                at = (*before, part * beside + r, position)[-out.rank :]
                 if attrs.exclusive:
                     added = ib.let("added", join(sums[r], x[at]))
                     y[at] = sums[r]
@@ -93,8 +93,8 @@ def _scan_slices(
         length = out.shape[axis]
         step(length - 1 if attrs.reverse else 0, None)
         with ib.for_range(1, length, "k") as k:
-            place = length - 1 - k if attrs.reverse else k
-            step(place, place + 1 if attrs.reverse else place - 1)
+            position = length - 1 - k if attrs.reverse else k
+            step(position, position + 1 if attrs.reverse else position - 1)
 
 
 def _runs(extent: int) -> list[tuple[int, int]]:

@@ -202,8 +202,8 @@ def _transpose_compute(
 
     def element(*i: Any) -> Any:
         source = [0] * len(axes)
-        for place, axis in enumerate(axes):
-            source[axis] = i[place]
+        for position, axis in enumerate(axes):
+            source[axis] = i[position]
         return x(*source)
 
     return [te().compute(out.shape, element, name="T_transpose", tag="injective,transpose")]

@@ -43,11 +43,11 @@ def get_valid_counts(
     order = call("cast", call("topk", key, count, -1, "indices", True, "int32"), "int32")
     total = call("sum", call("cast", valid, "int32"), [1])
     inside = call("less", number, call("expand_dims", total, 1))
-    places = call("where", inside, order, scalar(-1, "int32"))
+    positions = call("where", inside, order, scalar(-1, "int32"))
     rows = call("broadcast_to", call("expand_dims", order, 2), own.shape)
     boxes = call("gather", x, 1, rows)
     boxes = call("where", call("expand_dims", inside, 2), boxes, scalar(-1, own.dtype))
-    return TupleWrapper(Tuple((total, boxes, places)), 3)
+    return TupleWrapper(Tuple((total, boxes, positions)), 3)
 
 
 def yolo_reorg(data: ExprLike, stride: int) -> Any:
@@ -107,11 +107,11 @@ def roi_pool(
         begin, end = (
             call("clip", call("add", edge, first), 0, extent) for edge in (begin, end)
         )  # (regions, parts)
-        place = const(np.arange(extent, dtype=kind.dtype))
+        position = const(np.arange(extent, dtype=kind.dtype))
         inside = call(
             "logical_and",
-            call("greater_equal", place, call("expand_dims", begin, 2)),
-            call("less", place, call("expand_dims", end, 2)),
+            call("greater_equal", position, call("expand_dims", begin, 2)),
+            call("less", position, call("expand_dims", end, 2)),
         )  # (regions, parts, extent)
         nothing = call("less_equal", end, begin)
         view = (count, 1, parts, 1) if axis == 0 else (count, 1, 1, parts)

@@ -65,12 +65,12 @@ def _type(
 
 @SUPPRESS.reference
 def _reference(attrs: SuppressBoxesAttrs, data: Any, valid_count: Any, order: Any) -> Any:
-    rows, places = np.full_like(data, -1), np.full(order.shape, -1, np.int32)
+    rows, positions = np.full_like(data, -1), np.full(order.shape, -1, np.int32)
     for sample, most in enumerate(valid_count):
         keep = min(int(most), attrs.top_k) if attrs.top_k > 0 else int(most)
         kept: list[int] = []
-        for rank, place in enumerate(order[sample, :keep]):
-            row = data[sample, place]
+        for rank, position in enumerate(order[sample, :keep]):
+            row = data[sample, position]
             if attrs.iou_threshold > 0:
                 if len(kept) == attrs.max_output_size:
                     break
@@ -78,8 +78,8 @@ def _reference(attrs: SuppressBoxesAttrs, data: Any, valid_count: Any, order: An
                     if any(_covers(attrs, rows[sample, k], row) for k in kept):
                         continue
                     kept.append(rank)
-            rows[sample, rank], places[sample, rank] = row, place
-    return rows, places
+            rows[sample, rank], positions[sample, rank] = row, position
+    return rows, positions
 
 
 def _covers(attrs: SuppressBoxesAttrs, other: Any, row: Any) -> bool:
@@ -110,7 +110,7 @@ def _compute(
     def statements(ins: list[Any], outs: list[Any]) -> Any:
         ib = builder.create()
         data, valid_count, order = (ib.buffer_ptr(b) for b in ins)
-        rows, places = (ib.buffer_ptr(b) for b in outs)
+        rows, positions = (ib.buffer_ptr(b) for b in outs)
         free = ib.allocate("bool", (1,), "free")
         count = ib.allocate("int32", (1,), "count")
 
@@ -136,7 +136,7 @@ def _compute(
         def wipe(b: Any, i: Any) -> None:
             with ib.for_range(0, width, "c") as c:
                 rows[b, i, c] = number(-1)
-            places[b, i] = te().const(-1, "int32")
+            positions[b, i] = te().const(-1, "int32")
 
         with ib.for_range(0, batch, "b") as b:
             count[0] = te().const(0, "int32")
@@ -145,10 +145,10 @@ def _compute(
                 keep = te().min(keep, attrs.top_k)
             with ib.for_range(0, total, "i") as i:
                 with ib.if_scope(i < keep):
-                    place = order[b, i]
+                    position = order[b, i]
                     with ib.for_range(0, width, "c") as c:
-                        rows[b, i, c] = data[b, place, c]
-                    places[b, i] = place
+                        rows[b, i, c] = data[b, position, c]
+                    positions[b, i] = position
                 with ib.else_scope():
                     wipe(b, i)
             if attrs.iou_threshold > 0:
@@ -221,14 +221,14 @@ def non_max_suppression(
     valid = call("less", number, call("expand_dims", counts, 1))
     scores = call("where", valid, call("squeeze", scores, [2]), scalar(-np.inf, own.dtype))
     order = call("topk", scores, total, -1, "indices", False, "int32")
-    rows, places = suppress_boxes(
+    rows, positions = suppress_boxes(
         x, counts, order, max_output_size=most, iou_threshold=float(iou_threshold),
         any_class=bool(force_suppress), top_k=int(top_k), coord_start=int(coord_start),
         score_index=int(score_index), id_index=int(id_index),
     )  # fmt: skip
     if return_indices:
-        there = call("greater_equal", places, scalar(0, "int32"))
-        own_places = call("maximum", places, scalar(0, "int32"))
+        there = call("greater_equal", positions, scalar(0, "int32"))
+        own_places = call("maximum", positions, scalar(0, "int32"))
         found = call("gather", indices, 1, own_places)
         front, count = _to_front(there, total)
         found = call("gather", call("where", there, found, scalar(-1, "int32")), 1, front)

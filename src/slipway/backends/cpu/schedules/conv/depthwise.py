@@ -34,8 +34,8 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
 
     def element(b: PrimExpr, c: PrimExpr, *rest: PrimExpr) -> Any:
         *at, cb = rest
-        places, inside = window_at(data, at, taps, attrs)
-        left = data(b, c, *places, cb).astype(out.dtype)
+        positions, inside = window_at(data, at, taps, attrs)
+        left = data(b, c, *positions, cb).astype(out.dtype)
         return te.sum(left * kernel(c, 0, *taps, 0, cb).astype(out.dtype), taps, inside)
 
     return [te.compute(out.shape, element, name="depthwise_blocked", tag="depthwise_blocked")]

@@ -146,21 +146,21 @@ def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
 
     def spread(b: PrimExpr, o: PrimExpr, *rest: PrimExpr) -> Any:
         *at, ob = rest
-        place = at[0]
+        position = at[0]
         for x, extent in zip(at[1:], size[1:], strict=True):
-            place = place * extent + x
-        return flat(b, o, place, ob)
+            position = position * extent + x
+        return flat(b, o, position, ob)
 
     return [te.compute(out.shape, spread, name="conv_NCHWc", tag="injective")]
 
 
-def _position(place: Any, size: Sequence[int]) -> list[Any]:
-    """Return the coordinates of position `place` of a flattened image of `size`."""
+def _position(position: Any, size: Sequence[int]) -> list[Any]:
+    """Return the coordinates of position `position` of a flattened image of `size`."""
     at = []
     for extent in reversed(size[1:]):
-        at.append(te.floormod(place, extent))
-        place = te.floordiv(place, extent)
-    return [place, *reversed(at)]
+        at.append(te.floormod(position, extent))
+        position = te.floordiv(position, extent)
+    return [position, *reversed(at)]
 
 
 @register_strategy(
@@ -192,18 +192,18 @@ def schedule_conv2d_nchwc(
     panel_bytes = weight_bytes * tile.vectors
     shared = worth_sharing(positions * prod(shape_of(kernel)), target)
     stage = schedule[output]
-    n, oc, *place, ob = stage.op.axis
+    n, oc, *position, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
     if packed is None:  # all tiles of a part, one panel of weights after the other
         panels = -(-blocks // tile.vectors)
         part = positions_per_part(positions, data_bytes, panel_bytes * panels, panels, tile, target)
         each = image_tiles(
-            stage, (n, oc_outer), place, oc_inner, ob, rows=tile.rows, part=part, shared=shared
+            stage, (n, oc_outer), position, oc_inner, ob, rows=tile.rows, part=part, shared=shared
         )
     else:  # many panels for one tile, whose data is packed first
         together = max(1, 2 * target.core.l2_bytes // panel_bytes)
         oc_part, oc_outer = stage.split(oc_outer, factor=together)
-        p_outer, p_inner = stage.split(stage.fuse(*place), factor=tile.rows, tail="shift")
+        p_outer, p_inner = stage.split(stage.fuse(*position), factor=tile.rows, tail="shift")
         register_tile(stage, [n, oc_part, p_outer, oc_outer], [oc_inner, p_inner], ob)
         task, each = stage.fuse(n, oc_part, p_outer), oc_outer
         schedule[packed].compute_at(stage, task)

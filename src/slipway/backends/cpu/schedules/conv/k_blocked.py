@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
-from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
+from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import (
     Tile,
@@ -238,6 +238,6 @@ def _schedule_partial(
     def place(vector: int, line: Any) -> tuple[Any, ...]:
         return next_o + vector, 0, 0, 0, next_ko * steps + line, 0
 
-    at = Progress(t, tiles, step, steps)
+    at = PanelProgress(t, tiles, step, steps)
     for vector in range(tile.vectors):
         prefetch_next(inner, kernel, split, at, partial_call(place, vector))

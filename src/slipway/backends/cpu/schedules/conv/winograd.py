@@ -22,7 +22,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
     choose_lane_tile,
     schedule_lane_fma,
 )
-from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
+from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, time_of_all
 from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
@@ -205,7 +205,7 @@ def _schedule_products(
     register_tile(inner, [n, part, x, y, chunk, split.asking], [split.unrolled, q, o], ob)
     tiles = -(-shape_of(products)[5] // tile.rows)
     step = chunk * block + lane
-    at = Progress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
+    at = PanelProgress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
 
     def place(vector: int, line: Expr) -> tuple[Any, ...]:
         return o + vector, x, y + 1, 0, line, 0  # beyond the last y lies the next x

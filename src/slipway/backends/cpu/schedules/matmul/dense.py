@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
-from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
+from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import (
     matrix_tiles,
     register_tile,
@@ -82,11 +82,11 @@ def schedule_dense_pack(
     split = split_steps(inner, k, tile, target)
     register_tile(inner, [split.asking], [split.unrolled, m, n_block], n_lane)
     if rows > 1 and prefetch_steps(lanes, target):  # else asking takes longer than waiting
-        at = Progress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
+        at = PanelProgress(te.floordiv(m, tile.rows), -(-rows // tile.rows), k, depth)
         for vector in range(tile.vectors):
             block = te.floordiv(n, lanes) + tile.vectors + vector
-            place = partial(_line, block)
-            prefetch_next(inner, dense.op.input_tensors[1], split, at, place)
+            position = partial(_line, block)
+            prefetch_next(inner, dense.op.input_tensors[1], split, at, position)
     return schedule
 
 

@@ -150,7 +150,7 @@ def schedule_conv_pairs(
     schedule[sums].set_scope("local")
     images, blocks, positions, _ = shape_of(sums)
     stage: Any = schedule[output]
-    n, oc, *place, ob = stage.op.axis
+    n, oc, *position, ob = stage.op.axis
     oc_outer, oc_inner = stage.split(oc, factor=tile.vectors, tail="shift")
     panels = -(-blocks // tile.vectors)
     part = positions_per_part(
@@ -158,7 +158,7 @@ def schedule_conv_pairs(
     )
     parallel = worth_sharing(images * positions * prod(shape_of(kernel)), target)
     each = image_tiles(
-        stage, (n, oc_outer), place, oc_inner, ob, rows=tile.rows, part=part, shared=parallel
+        stage, (n, oc_outer), position, oc_inner, ob, rows=tile.rows, part=part, shared=parallel
     )
     if is_injective(data.op):
         schedule_padding(schedule[data], parallel)

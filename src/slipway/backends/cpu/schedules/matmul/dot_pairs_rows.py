@@ -87,8 +87,8 @@ def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
     def datum(b: PrimExpr, c: Any, *rest: Any) -> Any:
         *at, p, k = rest
         first = c * depth
-        place = read_at(unflatten(p, size), at, attrs)
-        return data(b, te.floordiv(first, wide), *place, te.floormod(first, wide) + k)
+        position = read_at(unflatten(p, size), at, attrs)
+        return data(b, te.floordiv(first, wide), *position, te.floormod(first, wide) + k)
 
     def column(c: PrimExpr, *rest: PrimExpr) -> Any:
         *at, o, lane, k = rest
@@ -122,7 +122,7 @@ def schedule_conv_squares(
     data, kernel = squares.data, squares.weight
     inline_injective(schedule, outs, keep=[squares.joined, squares.packed, data])
     stage: Any = schedule[output]
-    n, o, *place, ob = stage.op.axis
+    n, o, *position, ob = stage.op.axis
     images, blocks, *size, lanes = shape_of(output)
     o_outer, o_inner = stage.split(o, factor=tile.vectors * SIDE // lanes)
     panels = blocks * lanes // SIDE // tile.vectors
@@ -130,7 +130,7 @@ def schedule_conv_squares(
     part = positions_per_part(prod(size), bytes_[0] // images, bytes_[1], panels, tile, target)
     parallel = worth_sharing(images * prod(size) * prod(shape_of(kernel)), target)
     each = image_tiles(
-        stage, (n, o_outer), place, o_inner, ob,
+        stage, (n, o_outer), position, o_inner, ob,
         rows=tile.rows, part=-(-part // tile.rows) * tile.rows, shared=parallel, tail="guard",
     )  # fmt: skip
     if is_injective(data.op):

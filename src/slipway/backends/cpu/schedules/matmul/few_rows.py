@@ -128,7 +128,7 @@ register_strategy(
 def _few_rows(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Floats, one to three rows, the right matrix stored row by row.
 
-    Not where products go by lane, which has its own way with few rows.
+    Not where products take lane-indexed FMA, which has its own way with few rows.
     """
     a, b = in_types
     assert isinstance(a, TensorType)

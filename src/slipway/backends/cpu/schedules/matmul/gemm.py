@@ -108,8 +108,8 @@ def _matmul_compute(
     a = widened(a, out.dtype)
 
     def row(p: Sequence[Any], k: PrimExpr, m: PrimExpr) -> Any:
-        place = p if not batch or shape_of(a)[0] > 1 else [0]
-        return a(*place, *((k, m) if attrs.transpose_a else (m, k)))
+        position = p if not batch or shape_of(a)[0] > 1 else [0]
+        return a(*position, *((k, m) if attrs.transpose_a else (m, k)))
 
     return [tiled_product(row, packed, out)]
 

@@ -1,8 +1,8 @@
-"""Products by lane: four values of a row of data in one register, multiplied one after the other.
+"""Products by lane-indexed FMA: values of a row in one register, multiplied one after the other.
 
 Where an instruction multiplies a vector by one lane of another (``fmla v0.4s, v1.4s, v2.s[3]``), a
-step of four k needs one load for each row instead of four, and where the weights of a step lie side
-by side, one for each pair of their vectors.  So 6 rows by 4 vectors take 114 instructions for 96
+step of four k needs one load for each row instead of four, and where the weights of a step are
+contiguous, one for each pair of their vectors.  So 6 rows by 4 vectors take 114 instructions for 96
 multiply-adds, which loading values one by one makes 156.
 """
 

@@ -83,7 +83,7 @@ def joined_squares(
     """Return the stage `joined` of (images, rows, columns), rows padded to whole tiles.
 
     ``datum(image, *r, row, k)`` and ``weight(*r, column, k)`` are multiplied, r and k the axes
-    `reduced`.  Rows that fill up read the last row.
+    `reduced`.  Padding rows read the last row.
     """
     images, rows, columns = size
     whole = -(-rows // tile.rows) * tile.rows

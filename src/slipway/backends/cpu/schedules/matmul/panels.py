@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Progress:
+class PanelProgress:
     """How far the work on a panel is: step `step` of `steps` in tile `tile` of `tiles`."""
 
     tile: Any
@@ -54,13 +54,13 @@ def prefetch_next(
     stage: te.Stage,
     kernel: te.Tensor,
     steps: Steps,
-    at: Progress,
-    place: Callable[[Any], Sequence[Any]],
+    at: PanelProgress,
+    position: Callable[[Any], Sequence[Any]],
 ) -> None:
     """Let each step of `steps.asking` prefetch its share of the next panel's lines.
 
-    `place` gives the indices into `kernel` of a line, from 0 to ``at.steps``, of the next panel.
+    `position` gives the indices into `kernel` of a line, from 0 to ``at.steps``, of the next panel.
     """
     first = te.floordiv(at.tile * at.steps + at.step, at.tiles)
     for more in range(-(-steps.at_once // at.tiles)):
-        stage.prefetch_at(kernel, steps.asking, place(first + more))
+        stage.prefetch_at(kernel, steps.asking, position(first + more))

@@ -19,7 +19,7 @@ from slipway.backends.cpu.knobs import (
 )
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.winograd import WinogradTile, blocks_of_rows
-from slipway.backends.cpu.schedules.matmul.panels import Progress, Steps, prefetch_next
+from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, Steps, prefetch_next
 from slipway.backends.cpu.schedules.quantized.packed import instruction_for, product_tile
 from slipway.backends.cpu.schedules.register_tile import copy_of_image, register_tile
 from slipway.backends.cpu.tile import Tile, tile_space
@@ -157,7 +157,7 @@ def _schedule_products(
     register_tile(inner, [n, part, x, y, chunk], [q, o], lane, dot, [element])
     weight = inner.op.input_tensors[1]
     chunks, tiles = shape_of(weight)[3], -(-shape_of(products)[5] // tile.rows)
-    at = Progress(te.floordiv(q, tile.rows), tiles, chunk, chunks)
+    at = PanelProgress(te.floordiv(q, tile.rows), tiles, chunk, chunks)
 
     def place(vector: int, line: Expr) -> tuple[Any, ...]:
         return o + vector, x, y + 1, line, 0, 0  # beyond the last y lies the next x

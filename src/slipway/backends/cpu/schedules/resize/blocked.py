@@ -79,12 +79,12 @@ def schedule_resize_blocked(
     (output,) = {id(t.op): t for t in outs}.values()
     lanes = knobs.lanes
     stage: Any = schedule[output]
-    image, block, *places, column, channel = stage.op.axis
+    image, block, *positions, column, channel = stage.op.axis
     part, block = stage.split(block, factor=knobs.rows)
     vector, lane = stage.split(channel, factor=lanes)
-    stage.reorder(image, part, *places, column, block, vector, lane)
+    stage.reorder(image, part, *positions, column, block, vector, lane)
     stage.vectorize(lane)
-    task = stage.fuse(image, part, *places)
+    task = stage.fuse(image, part, *positions)
     if prod(shape_of(output)) >= knobs.share_from:
         stage.parallel(task)
     first: Any = schedule[rows]
