@@ -11,10 +11,11 @@ from typing import Any
 
 from slipway.errors import LoweringError
 from slipway.ir.function import GlobalVar, IRModule
+from slipway.ir.visit import walk
 from slipway.relay import op_rules
 from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.open_dims import fix_shapes
-from slipway.relay.visit import post_order, rewrite
+from slipway.relay.visit import rewrite
 from slipway.transform.context import PassContext
 from slipway.transform.graph.annotate_target import annotate_target
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
@@ -140,9 +141,11 @@ def RemoveUnusedFunctions(entry_functions: Sequence[str] = ("main",)) -> Pass:
         table = dict(module.items())
         kept = [name for name in entry_functions if name in table]
         for name in kept:  # grows while it is walked
-            called = [e.name for e in post_order(table[name]) if isinstance(e, GlobalVar)]
+            called = [e.name for e in walk(table[name]) if isinstance(e, GlobalVar)]
             kept += [n for n in dict.fromkeys(called) if n in table and n not in kept]
-        return module.replace(functions=tuple((n, f) for n, f in module.items() if n in kept))
+        left = tuple((n, f) for n, f in module.items() if n in kept)
+        made: IRModule = module.replace(functions=left)
+        return made
 
     return Pass("RemoveUnusedFunctions", None, run)
 
