@@ -365,6 +365,10 @@ def load_ops() -> dict[str, OpDefinition]:
         incomplete = {n: parts for n, d in OPS.items() if (parts := d.missing_parts())}
         if incomplete:
             raise RuntimeError(f"incomplete operator sections: {incomplete}")
+        for (
+            definition
+        ) in OPS.values():  # many are made inside of functions: "max_pool2d", not those
+            definition.make_function.__qualname__ = definition.make_function.__name__
         _loaded = True
     return OPS
 
