@@ -9,17 +9,17 @@ import typer
 from rich.markup import escape
 
 from slipway.cli import console
+from slipway.cli.exit_codes import LIMIT
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat, Timeout
 from slipway.cli.profile import ARTIFACTS, compile_for_profile
-from slipway.cli.report import open_device
+from slipway.cli.report import WantedDevice
 from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
     from slipway.report.compare import Comparison
 
-LIMIT_BROKEN = 4
 SHOWN = 12
 
 
@@ -37,6 +37,7 @@ def compare(
         str | None, typer.Option(help="Run both there: HOST:PORT, or with --tracker a kind.")
     ] = None,
     tracker: Annotated[str | None, typer.Option(help="The tracker that has the device.")] = None,
+    timeout: Timeout = None,
     input_shapes: InputShapes = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
@@ -75,7 +76,8 @@ def compare(
     for path in (a, b or a):
         path.stat()
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
-    found = compared((a, b or a), (targets[0], targets[-1]), device, tracker, options)
+    wanted = WantedDevice(device, tracker, timeout)
+    found = compared((a, b or a), (targets[0], targets[-1]), wanted, options)
     found.judge(*limits)
     if output is not None:
         from slipway.report.compare_page import write_comparison
@@ -86,7 +88,7 @@ def compare(
     else:
         print_comparison(found)
     if found.faults:
-        raise typer.Exit(LIMIT_BROKEN)
+        raise typer.Exit(LIMIT)
 
 
 def part_of(text: str | None, option: str) -> float | None:
@@ -106,7 +108,7 @@ def part_of(text: str | None, option: str) -> float | None:
 
 
 def compared(
-    paths: tuple[Path, Path], targets: tuple[str, str], device: str | None, tracker: str | None,
+    paths: tuple[Path, Path], targets: tuple[str, str], wanted: WantedDevice,
     options: ModelOptions,
 ) -> Comparison:  # fmt: skip
     """Compile what is not compiled yet, and return how the two differ."""
@@ -124,7 +126,7 @@ def compared(
             names.append(f"{path.name} for {target}" if is_file else path.name)
         if names[0] == names[1]:
             names = [str(path) for path in paths]
-        session, where = open_device(device, tracker)
+        session, where = wanted.open()
         places: list[Any] = []
         for artifact in artifacts:
             hindrance = why_not_here(artifact) if session is None else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +12,47 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.model_file import ModelOptions, parse_bindings, parse_shapes, survey_model
-from slipway.cli.options import Bindings, DenseRounding, Inputs, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Inputs,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    Timeout,
+)
 from slipway.cli.run import read_arrays
 from slipway.errors import ModelError
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
     from slipway.report.data import Report
+
+
+@dataclass(frozen=True)
+class WantedDevice:
+    """Where the command line says that a model is to run.
+
+    Raises ModelError for a tracker without a kind of device.
+    """
+
+    device: str | None = None
+    tracker: str | None = None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tracker is not None and self.device is None:
+            raise ModelError("--tracker needs --device: the kind of device to ask for")
+
+    def open(self) -> tuple[Any, str]:
+        """Return a session and what to call the device; (None, "this machine") without one."""
+        if self.device is None:
+            return None, "this machine"
+        from slipway.deploy.device import open_session
+
+        with console.step(f"Connecting to {self.device}"):
+            return open_session(self.device, tracker=self.tracker, timeout=self.timeout)
+
 
 DeviceName = Annotated[
     str | None,
@@ -32,6 +67,7 @@ def report(
     tracker: Annotated[
         str | None, typer.Option(help="The tracker, HOST:PORT, that has the device.")
     ] = None,
+    timeout: Timeout = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The page. [default: MODEL.html]")
     ] = None,
@@ -66,7 +102,8 @@ def report(
         slipway report kws.tflite --target arm/cortex-m4 -o kws.html
     """
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
-    found = reported(model, target, device, tracker, options, inputs, numbers, limits)
+    wanted = WantedDevice(device, tracker, timeout)
+    found = reported(model, target, wanted, options, inputs, numbers, limits)
     if as_json:
         print(found.to_json())
         return
@@ -77,7 +114,7 @@ def report(
 
 
 def reported(
-    model: Path, target: str, device: str | None, tracker: str | None, options: ModelOptions,
+    model: Path, target: str, wanted: WantedDevice, options: ModelOptions,
     inputs: Path | None, numbers: bool, limits: bool,
 ) -> Report:  # fmt: skip
     """Return the report of a model file that is compiled for `target` and run on a device."""
@@ -87,14 +124,12 @@ def reported(
     from slipway.report.make import make_report
     from slipway.target import Target
 
-    if tracker is not None and device is None:
-        raise ModelError("--tracker needs --device: the kind of device to ask for")
     chosen = Target(target)
     bare = chosen.parsed_triple.system == "none"
-    if bare and device is not None:
+    if bare and wanted.device is not None:
         raise ModelError(
-            f"--device {device}: {chosen} is a microcontroller, whose model runs as firmware: "
-            "`slipway micro create` makes a project of it"
+            f"--device {wanted.device}: {chosen} is a microcontroller, whose model runs as "
+            "firmware: `slipway micro create` makes a project of it"
         )
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
@@ -115,7 +150,7 @@ def reported(
         if not bare:
             artifact = folder.path / f"{model.stem}.tar"
             library.export_library(str(artifact))
-        session, where = open_device(device, tracker)
+        session, where = wanted.open()
         found = make_report(
             library, model.name, artifact, session=session, where=where, source=model,
             constants=parse_bindings(options.bind), numbers=numbers, limits=limits,
@@ -124,16 +159,6 @@ def reported(
     found.rewritten = rewritten_of(entries)
     found.repeat = how_to_repeat(model)
     return found
-
-
-def open_device(device: str | None, tracker: str | None) -> tuple[Any, str]:
-    """Return the session with a device and what to call it; (None, "this machine") without one."""
-    if device is None:
-        return None, "this machine"
-    from slipway.deploy.device import open_session
-
-    with console.step(f"Connecting to {device}"):
-        return open_session(device, tracker=tracker)
 
 
 def how_to_repeat(model: Path) -> list[str]:

@@ -21,7 +21,7 @@ _ELSEWHERE = {
     "tar",
 }  # fmt: skip
 # And what only a page that is a device has.
-_SESSION = ("rpc_*.c", "sha256.c")
+_SESSION = ("rpc_*.c",)
 # What every engine since 2021 has; kernels say for themselves whether they need SIMD.
 _FEATURES = "generic+bulk_memory+sign_ext+nontrapping_fptoint+mutable_globals"
 _FLAGS = (

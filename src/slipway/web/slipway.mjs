@@ -457,6 +457,16 @@ export class Runtime {
     this.bytes(at + data.length, 1)[0] = 0;
     return at;
   }
+  /** The SHA-256 of bytes, in hexadecimal digits; pages from plain http have no other. */
+  sha256(bytes) {
+    return this.withScratch(() => {
+      const digest = this.scratch(32);
+      const at = this.scratch(Math.max(1, bytes.length));
+      this.bytes(at, bytes.length).set(bytes);
+      this.exports.slw_web_sha256(at, bytes.length, digest);
+      return Array.from(this.bytes(digest, 32), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    });
+  }
   readText(at) {
     const all = new Uint8Array(this.memory.buffer);
     return decoder.decode(all.slice(at, all.indexOf(0, at)));
@@ -803,7 +813,7 @@ export class Model {
       .map((line, node) => {
         const [name, func] = line.split("\t");
         const times = Array.from({ length: repeat }, (_, r) => seconds[r * names.length + node]);
-        const layer = this.runtime.metadata.operators?.[func]?.layer ?? name;
+        const layer = this.runtime.metadata.operators?.[name]?.layer || name;
         return { layer, function: func, ms: 1e3 * times.sort((a, b) => a - b)[repeat >> 1] };
       })
       .filter((layer) => layer.function && layer.function !== "__nop");
@@ -816,11 +826,61 @@ export class Model {
 
 /**
  * Load a model: a URL or path, a Response, bytes, or a compiled WebAssembly.Module.
- * `onProgress(loaded, total)` is told of bytes as they come; `cache` names a browser's cache to keep
- * the file in.
+ * `onProgress(loaded, total, file)` is told of bytes as they come, of the "model" and of "params";
+ * `cache` names a browser's cache to keep the files in; `params` are the parameters of a model that
+ * was written without them, in any of these forms.
  */
 export async function load(source, options = {}) {
-  return new Model(await instantiate(source, options));
+  const model = new Model(await instantiate(source, options));
+  try {
+    await loadParamsOf(model, options);
+  } catch (cause) {
+    model.dispose();
+    throw cause;
+  }
+  return model;
+}
+
+async function loadParamsOf(model, { params, onProgress, cache }) {
+  const about = model.runtime.metadata.params;
+  if (!about) {
+    if (params !== undefined) {
+      throw new SlipwayError("this model has its parameters inside: load it without `params`", "ValueError");
+    }
+    return;
+  }
+  if (params === undefined) {
+    throw new SlipwayError(
+      `this model was written without its parameters (${about.bytes} bytes): give the file that ` +
+        'export_library(..., params_file=...) wrote beside it, load("model.wasm", { params: "model.params" })',
+      "ValueError");
+  }
+  const get = (isAnew) => fetched(params, {
+    cache, isAnew, onProgress: onProgress && ((loaded) => onProgress(loaded, about.bytes, "params")),
+  });
+  const isRight = (bytes) => bytes.length === about.bytes && model.runtime.sha256(bytes) === about.sha256;
+  let bytes = await get(false);
+  if (!isRight(bytes) && isAddress(params)) { // some cache has those of another version of the model
+    bytes = await get(true);
+  }
+  if (!isRight(bytes)) {
+    await forget(params, cache);
+    throw new SlipwayError(
+      `these are not the parameters of this model: ${bytes.length} bytes with another sum than the ` +
+        `${about.bytes} bytes ${about.sha256.slice(0, 12)}... that it was written with. Put both files on the ` +
+        "server again, in binary mode", "ArtifactError");
+  }
+  model.loadParams(bytes);
+}
+
+function isAddress(source) {
+  return (typeof source === "string" || source instanceof URL) && !isFile(source);
+}
+
+async function forget(source, cache) {
+  if (isAddress(source) && cache && globalThis.caches) {
+    await (await caches.open(cache)).delete(source);
+  }
 }
 
 /** Load functions; the classic entry: `const tvm = await instantiate(bytes)`. */
@@ -987,7 +1047,7 @@ async function compile(bytes) {
   }
 }
 
-async function fetched(source, { onProgress, cache } = {}) {
+async function fetched(source, { onProgress, cache, isAnew } = {}) {
   if (source instanceof Uint8Array) {
     return source;
   }
@@ -999,12 +1059,14 @@ async function fetched(source, { onProgress, cache } = {}) {
     if (isFile(source)) {
       const { readFile } = await import("node:fs/promises");
       try {
-        return new Uint8Array(await readFile(source));
+        const bytes = new Uint8Array(await readFile(source));
+        onProgress?.(bytes.length, bytes.length, "model");
+        return bytes;
       } catch (cause) {
         throw new SlipwayError(`cannot read ${source}: ${cause.message}`, "FileNotFoundError", { cause });
       }
     }
-    response = await requested(source, cache);
+    response = await requested(source, cache, isAnew);
   }
   if (typeof response?.arrayBuffer !== "function") {
     throw new SlipwayError(
@@ -1023,21 +1085,23 @@ function isFile(source) {
   return source instanceof URL ? source.protocol === "file:" : !/^[a-z]+:\/\//.test(source);
 }
 
-async function requested(source, cache) {
+/** Fetch a file, kept in a cache of the browser if that is named; `isAnew`: from the server. */
+async function requested(source, cache, isAnew) {
+  const how = isAnew ? { cache: "reload" } : {};
   try {
     if (cache && globalThis.caches) {
       const store = await caches.open(cache);
-      const kept = await store.match(source);
+      const kept = isAnew ? undefined : await store.match(source);
       if (kept) {
         return kept;
       }
-      const response = await fetch(source);
+      const response = await fetch(source, how);
       if (response.ok) {
         await store.put(source, response.clone());
       }
       return response;
     }
-    return await fetch(source);
+    return await fetch(source, how);
   } catch (cause) {
     throw new SlipwayError(`cannot fetch ${source}: ${cause.message}`, "OSError", { cause });
   }
@@ -1054,7 +1118,7 @@ async function collected(response, onProgress) {
     }
     parts.push(value);
     loaded += value.length;
-    onProgress(loaded, total);
+    onProgress(loaded, total, "model");
   }
   const bytes = new Uint8Array(loaded);
   let at = 0;

@@ -142,8 +142,14 @@ class SimulatedDevice:
             held.append(_C_TYPES[kind](value))
         pointers = (_P * len(held))(*[ctypes.addressof(value) for value in held])
         self.launched.append(one.kernel.decode())
+        name = one.kernel.decode()
         if entry(one.grid, one.block, pointers):
-            return self._fail(f"{one.kernel.decode()}: only some threads of a block meet a barrier")
+            return self._fail(f"{name}: only some threads of a block meet a barrier")
+        if self.language == "ll":
+            tell = self.library(one.digest.decode()).slw_race
+            tell.restype = ctypes.c_char_p
+            if tell():
+                return self._fail(f"{name}: a race: {tell().decode()}")
         return _OK
 
     def _fail(self, message):
@@ -172,7 +178,8 @@ def write_for_fake_cuda(module, folder):
 def _compile(text, language, made):
     """Compile kernels to a library with an entry for each (threads.h)."""
     inputs = _inputs(text, language, made)
-    command = [shutil.which("clang++") or shutil.which("g++"), "-std=c++17", "-O1", "-shared"]
+    command = [shutil.which("clang++") or shutil.which("g++"), "-std=c++17", "-shared"]
+    command += ["-O0" if language == "ll" else "-O1"]  # LLVM IR is compiled already
     command += ["-fPIC", "-ffp-contract=off", "-Wno-unknown-attributes", "-Wno-attributes"]
     command += ["-Wno-unknown-pragmas", f"-I{HEADERS}", *map(str, inputs), "-o", str(made)]
     subprocess.run(command, check=True, capture_output=True, text=True)
@@ -213,7 +220,39 @@ def _object_of(text):
     text = re.sub(r"llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])", r"slw_\1_\2", text)
     text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
     text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "")
+    text = _watched(text)
     text = re.sub(
         r"= addrspacecast ptr (@[\w.]+) to ptr", r"= getelementptr i8, ptr \1, i64 0", text
     )
     return CompiledText(text, Target("llvm"), "kernels").object_bytes
+
+
+_BYTES = {"ptr": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
+_ACCESS = re.compile(
+    r"^  (?:%\w+ = load (?P<loaded>[^,]+)|store (?P<stored><[^>]*>|\S+) [^,]+)"
+    r", ptr (?P<at>[%@][\w.]+)",
+    re.MULTILINE,
+)
+_SHARED = re.compile(r"^  (?P<at>%\w+) = addrspacecast ptr @(?P<name>[\w.]+) to ptr$", re.MULTILINE)
+
+
+def _size_of(kind):
+    lanes, _, of = kind.strip("<>").rpartition(" x ")
+    return int(lanes or 1) * _BYTES[of]
+
+
+def _watched(text):
+    """Return LLVM IR that tells `races.h` of each access, and of memory that a block shares."""
+
+    def access(found):
+        size = _size_of(found["loaded"] or found["stored"])
+        given = f"ptr {found['at']}, i64 {size}, i32 {int(found['stored'] is not None)}"
+        return f"  call void @slw_access({given})\n{found[0]}"
+
+    def shared(found):
+        count, of = re.search(rf"@{found['name']} = .*\[(\d+) x (\w+)\]", text).groups()
+        size = int(count) * _BYTES[of]
+        return f"{found[0]}\n  call void @slw_shared(ptr {found['at']}, i64 {size})"
+
+    declared = "declare void @slw_access(ptr, i64, i32)\ndeclare void @slw_shared(ptr, i64)\n"
+    return declared + _SHARED.sub(shared, _ACCESS.sub(access, text))

@@ -9,8 +9,10 @@ from vector_loops import OUT, TABLE, A, B, U, V, in_lanes, one_vector, pieces, r
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
+from slipway.ir.function import PrimFunc
 from slipway.ir.visit import walk
 from slipway.target import Target
+from slipway.transform.loop.vectorize_loop import vectorize_loop
 
 
 @pytest.mark.parametrize(("bits", "held"), [(8, 0), (64, 2), (1024, 32)])
@@ -46,18 +48,28 @@ def choice(condition, yes, no):
     return E.Call("float32", "if_then_else", (condition, yes, no))
 
 
-def test_a_choice_reads_no_memory_that_another_guards():
+@pytest.mark.parametrize("extent", [2, 20])
+def test_a_choice_reads_no_memory_that_another_guards(extent):
     """The table has 400 numbers: it must not be asked for those of u = 2 and 3."""
     zero = ops.const(0.0, "float32")
     for no in (B[V], zero, A[U] + B[V]):
         for asked in (TABLE[U * 200] + V > 3, TABLE[U * 200 + V] > 0, TABLE[U * 200] < V + 3):
             for inner in (choice(asked, A[V], no), choice(asked, no, A[V]) + B[U]):
-                made = in_lanes(store(choice(U < 2, inner, zero)), 20, outer=4)
+                made = in_lanes(store(choice(U < 2, inner, zero)), extent, outer=4)
                 assert set(ran_values(made)) == {1}
-                in_lanes(store(choice(U >= 2, zero, inner)), 20, outer=4)
+                in_lanes(store(choice(U >= 2, zero, inner)), extent, outer=4)
     # One that no lane changes is asked where it stands, and so is one that nothing guards.
     one = choice(TABLE[U * 200] > 0, A[V], B[V])
     assert set(ran_values(in_lanes(store(choice(U < 2, one, zero)), 16, outer=4))) == {16}
+    two = ops.const(2.0, "float32")
+    plain = choice(U < 2, choice(TABLE[U * 200] + V > 3, two, zero), two)
+    assert set(ran_values(in_lanes(store(plain), 16, outer=4))) == {16}
+    count = E.Call("int32", "if_then_else", (TABLE[V] > 0, TABLE[U], ops.const(2)))
+    assert set(ran_values(in_lanes(store(choice(count > 1, two, zero)), 16))) == {1}
+    count = E.Call("int32", "if_then_else", (TABLE[U] + V > 3, TABLE[V], ops.const(2)))
+    assert set(ran_values(in_lanes(store(choice(count > 1, two, zero)), 16))) == {16, 1}
+    count = E.Call("int32", "if_then_else", (TABLE[V] > 0, ops.const(1), ops.const(2)))
+    one_vector(choice(count + U > 1, two, zero) + A[V])
     free = choice(TABLE[U] + V > 3, A[V], zero)
     assert set(ran_values(in_lanes(store(free + A[V]), 16, outer=4))) == {16, 1}
 
@@ -138,13 +150,151 @@ def test_long_joins_grow_with_their_parts_and_balanced_ones_are_halved(shape):
 def test_a_name_of_lanes_inside_of_a_choice_stays_one_of_each_step():
     name = E.Var("name")
     for place in (TABLE[V] + 20, TABLE[U] + V + 20):
-        value = choice(V < 9, A[name], ops.const(7.0, "float32"))
-        made = in_lanes(S.LetStmt(name, place, store(value)), 20, outer=2)
-        assert 1 in ran(made)
+        value = choice(U * 16 + V < 20, A[name], ops.const(7.0, "float32"))
+        made = in_lanes(S.LetStmt(name, place, store(value)), 20, outer=3)
+        assert set(ran_values(made)) == {1}
 
 
 def test_statements_one_after_the_other():
     first, second = store(A[V], V), S.BufferStore(OUT, B[V] + 1.0, (V + 100,))
+    assert ran(in_lanes(S.NOP, 16)) == []
     made = in_lanes(S.SeqStmt((first, S.NOP, second)), 16)
     assert ran(made) == [16, 16]
     assert ran(in_lanes(S.SeqStmt((first, S.BufferStore(OUT, A[V], (U + 300,)))), 16)) == [1] * 32
+
+
+# -- names, calls and loops inside -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mentions", ["the name", "the name and a lane", "the name twice"])
+def test_a_choice_of_loads_by_a_name_of_its_own_runs_step_by_step(mentions):
+    """What it depends on has no meaning in front of the store."""
+    name = E.Var("name")
+    asked = {
+        "the name": name >= 0, "the name and a lane": name + V >= 5,
+        "the name twice": E.And(name >= 0, name < 30),
+    }[mentions]  # fmt: skip
+    for place in (V * 3 - 9, U + V):
+        inner = choice(asked, A[ops.maximum(V, 3)], ops.const(0.0, "float32"))
+        made = in_lanes(store(E.Let(name, place, inner)), 20, outer=2)
+        assert set(ran_values(made)) == {1}
+
+
+def test_a_name_in_what_is_chosen_is_one_of_all_lanes():
+    zero = ops.const(0.0, "float32")
+    below = U * 16 + V < 20
+    name, whole = E.Var("name", "float32"), E.Var("whole")
+    for value in (
+        E.Let(name, A[V] * 2.0, choice(below, B[V] + name, zero)),
+        E.Let(whole, TABLE[V] + 20, choice(below, B[whole], zero)),
+        E.Let(name, A[V] * 2.0, choice(below, B[V], A[V]) + name),
+    ):
+        assert set(ran_values(in_lanes(store(value), 20, outer=3))) == {16, 4, 1}
+
+
+def test_a_place_by_a_float_with_a_name_is_gathered():
+    name = E.Var("name", "float32")
+    for more in (V // 2, V, ops.maximum(V, 3)):
+        place = more + 20 + E.Cast("int32", name)
+        one_vector(E.Let(name, A[V] + 1.0, B[place]))
+
+
+def test_lanes_at_one_place_that_no_sum_shows_are_one_load():
+    """v * v + v is even."""
+    only = one_vector(A[(V * V + V) % 2 + 7])
+    assert isinstance(only.value, E.Broadcast)
+    assert only.value.value.lanes == 1
+
+
+@pytest.mark.parametrize("extent", [2, 16])
+def test_a_value_that_is_read_ahead_of_the_store_is_guarded_too(extent):
+    """Unguarded, the loads of a choice would reach past the end."""
+    name, zero = E.Var("name", "float32"), ops.const(0.0, "float32")
+    half = extent // 2
+    below, above, past = E.LT(V, ops.const(half)), E.GE(V, ops.const(half)), V + (400 - half)
+    for chosen in (
+        choice(below, A[past], zero), choice(above, zero, A[past]),
+        choice(below, A[past], B[V]), choice(above, A[V], B[past]),
+    ):  # fmt: skip
+        made = in_lanes(S.LetStmt(name, chosen, store(name)), extent)
+        assert ran(made) == [1] * extent
+
+
+def test_parts_that_no_lane_changes_are_the_same_for_all():
+    plain = U + V - V  # a sum of v that v is not in
+    two = ops.const(2.0, "float32")
+    for part in (A[plain] * 2.0, two * A[plain], A[plain] - B[plain]):
+        one_vector(part + A[V])
+    for args in ((A[plain] * 0.0 + 2.0, two), (two, A[plain])):
+        one_vector(E.Call("float32", "pow", args) + A[V])
+    one_vector(E.Select(A[plain] > 0.0, two, B[plain]) + A[V])
+
+
+def vector_of(value):
+    """The value of the store that a loop of 16 lanes becomes; it is not run."""
+    loop = S.For(V, ops.const(0), ops.const(16), S.ForKind.VECTORIZED, store(value, V))
+    made = vectorize_loop(PrimFunc((), loop, ())).body
+    (found,) = (n.value for n in walk(made) if isinstance(n, S.BufferStore))
+    return found
+
+
+def test_calls_without_arguments_are_the_same_for_all_lanes():
+    call = E.Call("float32", "random_number", ())
+    assert vector_of(A[V] + call).b.value is call
+    text = E.Call("float32", "call_pure_extern", (E.StringImm("zero"),))
+    assert vector_of(A[V] + text).b.value is text
+
+
+def test_vectors_inside_of_a_step_stay_vectors_of_the_step():
+    wide = E.Var("wide", "float32x2")
+    assert vector_of(A[V] + E.Call("float32", "exp", (wide + wide,))).lanes == 1
+
+
+def test_values_that_are_read_twice_are_made_once():
+    """Thirty times the square of the one before: written out, that would be 2 ** 30 products."""
+    value = A[V]
+    for _ in range(30):
+        value = value * value
+    found = vector_of(value)
+    assert sum(isinstance(n, E.Mul) for n in walk(found)) == 30
+
+
+def test_conditions_that_are_no_sums_are_asked_beside_those_that_are():
+    for extra in (A[U] > 0.0, E.EQ(TABLE[U], ops.const(3)), E.Not(A[U] > 0.0)):
+        for guard in (E.And(V < 18, extra), E.And(extra, V < 18)):
+            made = in_lanes(S.IfThenElse(guard, store(A[V]), None), 32, outer=4)
+            assert set(ran_values(made)) == {16, 1}
+    for extent in (2, 16):
+        guard = E.And(E.LT(V, ops.const(extent)), A[V] > 0.0)
+        made = in_lanes(S.IfThenElse(guard, store(B[V]), None), extent, outer=4)
+        assert set(ran_values(made)) == {1}
+
+
+def test_the_steps_of_a_loop_inside_are_known():
+    k = E.Var("k")
+    guarded = S.IfThenElse(V + k < 19, S.BufferStore(OUT, OUT[V] + A[V + k], (V,)), None)
+    made = in_lanes(S.For(k, ops.const(0), ops.const(4), S.ForKind.SERIAL, guarded), 16)
+    assert ran(made) == [16] * 4
+    (known,) = (n.condition for n in walk(made.body)
+                if isinstance(n, S.IfThenElse) and n.else_case is not None)  # fmt: skip
+    assert isinstance(known, E.IntImm)
+    start = S.For(k, V + 0, ops.const(4), S.ForKind.SERIAL, S.BufferStore(OUT, A[k], (V,)))
+    assert set(ran(in_lanes(start, 2))) == {1}
+
+
+def test_loops_inside_of_one_variable_have_their_own_ranges():
+    """A step reads B[v] in the first loop and B[v + 1] in the second, by the same expression."""
+    k = E.Var("k")
+    add = S.BufferStore(OUT, OUT[V] + B[V + k // 4], (V,))
+    for spans in (((0, 4), (4, 4)), ((4, 4), (0, 4)), ((0, 4), (0, 8))):
+        loops = [
+            S.For(k, ops.const(first), ops.const(extent), S.ForKind.SERIAL, add)
+            for first, extent in spans
+        ]
+        assert set(ran(in_lanes(S.SeqStmt(tuple(loops)), 16))) == {16}
+
+
+def test_loads_that_only_seem_to_differ_run_in_a_loop():
+    """v // 64 is 0 in all of its 64 steps."""
+    made = in_lanes(store(A[(U * 64 + V) // 64] + A[V], V), 64)
+    assert any(isinstance(n, S.For) and n.loop_var is not U for n in walk(made.body))

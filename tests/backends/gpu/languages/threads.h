@@ -5,6 +5,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -33,6 +34,9 @@ struct Block {
 };
 
 inline Block now;
+inline void (*on_block)() = nullptr;   /* what watches: before a block runs */
+inline void (*on_barrier)() = nullptr; /* behind a barrier, of each thread */
+inline void (*on_launch)() = nullptr;  /* before a kernel runs */
 
 inline void begin() {
   now.body(now.closure);
@@ -43,6 +47,9 @@ inline void begin() {
 inline void barrier() {
   const size_t self = now.at;
   swapcontext(&now.fibres[self], &now.home);
+  if (on_barrier != nullptr) {
+    on_barrier();
+  }
 }
 
 /* Run one block; returns 0, or 1 where threads wait at a barrier that others have passed by. */
@@ -64,6 +71,9 @@ inline int run_block(uint3 block, const size_t *size, void (*body)(void *), void
     now.fibres[i].uc_stack.ss_size = now.stacks[i].size();
     now.fibres[i].uc_link = nullptr;
     makecontext(&now.fibres[i], begin, 0);
+  }
+  if (on_block != nullptr) {
+    on_block();
   }
   for (;;) {
     size_t ended = 0;
@@ -120,6 +130,9 @@ struct Call {
 template <class... A>
 int launch(void (*kernel)(A...), const size_t *grid, const size_t *block, void **args) {
   Call<A...> call{kernel, {argument<A>(args)...}};
+  if (on_launch != nullptr) {
+    on_launch();
+  }
   for (unsigned z = 0; z < grid[2]; ++z) {
     for (unsigned y = 0; y < grid[1]; ++y) {
       for (unsigned x = 0; x < grid[0]; ++x) {
