@@ -70,7 +70,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",
     "tvm.micro.Auto": TUNER, "tvm.micro.autotvm": TUNER, "tvm.micro": "see slipway.micro",
     "tvm.parser": "slipway.parser has parse", "tvm.support.libinfo": "see slipway.libinfo",
-    "tvm.testing": "a helper of TVM's own tests", "tvm.arith": "slipway.arith.analyzer.Analyzer",
+    "tvm.testing": "a helper of TVM's own tests", "tvm.arith": "slipway.arith has Analyzer",
     "tvm.autotvm": TUNER, "tvm.auto_scheduler": TUNER, "tvm.meta_schedule": TUNER,
     "tvm.contrib": LIBRARY,
     **{f"tvm.contrib.{name}": LIBRARY for name in (

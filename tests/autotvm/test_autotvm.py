@@ -236,3 +236,20 @@ def test_candidates_are_compiled_together_and_alone_only_to_find_one_that_is_ref
     assert built.errors == {candidates[1]: "CodegenError: too large"}
     assert set(built.functions) == {candidates[0], candidates[2]}
     assert built.path == tmp_path / "some.so"
+
+
+def test_a_template_is_called_as_its_function_and_given_as_it():
+    """As scripts of TVM 0.6 have it: no name, and the function itself for the task."""
+
+    @autotvm.template
+    def scaled_rows(n):
+        a = te.placeholder((n, 8), name="a")
+        b = te.compute(a.shape, lambda i, j: a[i, j] * 2.0, name="b")
+        s = te.create_schedule(b.op)
+        autotvm.get_config().define_split("tile", b.op.axis[1], num_outputs=2)
+        return s, [a, b]
+
+    by_function = autotvm.task.create(scaled_rows, args=(4,), target="llvm")
+    by_name = autotvm.task.create("scaled_rows", args=(4,), target="llvm")
+    assert by_function.name == by_name.name == "scaled_rows"
+    assert len(by_function.config_space) == len(by_name.config_space) == 4

@@ -248,3 +248,14 @@ def test_the_variance_of_an_open_axis_counts_it():
     data = np.random.default_rng(5).standard_normal((7, 3)).astype("float32")
     run = relay.create_executor("vm", device=tvm.cpu(), target="llvm").evaluate(f)
     np.testing.assert_allclose(run(data).numpy(), data.var(0, ddof=1), rtol=1e-5)
+
+
+def test_parameters_that_are_constants_may_be_given_too():
+    """As scripts do: evaluate()(x, **params), of what an importer returned."""
+    x = relay.var("x", shape=(2,))
+    module = IRModule.from_expr(relay.Function([x], x + relay.const(1.0)))
+    run = relay.create_executor("graph", mod=module, device=tvm.cpu(), target="llvm").evaluate()
+    values = np.array([1.0, 2.0], "float32")
+    np.testing.assert_array_equal(run(values, w0=np.ones(2, "float32")).numpy(), values + 1)
+    with pytest.raises(tvm.TVMError, match="there is no input 'y'; the inputs are x"):
+        run(y=values)

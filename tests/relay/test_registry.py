@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from slipway import te
+from slipway import relay, te
 from slipway.errors import TypeInferenceError
 from slipway.ir.interpret import run
 from slipway.relay import op_registry
@@ -116,3 +116,10 @@ def test_type_errors_name_operator_and_argument(build, words):
 
     with pytest.raises(TypeInferenceError, match=words):
         build(relay, relay.var("x", shape=(1, 3, 8, 8)))
+
+
+def test_functions_are_called_as_their_operators():
+    """Scripts ask for the name in ``str(relay.nn.max_pool1d)``."""
+    for function in (relay.nn.max_pool1d, relay.nn.conv2d_transpose, relay.argmax, relay.add):
+        assert f"<function {function.__name__} at" in str(function)
+    assert "max_pool1d" in str(relay.nn.max_pool1d)

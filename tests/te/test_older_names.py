@@ -60,3 +60,20 @@ def test_shapes_and_text_of_the_runtime():
     assert tvm.runtime.ShapeTuple([1, 2]) == [1, 2] == list(tvm.runtime.ShapeTuple((1, 2)))
     assert tvm._ffi.base.py_str(b"text") == "text"
     assert tvm.runtime.container.ADT(3, [1, 2]).tag == 3
+
+
+def test_what_scripts_read_of_operations_loops_and_expressions():
+    a = te.placeholder((4, 4), name="a")
+    b = te.compute((4, 4), lambda i, j: a[i, j] + 1.0, name="b", attrs={"hello": 1, "arr": [2, 3]})
+    assert "hello" in b.op.attrs
+    assert (b.op.attrs["hello"], b.op.attrs.keys()) == (1, ["arr", "hello"])
+    s = te.create_schedule(b.op)
+    s[b].pragma(b.op.axis[0], "auto_unroll_max_step", 4)
+    assert [k.value for k in s[b].iter_var_attrs[b.op.axis[0]].pragma_keys] == [
+        "auto_unroll_max_step"
+    ]
+    n = te.var("n")
+    assert tvm.arith.Analyzer().simplify(n + n - n) is n
+    both = tir.SeqStmt((tir.Evaluate(0), tir.Evaluate(1)))
+    assert (len(both), both[1].value) == (2, 1)
+    assert tvm.target.vta().kind.name == "ext_dev"

@@ -117,12 +117,16 @@ class RelayExecutor:
 
 
 def _by_name(names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all inputs by name.  Raises ExecutionError for a missing and an unknown one."""
+    """Return all inputs by name.  Raises ExecutionError for a missing one.
+
+    Names beyond the inputs are let pass where none is missing: scripts give the parameters that an
+    importer returned, and the model has them as constants.
+    """
     if len(args) > len(names):
         raise ExecutionError(f"got {len(args)} inputs, but there are {len(names)}")
     given = {**dict(zip(names, args, strict=False)), **named}
     for name in given:
-        if name not in names:
+        if name not in names and not given.keys() >= set(names):
             raise ExecutionError(
                 f"there is no input {name!r}; the inputs are {', '.join(names)}."
                 f"{did_you_mean(name, names)}"

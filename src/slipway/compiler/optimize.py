@@ -74,11 +74,12 @@ def optimize_steps(
 
 def rule_passes() -> list[Pass]:
     """Return the passes that apply the rules which a program has registered for operators."""
+    kinds = (("FTVMLegalize", 1, Legalize), ("FTVMAlterOpLayout", 3, AlterOpLayout))
     found = []
-    if op_rules.has_rules("FTVMLegalize"):
-        found.append(Legalize())
-    if op_rules.has_rules("FTVMAlterOpLayout"):
-        found.append(AlterOpLayout())
+    for kind, level, make in kinds:
+        if op_rules.has_rules(kind):
+            step = make()
+            found.append(Pass(step.name, level, step.run))
     return found
 
 

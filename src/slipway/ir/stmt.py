@@ -134,6 +134,12 @@ class SeqStmt(Stmt):
 
     stmts: tuple[Stmt, ...]
 
+    def __getitem__(self, index: int) -> Stmt:
+        return self.stmts[index]
+
+    def __len__(self) -> int:
+        return len(self.stmts)
+
 
 @node
 class LetStmt(Stmt):

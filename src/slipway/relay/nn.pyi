@@ -1,8 +1,5 @@
 """What type checkers see of slipway.relay.nn; written by tools/stubs.py."""
 
-from slipway.relay.expr import Call
-from slipway.relay.expr import ExprLike
-from slipway.relay.expr import Extents
 from slipway.relay.ops.image.regions import deformable_conv2d as deformable_conv2d
 from slipway.relay.ops.image.regions import deformable_im2col as deformable_im2col
 from slipway.relay.ops.image.resize import upsampling as upsampling
@@ -15,6 +12,9 @@ from slipway.relay.ops.nn.attention import attention_bias as attention_bias
 from slipway.relay.ops.nn.conv import conv1d as conv1d
 from slipway.relay.ops.nn.conv import conv2d as conv2d
 from slipway.relay.ops.nn.conv import conv3d as conv3d
+from slipway.relay.ops.nn.conv_transpose import conv1d_transpose as conv1d_transpose
+from slipway.relay.ops.nn.conv_transpose import conv2d_transpose as conv2d_transpose
+from slipway.relay.ops.nn.conv_transpose import conv3d_transpose as conv3d_transpose
 from slipway.relay.ops.nn.dense import batch_matmul as batch_matmul
 from slipway.relay.ops.nn.dense import bias_add as bias_add
 from slipway.relay.ops.nn.dense import dense as dense
@@ -32,6 +32,24 @@ from slipway.relay.ops.nn.norm import l2_normalize as l2_normalize
 from slipway.relay.ops.nn.norm import layer_norm as layer_norm
 from slipway.relay.ops.nn.norm import lrn as lrn
 from slipway.relay.ops.nn.pad import pad as pad
+from slipway.relay.ops.nn.pool import adaptive_avg_pool1d as adaptive_avg_pool1d
+from slipway.relay.ops.nn.pool import adaptive_avg_pool2d as adaptive_avg_pool2d
+from slipway.relay.ops.nn.pool import adaptive_avg_pool3d as adaptive_avg_pool3d
+from slipway.relay.ops.nn.pool import adaptive_max_pool1d as adaptive_max_pool1d
+from slipway.relay.ops.nn.pool import adaptive_max_pool2d as adaptive_max_pool2d
+from slipway.relay.ops.nn.pool import adaptive_max_pool3d as adaptive_max_pool3d
+from slipway.relay.ops.nn.pool import avg_pool1d as avg_pool1d
+from slipway.relay.ops.nn.pool import avg_pool2d as avg_pool2d
+from slipway.relay.ops.nn.pool import avg_pool3d as avg_pool3d
+from slipway.relay.ops.nn.pool import global_avg_pool1d as global_avg_pool1d
+from slipway.relay.ops.nn.pool import global_avg_pool2d as global_avg_pool2d
+from slipway.relay.ops.nn.pool import global_avg_pool3d as global_avg_pool3d
+from slipway.relay.ops.nn.pool import global_max_pool1d as global_max_pool1d
+from slipway.relay.ops.nn.pool import global_max_pool2d as global_max_pool2d
+from slipway.relay.ops.nn.pool import global_max_pool3d as global_max_pool3d
+from slipway.relay.ops.nn.pool import max_pool1d as max_pool1d
+from slipway.relay.ops.nn.pool import max_pool2d as max_pool2d
+from slipway.relay.ops.nn.pool import max_pool3d as max_pool3d
 from slipway.relay.ops.nn.softmax import log_softmax as log_softmax
 from slipway.relay.ops.nn.softmax import softmax as softmax
 from slipway.relay.ops.nn.space import batch_to_space_nd as batch_to_space_nd
@@ -46,11 +64,19 @@ from slipway.relay.ops.nn.spread import dilate as dilate
 from slipway.relay.ops.nn.spread import fifo_buffer as fifo_buffer
 from slipway.relay.ops.nn.spread import mirror_pad as mirror_pad
 from slipway.relay.ops.packed.blocked import contrib_dense_pack as contrib_dense_pack
+from slipway.relay.ops.packed.blocked_conv import contrib_conv1d_nchwc as contrib_conv1d_nchwc
+from slipway.relay.ops.packed.blocked_conv import contrib_conv2d_nchwc as contrib_conv2d_nchwc
+from slipway.relay.ops.packed.blocked_conv import contrib_conv3d_nchwc as contrib_conv3d_nchwc
+from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv1d_nchwc as contrib_depthwise_conv1d_nchwc
+from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv2d_nchwc as contrib_depthwise_conv2d_nchwc
+from slipway.relay.ops.packed.blocked_conv import contrib_depthwise_conv3d_nchwc as contrib_depthwise_conv3d_nchwc
+from slipway.relay.ops.packed.dot_pairs import contrib_conv1d_pairs as contrib_conv1d_pairs
+from slipway.relay.ops.packed.dot_pairs import contrib_conv2d_pairs as contrib_conv2d_pairs
+from slipway.relay.ops.packed.dot_pairs import contrib_conv3d_pairs as contrib_conv3d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_dense_pairs as contrib_dense_pairs
 from slipway.relay.ops.packed.winograd import contrib_conv2d_winograd_nchwc as contrib_conv2d_winograd_nchwc
 from slipway.relay.ops.packed.winograd import contrib_winograd_weight as contrib_winograd_weight
 from slipway.relay.ops.tensor.shape import batch_flatten as batch_flatten
-import typing
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -131,34 +157,3 @@ __all__ = [
     "upsampling",
     "upsampling3d",
 ]
-
-def adaptive_avg_pool1d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
-def adaptive_avg_pool2d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
-def adaptive_avg_pool3d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
-def adaptive_max_pool1d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
-def adaptive_max_pool2d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
-def adaptive_max_pool3d(data: typing.Any, output_size: typing.Any = ..., layout: str = ..., out_layout: str = ...) -> Call: ...
-def avg_pool1d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
-def avg_pool2d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
-def avg_pool3d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
-def contrib_conv1d_nchwc(data: ExprLike, kernel: ExprLike, strides: Extents = ..., padding: Extents = ..., dilation: Extents = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
-def contrib_conv1d_pairs(data: ExprLike, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ...) -> Call: ...
-def contrib_conv2d_nchwc(data: ExprLike, kernel: ExprLike, strides: Extents = ..., padding: Extents = ..., dilation: Extents = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
-def contrib_conv2d_pairs(data: ExprLike, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ...) -> Call: ...
-def contrib_conv3d_nchwc(data: ExprLike, kernel: ExprLike, strides: Extents = ..., padding: Extents = ..., dilation: Extents = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
-def contrib_conv3d_pairs(data: ExprLike, kernel: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: Extents = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ...) -> Call: ...
-def contrib_depthwise_conv1d_nchwc(data: ExprLike, kernel: ExprLike, strides: Extents = ..., padding: Extents = ..., dilation: Extents = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
-def contrib_depthwise_conv2d_nchwc(data: ExprLike, kernel: ExprLike, strides: Extents = ..., padding: Extents = ..., dilation: Extents = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
-def contrib_depthwise_conv3d_nchwc(data: ExprLike, kernel: ExprLike, strides: Extents = ..., padding: Extents = ..., dilation: Extents = ..., groups: int = ..., channels: int | None = ..., kernel_size: Extents | None = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., out_dtype: str = ...) -> Call: ...
-def conv1d_transpose(data: typing.Any, weight: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: typing.Any = ..., groups: int = ..., channels: int | None = ..., kernel_size: typing.Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., output_padding: typing.Any = ..., out_dtype: str = ...) -> Call: ...
-def conv2d_transpose(data: typing.Any, weight: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: typing.Any = ..., groups: int = ..., channels: int | None = ..., kernel_size: typing.Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., output_padding: typing.Any = ..., out_dtype: str = ...) -> Call: ...
-def conv3d_transpose(data: typing.Any, weight: typing.Any, strides: typing.Any = ..., padding: typing.Any = ..., dilation: typing.Any = ..., groups: int = ..., channels: int | None = ..., kernel_size: typing.Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_layout: str = ..., output_padding: typing.Any = ..., out_dtype: str = ...) -> Call: ...
-def global_avg_pool1d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
-def global_avg_pool2d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
-def global_avg_pool3d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
-def global_max_pool1d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
-def global_max_pool2d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
-def global_max_pool3d(data: typing.Any, layout: str = ..., out_layout: str = ...) -> Call: ...
-def max_pool1d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
-def max_pool2d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...
-def max_pool3d(data: typing.Any, pool_size: typing.Any = ..., strides: typing.Any = ..., dilation: typing.Any = ..., padding: typing.Any = ..., layout: str = ..., out_layout: str = ..., ceil_mode: bool = ..., count_include_pad: bool = ...) -> Call: ...

@@ -365,6 +365,10 @@ def load_ops() -> dict[str, OpDefinition]:
         incomplete = {n: parts for n, d in OPS.items() if (parts := d.missing_parts())}
         if incomplete:
             raise RuntimeError(f"incomplete operator sections: {incomplete}")
+        for definition in OPS.values():  # "max_pool2d", not the function that made it
+            function = definition.make_function
+            assert function is not None  # it is one of the parts
+            function.__qualname__ = function.__name__
         _loaded = True
     return OPS
 

@@ -5,15 +5,16 @@ from slipway.lazy import by_module, offer
 _HOMES = by_module(
     {
         "slipway.transform.graph.classic": (
-            "AnnotateTarget CanonicalizeOps ConvertLayout DeadCodeElimination "
+            "AnnotateTarget CanonicalizeOps ConvertLayout DeadCodeElimination DynamicToStatic "
             "EliminateCommonSubexpr FixShapes FoldConstant FoldScaleAxis FunctionPass FuseOps "
             "InferType Inline Legalize MergeCompilerRegions MergeComposite ModulePass "
-            "PartitionGraph Pass PassContext RemoveDeadChannels Sequential SimplifyExpr "
+            "PartitionGraph Pass PassContext RemoveDeadChannels RemoveUnusedFunctions "
+            "Sequential SimplifyExpr "
             "SimplifyInference ToGraphNormalForm ToMixedPrecision build_config function_pass "
             "module_pass"
         ),
         "slipway.compiler.classic_passes": "AlterOpLayout FuseAttention",
         "slipway.compiler.optimize": "lower_ready optimize",
     }
-)
+) | {"PrintIR": "slipway.transform.manager:print_ir"}
 __getattr__, __dir__ = offer(__name__, _HOMES)

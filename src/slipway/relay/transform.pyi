@@ -8,6 +8,7 @@ from slipway.transform.graph.classic import AnnotateTarget as AnnotateTarget
 from slipway.transform.graph.classic import CanonicalizeOps as CanonicalizeOps
 from slipway.transform.graph.classic import ConvertLayout as ConvertLayout
 from slipway.transform.graph.classic import DeadCodeElimination as DeadCodeElimination
+from slipway.transform.graph.classic import DynamicToStatic as DynamicToStatic
 from slipway.transform.graph.classic import EliminateCommonSubexpr as EliminateCommonSubexpr
 from slipway.transform.graph.classic import FixShapes as FixShapes
 from slipway.transform.graph.classic import FoldConstant as FoldConstant
@@ -24,6 +25,7 @@ from slipway.transform.graph.classic import PartitionGraph as PartitionGraph
 from slipway.transform.graph.classic import Pass as Pass
 from slipway.transform.graph.classic import PassContext as PassContext
 from slipway.transform.graph.classic import RemoveDeadChannels as RemoveDeadChannels
+from slipway.transform.graph.classic import RemoveUnusedFunctions as RemoveUnusedFunctions
 from slipway.transform.graph.classic import Sequential as Sequential
 from slipway.transform.graph.classic import SimplifyExpr as SimplifyExpr
 from slipway.transform.graph.classic import SimplifyInference as SimplifyInference
@@ -32,6 +34,7 @@ from slipway.transform.graph.classic import ToMixedPrecision as ToMixedPrecision
 from slipway.transform.graph.classic import build_config as build_config
 from slipway.transform.graph.classic import function_pass as function_pass
 from slipway.transform.graph.classic import module_pass as module_pass
+from slipway.transform.manager import print_ir as PrintIR
 
 __all__ = [
     "AlterOpLayout",
@@ -39,6 +42,7 @@ __all__ = [
     "CanonicalizeOps",
     "ConvertLayout",
     "DeadCodeElimination",
+    "DynamicToStatic",
     "EliminateCommonSubexpr",
     "FixShapes",
     "FoldConstant",
@@ -55,7 +59,9 @@ __all__ = [
     "PartitionGraph",
     "Pass",
     "PassContext",
+    "PrintIR",
     "RemoveDeadChannels",
+    "RemoveUnusedFunctions",
     "Sequential",
     "SimplifyExpr",
     "SimplifyInference",

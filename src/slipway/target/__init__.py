@@ -18,6 +18,7 @@ from slipway.target.models import (
     micro,
     riscv_cpu,
     rocm,
+    vta,
 )
 from slipway.target.tags import list_tags, register_tag
 from slipway.target.target import Target, create
@@ -43,4 +44,5 @@ __all__ = [
     "register_tag",
     "riscv_cpu",
     "rocm",
+    "vta",
 ]

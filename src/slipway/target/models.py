@@ -94,6 +94,11 @@ def bifrost(model: str = "unknown", options: str | Sequence[str] | None = None) 
     return Target(f"opencl -device=bifrost -model={model}{_extra(options)}")
 
 
+def vta(model: str = "unknown", options: str | Sequence[str] | None = None) -> Target:
+    """Return the target of the accelerator VTA, for which no code is made."""
+    return Target(f"ext_dev -keys=vta,cpu -device=vta -model={model}{_extra(options)}")
+
+
 def hexagon(cpu_ver: str = "v68", hvx: int | None = None, **options: Any) -> Target:
     """Return the Hexagon target of DSP version `cpu_ver`; `hvx` is the vector bytes (64, 128)."""
     bytes_ = 128 if hvx is None else hvx

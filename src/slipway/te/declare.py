@@ -15,6 +15,7 @@ from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import IntImm, IterVar, PrimExpr, ProducerLoad, Range, Reduce, SizeVar, Var
 from slipway.ir.stmt import Evaluate, Stmt, seq
 from slipway.ir.visit import walk
+from slipway.te.attributes import OperationAttrs
 from slipway.te.operation import ComputeOp, ExternOp, PlaceholderOp, ScanOp
 from slipway.te.reduction import as_range
 from slipway.te.tensor import Tensor
@@ -141,7 +142,7 @@ def compute(
     many = isinstance(result, (tuple, list))
     body = tuple(ops.as_expr(r) for r in (result if many else (result,)))
     _check_body(name, body)
-    pairs = tuple(sorted(attrs.items())) if attrs else ()
+    pairs = OperationAttrs.of(attrs)
     op = ComputeOp(name, axes, body, tag or TagScope.current(), pairs)
     return op.outputs if many else op.output(0)
 
@@ -255,7 +256,7 @@ def extern(
         raise ArgumentTypeError(
             f"extern {name!r}: the function must return a statement or a call, got {body!r}"
         )
-    pairs = tuple(sorted(attrs.items())) if attrs else ()
+    pairs = OperationAttrs.of(attrs)
     op = ExternOp(name, sources, ins, outs, body, tag, pairs)
     return op.output(0) if op.num_outputs == 1 else list(op.outputs)
 
@@ -324,7 +325,7 @@ def scan(
         for d, extent in enumerate(state.shape[1:], 1)
     )
     sources = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs or ())
-    pairs = tuple(sorted(attrs.items())) if attrs else ()
+    pairs = OperationAttrs.of(attrs)
     op = ScanOp(name, axis, inits, updates, states, sources, spatial, tag, pairs)
     return op.output(0) if op.num_outputs == 1 else list(op.outputs)
 

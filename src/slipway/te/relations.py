@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.ir.expr import IterVar, PrimExpr
+from slipway.ir.expr import IterVar, PrimExpr, StringImm
 from slipway.ir.node import Node, node
 
 
@@ -57,6 +57,11 @@ class IterVarAttr:
         "prefetch_at",
         "tensor_intrin",
     )
+
+    @property
+    def pragma_keys(self) -> tuple[StringImm, ...]:
+        """The names of the pragmas (the classic attribute)."""
+        return tuple(StringImm(key) for key, _ in self.pragmas)
 
     @property
     def iter_type(self) -> str:

@@ -20,6 +20,7 @@ OPT_LEVELS = {
     "CanonicalizeOps": 3,
     "ConvertLayout": 3,
     "DeadCodeElimination": 1,
+    "DynamicToStatic": 2,
     "EliminateCommonSubexpr": 3,
     "FakeQuantizationToInteger": 0,
     "FixShapes": 0,
@@ -40,6 +41,7 @@ OPT_LEVELS = {
     "PackQuantizedWeights": 2,
     "PartitionGraph": 0,
     "RemoveDeadChannels": 2,
+    "RemoveUnusedFunctions": 1,
     "RoundOnce": 2,
     "SelectBranches": 0,
     "SimplifyExpr": 0,
@@ -68,12 +70,12 @@ _CLASSIC = frozenset(
     """
     AnnotateSpans BackwardFoldScaleAxis CanonicalizeCast
     CapturePostDfsIndexInSpans CombineParallelBatchMatmul CombineParallelConv2D
-    CombineParallelDense Defunctionalization DefuseOps DivToMul DynamicToStatic
+    CombineParallelDense Defunctionalization DefuseOps DivToMul
     EtaExpand FastMath FirstOrderGradient FlattenAtrousConv FlattenNestedTuples
     ForwardFoldScaleAxis GradientCellTransform ImplicitPermuteQuantize InferTypeLocal LabelOps
     LambdaLift LazyGradientInit ManifestAlloc ManifestLifetimes MemoryPlan
     OutlineCompilerFunctions PartialEval
-    PlanDevices RelayToTIRTargetHook RemoveStandaloneReshapes RemoveUnusedFunctions
+    PlanDevices RelayToTIRTargetHook RemoveStandaloneReshapes
     SimplifyFCTranspose SplitArgs ToANormalForm ToBasicBlockNormalForm ToCPS
     tir.CommonSubexprElimTIR tir.CoProcSync tir.HoistIfThenElse tir.InjectVirtualThread
     tir.LiftAttrScope tir.LowerTVMBuiltin tir.MergeDynamicSharedMemoryAllocations

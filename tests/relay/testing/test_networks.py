@@ -131,3 +131,11 @@ def test_weights_are_drawn_from_the_seed_and_named_after_layers():
 def test_what_there_is_not_is_named(make, words):
     with pytest.raises(TypeInferenceError, match=words):
         make(relay.testing)
+
+
+def test_images_of_a_layout_may_be_given_as_it_has_them():
+    for get in (relay.testing.resnet.get_workload, relay.testing.mobilenet.get_workload):
+        first, _ = get(image_shape=(3, 64, 64), layout="NHWC")
+        last, _ = get(image_shape=(64, 64, 3), layout="NHWC")
+        shapes = [module["main"].params[0].type.shape for module in (first, last)]
+        assert shapes == [(1, 64, 64, 3)] * 2

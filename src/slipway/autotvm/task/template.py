@@ -54,12 +54,16 @@ def get_config() -> ConfigSpace | ConfigEntity:
     return config
 
 
-def template(task_name: str) -> Callable[[Template], Template]:
+def template(task_name: str | Template) -> Any:
     """Return what makes a function a template: one that asks `get_config` how to schedule.
+
+    Without a name, as ``@autotvm.template``, it is called as the function is.
 
     It returns (schedule, arguments).  Called by itself it uses the best configuration of
     ``with apply_history_best(log)``, or the first of its space.
     """
+    if callable(task_name):
+        return template(task_name.__name__)(task_name)
 
     def decorate(function: Template) -> Template:
         _TEMPLATES[task_name] = function
@@ -87,12 +91,20 @@ def template(task_name: str) -> Callable[[Template], Template]:
 
 
 def create(
-    task_name: str,
+    task_name: str | Callable[..., Any],
     args: Sequence[Any],
     target: Target | str,
     target_host: Target | str | None = None,
+    template_key: str | None = None,
 ) -> TemplateTask:
-    """Return the task of a template with arguments.  Raises TuningError for an unknown name."""
+    """Return the task of a template, given by its name or itself, with arguments.
+
+    Raises TuningError for an unknown name; `template_key` says nothing here.
+    """
+    if callable(task_name):
+        known = {function: name for name, function in _TEMPLATES.items()}
+        plain = getattr(task_name, "__wrapped__", task_name)
+        task_name = known.get(plain, getattr(plain, "__name__", "?"))
     if task_name not in _TEMPLATES:
         raise TuningError(
             f"there is no template {task_name!r}; @autotvm.template(name) makes one."

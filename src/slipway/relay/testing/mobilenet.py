@@ -102,7 +102,12 @@ def get_workload(
     dtype: str = "float32",
     layout: str = "NCHW",
 ) -> Any:
-    """Return (module, parameters); `image_shape` is channels first, whatever the layout."""
+    """Return (module, parameters).
+
+    `image_shape` is channels first, or for layout NHWC as the layout has it.
+    """
+    if layout == "NHWC" and image_shape[-1] < image_shape[0]:
+        image_shape = (image_shape[-1], *image_shape[:-1])
     extents = dict(zip("NCHW", (batch_size, *image_shape), strict=True))
     shape = tuple(extents[letter] for letter in layout)
     return create_workload(mobile_net(num_classes, shape, dtype, layout=layout))

@@ -20,7 +20,12 @@ def get_net(
     layout: str = "NCHW",
     dtype: str = "float32",
 ) -> Function:
-    """Return ResNet with `num_layers` layers; `image_shape` is channels first."""
+    """Return ResNet with `num_layers` layers.
+
+    `image_shape` is channels first, or for layout NHWC as the layout has it.
+    """
+    if layout == "NHWC" and image_shape[-1] < image_shape[0]:
+        image_shape = (image_shape[-1], *image_shape[:-1])
     units, filters, bottle_neck = plan(num_layers, image_shape[-1])
     return resnet(
         units, len(units), filters, num_classes, (batch_size, *image_shape), bottle_neck, layout,

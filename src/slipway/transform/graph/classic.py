@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from slipway.errors import LoweringError
-from slipway.ir.function import IRModule
+from slipway.ir.function import GlobalVar, IRModule
+from slipway.ir.visit import walk
 from slipway.relay import op_rules
 from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.open_dims import fix_shapes
@@ -123,6 +124,30 @@ def RemoveDeadChannels() -> Pass:
 def Inline() -> Pass:
     """Put called functions in the place of their calls."""
     return on_functions("Inline", inline)
+
+
+def DynamicToStatic() -> Pass:
+    """Compute what shapes follow from: those that constants give are constants afterwards.
+
+    Operators take sizes as numbers here, so that there is no dynamic form of one to replace.
+    """
+    return on_functions("DynamicToStatic", lambda f, m: fold_constant(infer_type(f)))
+
+
+def RemoveUnusedFunctions(entry_functions: Sequence[str] = ("main",)) -> Pass:
+    """Leave out the functions that no entry function calls, itself or through others."""
+
+    def run(module: IRModule, setting: Setting) -> IRModule:
+        table = dict(module.items())
+        kept = [name for name in entry_functions if name in table]
+        for name in kept:  # grows while it is walked
+            called = [e.name for e in walk(table[name]) if isinstance(e, GlobalVar)]
+            kept += [n for n in dict.fromkeys(called) if n in table and n not in kept]
+        left = tuple((n, f) for n, f in module.items() if n in kept)
+        made: IRModule = module.replace(functions=left)
+        return made
+
+    return Pass("RemoveUnusedFunctions", None, run)
 
 
 def ToGraphNormalForm() -> Pass:
