@@ -9,6 +9,7 @@ functions is listed, with what it saves.
 
 import ast
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -89,7 +90,8 @@ MODULES = {module_name(path): path for path in PATHS}
 LATE_OF = {
     "slipway.ir": ("slipway.ir.ops", "slipway.ir.printer", "slipway.ir.script_text",
                    "slipway.ir.serialize"),
-    "slipway.relay": ("slipway.relay.op_registry", "slipway.relay.text", "slipway.relay.visit"),
+    "slipway.relay": ("slipway.relay.construct", "slipway.relay.op_registry", "slipway.relay.text",
+                      "slipway.relay.visit"),
     "slipway.runtime": ("slipway.runtime.native_module",),
     "slipway.te": ("slipway.topi.elementwise",),
 }  # fmt: skip
@@ -238,7 +240,7 @@ def test_facades_alone_look_names_up():
         "slipway.runtime.packed_func", "slipway.te.tensor",
     }  # fmt: skip
     assert users - tabled - late == {
-        "slipway.relay.nn", "slipway.relay.op", "slipway.rpc",
+        "slipway.relay.backend", "slipway.relay.nn", "slipway.relay.op", "slipway.rpc",
     }  # fmt: skip  # their own modules only
 
 
@@ -465,3 +467,23 @@ def test_no_tag_is_parsed_for_data():
         and ".tag" in ast.unparse(node)
     ]
     assert not parsed, "\n".join(parsed)
+
+
+# Words of processors; to register an operator is none of them.
+PROCESSORS = re.compile(
+    r"\b(x86|arm|neon|avx\w*|sse\d?|vnni|amx|aarch64|riscv|thumb|triples?|mcpu|isa|instructions?"
+    r"|(?:vector|of|in) registers)\b",
+    re.IGNORECASE,
+)
+
+
+def test_the_graph_language_names_no_processor():
+    """What an operator's packed form is packed for, a backend knows."""
+    named = [
+        f"{path.relative_to(SOURCE)}:{number}: {line.strip()}"
+        for module, path in MODULES.items()
+        if f"{module}.".startswith("slipway.relay.")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if PROCESSORS.search(line)
+    ]
+    assert not named, "\n".join(named)

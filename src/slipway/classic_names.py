@@ -75,7 +75,10 @@ NOT_THERE: dict[str, str] = {
     "tvm.parser": "slipway.parser has parse", "tvm.support.libinfo": "see slipway.libinfo",
     "tvm.testing": "a helper of TVM's own tests", "tvm.arith": "slipway.arith.analyzer.Analyzer",
     "tvm.autotvm": TUNER, "tvm.auto_scheduler": TUNER, "tvm.meta_schedule": TUNER,
-    "tvm.contrib": LIBRARY, "tvm.contrib.cuda": GPU,
+    "tvm.contrib": LIBRARY,
+    **{f"tvm.contrib.{name}": LIBRARY for name in (
+        "cublas", "cublaslt", "cudnn", "cutlass", "miopen", "rocblas", "thrust")},
+    "tvm.contrib.cuda": GPU,
     "tvm.contrib.rocm": GPU, "tvm.contrib.spirv": GPU, "tvm.contrib.xcode": "export for Apple's "
     "targets gives libraries that Xcode links", "tvm.contrib.coreml_runtime": ACCELERATOR,
     "tvm.contrib.hexagon": ACCELERATOR, "tvm.contrib.ethosu": ACCELERATOR,
@@ -97,8 +100,6 @@ DIFFERENT: dict[str, str] = {
     "blockize, tensorize, rfactor, transform_layout are not there",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
-    "tvm.relay.op.register_alter_op_layout": "relay.transform.AlterOpLayout applies the rules, "
-    "relay.build does not",
     "tvm.te.hybrid": "script; functions without threads of a GPU",
     "tvm.te.trace": "in a process with Python",
     "tvm.tir.trace": "in a process with Python",

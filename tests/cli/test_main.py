@@ -8,7 +8,7 @@ import pytest
 
 COMMANDS = (
     "compile", "bisect", "check", "run", "profile", "rpc-server", "device-server", "targets",
-    "demo", "quantize", "rpc-tracker", "rpc-query", "rpc-proxy", "doctor", "report",
+    "demo", "quantize", "rpc-tracker", "rpc-query", "rpc-proxy", "doctor", "report", "compare",
 )  # fmt: skip
 
 

@@ -120,3 +120,12 @@ def test_a_vocabulary_is_cut_into_whole_n_grams(change, words):
     imported("TfIdfVectorizer", attributes, shape=(1, 8), dtype=7)
     with pytest.raises(ModelError, match=words):
         imported("TfIdfVectorizer", {**attributes, **change}, shape=(1, 8), dtype=7)
+
+
+def test_operators_that_are_expanded_are_checked_as_well():
+    with pytest.raises(ModelError, match=r"GroupNormalization x 1 \(n0\): its attribute 'num_g"):
+        imported(
+            "GroupNormalization", {"num_groups": 0}, constants=(np.ones(2, "f"),) * 2, opset=21
+        )
+    with pytest.raises(ModelError, match=r"Mish x 1 \(n0\): it has the attribute 'slope'"):
+        imported("Mish", {"slope": 1.0})

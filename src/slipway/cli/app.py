@@ -7,6 +7,7 @@ import typer
 from slipway.cli import micro
 from slipway.cli.bisect import bisect
 from slipway.cli.check import check
+from slipway.cli.compare import compare
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
@@ -41,6 +42,7 @@ app.command("profile")(profile)
 app.command("tune")(tune)
 app.command("bisect")(bisect)
 app.command("report")(report)
+app.command("compare")(compare)
 app.command("rpc-server")(rpc_server)
 app.command("rpc-proxy")(rpc_proxy)
 app.command("rpc-tracker")(rpc_tracker)

@@ -57,14 +57,15 @@ class RelayExecutor:
         """Return a function of the inputs, in order or by name.
 
         Its result is an NDArray, or a list of them for a tuple.  `expr` replaces the module's main;
-        `binds` gives variables values beforehand.  An expression without inputs is run at once, and
-        its value returned.
+        `binds` gives variables values beforehand.  An expression that is no function, and has no
+        inputs, is run at once, and its value returned.
         """
         mod = self.mod if expr is None else IRModule.from_expr(expr)
         main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
         mod = mod.update("main", main)
         run = self._runner(mod, main)
-        return run() if expr is not None and not main.params else run
+        value = expr is not None and not isinstance(expr, Function) and not main.params
+        return run() if value else run
 
     def _runner(self, mod: IRModule, main: Function) -> Callable[..., Any]:
         branches = any(isinstance(e, If) for e in post_order(main))

@@ -130,6 +130,7 @@ from slipway.relay.parser import parse as fromtext
 from slipway.relay.scope_builder import ScopeBuilder as ScopeBuilder
 from slipway.relay.text import astext as astext
 from slipway.relay.types import FuncType as FuncType
+from slipway.relay.types import IncompleteType as IncompleteType
 from slipway.relay.types import OpenDim as Any
 from slipway.relay.types import TensorType as TensorType
 from slipway.relay.types import TupleType as TupleType
@@ -151,6 +152,7 @@ __all__ = [
     "Function",
     "GlobalVar",
     "If",
+    "IncompleteType",
     "Let",
     "MixedModeMutator",
     "MixedModeVisitor",

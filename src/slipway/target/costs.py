@@ -54,6 +54,7 @@ class Costs:
     - `transposed_run`: square tiles along the rows that are read, before those beside them.
 
     Attention:
+    - `attention_lanes`: with shorter vectors it is faster in its parts, and has few scores anyway.
     - `query_rows`: of a task, at most.
     - `copied_reads`: from so many tasks that read a key or value, a packed copy of it pays.
     - `reread_rows`: to read key and value once takes as long as to multiply so many rows by them.
@@ -107,6 +108,7 @@ class Costs:
     window_dots: int = 40
     transposed_run: int = 4
 
+    attention_lanes: int = 4
     query_rows: int = 128
     copied_reads: int = 3
     reread_rows: float = 8

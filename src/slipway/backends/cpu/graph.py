@@ -11,7 +11,7 @@ from typing import Any
 
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.dot_pairs import best_in_pairs, pair_instructions
-from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
+from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
 from slipway.backends.cpu.lowering.pack_quantized import (
@@ -21,7 +21,6 @@ from slipway.backends.cpu.lowering.pack_quantized import (
 )
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.relay.expr import Function
-from slipway.relay.ops.nn.attention import fills_vectors
 from slipway.target import Target
 from slipway.target.cores import Core
 from slipway.target.costs import ANY_CORE, Costs
@@ -103,7 +102,8 @@ def _widen(function: Function, setting: Setting) -> Function:
 
 
 def _attention(function: Function, setting: Setting) -> Function:
-    serves = partial(fills_vectors, lanes=attention_lanes(setting.target))
+    lanes, least = attention_lanes(setting.target), _costs(setting).attention_lanes
+    serves = partial(fills_vectors, lanes=lanes, least=least)
     fused = simplify_expr(fuse_attention(function, serves))
     return eliminate_common_subexpr(fold_constant(fused))
 

@@ -72,6 +72,13 @@ def dividing_lanes(extent: int, most: int) -> int:
     return most
 
 
+def widest_lanes(extent: int, lanes: int) -> int:
+    """Return the lanes, at most `lanes`, of the widest vectors that `extent` fills."""
+    while lanes > max(extent, 1):
+        lanes //= 2
+    return lanes
+
+
 def loop_knobs(target: Target) -> LoopKnobs:
     """Return the default knobs of loops over elements.
 

@@ -11,6 +11,7 @@ from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.capture import captured
 from slipway.codegen.gpu.dialect import Dialect
+from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -83,6 +84,7 @@ class KernelFunction(CFunction):
     def __init__(self, module: CModule, name: str, dialect: Dialect) -> None:
         super().__init__(module, name)
         self.dialect = dialect
+        self.strict = module.capability.target.is_strict
         self.spaces: dict[int, str] = {}  # of memory, by data Var
         self.declared: list[str] = []  # shared memory, at the top of the function
         self.shared_bytes = 0
@@ -235,7 +237,22 @@ class KernelFunction(CFunction):
         self.branches.pop()
         return text
 
-    # -- calls -------------------------------------------------------------------------------------
+    # -- arithmetic and calls ----------------------------------------------------------------------
+
+    def _binary(self, node: E.BinaryOp, lane: Lane) -> str:
+        """Return a sum with a product as one instruction, as processors compute it."""
+        product = product_of(node)
+        fuses = dtypes.scalar_of(node.dtype) in ("float32", "float64") and not self.strict
+        if product is None or not fuses:
+            return super()._binary(node, lane)
+        first = product is node.a
+        other = self.expr(node.b if first else node.a, lane)
+        x, y = self.expr(product.a, lane), self.expr(product.b, lane)
+        if isinstance(node, E.Sub):
+            x, other = (x, f"-{other}") if first else (f"-{x}", other)
+        return f"fma({x}, {y}, {other})"
+
+    _c_Add = _c_Sub = _c_Mul = _binary
 
     def _c_Call(self, node: E.Call, lane: Lane) -> str:
         word = self.dialect.builtins.get(node.op)

@@ -24,6 +24,7 @@ from slipway.codegen.extremes import compared, number_first, propagating_word
 from slipway.codegen.llvm import types
 from slipway.codegen.llvm.address import Addresses
 from slipway.codegen.llvm.writer import Writer
+from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.target.capability import Capability
@@ -36,15 +37,6 @@ _COMPARE = {
     E.LE: ("sle", "ule", "ole"), E.GT: ("sgt", "ugt", "ogt"), E.GE: ("sge", "uge", "oge"),
     E.Min: ("slt", "ult", "olt"), E.Max: ("sgt", "ugt", "ogt"),
 }  # fmt: skip
-
-
-def _product_of(node: E.BinaryOp) -> Any:
-    """Return the multiplication in a sum or difference that is fused with it, if there is one."""
-    if type(node) is E.Add or type(node) is E.Sub:
-        for side in (node.b, node.a):
-            if type(side) is E.Mul:
-                return side
-    return None
 
 
 class ExpressionEmitter:
@@ -147,7 +139,7 @@ class ExpressionEmitter:
         if dtypes.is_float(scalar):
             if dtypes.bits_of(scalar) == 16 and not self._native_half(scalar):
                 return self.value(legalize.in_float32(node))
-            product = None if self.strict else _product_of(node)
+            product = None if self.strict else product_of(node)
             if product is not None:
                 return self._multiply_add(node, product)
             a, b = self.value(node.a), self.value(node.b)

@@ -34,7 +34,13 @@ const percent = (value) => `${(value * 100).toFixed(value < 0.0995 ? 1 : 0)} %`;
 const count = (value) => Math.round(value).toLocaleString("en");
 /* A name that a converter made of all that it fused ("a;b;c") by its first part; titles have it whole. */
 const short = (name) => name.split(";")[0];
-const tail = (name, length) => (short(name).length > length ? `…${short(name).slice(1 - length)}` : short(name));
+/* The last parts of a path that fit: "activation_1/Relu". */
+function tail(name, length) {
+  const parts = short(name).split("/");
+  while (parts.length > 1 && parts.join("/").length > length) parts.shift();
+  const text = parts.join("/");
+  return text.length > length ? `…${text.slice(1 - length)}` : text;
+}
 const few = (value) => (value === 0 ? "0" : typeof value === "string" ? value : value.toExponential(1));
 const decibels = (value) => (value === null ? "-" : value === "inf" ? "exact" : `${Number(value).toFixed(1)} dB`);
 const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
@@ -67,7 +73,7 @@ function bars(holder, title, rows) {
   const largest = Math.max(1, ...rows.map((row) => row[1]));
   for (const [name, size] of rows) {
     const bar = make("div", holder, undefined, "bar");
-    make("span", bar, tail(name, 26)).title = name;
+    make("span", bar, tail(name, 24)).title = name;
     make("i", make("span", bar)).style.width = `${(100 * size) / largest}%`;
     make("span", bar, bytes(size));
   }
@@ -130,7 +136,7 @@ function layerRow(layer, largest) {
   if (measured) {
     const near = ofLimit(layer);
     cell("of limit", near === null ? "-" : percent(near), near !== null && near < 0.5 && share(layer) > 0.01 ? "far" : "");
-    cell("bound by", layer.bound_by || "-");
+    cell("bound by", near === null ? "-" : layer.bound_by);
   } else {
     cell("alive", bytes(layer.alive_bytes));
   }

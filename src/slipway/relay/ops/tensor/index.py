@@ -109,8 +109,19 @@ def strided_slice(
     axes: Extents | None = None,
     slice_mode: str = "end",
 ) -> Call:
-    """Slice in Python's meaning; with `slice_mode` "size", `end` holds lengths (-1: to the end)."""
+    """Slice in Python's meaning; with `slice_mode` "size", `end` holds lengths (-1: to the end).
+
+    Of begin, end and strides the shorter ones are filled up: from the start, to the end, by one.
+    """
     first, last = integers("begin", begin), integers("end", end)
+    count = max(len(first), len(last))
+    if slice_mode == "size":
+        steps: tuple[int, ...] = ()
+    else:
+        steps = () if strides is None else integers("strides", strides)[:count]
+    first += (0,) * (count - len(first))
+    last += (-1 if slice_mode == "size" else 2**62,) * (count - len(last))
+    steps += (1,) * (count - len(steps) if steps else 0)
     if slice_mode == "size":
         last = tuple(2**62 if n < 0 else b + n for b, n in zip(first, last, strict=True))
     return STRIDED_SLICE(
@@ -118,7 +129,7 @@ def strided_slice(
         attrs=StridedSliceAttrs(
             first,
             last,
-            () if strides is None else integers("strides", strides),
+            steps,
             () if axes is None else integers("axes", axes),
         ),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.knobs import vector_lanes, widest_lanes
 from slipway.backends.cpu.tile import (
     Tile,
     step_cost,
@@ -17,7 +17,6 @@ from slipway.backends.cpu.tile import (
     worth_sharing,
 )
 from slipway.backends.strategy import Knobs, Space
-from slipway.relay.ops.nn.attention import LEAST_LANES, widest_lanes
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -78,7 +77,8 @@ def value_lanes(size: int, target: Target) -> int:
     """Return the lanes of vectors along the value: half of them where only those divide it."""
     lanes = lanes_for(size, target)
     half = lanes // 2
-    return half if size % lanes and size % half == 0 and half >= LEAST_LANES else lanes
+    least = target.core.costs.attention_lanes
+    return half if size % lanes and half >= least and size % half == 0 else lanes
 
 
 def choose_knobs(
