@@ -5,6 +5,7 @@ import gzip
 import http.server
 import json
 import os
+import platform
 import shutil
 import subprocess
 import tarfile
@@ -172,6 +173,28 @@ def test_npm_packs_it(folder, tmp_path):
     assert done.stdout.strip() == "2"
     found = {path.name for path in (tmp_path / "package").iterdir()}
     assert found == {"package.json", "slipway.mjs", "thread.mjs", "slipway.d.ts"}
+
+
+def test_an_engine_without_simd_is_told_what_to_do(folder):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node: apt-get install nodejs")
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("only on x86 can V8 be told to have no SIMD (--no-enable-sse4-1)")
+    script = "const { load } = await import(process.env.SLIPWAY_JS);" + (
+        "for (const file of ['conv_simd.wasm', 'conv_plain.wasm'])"
+        " try { console.log((await load(`${process.env.FOLDER}/${file}`)).outputs.length); }"
+        " catch (error) { console.log(error.name, error.message); }"
+    )
+    done = subprocess.run(
+        [node, "--no-enable-sse4-1", "--input-type=module", "-e", script],
+        env={**os.environ, "SLIPWAY_JS": str(MODULE), "FOLDER": str(folder)},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    refused, plain = done.stdout.splitlines()
+    assert refused.startswith("UnsupportedError ")
+    assert "-mattr=-simd128" in refused
+    assert plain == "1"
 
 
 def test_in_chromium(folder, browser):

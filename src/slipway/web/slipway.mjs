@@ -982,7 +982,10 @@ async function startedWorker(script, about, ended) {
   const Kind = isNode ? (await import("node:worker_threads")).Worker : Worker;
   const worker = new Kind(script, { type: "module", name: "slipway", execArgv: [] });
   const answered = new Promise((resolve, reject) => {
-    const fail = (event) => reject(new Error(event.message ?? "its script cannot be loaded"));
+    const fail = (event) => {
+      event.preventDefault?.(); // deno ends a program for it
+      reject(new Error(event.message || "its script cannot be loaded"));
+    };
     const hear = (data) => {
       if (data.isOver) {
         worker.terminate();
