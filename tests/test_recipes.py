@@ -208,10 +208,10 @@ def test_a_pass_over_graphs(copy):
         "from slipway.transform.graph.drop_twice import drop_twice\n",
     )  # fmt: skip
     copy.insert(
-        table, '    graph_pass("InferType", 0, infer_type),\n',
-        '    graph_pass("DropTwice", 2, drop_twice),\n',
+        table, '    graph_pass("InferType", infer_type),\n',
+        '    graph_pass("DropTwice", drop_twice),\n',
     )  # fmt: skip
-    copy.insert("transform/names.py", 'NAMES = set(\n    """\n', "    DropTwice\n")
+    copy.insert("transform/names.py", "OPT_LEVELS = {\n", '    "DropTwice": 2,\n')
     copy.run("""
 x = relay.var("x", shape=(4,))
 from slipway.compiler.optimize import optimize

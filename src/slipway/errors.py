@@ -43,8 +43,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class SlipwayError(Exception):
-    """Base class of all errors that Slipway raises on purpose."""
+class SlipwayError(RuntimeError):
+    """Base class of all errors that Slipway raises on purpose: a RuntimeError, as TVMError was."""
 
 
 class ArgumentValueError(SlipwayError, ValueError):

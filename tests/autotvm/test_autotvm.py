@@ -1,13 +1,14 @@
 """Templates and kernels tuned in classic TVM's words."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 import slipway as tvm
 from slipway import autotvm, relay, rpc, te
-from slipway.errors import TuningError
+from slipway.errors import CodegenError, TuningError
 
 
 @autotvm.template("test/matmul")
@@ -205,3 +206,33 @@ def test_a_line_that_is_no_trial_is_named(tmp_path):
     (tmp_path / "log").write_text("\n{}\n")
     with pytest.raises(TuningError, match="line 2: this is no trial"):
         autotvm.apply_history_best(tmp_path / "log")
+
+
+def test_candidates_are_compiled_together_and_alone_only_to_find_one_that_is_refused(
+    tmp_path, monkeypatch
+):
+    task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
+    template = sys.modules[type(task).__module__]
+    candidates = [task.config_space.candidate(index) for index in (0, 5, 11)]
+    compile_loops, sizes = template.build, []
+
+    def counted(module, target=None):
+        sizes.append(len(module.functions))
+        return compile_loops(module, target=target)
+
+    def refusing(module, target=None):
+        if "candidate_1" in [name for name, _ in module.items()]:
+            raise CodegenError("too large")
+        return counted(module, target)
+
+    monkeypatch.setattr(template, "build", counted)
+    built = task.build(candidates, tmp_path / "all.so")
+    assert sizes == [3]
+    assert set(built.functions) == set(candidates)
+    sizes.clear()
+    monkeypatch.setattr(template, "build", refusing)
+    built = task.build(candidates, tmp_path / "some.so")
+    assert sizes == [1, 1, 2]
+    assert built.errors == {candidates[1]: "CodegenError: too large"}
+    assert set(built.functions) == {candidates[0], candidates[2]}
+    assert built.path == tmp_path / "some.so"

@@ -9,6 +9,8 @@ import pytest
 import test_math
 import test_numeric
 
+import slipway as tvm
+from slipway import te
 from slipway.codegen.math.table import functions
 from slipway.compiler.emit import build_module
 from slipway.ir import expr as E
@@ -75,3 +77,14 @@ def test_a_condition_of_equality_has_one_pair_of_parentheses():
     function = PrimFunc((x.data,), body, ((x.data, x),), (("global_symbol", "main"),))
     text = build_module({"main": function}, Target("c")).get_source()
     assert re.search(r"if \(\w+\[0\] == 0\) \{", text)
+
+
+def test_what_is_converted_to_an_integer_is_computed_once():
+    """The conversion compares the value three times; what is inlined there may be long."""
+    x = te.placeholder((8,), "float32", "x")
+    ceiling = te.compute((8,), lambda i: te.ceil(x[i] * 3.0), "ceiling")
+    whole = te.compute((8,), lambda i: te.to_integer(ceiling[i], "int16"), "whole")
+    schedule = te.create_schedule(whole.op)
+    schedule[ceiling].compute_inline()
+    text = tvm.build(schedule, [x, whole], "c").get_source()
+    assert len(re.findall(r"\* 3\.0f", text)) == 1

@@ -155,7 +155,7 @@ def test_a_wrong_pass(model, tmp_path, monkeypatch):
     def wrong(function):
         return relay.Function(function.params, relay.add(function.body, relay.const(0.5)))
 
-    steps = (*graph.PASSES[:4], graph_pass("Wrong", 0, wrong), *graph.PASSES[4:])
+    steps = (*graph.PASSES[:4], graph_pass("Wrong", wrong, opt_level=0), *graph.PASSES[4:])
     monkeypatch.setattr("slipway.backends.cpu.graph.PASSES", steps)
     found = bisect(model, tmp_path / "out")
     assert (found["kind"], found["name"]) == ("pass", "Wrong")

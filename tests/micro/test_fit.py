@@ -1,6 +1,7 @@
 """What fits where, before linking and after; every byte of an image has an owner."""
 
 import dataclasses
+import re
 import subprocess
 
 import pytest
@@ -95,6 +96,19 @@ def test_stack_bound_follows_the_call_graph(tmp_path):
         'edge: { sourcename: "a.c:k" targetname: "a.c:run" label: "x" }\n'
     )
     assert stack_bound(tmp_path, "run") is None
+
+
+def test_stack_bound_counts_what_assembly_pushes(tmp_path):
+    """gcc does not see that a kernel's own assembly moves the stack pointer."""
+    from slipway.backends.micro.kernels.library import helper_text
+
+    assembly = helper_text(("dsp",)).partition("slw_dot_2x3(")[2]
+    (words,) = re.findall(r'"push \{([^}]*)\}', assembly)
+    pushed = 4 * len(words.split(","))
+    (tmp_path / "a.ci").write_text(
+        'node: { title: "a.c:slw_dot_2x3.isra.0" label: "x\\n44 bytes (static)\\n0 dynamic" }\n'
+    )
+    assert stack_bound(tmp_path, "slw_dot_2x3.isra.0") == 44 + pushed
 
 
 def test_board_too_small_is_told_with_layers_and_remedies(archive):

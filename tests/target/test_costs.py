@@ -73,6 +73,54 @@ def test_choosers_hold_no_fitted_number(file):
     assert not named
 
 
+# Numbers with a name of their own in backends/cpu that are no fits to a machine, and what they are.
+NO_FITS = {
+    "lowering/fuse_attention.py": {"LOST_BESIDE": "a score"},
+    "lowering/move_activations.py": {"OFFSET": "between signed and unsigned bytes"},
+    "lowering/pack_quantized.py": {"OFFSET": "between signed and unsigned bytes"},
+    "lowering/narrow_rescale.py": {
+        "MAX_SHIFT": "a range", "MIN_SHIFT": "a range", "BYTE_BITS": "bits", "HALF": "of 2^31",
+    },
+    "schedules/generic.py": {"_MOST_CONSTANTS": "registers"},
+    "schedules/matmul/lane_fma.py": {"GROUP": "float32 of a register that an instruction indexes"},
+    "schedules/matmul/lane_fma_rows.py": {"ROWS": "lanes of two registers", "_PAIR": "of an ldp"},
+    "schedules/matmul/mmla.py": {
+        "SIDE": "of the instruction's squares", "LANES": "of its results",
+        "_TEMPORARIES": "registers of packing", "_AT_ONCE": "of an ldp", "_LOADS": "instructions",
+    },
+    "schedules/norm/exponential.py": {
+        "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
+        "(_HIGH, _LOW)": "the halves of ln 2",
+    },
+    "schedules/reduction.py": {"LANES_IN_THE_END": "of the last addition of parts"},
+    "schedules/register_tile.py": {"COPY_LANES": "bytes of a line"},
+    "schedules/transpose.py": {
+        "NEON_LANES": "of the exchange", "SIZES": "of the exchange", "_MOST_INLINED": "compile time"
+    },
+}  # fmt: skip
+
+
+def test_no_number_of_the_cpu_backend_is_fitted_beside_the_description():
+    found: dict[str, set[str]] = {}
+    for path in sorted(CPU.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if not isinstance(node, ast.Assign | ast.AnnAssign):
+                continue
+            numbers = [n for n in ast.walk(node.value) if isinstance(n, ast.Constant)]
+            plain = isinstance(node.value, ast.Constant | ast.UnaryOp | ast.Tuple | ast.BinOp)
+            if plain and numbers and all(type(n.value) in (int, float) for n in numbers):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                name = ast.unparse(target)
+                found.setdefault(path.relative_to(CPU).as_posix(), set()).add(name)
+    assert found == {file: set(names) for file, names in NO_FITS.items()}
+
+
+def test_every_number_is_read():
+    sources = "".join(p.read_text() for p in (ROOT / "src/slipway/backends").rglob("*.py"))
+    unread = [f.name for f in dataclasses.fields(Costs) if f".{f.name}" not in sources]
+    assert not unread
+
+
 def test_sizes_follow_from_the_caches():
     small, large = (Target(f"llvm -l2-cache-bytes={n << 10}") for n in (256, 2048))
     assert score_bytes(small) == 128 << 10

@@ -47,6 +47,10 @@ def compile_model(
     cross_compiler: Annotated[
         str | None, typer.Option(help="A compiler to link with, instead of Slipway's own linker.")
     ] = None,
+    params_file: Annotated[
+        Path | None,
+        typer.Option(help="Write the parameters of a .wasm there, for a page to load apart."),
+    ] = None,
     executor: Annotated[
         str, typer.Option(help="What runs the model: graph, or aot (one C function).")
     ] = "graph",
@@ -72,6 +76,8 @@ def compile_model(
         slipway compile mobilenet.onnx --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 
         slipway compile mobilenet.onnx --target web/wasm -o mobilenet.wasm
+
+        slipway compile bert.onnx --target web/wasm -o bert.wasm --params-file bert.params
 
         slipway compile kws.tflite --target "c -mcpu=cortex-m4" --executor aot --runtime crt -f mlf
 
@@ -117,9 +123,8 @@ def compile_model(
         if output_format == "mlf":
             slipway.micro.export_model_library_format(library, destination)
         else:
-            linker = {"cc": cross_compiler} if cross_compiler else {}
-            library.export_library(str(destination), **linker)
-    written = []
+            library.export_library(str(destination), cc=cross_compiler, params_file=params_file)
+    written = [params_file] if params_file is not None else []
     for kind in dumps:
         text = str(module) if kind == "relay" else library.get_lib().get_source(kind)
         path = destination.with_suffix(f".{kind}")

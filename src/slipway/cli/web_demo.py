@@ -118,6 +118,7 @@ def web_demo(
     source = Path(find_js_path()[0])
     for path in (
         source / "slipway.mjs",
+        source / "base.css",
         source / "device" / "icon.svg",
         *(source / "demo" / name for name in PAGE),
     ):

@@ -27,7 +27,7 @@ def AlterOpLayout(lanes: int = 16) -> Pass:
             return change_layouts(typed, _alter_rule)
         return alter_layout(typed, lanes)
 
-    return on_functions("AlterOpLayout", 3, run)
+    return on_functions("AlterOpLayout", run)
 
 
 def _alter_rule(call: Call, operands: Sequence[Expr]) -> Expr | None:
@@ -41,4 +41,4 @@ def FuseAttention(least_rows: int = 4) -> Pass:
     def serves(rows: int, value_size: int) -> bool:
         return rows >= least_rows and value_size > 0
 
-    return on_functions("FuseAttention", 2, lambda f, m: fuse_attention(infer_type(f), serves))
+    return on_functions("FuseAttention", lambda f, m: fuse_attention(infer_type(f), serves))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import vector_lanes
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.tile import vector_registers
 from slipway.compiler.driver import build
 from slipway.compiler.operator_module import OperatorModule

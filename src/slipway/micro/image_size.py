@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slipway.backends.micro.kernels.library import PUSHED_BYTES
 from slipway.errors import SlipwayError
 from slipway.micro.fit import Need
 
@@ -161,7 +162,10 @@ def _call_graph(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
     edges: list[tuple[str, str]] = []
     for path in sorted(folder.rglob("*.ci")):
         text = path.read_text(encoding="utf-8", errors="replace")
-        frames |= {name.rpartition(":")[2]: int(size) for name, size in _NODE.findall(text)}
+        for label, size in _NODE.findall(text):
+            name = label.rpartition(":")[2]
+            pushed = PUSHED_BYTES.get(name.partition(".")[0], 0)  # without gcc's ".isra.0"
+            frames[name] = int(size) + pushed
         edges += [
             (source.rpartition(":")[2], target.rpartition(":")[2])
             for source, target in _EDGE.findall(text)

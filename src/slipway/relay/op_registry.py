@@ -203,8 +203,8 @@ class OpDefinition:
     def work(self, function: F) -> F:
         """Decorator: set what the algorithm executes, ``f(attrs, in_types, out_type) -> number``.
 
-        In operations of the multiply-add units, two for each lane of an instruction; where it is
-        not what `flops` counts by definition.
+        In multiply-adds, which count two; products that a packed form sums in one step count once.
+        Where it is not what `flops` counts by definition.
         """
         self.work_function = function
         return function
@@ -269,7 +269,7 @@ class OpDefinition:
         return self.flops_per_element * sum(t.size for t in flatten(out_type))
 
     def count_work(self, attrs: Any, in_types: Sequence[Type], out_type: Type) -> float:
-        """Return what one call executes on the multiply-add units, two for each lane."""
+        """Return what one call executes: two for each multiply-add of its algorithm."""
         count = self.work_function or self.count_flops
         return count(attrs, in_types, out_type)
 

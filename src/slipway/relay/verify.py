@@ -262,7 +262,7 @@ class _Checker:
     def _kernel(self, kernel: Function) -> None:
         for expr in post_order(kernel):
             if isinstance(expr, Function) and expr.attr("Composite") is not None:
-                continue  # what one instruction of an accelerator computes
+                continue  # what an accelerator computes in one piece
             if isinstance(expr, (Let, If)) or (isinstance(expr, Function) and expr is not kernel):
                 self.fault(f"a kernel has a {type(expr).__name__} inside")
             elif isinstance(expr, Call) and not isinstance(expr.op, (Op, Function)):

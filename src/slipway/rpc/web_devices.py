@@ -37,6 +37,7 @@ _FILES = {
     "/": "device/index.html",
     "/icon.svg": "device/icon.svg",
     "/slipway.mjs": "slipway.mjs",
+    "/base.css": "base.css",
     "/device/device.css": "device/device.css",
     **{
         f"/device/{name}.mjs": f"device/{name}.mjs"

@@ -35,8 +35,28 @@ class Costs:
     - `load_cycles`: what a load adds to a step, beyond what its units are busy.
     - `loop_cycles`: what the loop of a tile takes to begin and to end.
     - `copied_line_cycles`: to copy a line of an image with its padding, from one cache to another.
+    - `row_steps`: steps of the innermost loop from which an image's rows are read where they lie:
+      that loop is not unrolled as that over a copy is.
+    - `packed_matrix_rows`: from so many rows on, packing a computed right matrix pays.
+
+    Counting steps takes instructions, unrolled ones take cache and registers:
+
+    - `unrolled_nodes`: of the expressions in the copies of a loop over elements, at most.
+    - `epilogue_nodes`: with an epilogue of more, whose constants fill registers, a tile takes one
+      step at a time.
+    - `sum_vectors`, `sum_steps`: of a sum along memory, vectors of partial results and the steps of
+      each that are unrolled.
+    - `tile_instructions`: of a tile of integer products in a step, with less of which several steps
+      are unrolled.
+    - `window_positions`: neighbouring positions whose windows are taken together.
+    - `window_products`: of those positions that are unrolled, at most.
+    - `window_dots`: the same of instructions that take several products each.
+    - `transposed_run`: square tiles along the rows that are read, before those beside them.
 
     Attention:
+    - `attention_lanes`: with shorter vectors it is faster in its parts, and has few scores anyway.
+    - `query_rows`: of a task, at most.
+    - `copied_reads`: from so many tasks that read a key or value, a packed copy of it pays.
     - `reread_rows`: to read key and value once takes as long as to multiply so many rows by them.
     - `far_scores`: how much longer products take whose scores leave the first-level cache.
 
@@ -48,6 +68,17 @@ class Costs:
     - `winograd_gain`: the part of the direct way's time from which it is chosen.
     - `winograd_tiles`: with fewer tiles, reading the kernel takes longer than multiplying.
     - `winograd_l2_share`: the part of the second-level cache that a block of tiles may fill.
+    - `winograd_channels`, `winograd_positions`: with fewer, transforms take longer than is saved.
+
+    Other lowering of graphs:
+
+    - `pair_products`: of each position of an image with fewer than four channels, that outweigh
+      packing it for instructions on pairs.
+    - `pair_columns`: from so many columns on, packing a right matrix in pairs pays.
+    - `subpixel_gain`: the part of the products of one convolution for all remainders of a
+      transposed one, up to which one for each is chosen.
+    - `subpixel_filling`: so many times the taps of a transposed convolution, zeros included, may be
+      multiplied.
 
     """
 
@@ -64,7 +95,22 @@ class Costs:
     load_cycles: float = 0.1
     loop_cycles: float = 25
     copied_line_cycles: float = 4
+    row_steps: int = 5
+    packed_matrix_rows: int = 4
 
+    unrolled_nodes: int = 48
+    epilogue_nodes: int = 16
+    sum_vectors: int = 4
+    sum_steps: int = 4
+    tile_instructions: int = 16
+    window_positions: int = 8
+    window_products: int = 128
+    window_dots: int = 40
+    transposed_run: int = 4
+
+    attention_lanes: int = 4
+    query_rows: int = 128
+    copied_reads: int = 3
     reread_rows: float = 8
     far_scores: float = 1.1
 
@@ -75,6 +121,13 @@ class Costs:
     winograd_gain: float = 0.85
     winograd_tiles: int = 20
     winograd_l2_share: float = 0.6
+    winograd_channels: int = 16
+    winograd_positions: int = 16
+
+    pair_products: int = 900
+    pair_columns: int = 16
+    subpixel_gain: float = 0.85
+    subpixel_filling: float = 8
 
 
 ANY_CORE = Costs()

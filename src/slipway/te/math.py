@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.ir import ops
-from slipway.ir.expr import PrimExpr
+from slipway.ir.expr import Let, PrimExpr, Var
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
@@ -186,11 +186,17 @@ def to_integer(x: PrimExprLike, dtype: str) -> PrimExpr:
         below = ops.cast(to_integer(value, dtypes.with_lanes("int64", value.lanes)), dtype)
         return ops.select(ops.greater_equal(value, half), over, below)
     middle = dtypes.with_lanes("int64" if wide else "int32", value.lanes)
+    whole = Var("whole", value.dtype)  # what is inlined into a tensor's place is computed once
+    return ops.cast(Let(whole, value, _held(whole, middle)), dtype)
+
+
+def _held(value: PrimExpr, middle: str) -> PrimExpr:
+    """A float as an integer of type `middle`, or its nearest end; NaN as 0."""
     low, high = ops.min_value(middle), ops.max_value(middle)
     limit = ops.const(2.0 ** (dtypes.bits_of(middle) - 1), value.dtype)
     held = ops.select(ops.less(value, ops.neg(limit)), low, ops.cast(value, middle))
     held = ops.select(ops.greater_equal(value, limit), high, held)
-    return ops.cast(ops.select(isnan(value), ops.const(0, middle), held), dtype)
+    return ops.select(isnan(value), ops.const(0, middle), held)
 
 
 def div(a: PrimExprLike, b: PrimExprLike, span: object = None) -> PrimExpr:

@@ -159,6 +159,12 @@ WASM_FLAGS = (
     "--growable-table",
 )  # fmt: skip
 
+# The same where workers share its memory, which JavaScript makes: as large as addresses reach, and
+# with a stack for each worker.
+THREADED_WASM_FLAGS = (
+    "--import-memory", "--shared-memory", "--max-memory=4294967296", "--export=__stack_pointer",
+)  # fmt: skip
+
 
 def _link_ours(
     inputs: Sequence[Path],

@@ -18,7 +18,7 @@ from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.node import Node
 from slipway.ir.visit import nesting
 from slipway.transform.context import PassContext
-from slipway.transform.names import NAMES
+from slipway.transform.names import NAMES, OPT_LEVELS
 from slipway.transform.verify import LAWS, VerifyEachPass, asked_everywhere
 
 
@@ -75,7 +75,8 @@ def never_missed(node: Any) -> str:
 class Pass:
     """A named step from node to node.
 
-    `opt_level` is the lowest level at which it runs, `applies` the further condition.  Results of a
+    `opt_level` is the lowest level at which it runs (None: what `transform.names` says of a pass
+    of this name), `applies` the further condition.  Results of a
     pass that is not `exact` differ by rounding from the model's own; the target option -strict
     leaves it out.  `by_user` says whose mistake it is when the result is not legal; without it, who
     wrote `run` does.  `missed` says why a node cannot go without the pass ("" where it can):
@@ -86,7 +87,7 @@ class Pass:
     def __init__(
         self,
         name: str,
-        opt_level: int,
+        opt_level: int | None,
         run: Run,
         *,
         applies: Callable[[Setting], bool] = always,
@@ -95,7 +96,8 @@ class Pass:
         by_user: bool | None = None,
         missed: Callable[[Any], str] = never_missed,
     ) -> None:
-        self.name, self.opt_level, self.run = name, opt_level, run
+        self.name, self.run = name, run
+        self.opt_level = OPT_LEVELS[name] if opt_level is None else opt_level
         self.missed = missed
         self.by_user = not is_ours(run) if by_user is None else by_user
         self.applies, self.exact, self.required = applies, exact, list(required)

@@ -12,21 +12,56 @@ from collections.abc import Iterable
 
 from slipway.errors import LoweringError, did_you_mean
 
-# Of the tables of passes, whose modules a PassContext does not load; `Pass` adds a user's own.
+# Every graph pass and the lowest opt_level at which it runs, in the lists of backends and under its
+# classic name alike.
+OPT_LEVELS = {
+    "AlterOpLayout": 2,
+    "AnnotateTarget": 0,
+    "CanonicalizeOps": 3,
+    "ConvertLayout": 3,
+    "DeadCodeElimination": 1,
+    "EliminateCommonSubexpr": 3,
+    "FakeQuantizationToInteger": 0,
+    "FixShapes": 0,
+    "FoldConstant": 2,
+    "FoldScaleAxis": 3,
+    "FuseAttention": 2,
+    "FuseOps": 1,
+    "InferType": 0,
+    "Inline": 1,
+    "KernelPerOp": 0,
+    "Legalize": 1,
+    "MergeCompilerRegions": 0,
+    "MergeComposite": 0,
+    "MoveActivations": 0,
+    "NarrowRescale": 2,
+    "OptimizeLoops": 0,
+    "OwnOutputs": 0,
+    "PackQuantizedWeights": 2,
+    "PartitionGraph": 0,
+    "RemoveDeadChannels": 2,
+    "RoundOnce": 2,
+    "SelectBranches": 0,
+    "SimplifyExpr": 0,
+    "SimplifyInference": 0,
+    "SinkReshape": 2,
+    "SplitJoins": 0,
+    "SubpixelConv": 0,
+    "ToGraphNormalForm": 1,
+    "ToMixedPrecision": 0,
+    "WidenProducts": 2,
+    "qnn.CanonicalizeOps": 0,
+    "qnn.Legalize": 1,
+}
+# Loop passes run at every level; the modules of neither are loaded by a PassContext.  `Pass` adds a
+# user's own.
 NAMES = set(
     """
-    AlterOpLayout AnnotateTarget CanonicalizeOps ConvertLayout DeadCodeElimination
-    EliminateCommonSubexpr FakeQuantizationToInteger FixShapes FoldConstant FoldScaleAxis
-    FuseAttention FuseOps InferType
-    Inline KernelPerOp Legalize MergeCompilerRegions MergeComposite MoveActivations NarrowRescale
-    OptimizeLoops OwnOutputs PackQuantizedWeights PartitionGraph RemoveDeadChannels RoundOnce
-    SelectBranches SimplifyExpr SimplifyInference SinkReshape SplitJoins SubpixelConv
-    ToGraphNormalForm ToMixedPrecision WidenProducts cut_loops flatten_storage hoist_choice
-    inject_double_buffer inject_prefetch instrument_bounds loop_partition lower_blocks
-    lower_custom_calls map_threads remove_assertions remove_unused serialize_threads simplify
-    storage_rewrite transpose_loads unroll_loop vectorize_loop
+    cut_loops flatten_storage hoist_choice inject_double_buffer inject_prefetch instrument_bounds
+    loop_partition lower_blocks lower_custom_calls map_threads remove_assertions remove_unused
+    serialize_threads simplify storage_rewrite transpose_loads unroll_loop vectorize_loop
     """.split()  # noqa: SIM905
-)
+).union(OPT_LEVELS)
 
 # Passes of classic TVM for which there is none here.
 _CLASSIC = frozenset(

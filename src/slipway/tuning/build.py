@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from slipway.backends.choices import FORCE
 from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.operator_module import OperatorModule
 from slipway.errors import SlipwayError
-from slipway.ir.function import PrimFunc
+from slipway.ir.function import BaseFunc, PrimFunc
 from slipway.transform.context import PassContext
 from slipway.tuning.space import Candidate
 from slipway.tuning.task import TuningTask
+
+F = TypeVar("F", bound=BaseFunc)
 
 
 @dataclass
@@ -40,20 +43,35 @@ def build_candidates(task: TuningTask, candidates: Sequence[Candidate], path: Pa
             built.functions[candidate] = name
         except SlipwayError as error:
             built.errors[candidate] = f"{type(error).__name__}: {error}"
+    compile_together(
+        built, loops, path, lambda some: OperatorModule(build_module(some, task.target))
+    )
+    return built
+
+
+def compile_together(
+    built: Built, loops: dict[str, F], path: Path, compile_loops: Callable[[dict[str, F]], Any]
+) -> None:
+    """Compile the functions `loops` of candidates into the library `path`, together.
+
+    ``compile_loops(functions)`` returns what is exported.  Where one of them is refused, each is
+    compiled alone, to tell which: the others must not pay for it.
+    """
     try:
-        _export(task, loops, path)
-    except SlipwayError:  # of one of them: the others must not pay for it
+        if loops:
+            compile_loops(loops).export_library(str(path))
+    except SlipwayError:
         good = {}
         for candidate, name in list(built.functions.items()):
             try:
-                build_module({name: loops[name]}, task.target)
+                compile_loops({name: loops[name]})
                 good[name] = loops[name]
             except SlipwayError as error:
                 del built.functions[candidate]
                 built.errors[candidate] = f"{type(error).__name__}: {error}"
-        _export(task, good, path)
+        if good:
+            compile_loops(good).export_library(str(path))
     built.path = path if built.functions else None
-    return built
 
 
 def lowered(task: TuningTask, candidate: Candidate, name: str) -> PrimFunc:
@@ -67,8 +85,3 @@ def lowered(task: TuningTask, candidate: Candidate, name: str) -> PrimFunc:
         config=config,
     ):
         return lower_kernel(name, task.function, task.target)
-
-
-def _export(task: TuningTask, loops: dict[str, PrimFunc], path: Path) -> None:
-    if loops:
-        OperatorModule(build_module(loops, task.target)).export_library(str(path))

@@ -6,8 +6,8 @@ import pytest
 import slipway as tvm
 from slipway import relay, te
 from slipway.backends.cpu.schedules.attention.blocks import choose_blocks, score_bytes
-from slipway.backends.cpu.schedules.generic import producers
 from slipway.backends.primitive import schedule_primitive
+from slipway.backends.stages import producers
 from slipway.backends.strategy import Problem, applicable, choose
 from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel

@@ -22,7 +22,8 @@ class ToyBackend(Backend):
         return target.kind.name == "toy"
 
     def graph_passes(self, target):
-        return (*GENERAL, graph_pass("ToyGraph", 0, lambda f: self.steps.add("graph") or f))
+        marked = graph_pass("ToyGraph", lambda f: self.steps.add("graph") or f, opt_level=0)
+        return (*GENERAL, marked)
 
     def loop_passes(self, target):
         def toy_loops(func):

@@ -28,7 +28,7 @@ from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import array
 from slipway.target import Target
 from slipway.te.operation import ComputeOp, PlaceholderOp
-from slipway.tuning.build import Built
+from slipway.tuning.build import Built, compile_together
 from slipway.tuning.measure import Array, Bench
 from slipway.tuning.runner import Runner
 from slipway.tuning.space import Candidate, Choices
@@ -162,14 +162,13 @@ class TemplateTask:
             try:
                 index = self.config_space.index_of(candidate)
                 loops[name] = self._loops(index, name)
-                build(IRModule.from_functions({name: loops[name]}), target=self.target)
                 built.functions[candidate] = name
             except SlipwayError as error:
                 built.errors[candidate] = f"{type(error).__name__}: {error}"
-                loops.pop(name, None)
-        if loops:
-            build(IRModule.from_functions(loops), target=self.target).export_library(str(path))
-            built.path = path
+        compile_together(
+            built, loops, path,
+            lambda some: build(IRModule.from_functions(some), target=self.target),
+        )  # fmt: skip
         return built
 
     def inputs(self) -> list[TensorType]:

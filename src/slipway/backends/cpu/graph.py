@@ -11,7 +11,7 @@ from typing import Any
 
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.dot_pairs import best_in_pairs, pair_instructions
-from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
+from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
 from slipway.backends.cpu.lowering.pack_quantized import (
@@ -21,9 +21,9 @@ from slipway.backends.cpu.lowering.pack_quantized import (
 )
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.relay.expr import Function
-from slipway.relay.ops.nn.attention import fills_vectors
 from slipway.target import Target
 from slipway.target.cores import Core
+from slipway.target.costs import ANY_CORE, Costs
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.pipeline import (
@@ -102,7 +102,8 @@ def _widen(function: Function, setting: Setting) -> Function:
 
 
 def _attention(function: Function, setting: Setting) -> Function:
-    serves = partial(fills_vectors, lanes=attention_lanes(setting.target))
+    lanes, least = attention_lanes(setting.target), _costs(setting).attention_lanes
+    serves = partial(fills_vectors, lanes=lanes, least=least)
     fused = simplify_expr(fuse_attention(function, serves))
     return eliminate_common_subexpr(fold_constant(fused))
 
@@ -118,8 +119,17 @@ def _layout(function: Function, setting: Setting) -> Function:
     return alter_layout(function, lanes, winograd, units, _pairs(setting), _core(setting))
 
 
+def _costs(setting: Setting) -> Costs:
+    return setting.target.core.costs if setting.target is not None else ANY_CORE
+
+
 def _pack(function: Function, setting: Setting) -> Function:
-    return sink_reshape(pack_quantized(function, packing_instructions(setting.target)))
+    instructions = packing_instructions(setting.target)
+    return sink_reshape(pack_quantized(function, instructions, _costs(setting)))
+
+
+def _subpixel(function: Function, setting: Setting) -> Function:
+    return subpixel_conv(function, _costs(setting))
 
 
 def _moves(setting: Setting) -> bool:
@@ -140,22 +150,22 @@ def _blocks(setting: Setting) -> bool:
 
 
 PACK_QUANTIZED = setting_pass(
-    "PackQuantizedWeights", 2, _pack, lambda s: bool(packing_instructions(s.target))
+    "PackQuantizedWeights", _pack, lambda s: bool(packing_instructions(s.target))
 )
-ALTER_LAYOUT = setting_pass("AlterOpLayout", 2, _layout, _is_blocked)
+ALTER_LAYOUT = setting_pass("AlterOpLayout", _layout, _is_blocked)
 LOWERING: tuple[Pass, ...] = (
-    setting_pass("FuseAttention", 2, _attention, lambda s: attention_lanes(s.target) > 0),
-    graph_pass("SubpixelConv", 0, subpixel_conv, _blocks),
+    setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
+    setting_pass("SubpixelConv", _subpixel, _blocks),
     ALTER_LAYOUT,
-    graph_pass("SimplifyExpr", 0, simplify_expr, _blocks),
-    graph_pass("FoldConstant", 0, fold_constant, _blocks),
+    graph_pass("SimplifyExpr", simplify_expr, _blocks),
+    graph_pass("FoldConstant", fold_constant, _blocks),
     PACK_QUANTIZED,
-    graph_pass("NarrowRescale", 2, narrow_rescale, lambda s: _is_llvm(s.target)),
+    graph_pass("NarrowRescale", narrow_rescale, lambda s: _is_llvm(s.target)),
 )
 PASSES: tuple[Pass, ...] = (
-    setting_pass("MoveActivations", 0, _move, _moves),
+    setting_pass("MoveActivations", _move, _moves),
     *OPENING,
-    setting_pass("WidenProducts", 2, _widen),
+    setting_pass("WidenProducts", _widen),
     *MIDDLE,
     *LOWERING,
     *ending(),

@@ -19,11 +19,6 @@ from slipway.relay.types import TensorType, flatten
 if TYPE_CHECKING:
     from slipway.target import Target
 
-# Up to so many nodes of expressions in the copies of a loop that is unrolled to save its counting.
-UNROLLED_NODES = 48
-SUMS = 4  # vectors of partial results that are added to one after another
-# Of many steps, each of those vectors, some are unrolled: counting takes instructions too.
-STEPS = 4
 SHARE_FROM = tuple(1 << n for n in range(10, 25))
 
 
@@ -77,6 +72,13 @@ def dividing_lanes(extent: int, most: int) -> int:
     return most
 
 
+def widest_lanes(extent: int, lanes: int) -> int:
+    """Return the lanes, at most `lanes`, of the widest vectors that `extent` fills."""
+    while lanes > max(extent, 1):
+        lanes //= 2
+    return lanes
+
+
 def loop_knobs(target: Target) -> LoopKnobs:
     """Return the default knobs of loops over elements.
 
@@ -84,20 +86,22 @@ def loop_knobs(target: Target) -> LoopKnobs:
     eight.  Smaller elements may become 32 bits wide on the way.
     """
     group = 4 if target.arch.startswith("riscv") and target.vector_bits else 1
-    return LoopKnobs(group, UNROLLED_NODES, target.core.costs.share_elements)
+    return LoopKnobs(group, target.core.costs.unrolled_nodes, target.core.costs.share_elements)
 
 
 def sum_knobs(target: Target) -> SumKnobs:
     """Return the default knobs of reductions and of the loops behind them."""
-    loops = loop_knobs(target)
-    return SumKnobs(loops.group, loops.unrolled, loops.share_from, SUMS, STEPS)
+    loops, costs = loop_knobs(target), target.core.costs
+    return SumKnobs(
+        loops.group, loops.unrolled, loops.share_from, costs.sum_vectors, costs.sum_steps
+    )
 
 
 def loop_space(problem: Problem) -> dict[str, Sequence[Any]]:
     """Return the legal knobs of loops over elements."""
     return {
         "group": (0, 1, 2, 4) if problem.target.vector_bits else (1,),
-        "unrolled": (0, 16, UNROLLED_NODES, 96),
+        "unrolled": (0, 16, 48, 96),
         "share_from": SHARE_FROM,
     }
 

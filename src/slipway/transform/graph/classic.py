@@ -52,28 +52,32 @@ __all__ = [
 ]  # fmt: skip
 
 
-def on_functions(name: str, opt_level: int, run: Callable[[Function, IRModule], Function]) -> Pass:
+def on_functions(name: str, run: Callable[[Function, IRModule], Function]) -> Pass:
     """Return a pass that replaces each relay function by ``run(function, module)``."""
 
     def over(module: IRModule, setting: Setting) -> IRModule:
         return over_functions(module, lambda function: run(function, module))
 
-    return Pass(name, opt_level, over)
+    return Pass(name, None, over)
 
 
 def InferType() -> Pass:
     """Give every expression its `checked_type`."""
-    return on_functions("InferType", 0, lambda f, m: infer_type(f))
+    return on_functions("InferType", lambda f, m: infer_type(f))
 
 
 def FixShapes(shapes: Mapping[str, Sequence[int]]) -> Pass:
     """Give inputs of "main" that have open dimensions (`relay.Any()`) their shapes."""
-    return Pass("FixShapes", 0, lambda m, _: m.update("main", fix_shapes(main_function(m), shapes)))
+
+    def run(module: IRModule, setting: Setting) -> IRModule:
+        return module.update("main", fix_shapes(main_function(module), shapes))
+
+    return Pass("FixShapes", None, run)
 
 
 def SimplifyInference() -> Pass:
     """Replace batch_norm and dropout by what they are in inference."""
-    return on_functions("SimplifyInference", 0, lambda f, m: simplify_inference(infer_type(f)))
+    return on_functions("SimplifyInference", lambda f, m: simplify_inference(infer_type(f)))
 
 
 def FoldConstant(fold_qnn: bool = False) -> Pass:
@@ -81,49 +85,49 @@ def FoldConstant(fold_qnn: bool = False) -> Pass:
 
     Either value of `fold_qnn` gives the same: operators of relay.qnn are made of plain ones.
     """
-    return on_functions("FoldConstant", 2, lambda f, m: fold_constant(infer_type(f)))
+    return on_functions("FoldConstant", lambda f, m: fold_constant(infer_type(f)))
 
 
 def SimplifyExpr() -> Pass:
     """Apply local rules that make the graph smaller."""
-    return on_functions("SimplifyExpr", 0, lambda f, m: simplify_expr(infer_type(f)))
+    return on_functions("SimplifyExpr", lambda f, m: simplify_expr(infer_type(f)))
 
 
 def CanonicalizeOps() -> Pass:
     """Write bias_add as an addition, and apply the other rules of SimplifyExpr."""
-    return on_functions("CanonicalizeOps", 3, lambda f, m: simplify_expr(infer_type(f)))
+    return on_functions("CanonicalizeOps", lambda f, m: simplify_expr(infer_type(f)))
 
 
 def FoldScaleAxis() -> Pass:
     """Move per-channel factors into the weights before them."""
-    return on_functions("FoldScaleAxis", 3, lambda f, m: fold_scale_axis(infer_type(f)))
+    return on_functions("FoldScaleAxis", lambda f, m: fold_scale_axis(infer_type(f)))
 
 
 def EliminateCommonSubexpr(fskip: Callable[[Expr], Any] | None = None) -> Pass:
     """Share equal calls, but for those of which ``fskip(call)`` is true."""
     return on_functions(
-        "EliminateCommonSubexpr", 3, lambda f, m: eliminate_common_subexpr(infer_type(f), fskip)
+        "EliminateCommonSubexpr", lambda f, m: eliminate_common_subexpr(infer_type(f), fskip)
     )
 
 
 def DeadCodeElimination(inline_once: bool = False) -> Pass:
     """Drop Lets that nothing uses; with `inline_once` put values used once where they are used."""
-    return on_functions("DeadCodeElimination", 1, lambda f, m: eliminate_dead_code(f, inline_once))
+    return on_functions("DeadCodeElimination", lambda f, m: eliminate_dead_code(f, inline_once))
 
 
 def RemoveDeadChannels() -> Pass:
     """Leave out channels of integer tensors that are constant for every input."""
-    return on_functions("RemoveDeadChannels", 2, lambda f, m: remove_dead_channels(infer_type(f)))
+    return on_functions("RemoveDeadChannels", lambda f, m: remove_dead_channels(infer_type(f)))
 
 
 def Inline() -> Pass:
     """Put called functions in the place of their calls."""
-    return on_functions("Inline", 1, inline)
+    return on_functions("Inline", inline)
 
 
 def ToGraphNormalForm() -> Pass:
     """Turn Lets into shared dataflow."""
-    return on_functions("ToGraphNormalForm", 1, lambda f, m: inline(f))
+    return on_functions("ToGraphNormalForm", lambda f, m: inline(f))
 
 
 def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
@@ -146,7 +150,7 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
                 module = module.update(key, made)
         return module
 
-    return Pass("ToMixedPrecision", 0, run)
+    return Pass("ToMixedPrecision", None, run)
 
 
 def FuseOps(fuse_opt_level: int = -1) -> Pass:
@@ -156,7 +160,7 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
         limit = int(PassContext.current().option("relay.FuseOps.max_depth", MAX_DEPTH))
         return fuse_ops(infer_type(function), 1 if fuse_opt_level == 0 else limit)
 
-    return on_functions("FuseOps", 0, run)
+    return on_functions("FuseOps", run)
 
 
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
@@ -171,7 +175,7 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
             f"{desired_layouts!r}"
         )
     return on_functions(
-        "ConvertLayout", 3, lambda f, m: convert_layout(infer_type(f), desired_layouts)
+        "ConvertLayout", lambda f, m: convert_layout(infer_type(f), desired_layouts)
     )
 
 
@@ -199,40 +203,40 @@ def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
             )
         return made
 
-    return on_functions("Legalize", 1, lambda f, m: infer_type(rewrite(infer_type(f), rule)))
+    return on_functions("Legalize", lambda f, m: infer_type(rewrite(infer_type(f), rule)))
 
 
 def QnnCanonicalizeOps() -> Pass:
     """Type the module: quantised operators are compositions of plain ones from the start."""
-    return on_functions("qnn.CanonicalizeOps", 0, lambda f, m: infer_type(f))
+    return on_functions("qnn.CanonicalizeOps", lambda f, m: infer_type(f))
 
 
 def QnnLegalize() -> Pass:
     """Type the module: a backend chooses how it multiplies integers itself."""
-    return on_functions("qnn.Legalize", 1, lambda f, m: infer_type(f))
+    return on_functions("qnn.Legalize", lambda f, m: infer_type(f))
 
 
 def MergeComposite(pattern_table: Sequence[Any]) -> Pass:
     """Make composite functions of what matches the patterns of an accelerator."""
     return on_functions(
-        "MergeComposite", 0, lambda f, m: merge_composite(infer_type(f), pattern_table)
+        "MergeComposite", lambda f, m: merge_composite(infer_type(f), pattern_table)
     )
 
 
 def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = True) -> Pass:
     """Mark what accelerators take; of several the first that takes a call gets it."""
     names = [targets] if isinstance(targets, str) else list(targets)
-    return on_functions("AnnotateTarget", 0, lambda f, m: annotate_target(infer_type(f), names))
+    return on_functions("AnnotateTarget", lambda f, m: annotate_target(infer_type(f), names))
 
 
 def MergeCompilerRegions() -> Pass:
     """Join neighbouring parts for one accelerator."""
-    return on_functions("MergeCompilerRegions", 0, lambda f, m: merge_regions(infer_type(f)))
+    return on_functions("MergeCompilerRegions", lambda f, m: merge_regions(infer_type(f)))
 
 
 def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:
     """Make a function of the module of each part for an accelerator."""
-    return Pass("PartitionGraph", 0, lambda m, s: partition_graph(m, mod_name, bind_constants))
+    return Pass("PartitionGraph", None, lambda m, s: partition_graph(m, mod_name, bind_constants))
 
 
 def function_pass(

@@ -56,12 +56,15 @@ def over_functions(module: IRModule, run: FunctionPass) -> IRModule:
 
 def graph_pass(
     name: str,
-    opt_level: int,
     run: FunctionPass,
     applies: Callable[[Setting], bool] = always,
     exact: bool = True,
+    opt_level: int | None = None,
 ) -> Pass:
-    """Return a function over typed relay functions as a pass."""
+    """Return a function over typed relay functions as a pass.
+
+    `opt_level` is for a pass of the user's; ours are in the table of `transform.names`.
+    """
     return Pass(
         name,
         opt_level,
@@ -73,14 +76,13 @@ def graph_pass(
 
 def setting_pass(
     name: str,
-    opt_level: int,
     run: Callable[[Function, Setting], Function],
     applies: Callable[[Setting], bool] = always,
 ) -> Pass:
     """Return ``run(function, setting)`` as a pass."""
     return Pass(
         name,
-        opt_level,
+        None,
         lambda module, setting: over_functions(module, lambda f: run(infer_type(f), setting)),
         applies=applies,
     )
@@ -93,7 +95,7 @@ def fuse(ends: Ends | None = None) -> Pass:
         depth = int(setting.context.option("relay.FuseOps.max_depth", MAX_DEPTH))
         return fuse_ops(function, depth, ends)
 
-    return setting_pass("FuseOps", 1, run)
+    return setting_pass("FuseOps", run)
 
 
 def _kernel_per_op(function: Function) -> Function:
@@ -104,38 +106,38 @@ def _kernel_per_op(function: Function) -> Function:
     return function
 
 
-FOLD_CONSTANT = graph_pass("FoldConstant", 2, fold_constant)
-SIMPLIFY_EXPR = graph_pass("SimplifyExpr", 0, simplify_expr)
-SINK_RESHAPE = graph_pass("SinkReshape", 2, sink_reshape)
-WIDEN_PRODUCTS = graph_pass("WidenProducts", 2, widen_products)
+FOLD_CONSTANT = graph_pass("FoldConstant", fold_constant)
+SIMPLIFY_EXPR = graph_pass("SimplifyExpr", simplify_expr)
+SINK_RESHAPE = graph_pass("SinkReshape", sink_reshape)
+WIDEN_PRODUCTS = graph_pass("WidenProducts", widen_products)
 
 OPENING: tuple[Pass, ...] = (
-    graph_pass("InferType", 0, infer_type),
-    graph_pass("SelectBranches", 0, select_branches),
-    graph_pass("FakeQuantizationToInteger", 0, integer_arithmetic, exact=False),
-    graph_pass("SimplifyInference", 0, simplify_inference),
-    graph_pass("SplitJoins", 0, split_joins),
+    graph_pass("InferType", infer_type),
+    graph_pass("SelectBranches", select_branches),
+    graph_pass("FakeQuantizationToInteger", integer_arithmetic, exact=False),
+    graph_pass("SimplifyInference", simplify_inference),
+    graph_pass("SplitJoins", split_joins),
 )
 MIDDLE: tuple[Pass, ...] = (
-    graph_pass("RoundOnce", 2, round_once, exact=False),
+    graph_pass("RoundOnce", round_once, exact=False),
     FOLD_CONSTANT,
     SIMPLIFY_EXPR,
     FOLD_CONSTANT,
-    graph_pass("FoldScaleAxis", 3, fold_scale_axis, exact=False),
+    graph_pass("FoldScaleAxis", fold_scale_axis, exact=False),
     SINK_RESHAPE,
     SIMPLIFY_EXPR,
     FOLD_CONSTANT,
-    graph_pass("RemoveDeadChannels", 2, remove_dead_channels),
-    graph_pass("EliminateCommonSubexpr", 3, eliminate_common_subexpr),
+    graph_pass("RemoveDeadChannels", remove_dead_channels),
+    graph_pass("EliminateCommonSubexpr", eliminate_common_subexpr),
 )
 
 
 def ending(ends: Ends | None = None) -> tuple[Pass, ...]:
     """Return the last passes: the body of the result calls kernels and nothing else."""
     return (
-        graph_pass("OwnOutputs", 0, own_outputs),
+        graph_pass("OwnOutputs", own_outputs),
         fuse(ends),
-        graph_pass("KernelPerOp", 0, _kernel_per_op),
+        graph_pass("KernelPerOp", _kernel_per_op),
     )
 
 

@@ -37,6 +37,7 @@ from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild
 from slipway.target.cores import Core
+from slipway.target.costs import ANY_CORE
 
 _CONVS = tuple(f"nn.conv{n}d" for n in SPATIAL)
 _POOLS = tuple(
@@ -132,6 +133,7 @@ class _AlterLayout:
         core: Core | None,
     ) -> None:
         self.core = core
+        self.costs = core.costs if core is not None else ANY_CORE
         self.lanes = lanes
         self.pairs = pairs
         self.winograd = winograd
@@ -276,11 +278,11 @@ class _AlterLayout:
     def takes_pairs(self, call: Call) -> bool:
         """Return whether a product of bfloat16 gives float32 sums by the instruction for pairs."""
         types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
-        return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call)
+        return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call, self.costs)
 
     def paired_conv(self, call: Call) -> _Blocked:
         channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
-        entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]))
+        entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]), costs=self.costs)
         held, depth = self.block_of_data(call), entry.depth
         if held % depth or (held < 4 and id(call.args[0]) not in self.blocked):
             held = max(depth, best_block(-(-channels // depth) * depth, self.lanes))
@@ -399,7 +401,7 @@ class _AlterLayout:
     def paired_dense(self, call: Call) -> Expr:
         rows, depth = call.args[0].tensor_type.shape
         units = call.args[1].tensor_type.shape[0]
-        entry = instruction_for(self.pairs, rows, depth)
+        entry = instruction_for(self.pairs, rows, depth, self.costs)
         lanes = entry.c_size
         while entry.rows and lanes < 4 * entry.c_size and units % (2 * lanes) == 0:
             lanes *= 2  # more contiguous columns

@@ -14,7 +14,7 @@ from slipway.relay.op_registry import OpPattern, is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.visit import children, post_order
-from slipway.target.costs import ANY_CORE
+from slipway.target.costs import ANY_CORE, Costs
 from slipway.transform.graph.widen_products import has_known_weight
 
 if TYPE_CHECKING:
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from slipway.target.cores import Core
 
 INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
-# Products for each pixel of an image of few channels that outweigh packing them.
-_IMAGE_WORK = 900
 LOW = "bfloat16"
-_LEAST_COLUMNS = 16
-_LEAST_ROWS = ANY_CORE.packed_rows
 MATRICES = ("nn.batch_matmul", "nn.matmul")
 CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
 
@@ -52,25 +48,31 @@ def _is_a_gain(name: str, target: Target) -> bool:
 
 
 def instruction_for(
-    instructions: Sequence[HardwareIntrinsic], rows: int, depth: int = 0
+    instructions: Sequence[HardwareIntrinsic],
+    rows: int,
+    depth: int = 0,
+    costs: Costs = ANY_CORE,
 ) -> HardwareIntrinsic:
     """Return the best for so many rows of data, and sums of `depth` that cannot be padded.
 
     One that multiplies matrices wants rows that pay for packing them.
     """
     return next(
-        i for i in instructions if depth % i.depth == 0 and (i.rows == 0 or rows >= _LEAST_ROWS)
+        i
+        for i in instructions
+        if depth % i.depth == 0 and (i.rows == 0 or rows >= costs.packed_rows)
     )
 
 
-def is_paired(call: Call) -> bool:
+def is_paired(call: Call, costs: Costs = ANY_CORE) -> bool:
     """Return whether a product of bfloat16 has a form with weights, or right matrices, in pairs."""
     data, weight = (a.tensor_type for a in call.args[:2])
     if data.dtype != LOW:
         return False
     if is_call_of(call, *MATRICES):
         depth, columns = data.shape[-1], call.tensor_type.shape[-1]
-        enough = columns >= _LEAST_COLUMNS and call.tensor_type.shape[-2] >= _LEAST_ROWS
+        rows = call.tensor_type.shape[-2]
+        enough = columns >= costs.pair_columns and rows >= costs.packed_rows
         return enough and depth % PAIR == 0 and not call.attrs.transpose_a
     if not has_known_weight(call):
         return False
@@ -84,7 +86,7 @@ def is_paired(call: Call) -> bool:
         and attrs.data_layout == plain
         and attrs.kernel_layout == "OI" + plain[2:]
         and getattr(attrs, "out_layout", "") in ("", plain)
-        and (data.shape[1] >= 4 or prod(weight.shape) >= _IMAGE_WORK * prod(attrs.strides))
+        and (data.shape[1] >= 4 or prod(weight.shape) >= costs.pair_products * prod(attrs.strides))
     )
 
 
@@ -97,9 +99,10 @@ def best_in_pairs(
     vectors of `lanes` may take fewer products instead.
     """
     fused = products_of_attention(function)
+    costs = core.costs if core is not None else ANY_CORE
     return lambda call: (
         id(call) not in fused
-        and is_paired(call)
+        and is_paired(call, costs)
         and not (
             winograd and is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed, core)
         )

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.backends.cpu.knobs import widest_lanes
 from slipway.backends.cpu.lowering.attention_layouts import (
     absorb_transposes,
     call_of,
@@ -36,6 +37,11 @@ from slipway.transform.graph.simplify_expr import RESHAPES
 LOST_BESIDE = -1e30
 
 Serves = Callable[[int, int], bool]
+
+
+def fills_vectors(rows: int, value_size: int, lanes: int, least: int) -> bool:
+    """Return whether query rows and value elements fill vectors of at least `least` lanes."""
+    return min(widest_lanes(rows, lanes), widest_lanes(value_size, lanes)) >= least
 
 
 def fuse_attention(function: Function, serves: Serves) -> Function:

@@ -20,8 +20,8 @@ from slipway.relay.visit import rewrite
 
 Array = np.ndarray[Any, Any]
 
-GREATEST = -2  # the shift of factors below a quarter
-LEAST = -32  # of shifts, for the half that is added to fit
+MAX_SHIFT = -2  # the shift of factors below a quarter
+MIN_SHIFT = -32  # of shifts, for the half that is added to fit
 HALF = (1 << 30, 0)  # multiplier and shift
 BYTE_BITS = 10  # of a byte less its zero point, with sign
 NAME = "qnn.contrib_rescale_high"
@@ -48,12 +48,12 @@ def _narrowed(expr: Any) -> Expr | None:
         if halved is not None:
             return halved  # type: ignore[no-any-return]
     factor, power = np.broadcast_arrays(factor, power)
-    power = np.where(factor == 0, GREATEST, power)  # nothing times anything
-    excess = int(power.max(initial=GREATEST)) - GREATEST
+    power = np.where(factor == 0, MAX_SHIFT, power)  # nothing times anything
+    excess = int(power.max(initial=MAX_SHIFT)) - MAX_SHIFT
     if excess > 0:
         data = _shifted(data, excess)
         power = power - excess
-    if data is None or factor.size == 0 or power.min() < LEAST:
+    if data is None or factor.size == 0 or power.min() < MIN_SHIFT:
         return None
     places = -1 - power
     made: Expr = _high(data, factor, np.int64(1) << (places - 1), places, expr)

@@ -28,7 +28,7 @@ from slipway.relay.ops.packed.qnn_winograd import MOST_CHANNELS, transform_weigh
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs
 from slipway.relay.ops.qnn.words import BYTES
 from slipway.relay.visit import rewrite
-from slipway.target.costs import ANY_CORE
+from slipway.target.costs import ANY_CORE, Costs
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -47,12 +47,9 @@ INSTRUCTIONS = (
     "x86.avxvnni", "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16",
     "rvv.vwmacc.s16.256",
 )  # fmt: skip
-_LEAST_ROWS = ANY_CORE.packed_rows
 PACKED = "qnn.contrib_conv2d_packed"
 WINOGRAD = "qnn.contrib_conv2d_winograd"
 WORDS_OF = ("uint8", "int16")  # what words of an image are read as, the latter taken apart
-# Fewer channels or tiles than these do not pay for the transforms.
-LEAST_CHANNELS, LEAST_POSITIONS = 16, 16
 OFFSET = 128  # between signed and unsigned bytes
 
 
@@ -72,13 +69,15 @@ def stored_as(instructions: list[HardwareIntrinsic]) -> str:
     return dtype if dtype in ("int8", "uint8") else ""
 
 
-def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) -> Function:
+def pack_quantized(
+    function: Function, instructions: list[HardwareIntrinsic], costs: Costs = ANY_CORE
+) -> Function:
     """Return `function` with the weights of its integer products packed for `instructions`."""
     dots = [i for i in instructions if not i.taps]
     taps = [i for i in instructions if i.taps]
     rules = {
-        "qnn.conv2d_nhwc": lambda call: _convolution(call, dots),
-        "qnn.dense_packed": lambda call: _dense(call, dots),
+        "qnn.conv2d_nhwc": lambda call: _convolution(call, dots, costs),
+        "qnn.dense_packed": lambda call: _dense(call, dots, costs),
         "qnn.depthwise_conv2d_nhwc": lambda call: _depthwise(call, taps),
     }
 
@@ -89,13 +88,13 @@ def pack_quantized(function: Function, instructions: list[HardwareIntrinsic]) ->
     return rewrite(function, one)  # type: ignore[no-any-return]
 
 
-def _convolution(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
+def _convolution(call: Call, instructions: list[HardwareIntrinsic], costs: Costs) -> Expr | None:
     data, weight = call.args
     attrs: Any = call.attrs
     if not isinstance(weight, Constant) or not _is_bytes(data):
         return None
-    made = _by_winograd(data, weight.array, attrs, instructions, call)
-    return made or _packed(data, weight.array, attrs, instructions, call.span)
+    made = _by_winograd(data, weight.array, attrs, instructions, call, costs)
+    return made or _packed(data, weight.array, attrs, instructions, call.span, costs)
 
 
 def _by_winograd(
@@ -104,6 +103,7 @@ def _by_winograd(
     attrs: IntegerConvAttrs,
     instructions: list[HardwareIntrinsic],
     call: Call,
+    costs: Costs,
 ) -> Expr | None:
     """Return the convolution by Winograd's algorithm where the best instruction takes int16.
 
@@ -116,10 +116,10 @@ def _by_winograd(
     _, height, width, _ = call.tensor_type.shape
     fits = (
         (kh, kw, *attrs.strides, *attrs.dilation, attrs.groups) == (3, 3, 1, 1, 1, 1, 1)
-        and channels % LEAST_CHANNELS == 0
+        and channels % costs.winograd_channels == 0
         and channels <= MOST_CHANNELS
-        and outputs >= LEAST_CHANNELS
-        and height * width >= LEAST_POSITIONS
+        and outputs >= costs.winograd_channels
+        and height * width >= costs.winograd_positions
     )
     if not fits:
         return None
@@ -127,7 +127,7 @@ def _by_winograd(
     return op_registry.get(WINOGRAD)(data, Constant(packed), attrs=attrs, span=call.span)
 
 
-def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
+def _dense(call: Call, instructions: list[HardwareIntrinsic], costs: Costs) -> Expr | None:
     """Rows of the data as positions of an image.
 
     A single row waits for its weights, which stay bytes where an instruction can widen them.
@@ -146,19 +146,24 @@ def _dense(call: Call, instructions: list[HardwareIntrinsic]) -> Expr | None:
         image = op_registry.make("cast")(image, best.a_dtype)
     made = _packed(
         image, weight.array[None, None], IntegerConvAttrs(out_dtype=attrs.out_dtype),
-        instructions, call.span,
+        instructions, call.span, costs,
     )  # fmt: skip
     return made and make(made, (*shape[:-1], units))
 
 
 def _packed(
-    data: Any, weight: Array, attrs: Any, instructions: list[HardwareIntrinsic], span: Any
+    data: Any,
+    weight: Array,
+    attrs: Any,
+    instructions: list[HardwareIntrinsic],
+    span: Any,
+    costs: Costs,
 ) -> Expr | None:
     entry = next(
         (
             i
             for i in instructions
-            if _suits(i, data, weight, attrs) and _fills(i, data, weight, attrs)
+            if _suits(i, data, weight, attrs) and _fills(i, data, weight, attrs, costs)
         ),
         None,
     )
@@ -173,7 +178,9 @@ def _packed(
     return _sums(PACKED, data, packed, attrs, entry, totals, span)
 
 
-def _fills(entry: HardwareIntrinsic, data: Expr, weight: Array, attrs: IntegerConvAttrs) -> bool:
+def _fills(
+    entry: HardwareIntrinsic, data: Expr, weight: Array, attrs: IntegerConvAttrs, costs: Costs
+) -> bool:
     """Return whether there are positions and channels enough for an instruction on matrices.
 
     In groups each would read channels of its own.
@@ -185,7 +192,7 @@ def _fills(entry: HardwareIntrinsic, data: Expr, weight: Array, attrs: IntegerCo
     height, width = conv_extents(
         data.tensor_type.shape[1:3], weight.shape[:2], attrs.strides, attrs.padding, attrs.dilation
     )
-    return height * width >= _LEAST_ROWS and weight.shape[3] % 4 == 0
+    return height * width >= costs.packed_rows and weight.shape[3] % 4 == 0
 
 
 def _columns(entry: HardwareIntrinsic, weight: Array) -> int:

@@ -26,23 +26,21 @@ from slipway.relay.expr import Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.visit import rewrite
+from slipway.target.costs import ANY_CORE, Costs
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Call
 
-WORTH_SPLITTING = 0.85  # of the products of one convolution for all
-MAX_FILLING = 8  # times the taps of the kernel: with great strides most would be zeros
 
-
-def subpixel_conv(function: Function) -> Function:
+def subpixel_conv(function: Function, costs: Costs = ANY_CORE) -> Function:
     """Return `function` with its transposed convolutions rewritten.
 
     Those with constant kernels, one group and no dilation; others stay.
     """
-    return rewrite(function, _rule)  # type: ignore[no-any-return]
+    return rewrite(function, lambda call: _rule(call, costs))  # type: ignore[no-any-return]
 
 
-def _rule(call: Expr) -> Expr | None:
+def _rule(call: Expr, costs: Costs) -> Expr | None:
     if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
         return None
     attrs, kernel = call.attrs, call.args[1]
@@ -50,7 +48,7 @@ def _rule(call: Expr) -> Expr | None:
         return None
     strides, window = attrs.strides, kernel.array.shape[2:]
     full = prod(-(-k // s) * s for k, s in zip(window, strides, strict=True))
-    if full > MAX_FILLING * prod(window):
+    if full > costs.subpixel_filling * prod(window):
         return None
     geometry = [
         _Axis(*numbers)
@@ -60,7 +58,7 @@ def _rule(call: Expr) -> Expr | None:
         )
     ]  # fmt: skip
     with op_registry.span(call.span):
-        if _worth_splitting(geometry):
+        if _worth_splitting(geometry, costs.subpixel_gain):
             return _split(call, geometry)
         return _joined(call, kernel.array)
 
@@ -141,12 +139,12 @@ class _Axis:
         return one_by_one * self.wanted // self.stride, longest * self.stride * places
 
 
-def _worth_splitting(geometry: Sequence[_Axis]) -> bool:
+def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
     """Return whether convolutions for one remainder each have much less to do than one for all."""
     if not all(axis.shares() for axis in geometry):
         return False
     pairs = [axis.products() for axis in geometry]
-    return prod(one for one, _ in pairs) <= WORTH_SPLITTING * prod(joint for _, joint in pairs)
+    return prod(one for one, _ in pairs) <= gain * prod(joint for _, joint in pairs)
 
 
 def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:

@@ -25,7 +25,7 @@ def winograd_tile(call: Call, lanes: int, speed: int = 1, core: Core | None = No
         and tuple(attrs.strides) == (1, 1)
         and tuple(attrs.dilation) == (1, 1)
         and has_known_weight(call)
-        and min(kernel.shape[:2]) >= 16
+        and min(kernel.shape[:2]) >= costs.winograd_channels
     ):
         return 0
     images, _, height, width = out.shape

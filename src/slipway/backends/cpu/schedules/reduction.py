@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import (
-    STEPS,
-    SUMS,
     SumKnobs,
     sum_cost,
     sum_knobs,
     sum_space,
+    vector_lanes,
 )
 from slipway.backends.cpu.schedules.generic import (
+    schedule_elementwise_stage,
+    vectorize,
+)
+from slipway.backends.stages import (
     Loop,
     extent_of,
     fuse,
     inline_injective,
     is_injective,
     producers,
-    schedule_elementwise_stage,
     shape_of,
-    vector_lanes,
-    vectorize,
 )
 from slipway.backends.strategy import Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
@@ -46,7 +46,6 @@ from slipway.relay.op_registry import OpPattern
 if TYPE_CHECKING:
     from slipway.target import Target
 
-MANY_STEPS = 16  # of which some are unrolled
 LANES_IN_THE_END = 4
 
 
@@ -100,7 +99,7 @@ def schedule_reduction_stage(
                 schedule, tensor, whole, total, target, knobs.share_from
             )
         shared = total >= knobs.share_from
-        reduce_row(schedule, tensor, whole, lanes, shared, knobs.sums, knobs.steps)
+        reduce_row(schedule, tensor, whole, lanes, shared, sums=knobs.sums, steps=knobs.steps)
         return
     if loops and total >= knobs.share_from:
         stage.parallel(fuse(stage, loops).axis)
@@ -132,8 +131,9 @@ def reduce_row(
     row: Loop,
     lanes: int,
     parallel: bool = False,
-    sums: int = SUMS,
-    steps: int = STEPS,
+    *,
+    sums: int,
+    steps: int,
 ) -> te.IterVar | None:
     """Reduce `row` in `sums` vectors at a time; return the loop that the result's own axes become.
 
@@ -168,7 +168,7 @@ def reduce_row(
         if not number:
             unrolled = []
             count = -(-row.extent // first)  # of the steps along memory, the innermost ones
-            if count >= MANY_STEPS and count % steps == 0:
+            if count >= 4 * steps and count % steps == 0:
                 each[-1:] = part.split(each[-1], factor=steps)
                 unrolled = each[-1:]
             elif len(each) > 1 and count <= steps:

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from slipway.backends.cpu.knobs import dividing_lanes
-from slipway.backends.cpu.schedules.generic import extent_of
 from slipway.backends.cpu.tile import Tile
+from slipway.backends.stages import extent_of
 
 if TYPE_CHECKING:
     from slipway import te

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 SIZES = (16, 8, 4)
 NEON_LANES = 4
-RUN = 4  # tiles that are read one after the other before those beside them
 _MOST_INLINED = 16
 
 
@@ -71,7 +70,8 @@ def schedule_transposed(
     along = stage.fuse(*(axes[p] for p in found.along))
     length = prod(extent_of(axis) for axis in (axes[p] for p in found.along))
     tail = "shift" if found.shifts else "guard"
-    run = RUN * found.size if found.shifts and length >= 2 * RUN * found.size else found.size
+    run = target.core.costs.transposed_run * found.size
+    run = run if found.shifts and length >= 2 * run else found.size
     u_outer, u_tiles = stage.split(along, factor=run, tail=tail)
     u_tile, u_inner = stage.split(u_tiles, factor=found.size)
     v_outer, v_inner = stage.split(across, factor=found.size, tail="shift")

@@ -14,13 +14,8 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    producers,
-    shape_of,
-)
 from slipway.backends.gpu.limits import most_threads
+from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.visit import children

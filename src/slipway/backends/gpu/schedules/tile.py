@@ -12,7 +12,6 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import extent_of, inline_injective, producers
 from slipway.backends.gpu.limits import most_threads
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
@@ -21,6 +20,7 @@ from slipway.backends.gpu.schedules.generic import (
     thread_knobs,
     thread_space,
 )
+from slipway.backends.stages import extent_of, inline_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
 

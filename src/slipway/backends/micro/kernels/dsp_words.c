@@ -1,6 +1,7 @@
 /* Words of two 16-bit or four 8-bit numbers: with the DSP extension two products are summed by one
  * instruction (smlad).  In a widened word of four bytes the order is (0, 2), (1, 3), which is what
- * sxtb16 gives.  Elsewhere the same is computed by loops.
+ * sxtb16 gives.  Elsewhere, and without optimisation, which leaves too few registers for the inner
+ * loops, the same is computed by plain C.
  */
 static inline uint32_t slw_load4(const int8_t *at) {
   uint32_t word;
@@ -8,7 +9,7 @@ static inline uint32_t slw_load4(const int8_t *at) {
   return word;
 }
 
-#if defined(__ARM_FEATURE_SIMD32)
+#if defined(__ARM_FEATURE_SIMD32) && defined(__OPTIMIZE__)
 static inline uint32_t slw_even(uint32_t bytes) {
   uint32_t pair;
   __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));
@@ -46,56 +47,55 @@ static inline int8_t slw_saturate_half(int32_t value) {
   return (int8_t)result;
 }
 
-/* Two output channels of three pixels: sums[2 * pixel + channel] = bias + weights x columns. */
+/* Two output channels of three pixels: sums[2 * pixel + channel] = bias + weights x columns.  This
+ * takes every register.  gcc does not give away r7 where it keeps a frame pointer there, so that the
+ * others are named, and r7 is saved beside the end of the weights. */
 static SLW_SHARED void slw_dot_2x3(const uint32_t *weights, const uint32_t *columns,
                                    uint32_t words, const int32_t *bias, int32_t *sums) {
-  const uint32_t *end = weights + 2u * words;
-  int32_t a0 = bias[0];
-  int32_t a1 = bias[1];
-  int32_t b0 = a0;
-  int32_t b1 = a1;
-  int32_t c0 = a0;
-  int32_t c1 = a1;
-  uint32_t w;
-  uint32_t v;
-  uint32_t t;
-  uint32_t u;
-  uint32_t x;
-  uint32_t y;
+  register int32_t a0 __asm__("r0") = bias[0];
+  register int32_t a1 __asm__("r1") = bias[1];
+  register int32_t b0 __asm__("r2") = a0;
+  register int32_t b1 __asm__("r3") = a1;
+  register int32_t c0 __asm__("r4") = a0;
+  register int32_t c1 __asm__("r9") = a1;
+  register const uint32_t *p __asm__("r6") = weights;
+  register const uint32_t *c __asm__("r8") = columns;
+  register const uint32_t *end __asm__("r5") = weights + 2u * words;
   /* Words in pairs, so that the end, which has no register, is loaded half as often. */
   __asm__ volatile(
+      "push {%[x], r7}\n"
       "1:\n"
-#define SLW_STEP                        \
-  "ldrd %[w], %[v], [%[p]], #8\n"       \
-  "ldrd %[x], %[y], [%[c]], #8\n"       \
-  "sxtb16 %[t], %[w]\n"                 \
-  "sxtb16 %[u], %[v]\n"                 \
-  "sxtb16 %[w], %[w], ror #8\n"         \
-  "sxtb16 %[v], %[v], ror #8\n"         \
-  "smlad %[a0], %[t], %[x], %[a0]\n"    \
-  "smlad %[a1], %[u], %[x], %[a1]\n"    \
-  "smlad %[a0], %[w], %[y], %[a0]\n"    \
-  "smlad %[a1], %[v], %[y], %[a1]\n"    \
-  "ldrd %[x], %[y], [%[c]], #8\n"       \
-  "smlad %[b0], %[t], %[x], %[b0]\n"    \
-  "smlad %[b1], %[u], %[x], %[b1]\n"    \
-  "smlad %[b0], %[w], %[y], %[b0]\n"    \
-  "smlad %[b1], %[v], %[y], %[b1]\n"    \
-  "ldrd %[x], %[y], [%[c]], #8\n"       \
-  "smlad %[c0], %[t], %[x], %[c0]\n"    \
-  "smlad %[c1], %[u], %[x], %[c1]\n"    \
-  "smlad %[c0], %[w], %[y], %[c0]\n"    \
-  "smlad %[c1], %[v], %[y], %[c1]\n"
+#define SLW_STEP                    \
+  "ldrd r10, r11, [%[p]], #8\n"     \
+  "ldrd %[x], r7, [%[c]], #8\n"     \
+  "sxtb16 r12, r10\n"               \
+  "sxtb16 lr, r11\n"                \
+  "sxtb16 r10, r10, ror #8\n"       \
+  "sxtb16 r11, r11, ror #8\n"       \
+  "smlad %[a0], r12, %[x], %[a0]\n" \
+  "smlad %[a1], lr, %[x], %[a1]\n"  \
+  "smlad %[a0], r10, r7, %[a0]\n"   \
+  "smlad %[a1], r11, r7, %[a1]\n"   \
+  "ldrd %[x], r7, [%[c]], #8\n"     \
+  "smlad %[b0], r12, %[x], %[b0]\n" \
+  "smlad %[b1], lr, %[x], %[b1]\n"  \
+  "smlad %[b0], r10, r7, %[b0]\n"   \
+  "smlad %[b1], r11, r7, %[b1]\n"   \
+  "ldrd %[x], r7, [%[c]], #8\n"     \
+  "smlad %[c0], r12, %[x], %[c0]\n" \
+  "smlad %[c1], lr, %[x], %[c1]\n"  \
+  "smlad %[c0], r10, r7, %[c0]\n"   \
+  "smlad %[c1], r11, r7, %[c1]\n"
       SLW_STEP SLW_STEP
 #undef SLW_STEP
-      "ldr %[t], %[e]\n"
-      "cmp %[p], %[t]\n"
+      "ldr r12, [sp]\n"
+      "cmp %[p], r12\n"
       "bne 1b\n"
+      "pop {%[x], r7}\n"
       : [a0] "+r"(a0), [a1] "+r"(a1), [b0] "+r"(b0), [b1] "+r"(b1), [c0] "+r"(c0),
-        [c1] "+r"(c1), [p] "+r"(weights), [c] "+r"(columns), [w] "=&r"(w), [v] "=&r"(v),
-        [t] "=&r"(t), [u] "=&r"(u), [x] "=&r"(x), [y] "=&r"(y)
-      : [e] "m"(end)
-      : "cc", "memory");
+        [c1] "+r"(c1), [p] "+r"(p), [c] "+r"(c), [x] "+r"(end)
+      :
+      : "cc", "memory", "r10", "r11", "r12", "lr");
   sums[0] = a0;
   sums[1] = a1;
   sums[2] = b0;

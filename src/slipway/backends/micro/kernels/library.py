@@ -63,6 +63,8 @@ _FILES = {
     "mve": ("mve",),
     "scalar": ("scalar_sums", "scalar"),
 }
+# Bytes of the stack that a function's own assembly takes, which gcc does not know.
+PUSHED_BYTES = {"slw_dot_2x3": 8}
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */
 #if defined(__GNUC__)

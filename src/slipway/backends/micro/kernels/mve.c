@@ -1,9 +1,11 @@
 /* Integer layers sixteen bytes at a time, for cores with vectors (MVE).  A quad is four sums: of four
- * output channels of one pixel.  Elsewhere the same arrangement is computed by loops.
+ * output channels of one pixel.  Elsewhere, and without optimisation, the same arrangement is
+ * computed by plain C.
  *
  * Every right shift is at least 1 and |sum| below 2^29, which whoever chose these kernels has checked.
  */
-#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__) && \
+    defined(__OPTIMIZE__)
 typedef int32x4_t slw_quad;
 
 /* Four output channels of two pixels, 16 * `chunks` elements of each window. Returns the weights
@@ -11,11 +13,19 @@ typedef int32x4_t slw_quad;
 static inline const int8_t *slw_dot_4x2(const int8_t *weights, const int8_t *a, const int8_t *b,
                                         uint32_t chunks, const int32_t *bias, slw_quad *sums_a,
                                         slw_quad *sums_b) {
+  /* Registers are named: optimising for size, or with one for a frame pointer, gcc finds none for
+   * the operands beside the sums. */
+  register int32_t a0 __asm__("r0") = bias[0];
+  register int32_t a1 __asm__("r2") = bias[1];
+  register int32_t a2 __asm__("r4") = bias[2];
+  register int32_t a3 __asm__("r6") = bias[3];
+  register const int8_t *pa __asm__("r1") = a;
+  register const int8_t *pb __asm__("r3") = b;
+  register const int8_t *pw __asm__("r5") = weights;
+  register uint32_t n __asm__("r11") = chunks;
   slw_quad qa;
   slw_quad qb;
   __asm__ volatile(
-      "ldrd r0, r2, [%[bias]]\n"
-      "ldrd r4, r6, [%[bias], #8]\n"
       "mov r8, r0\n"
       "mov r10, r2\n"
       "mov r12, r4\n"
@@ -40,13 +50,13 @@ static inline const int8_t *slw_dot_4x2(const int8_t *weights, const int8_t *a, 
       "vmov %q[qa][3], %q[qa][1], r2, r6\n"
       "vmov %q[qb][2], %q[qb][0], r8, r12\n"
       "vmov %q[qb][3], %q[qb][1], r10, lr\n"
-      : [qa] "=&w"(qa), [qb] "=&w"(qb), [a] "+r"(a), [b] "+r"(b), [w] "+r"(weights),
-        [n] "+r"(chunks)
-      : [bias] "r"(bias)
-      : "cc", "memory", "q0", "q1", "q2", "q3", "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr");
+      : [qa] "=&w"(qa), [qb] "=&w"(qb), [a] "+r"(pa), [b] "+r"(pb), [w] "+r"(pw),
+        [n] "+r"(n), "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3)
+      :
+      : "cc", "memory", "q0", "q1", "q2", "q3", "r8", "r10", "r12", "lr");
   *sums_a = qa;
   *sums_b = qb;
-  return weights;
+  return pw;
 }
 
 /* Four output channels of one pixel; the window has `size` elements. */

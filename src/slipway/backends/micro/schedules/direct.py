@@ -13,16 +13,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    is_injective,
-    producers,
-    shape_of,
-)
 from slipway.backends.cpu.schedules.register_tile import sums_in_registers
 from slipway.backends.cpu.tile import step_cost
 from slipway.backends.micro.cores import is_microcontroller
+from slipway.backends.stages import extent_of, inline_injective, is_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import Type, flatten

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike
     from slipway.te.tensor import Tensor
 
-LEAST_LANES = 4
 CAUSAL = ("", "TopLeft", "BottomRight")
 
 
@@ -68,21 +67,6 @@ def scale_of(attrs: AttentionAttrs, query: Sequence[int]) -> float:
 def causal_offset(attrs: AttentionAttrs, rows: int, keys: int) -> int:
     """Return how many key positions beyond its own a query position sees."""
     return keys - rows if attrs.causal_mask == "BottomRight" else 0
-
-
-def widest_lanes(extent: int, lanes: int) -> int:
-    """Return the lanes, at most `lanes`, of the widest vectors that `extent` fills."""
-    while lanes > max(extent, 1):
-        lanes //= 2
-    return lanes
-
-
-def fills_vectors(rows: int, value_size: int, lanes: int) -> bool:
-    """Return whether query rows and value elements fill vectors of at least four lanes.
-
-    With fewer an attention is computed faster in its parts, and has few scores anyway.
-    """
-    return min(widest_lanes(rows, lanes), widest_lanes(value_size, lanes)) >= LEAST_LANES
 
 
 def _need_layout(name: str, layout: str, axes: str) -> None:

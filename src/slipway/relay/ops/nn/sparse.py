@@ -1,6 +1,6 @@
 """Products with sparse matrices that are known when the graph is built.
 
-The matrix is a CSR triple (data, indices, indptr), or an object with these attributes, as SciPy's.
+The matrix is in CSR (data, indices, indptr), or an object with these attributes, as SciPy's.
 It becomes a dense constant: what is saved is the file's size, not multiplications.
 """
 
@@ -61,7 +61,7 @@ def sparse_add(dense_mat: ExprLike, sparse_mat: Any) -> Any:
 
 
 def sparse_transpose(x: ExprLike) -> TupleWrapper:
-    """Return the CSR triple of the transpose of a square matrix."""
+    """Return (data, indices, indptr) of the transpose of a square matrix."""
     data, indices, indptr = _parts(x)
     if data.ndim != 1:
         raise BadArgument("x", "is blocked; only CSR has a transpose here")

@@ -1,8 +1,8 @@
 """Products of bfloat16 whose weights are packed in pairs, or fours, summed in float32.
 
-An instruction multiplies d neighbouring elements of the data, 2 or 4, by as many of the weights of
-each of some output channels, and adds the products to their sums (x86's vdpbf16ps, ARM's bfmmla).
-With c the channels of a block of data, w the window::
+A step multiplies d neighbouring elements of the data, 2 or 4, by as many of the weights of each of
+o output channels, and adds the products to their sums; a backend chooses d and o.  With c the
+channels of a block of data, w the window::
 
     conv     data (N, C/c, ..., c)   kernel (O/o, I/i, w..., i/d, o, d)   result (N, O/o, ..., o)
     dense    data (M, K)             weight (N/o, K/d, o, d)              result (M, N)

@@ -1,9 +1,9 @@
 """Integer depthwise convolutions whose weights are packed by fours of taps.
 
-An instruction adds the products of `d` neighbouring taps of a row to the sum of each channel.
-With G = ceil(kW / d) of these steps a row, the first d * G elements of the data hold the windows of
-R neighbouring results, which start one stride apart; the weights of a result that starts later
-begin with zeros::
+A step adds the products of `d` neighbouring taps of a row to the sum of each channel; a backend
+chooses `d`.  With G = ceil(kW / d) of these steps a row, the first d * G elements of the data hold
+the windows of R neighbouring results, which start one stride apart; the weights of a result that
+starts later begin with zeros::
 
     data    (N, H, W, C)
     weight  (kH, G, R, C, d)      R = (d * G - kW) / stride + 1, rounded down
@@ -137,7 +137,7 @@ def packed_flops(attrs: PackedDepthwiseAttrs, ins: Sequence[TensorType], out: Te
 
 @PACKED.work
 def packed_work(attrs: PackedDepthwiseAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
-    """Four products of bytes take a lane once."""
+    """Products of bytes are summed in fours."""
     return packed_flops(attrs, ins, out) / 4
 
 

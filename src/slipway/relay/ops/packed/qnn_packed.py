@@ -1,8 +1,8 @@
-"""Integer convolutions whose weights are packed for an instruction that adds products to sums.
+"""Integer convolutions whose weights are packed for steps that add several products to each sum.
 
-Such an instruction multiplies `depth` neighbouring elements of the data by as many of the weights
-of each of `lanes` output channels: pairs of int16 (x86's pmaddwd), four bytes (ARM's sdot; x86's
-vpdpbusd, whose data is unsigned).  With o and d for lanes and depth::
+A step multiplies `depth` neighbouring elements of the data by as many of the weights of each of
+`lanes` output channels: pairs of int16, fours of bytes, whose data may be unsigned.  A backend
+chooses both.  With o and d for lanes and depth::
 
     data    (N, H, W, C)
     weight  (O/o, kH, kW, ceil(C/d), o, d)     missing channels are zeros
@@ -211,7 +211,7 @@ def packed_flops(attrs: Attrs | None, ins: Sequence[TensorType], out: TensorType
 
 @PACKED.work
 def packed_work(attrs: Attrs | None, ins: Sequence[TensorType], out: TensorType) -> float:
-    """Four products of bytes take a lane once."""
+    """Products of bytes are summed in fours."""
     return packed_flops(attrs, ins, out) / 4
 
 

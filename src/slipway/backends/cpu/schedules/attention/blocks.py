@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from slipway.backends.cpu.schedules.generic import vector_lanes
+from slipway.backends.cpu.knobs import vector_lanes, widest_lanes
 from slipway.backends.cpu.tile import (
     Tile,
     step_cost,
@@ -17,13 +17,9 @@ from slipway.backends.cpu.tile import (
     worth_sharing,
 )
 from slipway.backends.strategy import Knobs, Space
-from slipway.relay.ops.nn.attention import LEAST_LANES, widest_lanes
 
 if TYPE_CHECKING:
     from slipway.target import Target
-
-_MOST_ROWS = 128
-_OFTEN = 3
 
 
 def score_bytes(target: Target) -> int:
@@ -59,10 +55,11 @@ class Blocks:
     scores: Tile
     values: Tile
     parallel: bool
+    copied_reads: int
 
     def read_often(self, rows: int) -> bool:
         """Return whether so many tasks read a head's key and value that a copy of them pays."""
-        return ceil(rows / self.rows) >= _OFTEN
+        return ceil(rows / self.rows) >= self.copied_reads
 
     @property
     def together(self) -> int:
@@ -80,7 +77,8 @@ def value_lanes(size: int, target: Target) -> int:
     """Return the lanes of vectors along the value: half of them where only those divide it."""
     lanes = lanes_for(size, target)
     half = lanes // 2
-    return half if size % lanes and size % half == 0 and half >= LEAST_LANES else lanes
+    least = target.core.costs.attention_lanes
+    return half if size % lanes and half >= least and size % half == 0 else lanes
 
 
 def choose_knobs(
@@ -103,7 +101,7 @@ def choose_knobs(
         distance = 1.0 if each * keys * 4 <= l1_score_bytes(target) else costs.far_scores
         return time * each * products * distance * (1 + costs.reread_rows / each)
 
-    most = max(1, min(rows, _MOST_ROWS) // lanes)
+    most = max(1, min(rows, target.core.costs.query_rows) // lanes)
     vectors = min(range(1, most + 1), key=busiest)
     chunks = max(1, ceil(keys * vectors * lanes * 4 / score_bytes(target)))
     return AttentionKnobs(vectors * lanes, ceil(keys / chunks))
@@ -112,7 +110,7 @@ def choose_knobs(
 def knob_space(rows: int, keys: int, target: Target) -> Space:
     """Return the legal knobs: whole vectors of rows, chunks that split the keys evenly."""
     lanes = lanes_for(rows, target)
-    most = max(1, min(rows, _MOST_ROWS) // lanes)
+    most = max(1, min(rows, target.core.costs.query_rows) // lanes)
     chunks = sorted({ceil(keys / n) for n in range(1, min(keys, 64) + 1)})
     return {"rows": range(lanes, most * lanes + 1, lanes), "chunk": chunks}
 
@@ -137,6 +135,7 @@ def blocks_of(
         scores=_score_tile(vectors, knobs.chunk, size, target)[0],
         values=_value_tile(vectors * lanes, value_blocks, target)[0],
         parallel=worth_sharing(heads * rows * keys * (size + value_size), target),
+        copied_reads=target.core.costs.copied_reads,
     )
 
 

@@ -21,7 +21,11 @@ from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import streamed_cycles
+from slipway.backends.cpu.knobs import (
+    streamed_cycles,
+    vector_lanes,
+)
+from slipway.backends.cpu.lowering.fuse_attention import fills_vectors
 from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.attention.blocks import (
     AttentionKnobs,
@@ -31,19 +35,20 @@ from slipway.backends.cpu.schedules.attention.blocks import (
     knob_space,
 )
 from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
     schedule_elementwise_stage,
-    shape_of,
-    vector_lanes,
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, schedule_lane_fma
 from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
 from slipway.backends.cpu.schedules.register_tile import register_tile
+from slipway.backends.stages import (
+    inline_injective,
+    is_injective,
+    new_schedule,
+    producers,
+    shape_of,
+)
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.ops.nn.attention import Operands, extents, fills_vectors
+from slipway.relay.ops.nn.attention import Operands, extents
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -272,7 +277,9 @@ def _applies(attrs: AttentionAttrs, in_types: Sequence[Type], target: Target) ->
     rows = extents(query.shape, attrs.query_layout)["S"]
     value_size = extents(value.shape, attrs.value_layout)["H"]
     lanes = vector_lanes(target, query.dtype)
-    return query.dtype == "float32" and query.size > 0 and fills_vectors(rows, value_size, lanes)
+    least = target.core.costs.attention_lanes
+    fills = fills_vectors(rows, value_size, lanes, least)
+    return query.dtype == "float32" and query.size > 0 and fills
 
 
 @register_strategy(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.halo import cut, window_at
-from slipway.backends.cpu.schedules.generic import inline_injective, new_schedule, shape_of
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
     Tile,
@@ -18,16 +17,13 @@ from slipway.backends.cpu.tile import (
     vector_registers,
     worth_sharing,
 )
+from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import taps_of
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
-    pass
     from slipway.ir.expr import PrimExpr
-
-_RUN = 8  # positions whose taps are taken together
-_UNROLLED = 128  # taps of a run
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
@@ -47,7 +43,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
 
 def _width(problem: Problem) -> int:
     (out,) = problem.out_types
-    return min(int(out.shape[-2]), _RUN)
+    return min(int(out.shape[-2]), problem.target.core.costs.window_positions)
 
 
 def _default(problem: Problem) -> Tile:
@@ -73,7 +69,9 @@ def schedule_depthwise_nchwc(
     images, planes, *size, _ = shape_of(output)
     window = prod(shape_of(sums.op.input_tensors[1])[2:-2])
     # Unrolled as C, the copies for each side of the padding are long.
-    unrolled = window * tile.rows <= _UNROLLED and target.kind.name == "llvm"
+    unrolled = (
+        window * tile.rows <= target.core.costs.window_products and target.kind.name == "llvm"
+    )
 
     stage: Any = schedule[output]
     n, c, *rows, ow, cb = stage.op.axis

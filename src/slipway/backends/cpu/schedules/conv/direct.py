@@ -14,15 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-    vector_lanes,
-)
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.matmul.lane_fma import (
     choose_lane_tile,
     conv_uses_lane_fma,
@@ -38,6 +30,14 @@ from slipway.backends.cpu.tile import (
     step_cost,
     tile_space,
     worth_sharing,
+)
+from slipway.backends.stages import (
+    extent_of,
+    inline_injective,
+    is_injective,
+    new_schedule,
+    producers,
+    shape_of,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of

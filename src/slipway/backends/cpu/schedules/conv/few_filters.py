@@ -12,16 +12,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.lowering.layout_choice import few_filters
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    new_schedule,
-    shape_of,
-    vector_lanes,
-)
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import rows_per_part, step_cost, vector_registers, worth_sharing
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 

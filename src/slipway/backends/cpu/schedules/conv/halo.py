@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import shape_of
+from slipway.backends.stages import shape_of
 
 if TYPE_CHECKING:
     from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs

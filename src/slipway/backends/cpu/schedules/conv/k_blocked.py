@@ -22,14 +22,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
-    vector_lanes,
-)
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import (
@@ -39,6 +32,7 @@ from slipway.backends.cpu.tile import (
     tile_space,
     worth_sharing,
 )
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir import ops
 from slipway.ir.intrin import SHARE
@@ -169,7 +163,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
         and positions <= core.costs.streamed_positions
         and 4 * prod(kernel.shape) >= core.l2_bytes
     )
-    return few and not target.has_lane_fma  # short vectors take longer than memory
+    return few and target.vector_bits > 128  # short vectors take longer than memory
 
 
 @register_strategy(

@@ -16,13 +16,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.conv.halo import cut, taps_inside, window_at
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    new_schedule,
-    shape_of,
-    vector_lanes,
-)
 from slipway.backends.cpu.schedules.matmul.lane_fma import conv_uses_lane_fma
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
@@ -36,6 +31,7 @@ from slipway.backends.cpu.tile import (
     vector_registers,
     worth_sharing,
 )
+from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.windows import conv_extents
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, taps_of
@@ -45,8 +41,6 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
     from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs
     from slipway.target import Target
-
-_LEAST_STEPS = 5  # of the innermost loop, which is not unrolled as that over a copy is
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
@@ -171,7 +165,8 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
         and not target.arch.startswith("x86")
     ):
         return False  # windows of known size are unrolled, for which alone addresses fit registers
-    if kernel.shape[1] > 1 and kernel.shape[-3] * kernel.shape[-2] < _LEAST_STEPS:
+    steps = kernel.shape[-3] * kernel.shape[-2]
+    if kernel.shape[1] > 1 and steps < target.core.costs.row_steps:
         return False  # an image's three planes, say
     costs = _Costs(attrs, data.shape, kernel.shape, dtype, target)
     return costs.of_rows(costs.best_of_rows()) < costs.of_copy()

@@ -15,14 +15,8 @@ from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.predict import product_cycles
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
-    vector_lanes,
-)
 from slipway.backends.cpu.schedules.matmul.lane_fma import (
     GROUP,
     choose_lane_tile,
@@ -31,6 +25,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
 from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, time_of_all
+from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 

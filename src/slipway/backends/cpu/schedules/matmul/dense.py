@@ -7,12 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    new_schedule,
-    shape_of,
-    vector_lanes,
-)
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.matmul.panels import Progress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import (
     matrix_tiles,
@@ -27,6 +22,7 @@ from slipway.backends.cpu.tile import (
     tile_space,
     worth_sharing,
 )
+from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 
 if TYPE_CHECKING:

@@ -13,14 +13,6 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes, te
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-)
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, choose_lane_tile, load_groups
 from slipway.backends.cpu.schedules.register_tile import image_tiles, matrix_tiles, register_tile
 from slipway.backends.cpu.tile import (
@@ -29,6 +21,14 @@ from slipway.backends.cpu.tile import (
     positions_per_part,
     tile_space,
     worth_sharing,
+)
+from slipway.backends.stages import (
+    extent_of,
+    inline_injective,
+    is_injective,
+    new_schedule,
+    producers,
+    shape_of,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.dot_pairs import PAIR, conv_compute, dense_compute

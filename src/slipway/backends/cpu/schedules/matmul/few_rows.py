@@ -12,14 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from slipway import dtypes, te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    new_schedule,
-    shape_of,
-    vector_lanes,
-)
 from slipway.backends.cpu.schedules.matmul.gemm import (
     PanelTile,
     packed_columns,
@@ -40,6 +34,7 @@ from slipway.backends.cpu.tile import (
     vector_registers,
     worth_sharing,
 )
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
@@ -48,8 +43,6 @@ if TYPE_CHECKING:
     from slipway.relay.ops.nn.dense import MatmulAttrs
     from slipway.relay.ops.packed.blocked import DensePackAttrs
     from slipway.target import Target
-
-FEW_ROWS = 4
 
 
 def _sides(problem: Problem) -> tuple[int, int, str, Target, bool]:
@@ -82,7 +75,8 @@ def _many_rows(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     assert isinstance(data, TensorType)
     assert isinstance(weight, TensorType)
     lanes = vector_lanes(target, data.dtype)
-    enough = data.rank == 2 and data.shape[0] >= FEW_ROWS and weight.shape[0] >= lanes
+    packed_from = target.core.costs.packed_matrix_rows
+    enough = data.rank == 2 and data.shape[0] >= packed_from and weight.shape[0] >= lanes
     return enough and data.dtype == weight.dtype and dtypes.is_float(data.dtype)
 
 
@@ -145,7 +139,7 @@ def _few_rows(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> b
         and a.dtype == b.dtype
         and not target.has_lane_fma
         and not attrs.transpose_b
-        and 0 < rows < FEW_ROWS
+        and 0 < rows < target.core.costs.packed_matrix_rows
         and b.shape[-1] >= vector_lanes(target, a.dtype)
     )
 

@@ -15,14 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
-    vector_lanes,
-)
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.matmul.lane_fma import (
     GROUP,
     choose_lane_tile,
@@ -32,6 +25,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import (
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import Tile, choose_tile, step_cost, tile_space, worth_sharing
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 

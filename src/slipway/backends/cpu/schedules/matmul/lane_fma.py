@@ -12,19 +12,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    new_schedule,
-    shape_of,
-    vector_lanes,
-)
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.register_tile import (
     matrix_tiles,
     register_tile,
     sums_in_registers,
 )
 from slipway.backends.cpu.tile import Tile, tile_space, vector_registers, worth_sharing
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 

@@ -15,17 +15,14 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    new_schedule,
     reading_of,
-    shape_of,
-    vector_lanes,
 )
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import vector_registers, worth_sharing
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 
 ROWS = 8
 _VECTORS = {3: 2, 2: 4}  # of weights in a block: pairs of k in a step
-_FEW_NODES = 16
 _PAIR = 2  # k whose weights one instruction loads
 
 
@@ -154,4 +150,4 @@ def _short_epilogue(schedule: te.Schedule, output: te.Tensor, target: Target) ->
     LLVM holds the constants of functions in registers all the time, which more steps at once would
     need.
     """
-    return reading_of(schedule, output, target).size <= _FEW_NODES
+    return reading_of(schedule, output, target).size <= target.core.costs.epilogue_nodes

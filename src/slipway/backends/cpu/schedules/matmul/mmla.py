@@ -18,9 +18,9 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.schedules.generic import extent_of, producers
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import Tile, vector_registers
+from slipway.backends.stages import extent_of, producers
 from slipway.backends.strategy import Space
 from slipway.te.hardware import hardware_intrinsic
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 EXPONENTIAL = 16  # instructions of `power`
-_LEAST = -87.0  # e^-87 is the last that is a normal float32
+_SMALLEST = -87.0  # e^-87 is the last that is a normal float32
 _BIAS, _MANTISSA = 127, 23
 _HIGH, _LOW = 0.693359375, -2.12194440054690582e-4  # log(2); n * _HIGH is exact
 
@@ -35,7 +35,7 @@ def power(x: Any) -> Any:
 
     n = nearest(x / log(2)) and r = x - n log(2); e^x = 2^n e^r.
     """
-    least = te.const(_LEAST, x.dtype)
+    least = te.const(_SMALLEST, x.dtype)
     clamped = te.max(least, x)
     magic = te.const(round_magic(x) + _BIAS, x.dtype)
     rounded = clamped * te.const(LOG2_E, x.dtype) + magic

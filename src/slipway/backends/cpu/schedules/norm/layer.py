@@ -12,23 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import (
-    STEPS,
-    SUMS,
     RowSumKnobs,
     row_sum_space,
     streamed_cycles,
-)
-from slipway.backends.cpu.schedules.generic import (
-    Loop,
-    fuse,
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.reduction import reduce_row, row_axes
 from slipway.backends.cpu.schedules.register_tile import vector_loop
+from slipway.backends.stages import Loop, fuse, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
@@ -45,16 +36,16 @@ def _rows_are_long(rank: int) -> Any:
         length = prod(data.shape[first:])
         lanes = vector_lanes(target, data.dtype)
         last = first == data.rank - 1 if rank == 0 else attrs.axis % data.rank == 1
-        long = lanes > 1 and length >= SUMS * lanes
+        long = lanes > 1 and length >= target.core.costs.sum_vectors * lanes
         return data.dtype == "float32" and first > 0 and last and long
 
     return applies
 
 
 def _default(problem: Problem) -> RowSumKnobs:
-    target = problem.target
+    target, costs = problem.target, problem.target.core.costs
     lanes = vector_lanes(target, problem.in_types[0].dtype)
-    return RowSumKnobs(lanes, target.core.costs.share_elements, SUMS, STEPS)
+    return RowSumKnobs(lanes, costs.share_elements, costs.sum_vectors, costs.sum_steps)
 
 
 def _space(problem: Problem) -> Space:

@@ -11,20 +11,23 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import STEPS, SUMS, RowSumKnobs, row_sum_space
-from slipway.backends.cpu.schedules.generic import (
-    Loop,
-    extent_of,
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    RowSumKnobs,
+    row_sum_space,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.norm.exponential import power
 from slipway.backends.cpu.schedules.norm.softmax import softmax_cost
 from slipway.backends.cpu.schedules.reduction import reduce_row
 from slipway.backends.cpu.schedules.register_tile import vector_loop
+from slipway.backends.stages import (
+    Loop,
+    extent_of,
+    inline_injective,
+    new_schedule,
+    producers,
+    shape_of,
+)
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 
@@ -118,14 +121,14 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     assert isinstance(data, TensorType)
     lanes = vector_lanes(target, data.dtype)
     last = attrs.axis % data.rank == data.rank - 1
-    long = data.rank >= 2 and 1 < lanes * SUMS <= data.shape[-1]
+    long = data.rank >= 2 and 1 < lanes * target.core.costs.sum_vectors <= data.shape[-1]
     return data.dtype == "float32" and last and long and not target.is_strict
 
 
 def _default(problem: Problem) -> RowSumKnobs:
     (data,), target = problem.in_types, problem.target
-    lanes = vector_lanes(target, data.dtype)
-    return RowSumKnobs(lanes, target.core.costs.share_elements // 8, SUMS, STEPS)
+    lanes, costs = vector_lanes(target, data.dtype), target.core.costs
+    return RowSumKnobs(lanes, costs.share_elements // 8, costs.sum_vectors, costs.sum_steps)
 
 
 def _space(problem: Problem) -> Space:

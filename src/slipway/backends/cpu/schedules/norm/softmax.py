@@ -11,16 +11,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    RowKnobs,
+    row_space,
+    streamed_cycles,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
 from slipway.backends.cpu.schedules.register_tile import vector_loop
+from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 

@@ -11,15 +11,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import dividing_lanes
-from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import (
-    extent_of,
-    inline_injective,
-    is_injective,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    dividing_lanes,
     vector_lanes,
 )
+from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import (
     COPY_LANES,
@@ -29,12 +25,11 @@ from slipway.backends.cpu.schedules.register_tile import (
     sums_in_registers,
 )
 from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, worth_sharing
+from slipway.backends.stages import extent_of, inline_injective, is_injective, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 
 if TYPE_CHECKING:
     from slipway.target import Target
-
-UNROLL_LIMIT = 128  # copies of a multiply-add
 
 
 def _lanes(channels: int, target: Target, dtype: str) -> int:
@@ -95,7 +90,7 @@ def schedule_qnn_conv(
     reduced = list(inner.op.reduce_axis)
     register_tile(inner, [n_in, y_in, *reduced], [x_in, vector], lane)
     window = prod(extent_of(axis) for axis in reduced)
-    if depthwise and window * rows <= UNROLL_LIMIT:
+    if depthwise and window * rows <= target.core.costs.window_products:
         for axis in reduced:
             inner.unroll(axis)
     parallel = height > 1 and worth_sharing(prod(shape_of(conv)) * window, target)

@@ -15,13 +15,6 @@ from slipway import dtypes, te
 from slipway.backends.cpu.lowering.pack_quantized import TAPS
 from slipway.backends.cpu.predict import product_cycles, weight_products
 from slipway.backends.cpu.schedules.conv.halo import cut
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-)
 from slipway.backends.cpu.schedules.register_tile import (
     COPY_LANES,
     copy_of_image,
@@ -29,6 +22,13 @@ from slipway.backends.cpu.schedules.register_tile import (
     sums_in_registers,
 )
 from slipway.backends.cpu.tile import worth_sharing
+from slipway.backends.stages import (
+    inline_injective,
+    is_injective,
+    new_schedule,
+    producers,
+    shape_of,
+)
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
     from slipway.relay.types import Type
     from slipway.target import Target
-
-UNROLL_LIMIT = 40  # steps
 
 
 def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
@@ -82,7 +80,8 @@ def _default(problem: Problem) -> BandKnobs:
     width = max(left + data.shape[2] + right, reach)
     row_bytes = width * data.shape[3] * dtypes.bytes_of(data_kind(data.dtype, weight.dtype))
     most = problem.target.core.l2_bytes // 4 // max(1, row_bytes * rows // height)
-    return BandKnobs(max(d for d in _divisors(height) if d <= max(1, most)), UNROLL_LIMIT)
+    band = max(d for d in _divisors(height) if d <= max(1, most))
+    return BandKnobs(band, problem.target.core.costs.window_dots)
 
 
 def _divisors(number: int) -> list[int]:
@@ -97,7 +96,7 @@ def _cost(problem: Problem, knobs: BandKnobs) -> float:
 
 def _space(problem: Problem) -> Space:
     return {
-        "rows": _divisors(problem.out_types[0].shape[1]), "unrolled": (0, UNROLL_LIMIT, 80)
+        "rows": _divisors(problem.out_types[0].shape[1]), "unrolled": (0, 40, 80)
     }  # fmt: skip
 
 

@@ -11,16 +11,9 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.lowering.pack_quantized import INSTRUCTIONS
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-    vector_lanes,
-)
 from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, load_groups
 from slipway.backends.cpu.schedules.register_tile import copy_of_image, image_tiles, register_tile
 from slipway.backends.cpu.tile import (
@@ -32,6 +25,13 @@ from slipway.backends.cpu.tile import (
     vector_registers,
     worth_sharing,
 )
+from slipway.backends.stages import (
+    inline_injective,
+    is_injective,
+    new_schedule,
+    producers,
+    shape_of,
+)
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -41,9 +41,6 @@ from slipway.te.hardware import hardware_intrinsic
 if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
     from slipway.target import Target
-
-
-_FEW = 16  # instructions of a tile in a step that make counting steps dear
 
 
 def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsic | None:
@@ -161,7 +158,7 @@ def schedule_packed(
     b, p, o, lane = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
     if group == 1:
-        few = _FEW // (tile.rows * tile.vectors)
+        few = target.core.costs.tile_instructions // (tile.rows * tile.vectors)
         chunk, step = inner.split(chunk, factor=gcd(few, shape_of(weight)[3]) if few else 1)
         unrolled = [step, p, o]
     else:

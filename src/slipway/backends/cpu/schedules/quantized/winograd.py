@@ -13,20 +13,17 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import dividing_lanes
-from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.conv.winograd import WinogradTile, blocks_of_rows
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    new_schedule,
-    producers,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    dividing_lanes,
     vector_lanes,
 )
+from slipway.backends.cpu.predict import tile_cost
+from slipway.backends.cpu.schedules.conv.winograd import WinogradTile, blocks_of_rows
 from slipway.backends.cpu.schedules.matmul.panels import Progress, Steps, prefetch_next
 from slipway.backends.cpu.schedules.quantized.packed import instruction_for, product_tile
 from slipway.backends.cpu.schedules.register_tile import copy_of_image, register_tile
 from slipway.backends.cpu.tile import Tile, tile_space
+from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.relay.ops.packed.qnn_winograd import FILTERING, winograd_stages

@@ -13,15 +13,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.backends.cpu.knobs import row_space
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    producers,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    row_space,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.cpu.schedules.resize.plain import ResizeKnobs, resize_cost, resize_in_turn
+from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
 

@@ -13,14 +13,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles
-from slipway.backends.cpu.schedules.generic import (
-    inline_injective,
-    producers,
-    shape_of,
+from slipway.backends.cpu.knobs import (
+    RowKnobs,
+    row_space,
+    streamed_cycles,
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.register_tile import vector_loop
+from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, Type

@@ -1,0 +1,96 @@
+"""What schedules of every backend do with the stages of a kernel: find them, inline, cut and fuse.
+
+A `Loop` is an axis with its number of steps, which split and fused axes do not know themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from slipway import te
+from slipway.errors import LoweringError
+from slipway.ir.ops import as_int
+from slipway.ir.visit import post_order_by
+
+
+def constant(value: Any) -> int:
+    """Return a constant expression as a Python int; LoweringError for a symbolic one."""
+    number = as_int(value)
+    if number is None:
+        raise LoweringError(f"this schedule needs constant shapes, got {value}")
+    return number
+
+
+def extent_of(axis: te.IterVar) -> int:
+    """Return the constant extent of an axis."""
+    return constant(axis.extent)
+
+
+def shape_of(tensor: te.Tensor) -> tuple[int, ...]:
+    """Return a constant shape as Python ints."""
+    return tuple(constant(d) for d in tensor.shape)
+
+
+def producers(outs: Iterable[te.Tensor]) -> list[te.Operation]:
+    """Return the operations under `outs`, inputs first, each once."""
+    return post_order_by(
+        [t.op for t in outs][::-1], lambda op: [t.op for t in op.input_tensors][::-1]
+    )
+
+
+def is_injective(op: te.Operation) -> bool:
+    """Return whether an operation is a compute without reduction, which can be inlined."""
+    return isinstance(op, te.ComputeOp) and not op.reduce_axis
+
+
+def new_schedule(outs: Sequence[te.Tensor]) -> tuple[te.Schedule, te.Tensor]:
+    """Return the schedule of a kernel with one output, and that output."""
+    (output,) = {id(t.op): t for t in outs}.values()
+    return te.create_schedule(output.op), output
+
+
+def inline_injective(
+    schedule: te.Schedule, outs: Sequence[te.Tensor], keep: Sequence[te.Tensor] = ()
+) -> None:
+    """Inline every computed tensor that is no reduction, no output and not in `keep`.
+
+    What an operation of statements reads stays too: it reads memory.
+    """
+    kept = {id(t.op) for t in (*outs, *keep)}
+    order = producers(outs)
+    for op in order:
+        if not isinstance(op, te.ComputeOp):
+            kept.update(id(t.op) for t in op.input_tensors)
+    for op in order:
+        if is_injective(op) and id(op) not in kept:
+            schedule[op].compute_inline()
+
+
+@dataclass
+class Loop:
+    """A loop of a stage and how many steps it has; split and fused axes know none themselves."""
+
+    axis: te.IterVar
+    extent: int
+
+    @staticmethod
+    def of(axes: Iterable[te.IterVar]) -> list[Loop]:
+        """Return the loops of a stage's own axes."""
+        return [Loop(axis, extent_of(axis)) for axis in axes]
+
+
+def fuse(stage: Any, loops: Sequence[Loop]) -> Loop:
+    """Fuse adjacent loops into one."""
+    if len(loops) == 1:
+        return loops[0]
+    return Loop(stage.fuse(*(loop.axis for loop in loops)), prod(loop.extent for loop in loops))
+
+
+def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
+    """Cut a loop into steps of `factor`; the last one may overlap, or be guarded in a reduction."""
+    tail = "guard" if stage.op.reduce_axis else "shift"
+    outer, inner = stage.split(loop.axis, factor=factor, tail=tail)
+    return Loop(outer, -(-loop.extent // factor)), Loop(inner, factor)

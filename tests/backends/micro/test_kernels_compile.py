@@ -1,0 +1,37 @@
+"""The hand-written kernels are compiled by whatever flags a project has.
+
+Their loops take nearly every register.  A debugging build keeps one for a frame pointer, and gcc
+without optimisation gives away fewer still.
+"""
+
+import shutil
+import subprocess
+
+import pytest
+
+from slipway.backends.micro.kernels.library import helper_text
+
+CORES = {
+    "dsp": ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb"),
+    "mve": ("arm-none-eabi-gcc", "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
+    "scalar": ("arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb"),
+    "riscv": ("riscv64-unknown-elf-gcc", "-march=rv32imac", "-mabi=ilp32", "-ffreestanding"),
+}
+LEVELS = ("-O0", "-O1", "-Og", "-O2", "-O3", "-Os")
+
+
+@pytest.mark.parametrize("frame", ["-fomit-frame-pointer", "-fno-omit-frame-pointer"])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("core", CORES)
+def test_all_functions_find_their_registers(core, level, frame, tmp_path):
+    compiler, *flags = CORES[core]
+    if not shutil.which(compiler):
+        pytest.skip(f"apt-get install gcc-{compiler.removesuffix('-gcc')}")
+    family = core if core != "riscv" else "scalar"
+    text = helper_text((family, "addition"))
+    (tmp_path / "k.c").write_text("#include <stdint.h>\n#include <stddef.h>\n" + text)
+    keep = "-fkeep-static-functions"  # those that nothing calls are compiled too
+    subprocess.run(
+        [compiler, *flags, "-std=c11", keep, level, frame, "-c", "k.c", "-o", "k.o"],
+        cwd=tmp_path, check=True,
+    )  # fmt: skip
