@@ -113,7 +113,7 @@ def test_an_unknown_executor_is_named(digits, tmp_path):
     message = failure(
         *("compile", digits / "digits.onnx", "--executor", "graf", "-o", tmp_path / "x.tar")
     )
-    assert "Executor 'graf' is not known" in message
+    assert 'Executor "graf" is not defined' in message
 
 
 def test_a_truncated_model_is_named(digits, tmp_path):
