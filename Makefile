@@ -5,6 +5,7 @@
 # make mutants  small wrong changes to the passes and planners: do the tests notice?
 # make misra      the device runtime and generated models against MISRA C:2012 (needs cppcheck)
 # make wheel      the wheel, with the C runtime compiled in for x86-64 and aarch64 hosts, into dist/
+# make release    that wheel, checked where there is no compiler, an sdist, checksums and changes
 #
 # Everything runs in .venv, which the first of these commands makes.
 # PYTHON=python3.12 picks another interpreter; JOBS=1 runs the tests one at a time.
@@ -14,7 +15,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long check format misra mutants wheel clean
+.PHONY: demo test test-long check format misra mutants wheel release clean
 
 demo: $(VENV)/.for-demo
 	$(BIN)/slipway demo $(DEMO)
@@ -45,6 +46,9 @@ wheel: $(VENV)/.for-tests
 	rm -rf build
 	$(BIN)/python -m slipway.toolchain.prebuild --servers  # for hosts without a compiler
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+release: $(VENV)/.for-tests
+	$(BIN)/python tools/release.py $(RELEASE)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from slipway.cli import console, micro
+from slipway.cli import console, farm, micro
 from slipway.cli.bisect import bisect
 from slipway.cli.check import check
 from slipway.cli.compare import compare
@@ -75,6 +75,7 @@ app.command("quantize")(quantize)
 app.command("fit")(micro.fit)
 app.command("size")(micro.size)
 app.add_typer(micro.app, name="micro")
+app.add_typer(farm.app, name="farm")
 
 
 def show_version(asked: bool) -> None:

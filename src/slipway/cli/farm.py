@@ -1,0 +1,104 @@
+"""``slipway farm``: a tracker, its page and virtual devices, up and down."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.options import AsJson
+
+app = typer.Typer(
+    help="A farm of virtual devices on this machine: up, status, down.", no_args_is_help=True
+)
+
+
+@app.command("up")
+def up(
+    virtual: Annotated[int, typer.Option(min=1, max=64, help="Devices of each kind.")] = 1,
+    kinds: Annotated[
+        str, typer.Option(help="Kinds, with commas: aarch64, armv7, riscv64, x86_64.")
+    ] = "aarch64",
+    port: Annotated[int, typer.Option(help="The tracker's; the next free one if taken.")] = 9190,
+    web: Annotated[int, typer.Option(help="The page's port.")] = 8190,
+    as_json: AsJson = False,
+) -> None:
+    """Start a tracker with its page, and virtual devices that register with it.
+
+    They run under QEMU, listen on this machine only, and go on until `slipway farm down`. Tokens
+    are made for them.
+
+    For example:
+
+        slipway farm up --virtual 3 --kinds aarch64,armv7
+
+        slipway run model.tar --tracker 127.0.0.1:9190 --rpc-key aarch64
+
+        slipway farm down
+    """
+    from slipway.farm.virtual import up as start
+
+    names = [name.strip() for name in kinds.split(",") if name.strip()]
+    with console.step("Starting the farm (a device server is built once for each kind)"):
+        farm = start(names, virtual, port, web)
+    show(values_of(farm), as_json)
+
+
+@app.command("status")
+def status(as_json: AsJson = False) -> None:
+    """Tell what `slipway farm up` started, and whether it still runs."""
+    from slipway.farm.virtual import load
+
+    farm = load()
+    if farm is None:
+        if as_json:
+            print("null")
+        else:
+            console.out.print("There is no farm; `slipway farm up` starts one.")
+        return
+    show(values_of(farm), as_json)
+
+
+@app.command("down")
+def down(as_json: AsJson = False) -> None:
+    """End everything that `slipway farm up` started, and remove its tokens and logs."""
+    from slipway.farm.virtual import down as stop
+
+    ended = stop()
+    if as_json:
+        print(json.dumps({"ended": ended}))
+    else:
+        console.out.print(f"{ended} processes ended" if ended else "There was no farm.")
+
+
+def values_of(farm: Any) -> dict[str, Any]:
+    """Return what there is to say of a farm."""
+    return {
+        "tracker": f"127.0.0.1:{farm.port}",
+        "page": None if farm.page is None else f"http://127.0.0.1:{farm.page}/",
+        "token_file": str(farm.token_file),
+        "admin_token_file": str(farm.admin_file),
+        "devices": farm.devices,
+        "processes": {process.name: process.is_alive for process in farm.processes},
+    }
+
+
+def show(found: dict[str, Any], as_json: bool) -> None:
+    """Print a farm for people, or as JSON."""
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    for kind, count in found["devices"].items():
+        console.out.print(f"{count} x {kind}")
+    console.out.print(f"tracker  {found['tracker']}")
+    page = found["page"] or "none: it needs the extra `web`"
+    console.out.print(f"page     {page} (sign in with what {found['admin_token_file']} holds)")
+    for name, alive in found["processes"].items():
+        if not alive:
+            console.out.print(f"[red]✗[/] {name} has ended")
+    console.out.print("\nHow to use it:")
+    console.out.print(f"  export SLIPWAY_RPC_TOKEN=$(cat {found['token_file']})", soft_wrap=True)
+    kind = next(iter(found["devices"]), "aarch64")
+    console.out.print(f"  slipway doctor {kind} --tracker {found['tracker']}")

@@ -1,0 +1,206 @@
+"""A tracker with its page, and devices of several kinds under QEMU."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from slipway.errors import ExecutionError, RPCTimeoutError, ToolchainError, did_you_mean
+from slipway.farm.process import Running, start
+from slipway.rpc.tracker_client import connect_tracker
+from slipway.toolchain import emulators, native
+
+KINDS = ("aarch64", "armv7", "riscv64", "x86_64")
+START_S = 60.0
+STATE = "farm.json"
+
+
+@dataclass
+class Farm:
+    """What `up` started: its folder holds state, tokens and logs."""
+
+    folder: str
+    port: int = 0
+    page: int | None = None
+    processes: list[Running] = field(default_factory=list)
+    devices: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def token_file(self) -> Path:
+        """The file with the token of devices and clients."""
+        return Path(self.folder) / "token.txt"
+
+    @property
+    def admin_file(self) -> Path:
+        """The file with the administrator's token, for the page."""
+        return Path(self.folder) / "admin.txt"
+
+    def save(self) -> None:
+        """Write down what runs, so that another process can end it."""
+        state = Path(self.folder) / STATE
+        part = state.with_suffix(".part")
+        part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        part.replace(state)
+
+
+def farm_folder() -> Path:
+    """Return the folder of this user's farm."""
+    return native.cache_dir() / "farm"
+
+
+def load(folder: Path | None = None) -> Farm | None:
+    """Return the farm that `up` started; None when there is none."""
+    state = (folder or farm_folder()) / STATE
+    try:
+        found = json.loads(state.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise ExecutionError(
+            f"{state} is damaged; end what it started by hand and remove the folder"
+        ) from None
+    found["processes"] = [Running(**one) for one in found["processes"]]
+    return Farm(**found)
+
+
+def checked_kinds(kinds: Sequence[str]) -> list[str]:
+    """Return the kinds; ExecutionError, ToolchainError for what cannot be a virtual device here."""
+    for kind in kinds:
+        if kind.startswith("cortex-m"):
+            raise ExecutionError(
+                f"{kind}: a microcontroller has no network to register with; "
+                "`slipway micro create --board mps2-an386` and `slipway micro run` emulate one"
+            )
+        if kind not in KINDS:
+            raise ExecutionError(
+                f"{kind!r} is no kind of virtual device; there are {', '.join(KINDS)}."
+                f"{did_you_mean(kind, KINDS)}"
+            )
+        if emulators.find(kind) is None:
+            raise ToolchainError(emulators.install_hint(kind))
+    if not kinds:
+        raise ExecutionError(f"name kinds of devices: {','.join(KINDS[:2])}")
+    return list(dict.fromkeys(kinds))
+
+
+def up(
+    kinds: Sequence[str], each: int, port: int = 9190, page: int | None = 8190,
+    folder: Path | None = None,
+) -> Farm:  # fmt: skip
+    """Start a tracker, its page, and `each` devices of every kind; return when all are free.
+
+    Everything listens on loopback only.  Raises ExecutionError when a farm runs already, and ends
+    what it started when something fails.
+    """
+    wanted = checked_kinds(kinds)
+    place = folder or farm_folder()
+    old = load(place)
+    if old is not None:
+        if any(process.is_alive for process in old.processes):
+            raise ExecutionError(
+                f"a farm runs already, at port {old.port}; `slipway farm down` ends it"
+            )
+        down(place)
+    servers = {kind: native.build_device_server(f"{kind}-linux") for kind in wanted}
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o700)
+    farm = Farm(str(place))
+    for path in (farm.token_file, farm.admin_file):
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_hex(16) + "\n", encoding="ascii")
+    try:
+        _start_tracker(farm, port, page)
+        for kind in wanted:
+            for number in range(each):
+                _start_device(farm, kind, number, servers[kind])
+        _wait_for_devices(farm, {kind: each for kind in wanted})
+    except BaseException:
+        farm.save()
+        down(place)
+        raise
+    farm.devices = {kind: each for kind in wanted}
+    farm.save()
+    return farm
+
+
+def down(folder: Path | None = None) -> int:
+    """End all processes of the farm and remove its folder; return how many still ran."""
+    farm = load(folder)
+    if farm is None:
+        return 0
+    running = [process for process in farm.processes if process.is_alive]
+    for process in reversed(running):
+        process.end()
+    shutil.rmtree(farm.folder, ignore_errors=True)
+    return len(running)
+
+
+def _environment() -> dict[str, str]:
+    # The tokens are those of the farm, not of whoever starts it.
+    return {k: v for k, v in os.environ.items() if not k.startswith("SLIPWAY_RPC_")}
+
+
+def _start_tracker(farm: Farm, port: int, page: int | None) -> None:
+    command = [sys.executable, "-m", "slipway.exec.rpc_tracker", "--log-format", "json"]
+    command += ["--port", str(port), "--port-end", str(port + 100 if port else 1)]
+    command += ["--token-file", str(farm.token_file), "--admin-token-file", str(farm.admin_file)]
+    with_page = page is not None and find_spec("starlette") is not None
+    if with_page:
+        command += ["--web", str(page)]
+    tracker = start("tracker", command, Path(farm.folder), _environment())
+    farm.processes.append(tracker)
+    farm.save()
+    ports = _listening(Path(farm.folder) / "tracker.log", tracker, 2 if with_page else 1)
+    farm.port = ports[0]
+    farm.page = ports[1] if with_page else None
+
+
+def _listening(log: Path, process: Running, count: int) -> list[int]:
+    """Return the ports that a program says it listens at, once it has said `count`."""
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        events = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        found = [event["address"] for event in events if event.get("event") == "listening"]
+        if len(found) >= count:
+            return [int(address.rstrip("/").rpartition(":")[2]) for address in found]
+        if not process.is_alive:
+            break
+        time.sleep(0.05)
+    said = log.read_text(encoding="utf-8", errors="replace").strip() or "nothing"
+    raise ExecutionError(f"the {process.name} did not start; it said: {said[-800:]}")
+
+
+def _start_device(farm: Farm, kind: str, number: int, server: Path) -> None:
+    emulator = emulators.find(kind)
+    assert emulator is not None  # `checked_kinds` has looked
+    name = f"{kind}-{number}"
+    command = [*emulator, str(server), "--host", "127.0.0.1", "--port", "0", "--key", kind]
+    command += ["--tracker", f"127.0.0.1:{farm.port}", "--token-file", str(farm.token_file)]
+    farm.processes.append(start(name, command, Path(farm.folder), _environment()))
+    farm.save()
+
+
+def _wait_for_devices(farm: Farm, wanted: dict[str, int]) -> None:
+    token = farm.token_file.read_text(encoding="ascii").strip()
+    deadline = time.monotonic() + START_S
+    with connect_tracker("127.0.0.1", farm.port, token=token) as tracker:
+        while time.monotonic() < deadline:
+            queues = tracker.summary()["queue_info"]
+            if all(queues.get(kind, {}).get("free", 0) >= n for kind, n in wanted.items()):
+                return
+            for process in farm.processes:
+                if not process.is_alive:
+                    log = Path(farm.folder) / f"{process.name}.log"
+                    said = log.read_text(encoding="utf-8", errors="replace").strip() or "nothing"
+                    raise ExecutionError(f"{process.name} ended; it said: {said[-800:]}")
+            time.sleep(0.05)
+    raise RPCTimeoutError(f"not all devices came within {START_S:g} s")
